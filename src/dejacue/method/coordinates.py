@@ -1,0 +1,107 @@
+"""Where descriptions and frames are measured from (§2).
+
+Similarity to one sentence mostly says "this is a cup". Measured from the centre of all sibling
+sentences, what remains says "filled rather than empty".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, unknown
+from dejacue.records import History, Vocabulary
+
+FALLBACK_BELOW = 1e-8
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """name, whether frames are measured from their own median, and the origin of the queries:
+    None (absolute), "state" (every state weighs the same) or "query" (every description does)."""
+
+    name: str
+    centred_frames: bool
+    origin: str | None
+
+
+COORDINATES = {
+    c.name: c
+    for c in (
+        Coordinates("absolute", False, None),
+        Coordinates("trajectory", True, None),
+        Coordinates("vocabulary", False, "state"),
+        Coordinates("dual", True, "state"),
+        # Diagnostic: duplicating descriptions moves this origin, and must not move ours.
+        Coordinates("query-uniform", False, "query"),
+        Coordinates("dual-query-uniform", True, "query"),
+    )
+}
+
+
+def as_coordinates(given: str | Coordinates) -> Coordinates:
+    if isinstance(given, Coordinates):
+        return given
+    if given not in COORDINATES:
+        raise unknown("coordinates", given, COORDINATES)
+    return COORDINATES[given]
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Unit query directions (Q, d) float32, and what they were before normalisation."""
+
+    queries: NDArray[np.float32]
+    residual_norms: NDArray[np.float64]
+    fallback: NDArray[np.bool_]
+
+
+def query_weights(labels: NDArray[np.int64], origin: str) -> NDArray[np.float64]:
+    """π_q = 1 / (S · |Q_s(q)|), or 1/Q for the query-uniform origin; sums to one."""
+    if origin == "query":
+        return np.full(len(labels), 1.0 / len(labels))
+    counts = np.bincount(labels)
+    weights: NDArray[np.float64] = 1.0 / (len(counts) * counts[labels])
+    return weights
+
+
+def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    wide = rows.astype(np.float64)
+    wide /= np.sqrt(np.einsum("nd,nd->n", wide, wide))[:, None]
+    return wide
+
+
+def query_directions(vocabulary: Vocabulary, coordinates: Coordinates) -> Directions:
+    """ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback)."""
+    if vocabulary.features is None:
+        raise InputError(
+            "the vocabulary has no text features yet: encode its descriptions with the encoder "
+            "of the history, or give an .npz that holds them"
+        )
+    unit = unit_rows(vocabulary.features)
+    if coordinates.origin is None:
+        return Directions(unit.astype(np.float32), np.ones(len(unit)), np.zeros(len(unit), bool))
+    residual = unit - query_weights(vocabulary.labels, coordinates.origin) @ unit
+    norms = np.sqrt(np.einsum("nd,nd->n", residual, residual))
+    fallback = norms <= FALLBACK_BELOW
+    if fallback.any():
+        residual = np.where(fallback[:, None], unit, residual / np.maximum(norms, 1e-300)[:, None])
+    else:
+        residual /= norms[:, None]
+    return Directions(residual.astype(np.float32), norms, fallback)
+
+
+def check_pair(history: History, vocabulary: Vocabulary) -> None:
+    """History and vocabulary must come from one encoder space; an unnamed encoder matches any."""
+    if None not in (history.encoder, vocabulary.encoder) and history.encoder != vocabulary.encoder:
+        raise InputError(
+            f'history {history.id} was encoded with "{history.encoder}" but the vocabulary with '
+            f'"{vocabulary.encoder}"; encode both with the same encoder'
+        )
+    if vocabulary.features is not None and vocabulary.features.shape[1] != history.dimension:
+        raise InputError(
+            f"history {history.id} has {history.dimension} dimensions but the vocabulary "
+            f"{vocabulary.features.shape[1]}; encode both with the same encoder"
+        )

@@ -1,0 +1,99 @@
+"""Window lengths to try: the published schedules, and geometric grids for any length (§4)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from dejacue.errors import InputError, unknown
+
+# Chosen by the authors on development runs; fixed for every published table.
+# fmt: off
+PUBLISHED = (
+    1, 2, 3, 4, 6, 9, 10, 11, 14, 18, 20, 21, 25, 26, 27, 28, 30, 32, 34, 37, 46, 48, 49, 52, 59,
+    72, 108, 110, 162, 168, 243, 364, 483,
+)
+PUBLISHED_RATIO_1_25 = (
+    1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 15, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 34, 37, 38, 46,
+    48, 49, 52, 59, 60, 75, 94, 110, 118, 148, 168, 185, 231, 289, 361, 451, 483,
+)
+PUBLISHED_RATIO_2 = (
+    1, 2, 4, 8, 10, 11, 16, 18, 20, 21, 25, 26, 27, 28, 30, 32, 34, 37, 46, 49, 52, 59, 64, 110,
+    128, 168, 256, 483,
+)
+# fmt: on
+PUBLISHED_SINGLE = (30,)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A geometric grid: base, then ⌊ratio·ℓ⌉ (half to even, exact), at least one frame more each
+    time, up to the length of what is searched or the cap, which is itself a length."""
+
+    base: int = 1
+    ratio: float | str = 1.5
+    cap: int | None = None
+
+    def lengths(self, longest: int) -> tuple[int, ...]:
+        """The grid for a run (bridged: a span) of ``longest`` frames."""
+        return _grid(self.base, str(self.ratio), self.cap, longest)
+
+
+@lru_cache(maxsize=4096)
+def _grid(base: int, ratio_text: str, cap: int | None, longest: int) -> tuple[int, ...]:
+    try:
+        ratio = Fraction(ratio_text)
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f'durations: ratio "{ratio_text}" is not a number') from None
+    if base < 1 or ratio < 1 or (cap is not None and cap < 1):
+        raise InputError(
+            f"durations: base {base}, ratio {ratio_text}, cap {cap}; "
+            "base and cap must be at least 1 frame, the ratio at least 1"
+        )
+    stop = longest if cap is None else min(longest, cap)
+    if base > stop:
+        return ()
+    lengths = [base]
+    while lengths[-1] < stop:
+        last = lengths[-1]
+        lengths.append(min(stop, max(last + 1, round(ratio * last))))
+    return tuple(lengths)
+
+
+Durations = str | Grid | tuple[int, ...]
+
+SCHEDULES: dict[str, tuple[int, ...] | Grid] = {
+    "published": PUBLISHED,
+    "published-1.25": PUBLISHED_RATIO_1_25,
+    "published-2.0": PUBLISHED_RATIO_2,
+    "generated": Grid(),
+}
+
+
+def as_durations(given: Durations | Iterable[int]) -> tuple[int, ...] | Grid:
+    """A schedule by name, a Grid, or ascending lengths without repeats."""
+    if isinstance(given, Grid):
+        return given
+    if isinstance(given, str):
+        if given not in SCHEDULES:
+            raise unknown("durations", given, SCHEDULES)
+        return SCHEDULES[given]
+    try:
+        lengths = tuple(sorted({operator.index(length) for length in given}))
+    except TypeError:
+        raise InputError(f"durations: {given!r} is not a list of whole numbers") from None
+    if not lengths or lengths[0] < 1:
+        raise InputError("durations: give at least one length, each of one frame or more")
+    return lengths
+
+
+def fitting(durations: tuple[int, ...] | Grid, longest: int) -> tuple[int, ...]:
+    """The lengths that fit into ``longest`` frames."""
+    if isinstance(durations, Grid):
+        return durations.lengths(longest)
+    if durations[-1] <= longest:
+        return durations
+    return tuple(length for length in durations if length <= longest)

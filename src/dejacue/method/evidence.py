@@ -1,0 +1,141 @@
+"""Cosines, robust calibration and smoothing of one history, in plain numpy (§2–3).
+
+This is the oracle: the compiled kernel does the same operations in the same order and gives the
+same bits. A dot product is folded into 16 float32 partial sums (element j goes to sum j mod 16),
+which are then added in float64; so the answer does not depend on the machine, and equal frames
+get equal evidence wherever they stand.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FOLDS = 16
+ROWS = 512  # rows handled at a time, so that products stay in cache
+MAD_TO_SCALE = 1.4826
+SCALE_FLOOR = 1e-3
+RESIDUAL_FLOOR = 1e-12
+
+
+def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Row-wise dot products of (n, d) with (n, d) or (d,)."""
+    products = left * right
+    sums = np.zeros((len(left), FOLDS), np.float32)
+    for first in range(0, products.shape[1], FOLDS):
+        block = products[:, first : first + FOLDS]
+        sums[:, : block.shape[1]] += block
+    wide = sums.astype(np.float64)
+    half = FOLDS // 2
+    while half:
+        wide = wide[:, :half] + wide[:, half : 2 * half]
+        half //= 2
+    return wide[:, 0]
+
+
+def unit_block(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """Rows at unit length, in float32."""
+    wide = rows.astype(np.float32, copy=False)
+    return wide * (1.0 / np.sqrt(fold(wide, wide))).astype(np.float32)[:, None]
+
+
+def cosines(
+    features: NDArray[Any],
+    queries: NDArray[np.float32],
+    centre: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32]:
+    """e[q, t] = r_t · u_q, (Q, N) float32; with a centre, r is measured from it."""
+    out = np.empty((len(queries), len(features)), np.float32)
+    for first in range(0, len(features), ROWS):
+        block = features[first : first + ROWS].astype(np.float32, copy=False)
+        if centre is not None:
+            block = unit_block(block) - centre
+        norms = np.sqrt(fold(block, block))
+        if centre is not None:
+            norms = np.maximum(norms, RESIDUAL_FLOOR)
+        for q, query in enumerate(queries):
+            out[q, first : first + ROWS] = fold(block, query) / norms
+    return out
+
+
+def cosines_by_blas(
+    features: NDArray[Any],
+    queries: NDArray[np.float32],
+    centre: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32]:
+    """The same for many queries, by matrix product on one thread: faster from a few dozen queries
+    on, equal up to float32 rounding. (Two BLAS threads on a busy machine are far slower.)"""
+    out = np.empty((len(queries), len(features)), np.float32)
+    with _blas().limit(limits=1, user_api="blas"):
+        for first in range(0, len(features), ROWS):
+            block = unit_block(features[first : first + ROWS])
+            if centre is not None:
+                block = block - centre
+                norms = np.maximum(np.sqrt(fold(block, block)), RESIDUAL_FLOOR)
+                block /= norms.astype(np.float32)[:, None]
+            out[:, first : first + ROWS] = queries @ block.T
+    return out
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:
+    """Coordinate-wise median of the unit rows; even count: mean of the two middle values."""
+    unit = np.concatenate(
+        [unit_block(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
+    )
+    low, high = (len(unit) - 1) // 2, len(unit) // 2
+    unit.partition((low, high), axis=0)
+    if low == high:
+        return unit[low].copy()
+    middle: NDArray[np.float32] = (unit[low] + unit[high]) / np.float32(2)
+    return middle
+
+
+def calibration(rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Median and robust scale of each row: m, max(1.4826 · median|e − m|, 1e-3)."""
+    wide = rows.astype(np.float64)
+    centre = np.median(wide, axis=1)
+    deviation = np.median(np.abs(wide - centre[:, None]), axis=1)
+    return centre, np.maximum(MAD_TO_SCALE * deviation, SCALE_FLOOR)
+
+
+def run_index(run_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The run each observed frame belongs to."""
+    return np.repeat(np.arange(len(run_offsets) - 1), np.diff(run_offsets))
+
+
+def smooth(
+    values: NDArray[np.float64], run_offsets: NDArray[np.int64], width: int, *, mean: bool = False
+) -> NDArray[np.float64]:
+    """Sum over the active offsets of each run, over √(their number) (``mean``: their number).
+
+    Never reaches across a gap; with √ the variance of white noise stays one.
+    """
+    run = run_index(run_offsets)
+    count = values.shape[1]
+    sums, active = np.zeros_like(values), np.zeros(count)
+    reach = min((width - 1) // 2, count - 1)
+    for offset in range(-reach, reach + 1):
+        here = np.arange(max(0, -offset), min(count, count - offset))
+        here = here[run[here] == run[here + offset]]
+        sums[:, here] += values[:, here + offset]
+        active[here] += 1
+    return sums / active if mean else sums * (1.0 / np.sqrt(active))
+
+
+def respond(
+    rows: NDArray[np.float32], run_offsets: NDArray[np.int64], width: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Calibrated and smoothed responses g̃ (Q, N), and the centre and scale used."""
+    centre, scale = calibration(rows)
+    calibrated = (rows.astype(np.float64) - centre[:, None]) * (1.0 / scale)[:, None]
+    return smooth(calibrated, run_offsets, width), centre, scale

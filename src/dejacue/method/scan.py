@@ -1,0 +1,149 @@
+"""Windows over prefix sums, in plain numpy (§4): the best one, all candidates, bridged runs.
+
+Positions count observed frames; run r holds positions run_offsets[r] … run_offsets[r+1]−1.
+
+The tie rule, everywhere: among all windows whose score is within 1e-9·max(1, |S|) of the highest
+score S, the earliest start wins, then the earliest end. The rule looks at the set of windows, so
+neither the order of enumeration nor the order of summation can change the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import unknown
+
+TIE = 1e-9
+
+NORMS: dict[str, Callable[[NDArray[Any]], NDArray[np.float64]]] = {
+    "sqrt": lambda count: np.sqrt(count),
+    "sum": lambda count: np.ones(len(count)),
+    "mean": lambda count: np.asarray(count, dtype=np.float64),
+}
+
+
+def norm_values(norm: str, counts: NDArray[Any]) -> NDArray[np.float64]:
+    """What a window's sum is divided by, from its number of (observed) frames."""
+    if norm not in NORMS:
+        raise unknown("norm", norm, NORMS)
+    return NORMS[norm](counts)
+
+
+def tie_threshold(best: float) -> float:
+    return best - TIE * max(1.0, abs(best))
+
+
+def select(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], scores: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """For each row of scores (Q, C), the index of the winning candidate under the tie rule."""
+    chosen = np.empty(len(scores), np.int64)
+    for q, row in enumerate(scores):
+        close = np.flatnonzero(row >= tie_threshold(float(row.max())))
+        chosen[q] = close[np.lexsort((ends[close], starts[close]))[0]]
+    return chosen
+
+
+def prefix_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(Q, N+1): a zero, then sums from left to right."""
+    out = np.zeros((len(values), values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=out[:, 1:])
+    return out
+
+
+def scan(
+    responses: NDArray[np.float64],
+    run_offsets: NDArray[np.int64],
+    lengths: Sequence[int],
+    norms: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Best window of every row: start and end positions and score; start −1 if no length fits.
+
+    ``lengths`` ascend. O(N · lengths) time, O(N) memory per row.
+    """
+    queries = len(responses)
+    pieces: list[tuple[int, int, NDArray[np.float64], float, NDArray[np.float64]]] = []
+    top = np.full(queries, -np.inf)
+    for first, last in zip(run_offsets[:-1].tolist(), run_offsets[1:].tolist(), strict=True):
+        prefix = prefix_sums(responses[:, first:last])
+        for length, norm in zip(lengths, norms.tolist(), strict=True):
+            if length > last - first:
+                break
+            best = (prefix[:, length:] - prefix[:, :-length]).max(axis=1) / norm
+            pieces.append((first, length, prefix, norm, best))
+            np.maximum(top, best, out=top)
+    start, end = np.full(queries, -1), np.full(queries, -1)
+    score = top.copy()
+    for q in range(queries):
+        threshold = tie_threshold(float(top[q]))
+        found: tuple[int, int, float] | None = None
+        for first, length, prefix, norm, best in pieces:
+            if best[q] >= threshold:
+                values = (prefix[q, length:] - prefix[q, :-length]) / norm
+                at = int(np.argmax(values >= threshold))
+                window = (first + at, first + at + length - 1, float(values[at]))
+                found = window if found is None else min(found, window)
+        if found is not None:
+            start[q], end[q], score[q] = found
+    return start, end, score
+
+
+def candidate_windows(
+    run_offsets: NDArray[np.int64], lengths: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Start and end positions of every window: length by length, then by start."""
+    bounds = list(zip(run_offsets[:-1].tolist(), run_offsets[1:].tolist(), strict=True))
+    pieces = [
+        (np.arange(first, last - length + 1), length)
+        for length in lengths
+        for first, last in bounds
+        if length <= last - first
+    ]
+    if not pieces:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts = np.concatenate([piece for piece, _ in pieces])
+    ends = np.concatenate([piece + (length - 1) for piece, length in pieces])
+    return starts, ends
+
+
+def bridged_windows(
+    frames: NDArray[np.int64], lengths: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Windows that may cross missing frames: both ends observed, the length counts all frames."""
+    starts, ends = [], []
+    for length in lengths:
+        last = np.searchsorted(frames, frames + (length - 1))
+        last[last == len(frames)] = 0
+        ok = np.flatnonzero(frames[last] - frames == length - 1)
+        starts.append(ok)
+        ends.append(last[ok])
+    if not starts:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def score_windows(
+    responses: NDArray[np.float64],
+    run_offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    norm: str,
+) -> NDArray[np.float64]:
+    """(Q, C) scores: sum of the responses over norm(number of observed frames)."""
+    # Sums restart at every run that is cut off, as in scan(): a window inside one run never sees
+    # what came before it. Bridged callers pass a single run.
+    run = np.searchsorted(run_offsets, starts, side="right") - 1
+    prefix = np.concatenate(
+        [
+            prefix_sums(responses[:, first:last])
+            for first, last in zip(run_offsets[:-1].tolist(), run_offsets[1:].tolist(), strict=True)
+        ],
+        axis=1,
+    )
+    sums: NDArray[np.float64] = prefix[:, ends + 1 + run] - prefix[:, starts + run]
+    sums /= norm_values(norm, ends - starts + 1)
+    return sums

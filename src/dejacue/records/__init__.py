@@ -1,0 +1,24 @@
+"""The records every step takes and returns.
+
+    History + Vocabulary ──▶ Evidence ──▶ Moments ──▶ Retrieval
+
+All are frozen and validated once, when they are made; their arrays are read-only views. An array
+that already has the right type is not copied, so do not write to it through another name.
+Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on both ends.
+"""
+
+from dejacue.records.history import History
+from dejacue.records.retrieval import RETRIEVAL_SCHEMA, Diagnostics, Evidence, Moment, Retrieval
+from dejacue.records.vocabulary import Vocabulary
+from dejacue.records.window import Window
+
+__all__ = [
+    "RETRIEVAL_SCHEMA",
+    "Window",
+    "History",
+    "Vocabulary",
+    "Evidence",
+    "Diagnostics",
+    "Moment",
+    "Retrieval",
+]

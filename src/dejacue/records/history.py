@@ -1,0 +1,104 @@
+"""History: one object seen over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.records.arrays import feature_rows, frozen, optional_column
+from dejacue.records.window import Window
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class History:
+    """One object seen over time: one embedding per *observed* frame.
+
+    features       (N, d) float32 or float16; only the direction of a row matters
+    frames         (N,) strictly increasing integers; a missing index is an unobserved frame
+                   (default 0 … N−1)
+    times_s, source_frames, presence   optional (N,) columns that lead back to the file
+    """
+
+    features: NDArray[Any]
+    frames: NDArray[np.int64] = None  # type: ignore[assignment]  # None: 0 … N−1
+    id: str = "history"
+    encoder: str | None = None
+    times_s: NDArray[np.float64] | None = None
+    source_frames: NDArray[np.int64] | None = None
+    presence: NDArray[np.float64] | None = None
+    run_offsets: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.features)
+        if given.ndim == 2 and len(given) == 0:
+            raise InputError(f"history {self.id}: no observed frame; the object is never visible")
+        features = feature_rows(given, f"history {self.id}: features")
+        frames = self._checked_frames(len(features))
+        breaks = np.flatnonzero(np.diff(frames) != 1) + 1
+        columns = {
+            "features": features,
+            "frames": frames,
+            "run_offsets": frozen(np.concatenate(([0], breaks, [len(frames)])).astype(np.int64)),
+        }
+        for name, dtype in _OPTIONAL_COLUMNS.items():
+            columns[name] = optional_column(
+                getattr(self, name), len(features), dtype, f"history {self.id}: {name}"
+            )
+        for name, value in columns.items():
+            object.__setattr__(self, name, value)
+
+    def _checked_frames(self, rows: int) -> NDArray[np.int64]:
+        given: Any = self.frames
+        frames = np.arange(rows) if given is None else np.asarray(given)
+        if frames.ndim != 1 or frames.dtype.kind not in "iu":
+            raise InputError(
+                f"history {self.id}: frames must be one list of whole numbers, "
+                f"not {frames.dtype} of shape {frames.shape}"
+            )
+        if len(frames) != rows:
+            raise InputError(
+                f"history {self.id}: {rows} feature rows but {len(frames)} frames; "
+                "give one frame index per row"
+            )
+        frames = np.ascontiguousarray(frames, dtype=np.int64)
+        steps = np.flatnonzero(frames[1:] <= frames[:-1])
+        if steps.size:
+            at = int(steps[0])
+            word = "repeated" if frames[at] == frames[at + 1] else "not sorted"
+            raise InputError(
+                f"history {self.id}: frames are {word} "
+                f"({frames[at]} is followed by {frames[at + 1]}); sort rows by frame, keep one each"
+            )
+        return frozen(frames)
+
+    def __len__(self) -> int:
+        """The number of observed frames."""
+        return len(self.frames)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.features.shape[1])
+
+    def runs(self) -> list[Window]:
+        """The maximal blocks of consecutive observed frames, in order."""
+        first, last = self.frames[self.run_offsets[:-1]], self.frames[self.run_offsets[1:] - 1]
+        return [Window(a, b) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+
+    def __repr__(self) -> str:
+        runs = len(self.run_offsets) - 1
+        return (
+            f"<History {self.id}: {len(self)} observed frames in {runs} "
+            f"run{'s' if runs > 1 else ''}, {self.dimension}-d {self.features.dtype}, "
+            f"encoder {self.encoder or 'unnamed'}>"
+        )
+
+
+_OPTIONAL_COLUMNS: dict[str, type] = {
+    "times_s": np.float64,
+    "source_frames": np.int64,
+    "presence": np.float64,
+}

@@ -1,0 +1,182 @@
+"""What comes out: Evidence, and the Moments of a Retrieval."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import need, unknown
+from dejacue.records.arrays import frozen
+from dejacue.records.window import Window
+
+RETRIEVAL_SCHEMA = "dejacue.retrieval/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """How strongly each frame speaks for each description, step by step.
+
+    cosines    (Q, N) float32: frame · query in the chosen coordinates
+    centre, scale   (Q,) median and robust scale of each row of cosines
+    responses  (Q, N) float64: calibrated and smoothed, what the scan sums
+    frames     (N,) frame indices of the columns
+    """
+
+    cosines: NDArray[np.float32]
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    responses: NDArray[np.float64]
+    frames: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("cosines", "centre", "scale", "responses", "frames"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """Why a window was chosen and how far to trust it."""
+
+    residual_norm: float  # length of description − origin before normalisation
+    fallback: bool  # the residual vanished and the plain description was used
+    centre: float  # median of the cosines
+    scale: float  # robust scale they were divided by
+    floor_active: bool  # the scale is the 1e-3 floor: the response hardly varies
+    run: Window  # the observed run the window lies in (bridged: from the first to the last run)
+    touches_run_edge: bool  # the state may go on where the object is not observed
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One answer: the window in which a description holds.
+
+    level is "state" when the readout decides per state and all its descriptions share the window.
+    alternatives are further windows that do not overlap this one or each other, best first.
+    """
+
+    state: str
+    description: str
+    window: Window
+    score: float
+    level: str = "description"
+    times_s: tuple[float, float] | None = None
+    alternatives: tuple[tuple[Window, float], ...] = ()
+    diagnostics: Diagnostics | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "state": self.state,
+            "description": self.description,
+            "start": self.window.start,
+            "end": self.window.end,
+            "score": self.score,
+            "level": self.level,
+        }
+        if self.times_s is not None:
+            row["start_s"], row["end_s"] = self.times_s
+        if self.alternatives:
+            row["alternatives"] = [
+                {"start": w.start, "end": w.end, "score": s} for w, s in self.alternatives
+            ]
+        if self.diagnostics is not None:
+            row["diagnostics"] = asdict(self.diagnostics)
+        return row
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Retrieval:
+    """All moments of one history, one per description, in the vocabulary's order.
+
+    ``retrieval["filled"]`` gives the moments of a state, ``retrieval["cup filled with espresso"]``
+    the moment of a description, ``retrieval[0]`` the first moment. If a state and a description
+    share a name the state wins; ``description()`` is unambiguous.
+    """
+
+    moments: tuple[Moment, ...]
+    settings: Mapping[str, Any]
+    history_id: str = "history"
+    encoder: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Moment]:
+        return iter(self.moments)
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __getitem__(self, key: int | str) -> Any:
+        if not isinstance(key, str):
+            return self.moments[key]
+        return self.state(key) or self.description(key)
+
+    def state(self, name: str) -> tuple[Moment, ...]:
+        """The moments of one state; empty when there is no such state."""
+        return tuple(moment for moment in self.moments if moment.state == name)
+
+    def description(self, text: str) -> Moment:
+        for moment in self.moments:
+            if moment.description == text:
+                return moment
+        names = dict.fromkeys(n for m in self.moments for n in (m.state, m.description))
+        raise KeyError(str(unknown("state or description", text, names)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": RETRIEVAL_SCHEMA,
+            "history": self.history_id,
+            "encoder": self.encoder,
+            "settings": dict(self.settings),
+            "notes": list(self.notes),
+            "moments": [moment.to_dict() for moment in self.moments],
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Flat rows (no nested values) for tables, CSV and data frames."""
+        nested = ("alternatives", "diagnostics")
+        rows = []
+        for moment in self.moments:
+            row = {k: v for k, v in moment.to_dict().items() if k not in nested}
+            rows.append({"history": self.history_id, **row})
+        return rows
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A pandas or polars data frame, whichever is installed (pandas first) or named."""
+        for name in (library,) if library else ("pandas", "polars"):
+            try:
+                frames = need(name, "pip install pandas, or pip install polars")
+            except ImportError:
+                if library or name == "polars":
+                    raise
+                continue
+            return frames.DataFrame(self.to_rows())
+        return None  # pragma: no cover - the loop returns or raises
+
+    def __repr__(self) -> str:
+        lines = [f"<Retrieval {self.history_id}: {len(self)} moments>"]
+        wide = max((len(moment.state) for moment in self.moments), default=0)
+        lines += [
+            f"  {m.state:<{wide}}  {m.window!s:>14}  {m.score:8.3f}  {m.description}"
+            for m in self.moments
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><td>{html.escape(m.state)}</td><td>{html.escape(m.description)}</td>"
+            f"<td>{m.window.start}</td><td>{m.window.end}</td><td>{m.score:.3f}</td></tr>"
+            for m in self.moments
+        )
+        head = "".join(f"<th>{h}</th>" for h in ("state", "description", "start", "end", "score"))
+        return (
+            f"<table><caption>{html.escape(self.history_id)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
+        )
