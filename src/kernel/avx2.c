@@ -60,105 +60,60 @@ static void widen(const uint16_t *in, float *out, int64_t n) {
     }
 }
 
-/* The 16 partial sums of one dot product, added in double in the order of baseline.c. */
-static inline double unfold(__m256 a, __m256 b) {
-    __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
-    __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
-    low = _mm256_add_pd(low, _mm256_cvtps_pd(_mm256_castps256_ps128(b)));
-    high = _mm256_add_pd(high, _mm256_cvtps_pd(_mm256_extractf128_ps(b, 1)));
-    __m256d four = _mm256_add_pd(low, high);
-    __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
+/* Adds the 16 partial sums of four dot products: j with j + 8, then neighbours, three times. */
+static inline __m128 unfold(__m256 a, __m256 b, __m256 c, __m256 e) {
+    const __m256 sum = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, e));
+    return _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
 }
 
-#define FOLD_STEP(X0, X1, J)                                                                  \
-    do {                                                                                      \
-        __m256 x0 = (X0), x1 = (X1);                                                          \
-        n0 = _mm256_add_ps(n0, _mm256_mul_ps(x0, x0));                                        \
-        n1 = _mm256_add_ps(n1, _mm256_mul_ps(x1, x1));                                        \
-        for (int i = 0; i < count; i++) {                                                     \
-            const float *other = q + i * stride + (J);                                        \
-            a0[i] = _mm256_add_ps(a0[i], _mm256_mul_ps(x0, _mm256_loadu_ps(other)));          \
-            a1[i] = _mm256_add_ps(a1[i], _mm256_mul_ps(x1, _mm256_loadu_ps(other + 8)));      \
-        }                                                                                     \
+/* Σ x² and Σ x·q for four queries at once, each in 2 × 8 partial sums held in registers.
+ *
+ * Multiply and add are two roundings (see above), except for the squares of float16 values: those
+ * are exact in float32, so a fused multiply-add gives the same bits and spares an instruction.
+ * Fetching into L2 from well ahead lets reading and arithmetic overlap; nearer, or into L1, the
+ * two take turns. */
+#define AHEAD 16384
+#define TAKE(A, B, Q)                                                        \
+    A = _mm256_add_ps(A, _mm256_mul_ps(x0, _mm256_load_ps((Q) + j)));        \
+    B = _mm256_add_ps(B, _mm256_mul_ps(x1, _mm256_load_ps((Q) + j + 8)))
+#define STEP(X0, X1, SQUARE)                                                 \
+    do {                                                                     \
+        const __m256 x0 = (X0), x1 = (X1);                                   \
+        n0 = SQUARE(x0, n0);                                                 \
+        n1 = SQUARE(x1, n1);                                                 \
+        TAKE(a0, a1, q);                                                     \
+        TAKE(b0, b1, q + stride);                                            \
+        TAKE(c0, c1, q + 2 * stride);                                        \
+        TAKE(e0, e1, q + 3 * stride);                                        \
     } while (0)
-
-/* `count` is a constant at every call below, so the accumulators stay in registers. */
-#if defined(_MSC_VER)
-#define ALWAYS static __forceinline
-#else
-#define ALWAYS static inline __attribute__((always_inline))
-#endif
-ALWAYS void fold_any(const float *x, const uint16_t *h, int64_t d, const float *q, int64_t stride,
-                     int count, double *sums) {
-    __m256 n0 = _mm256_setzero_ps(), n1 = n0, a0[4] = {n0, n0, n0, n0}, a1[4] = {n0, n0, n0, n0};
-    int64_t j = 0;
-    for (; j + FOLDS <= d; j += FOLDS) {
-        if (h) FOLD_STEP(half8(h + j), half8(h + j + 8), j);
-        else FOLD_STEP(_mm256_loadu_ps(x + j), _mm256_loadu_ps(x + j + 8), j);
+#define SQUARE_ROUNDED(X, SUM) _mm256_add_ps(SUM, _mm256_mul_ps(X, X))
+#define SQUARE_EXACT(X, SUM) _mm256_fmadd_ps(X, X, SUM)
+#define FOLD(NAME, TYPE, LOAD8, REST, SQUARE)                                                     \
+    static void NAME(const TYPE *x, int64_t d, const float *q, int64_t stride, double *sums) {    \
+        const __m256 zero = _mm256_setzero_ps();                                                  \
+        __m256 n0 = zero, n1 = zero, a0 = zero, a1 = zero, b0 = zero, b1 = zero;                  \
+        __m256 c0 = zero, c1 = zero, e0 = zero, e1 = zero;                                        \
+        int64_t j = 0;                                                                            \
+        for (; j + FOLDS <= d; j += FOLDS) {                                                      \
+            if (j * (int64_t)sizeof(TYPE) % 64 == 0)                                              \
+                _mm_prefetch((const char *)(x + j) + AHEAD, _MM_HINT_T1);                         \
+            STEP(LOAD8(x + j), LOAD8(x + j + 8), SQUARE);                                         \
+        }                                                                                         \
+        if (j < d) {                                                                              \
+            float rest[FOLDS] = {0};                                                              \
+            REST;                                                                                 \
+            STEP(_mm256_loadu_ps(rest), _mm256_loadu_ps(rest + 8), SQUARE);                       \
+        }                                                                                         \
+        const __m256 n = _mm256_add_ps(n0, n1), c = _mm256_add_ps(c0, c1);                        \
+        float all[4];                                                                             \
+        _mm_storeu_ps(all, unfold(_mm256_add_ps(a0, a1), _mm256_add_ps(b0, b1), c,                \
+                                  _mm256_add_ps(e0, e1)));                                        \
+        sums[0] = _mm_cvtss_f32(unfold(n, n, n, n));                                              \
+        for (int i = 0; i < 4; i++) sums[(1 + i) * ROWS] = all[i];                                \
     }
-    if (j < d) {
-        float rest[FOLDS] = {0};
-        if (h) widen(h + j, rest, d - j);
-        else memcpy(rest, x + j, (size_t)(d - j) * 4);
-        FOLD_STEP(_mm256_loadu_ps(rest), _mm256_loadu_ps(rest + 8), j);
-    }
-    sums[0] = unfold(n0, n1);
-    for (int i = 0; i < count; i++) sums[1 + i] = unfold(a0[i], a1[i]);
-}
-
-static void fold(const float *x, int64_t d, const float *q, int64_t stride, int count, double *sums) {
-    switch (count) {
-    case 0: fold_any(x, NULL, d, q, stride, 0, sums); break;
-    case 1: fold_any(x, NULL, d, q, stride, 1, sums); break;
-    case 2: fold_any(x, NULL, d, q, stride, 2, sums); break;
-    case 3: fold_any(x, NULL, d, q, stride, 3, sums); break;
-    default: fold_any(x, NULL, d, q, stride, 4, sums);
-    }
-}
-
+FOLD(fold, float, _mm256_loadu_ps, memcpy(rest, x + j, (size_t)(d - j) * 4), SQUARE_ROUNDED)
 #define FOLD_HALF_DIRECT 1
-static void fold_half(const uint16_t *h, int64_t d, const float *q, int64_t stride, int count,
-                      double *sums) {
-    switch (count) {
-    case 0: fold_any(NULL, h, d, q, stride, 0, sums); break;
-    case 1: fold_any(NULL, h, d, q, stride, 1, sums); break;
-    case 2: fold_any(NULL, h, d, q, stride, 2, sums); break;
-    case 3: fold_any(NULL, h, d, q, stride, 3, sums); break;
-    default: fold_any(NULL, h, d, q, stride, 4, sums);
-    }
-}
-
-static void split(const float *x, int64_t n, float at, int64_t *count, float *below, float *above) {
-    const __m256 cut = _mm256_set1_ps(at), none = _mm256_set1_ps(-INFINITY);
-    const __m256 full = _mm256_set1_ps(INFINITY);
-    __m256 lo = none, hi = full;
-    int64_t c = 0, i = 0;
-    while (i + 8 <= n) {
-        __m256i inside = _mm256_setzero_si256();
-        int64_t stop = n - i > 1 << 20 ? i + (1 << 20) : n; /* keeps the 32-bit counters small */
-        for (; i + 8 <= stop; i += 8) {
-            __m256 v = _mm256_loadu_ps(x + i), in = _mm256_cmp_ps(v, cut, _CMP_LE_OQ);
-            inside = _mm256_sub_epi32(inside, _mm256_castps_si256(in));
-            lo = _mm256_max_ps(lo, _mm256_blendv_ps(none, v, in));
-            hi = _mm256_min_ps(hi, _mm256_blendv_ps(v, full, in));
-        }
-        int32_t each[8];
-        _mm256_storeu_si256((__m256i *)each, inside);
-        for (int l = 0; l < 8; l++) c += each[l];
-    }
-    float los[8], his[8];
-    _mm256_storeu_ps(los, lo), _mm256_storeu_ps(his, hi);
-    for (int l = 1; l < 8; l++) {
-        los[0] = los[l] > los[0] ? los[l] : los[0];
-        his[0] = his[l] < his[0] ? his[l] : his[0];
-    }
-    for (; i < n; i++) {
-        if (x[i] <= at) c++, los[0] = x[i] > los[0] ? x[i] : los[0];
-        else his[0] = x[i] < his[0] ? x[i] : his[0];
-    }
-    *count = c, *below = los[0], *above = his[0];
-}
+FOLD(fold_half, uint16_t, half8, widen(x + j, rest, d - j), SQUARE_EXACT)
 
 static void count_columns(const int32_t *rows, int64_t n, const int32_t at[8], int32_t counts[8]) {
     const __m256i cut = _mm256_loadu_si256((const __m256i *)at);

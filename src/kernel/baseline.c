@@ -45,37 +45,23 @@ static void widen(const uint16_t *in, float *out, int64_t n) {
     for (int64_t j = 0; j < n; j++) out[j] = half_to_float(in[j]);
 }
 
-/* sums[0] = Σ x², sums[1 + i] = Σ x·q_i; count ≤ 4 queries, rows of q `stride` apart and padded. */
-static void fold(const float *x, int64_t d, const float *q, int64_t stride, int count, double *sums) {
-    for (int i = -1; i < count; i++) {
+/* sums[0] = Σ x², sums[(1 + i) * ROWS] = Σ x·q_i for LANES queries, `stride` apart. */
+static void fold(const float *x, int64_t d, const float *q, int64_t stride, double *sums) {
+    for (int i = 0; i <= LANES; i++) {
         float acc[FOLDS] = {0};
-        const float *other = i < 0 ? x : q + i * stride;
+        const float *other = i ? q + (i - 1) * stride : x;
         int64_t j = 0;
         for (; j + FOLDS <= d; j += FOLDS)
             for (int k = 0; k < FOLDS; k++) acc[k] += x[j + k] * other[j + k];
         for (int k = 0; j + k < d; k++) acc[k] += x[j + k] * other[j + k];
-        double s[FOLDS];
-        for (int k = 0; k < FOLDS; k++) s[k] = acc[k];
-        for (int h = FOLDS / 2; h; h /= 2)
-            for (int k = 0; k < h; k++) s[k] += s[k + h];
-        sums[1 + i] = s[0];
+        for (int k = 0; k < FOLDS / 2; k++) acc[k] += acc[k + FOLDS / 2];
+        for (int left = FOLDS / 4; left; left /= 2)
+            for (int k = 0; k < left; k++) acc[k] = acc[2 * k] + acc[2 * k + 1];
+        sums[i * ROWS] = acc[0];
     }
 }
 
 #define FOLD_HALF_DIRECT 0
-
-static void split(const float *x, int64_t n, float at, int64_t *count, float *below, float *above) {
-    int64_t c = 0;
-    float lo = -INFINITY, hi = INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        int in = x[i] <= at;
-        float a = in ? x[i] : -INFINITY, b = in ? INFINITY : x[i];
-        c += in;
-        lo = a > lo ? a : lo;
-        hi = b < hi ? b : hi;
-    }
-    *count = c, *below = lo, *above = hi;
-}
 
 /* Eight columns at once: counts[l] = how many of rows[i*8 + l] are ≤ at[l]. */
 static void count_columns(const int32_t *rows, int64_t n, const int32_t at[8], int32_t counts[8]) {

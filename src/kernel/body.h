@@ -5,10 +5,15 @@
  * in evidence.py and scan.py uses: equal bits, not only equal windows.
  */
 #include <stdlib.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
+#define CHUNK 256      /* frames that are calibrated and smoothed while in cache */
 #define BLOCK 32       /* starts that are pruned together */
-#define LONG_RUN 256   /* from this length on, pruning pays */
+#define LONG_RUN 768   /* from this length on, pruning pays */
 #define SAMPLE 1024    /* values that bracket a median */
+#define HUGE ((size_t)2 << 20)
 #define MAD_TO_SCALE 1.4826
 #define SCALE_FLOOR 1e-3
 #define TIE 1e-9
@@ -19,50 +24,114 @@ static double tie_threshold(double best) {
     return best - TIE * (size > 1.0 ? size : 1.0);
 }
 
-/* ── the k-th smallest value (from 0) and the one after it, exactly ────────────────────────── */
+/* ── the k-th smallest value (from 0) and the one after it, exactly ──────────────────────────
+ * On integer keys: compilers vectorise integer reductions, and a bisection needs only order. */
 
-/* Bisection on values that snaps to the data: [low, high] always holds the answer, count_low
- * values lie below low, count_high up to and including high. */
-static void kth_by_counting(const float *x, int64_t n, int64_t k, float *value, float *next) {
-    int64_t count_low = 0, count_high, inside;
-    float low, high, after = INFINITY, below, above;
-    split(x, n, INFINITY, &count_high, &high, &above);
-    split(x, n, -INFINITY, &inside, &below, &low);
-    for (int step = 0; low < high && count_high > k + 1; step++) {
-        float share = step & 1 ? 0.5f : (float)(k + 1 - count_low) / (float)(count_high - count_low);
-        float at = low + share * (high - low);
-        if (!(at >= low && at < high)) at = 0.5f * low + 0.5f * high;
-        if (!(at >= low && at < high)) at = low;
-        split(x, n, at, &inside, &below, &above);
-        if (inside > k) high = below, count_high = inside, after = above;
-        else low = above, count_low = inside;
+/* Keys whose integer order is the order of the floats; both zeros get the same one. */
+static inline int32_t key_of(float f) {
+    int32_t bits;
+    f += 0.0f;
+    memcpy(&bits, &f, 4);
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+static inline float float_of(int32_t key) {
+    float f;
+    key ^= (key >> 31) & 0x7fffffff;
+    memcpy(&f, &key, 4);
+    return f;
+}
+
+/* How many keys are ≤ at. */
+static int64_t count_upto(const int32_t *x, int64_t n, int32_t at) {
+    int64_t count = 0;
+    for (int64_t from = 0; from < n; from += 1 << 20) { /* a narrow counter vectorises better */
+        const int64_t to = n - from < 1 << 20 ? n : from + (1 << 20);
+        int32_t inside = 0;
+        for (int64_t i = from; i < to; i++) inside += x[i] <= at;
+        count += inside;
     }
-    *value = high;
-    *next = count_high > k + 1 ? high : after;
+    return count;
+}
+
+/* The largest key ≤ at and the smallest key above it. */
+static void around(const int32_t *x, int64_t n, int32_t at, int32_t *below, int32_t *above) {
+    int32_t low = INT32_MIN, high = INT32_MAX;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t v = x[i], in = -(v <= at); /* masks: a branch here would cost tenfold */
+        const int32_t a = (v & in) | (INT32_MIN & ~in), b = (v & ~in) | (INT32_MAX & in);
+        low = a > low ? a : low;
+        high = b < high ? b : high;
+    }
+    *below = low, *above = high;
+}
+
+typedef struct {
+    int32_t value, next; /* the k-th key and the one after it */
+    int64_t upto;        /* how many keys do not exceed the k-th */
+} Ranked;
+
+/* Bisection by counting: the answer lies in [low, high], `under` keys lie below low, `upto` do not
+ * exceed high. Guesses alternate between the share of ranks and the middle, of the values and (so
+ * that it ends whatever the data) of the keys. */
+static Ranked kth_by_counting(const int32_t *x, int64_t n, int64_t k) {
+    int32_t low = INT32_MAX, high = INT32_MIN, value, next;
+    int64_t under = 0, upto = n;
+    for (int64_t i = 0; i < n; i++) low = x[i] < low ? x[i] : low, high = x[i] > high ? x[i] : high;
+    for (int step = 0; low < high && upto > k + 1; step++) {
+        int32_t at = (int32_t)(((int64_t)low + high) >> 1);
+        if (step % 3 != 2) {
+            const float a = float_of(low), b = float_of(high);
+            const float share = step % 3 ? 0.5f : (float)(k + 1 - under) / (float)(upto - under);
+            const int32_t guess = key_of(a + share * (b - a));
+            if (guess >= low && guess < high) at = guess;
+        }
+        const int64_t inside = count_upto(x, n, at);
+        if (inside > k) high = at, upto = inside;
+        else low = at + 1, under = inside;
+    }
+    around(x, n, high, &value, &next);
+    return (Ranked){value, upto > k + 1 ? value : next, upto};
 }
 
 /* Long rows: a sample brackets the answer, one pass keeps what lies inside the bracket. */
-static void kth(const float *x, int64_t n, int64_t k, float *scratch, float *value, float *next) {
+static Ranked kth(const int32_t *x, int64_t n, int64_t k, int32_t *scratch) {
     if (n > 8 * SAMPLE) {
-        float sample[SAMPLE], low, high, unused;
+        int32_t sample[SAMPLE];
         for (int64_t i = 0; i < SAMPLE; i++) sample[i] = x[i * (n / SAMPLE)];
-        int64_t rank = (int64_t)((double)k / (double)n * SAMPLE);
-        int64_t first = rank > 64 ? rank - 64 : 0, last = rank + 64;
-        kth_by_counting(sample, SAMPLE, first, &low, &unused);
-        kth_by_counting(sample, SAMPLE, last < SAMPLE ? last : SAMPLE - 1, &high, &unused);
+        const int64_t rank = (int64_t)((double)k / (double)n * SAMPLE);
+        const int32_t low = kth_by_counting(sample, SAMPLE, rank > 64 ? rank - 64 : 0).value;
+        const int32_t high =
+            kth_by_counting(sample, SAMPLE, rank + 64 < SAMPLE ? rank + 64 : SAMPLE - 1).value;
         int64_t kept = 0, under = 0;
         for (int64_t i = 0; i < n; i++) {
-            float v = x[i];
+            const int32_t v = x[i];
             under += v < low;
             scratch[kept] = v;
             kept += (v >= low) & (v <= high);
         }
         if (k >= under && k + 1 < under + kept) {
-            kth_by_counting(scratch, kept, k - under, value, next);
-            return;
+            Ranked r = kth_by_counting(scratch, kept, k - under);
+            r.upto += under;
+            return r;
         }
     }
-    kth_by_counting(x, n, k, value, next);
+    return kth_by_counting(x, n, k);
+}
+
+/* Where a key is one of two; returns how many such places there are. */
+static int64_t equal_to(const int32_t *x, int64_t n, int32_t one, int32_t other, int32_t *at) {
+    int64_t kept = 0;
+    for (int64_t from = 0; from < n; from += 64) {
+        const int64_t to = n - from < 64 ? n : from + 64;
+        int32_t any = 0;
+        for (int64_t i = from; i < to; i++) any |= (x[i] == one) | (x[i] == other);
+        for (int64_t i = from; i < to && any; i++) {
+            at[kept] = (int32_t)i;
+            kept += (x[i] == one) | (x[i] == other);
+        }
+    }
+    return kept;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -70,43 +139,33 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sorts the double deviations that round to `rounded` into found; returns how many there are. */
-static int64_t deviations_at(const float *row, const float *deviation, int64_t n, double centre,
-                             float rounded, double *found) {
-    int64_t kept = 0;
-    double low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < n; i++)
-        if (deviation[i] == rounded) {
-            const double exact = found[kept++] = fabs((double)row[i] - centre);
-            low = exact < low ? exact : low, high = exact > high ? exact : high;
-        }
-    if (low < high) qsort(found, (size_t)kept, sizeof(double), by_value);
-    return kept;
-}
-
-/* Median and robust scale of one row; scratch: 2n floats, n doubles. */
-static void calibrate(const float *row, int64_t n, float *scratch, double *found, double *centre,
+/* Median and robust scale of one row; scratch: 2n keys and n doubles. */
+static void calibrate(const float *row, int64_t n, int32_t *keys, double *found, double *centre,
                       double *scale) {
     const int64_t k = (n - 1) / 2;
-    float value, next, *deviation = scratch, *rest = scratch + n;
-    kth(row, n, k, rest, &value, &next);
-    const double median = n % 2 ? (double)value : ((double)value + (double)next) / 2.0;
+    int32_t *rest = keys + n;
+    for (int64_t i = 0; i < n; i++) keys[i] = key_of(row[i]);
+    Ranked r = kth(keys, n, k, rest);
+    const double median =
+        n % 2 ? (double)float_of(r.value) : ((double)float_of(r.value) + (double)float_of(r.next)) / 2.0;
 
-    /* Rounding keeps order: find the rounded deviation, then settle the few that round alike. */
-    for (int64_t i = 0; i < n; i++) deviation[i] = (float)fabs((double)row[i] - median);
-    kth(deviation, n, k, rest, &value, &next);
-    int64_t rank = k;
-    for (int64_t i = 0; i < n; i++) rank -= deviation[i] < value;
-    const int64_t kept = deviations_at(row, deviation, n, median, value, found);
-    double mad = found[rank];
-    if (n % 2 == 0) {
-        double second = rank + 1 < kept ? found[rank + 1] : 0.0;
-        if (rank + 1 >= kept) deviations_at(row, deviation, n, median, next, found), second = found[0];
-        mad = (mad + second) / 2.0;
+    /* Rounding keeps order: find the rounded deviations in the middle, then sort the few exact
+     * ones that round to them. */
+    for (int64_t i = 0; i < n; i++) keys[i] = key_of((float)fabs((double)row[i] - median));
+    r = kth(keys, n, k, rest);
+    const int64_t kept = equal_to(keys, n, r.value, n % 2 ? r.value : r.next, rest);
+    int64_t equal = 0;
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < kept; i++) {
+        const double exact = found[i] = fabs((double)row[rest[i]] - median);
+        equal += keys[rest[i]] == r.value;
+        low = exact < low ? exact : low, high = exact > high ? exact : high;
     }
-    mad *= MAD_TO_SCALE;
+    if (low < high) qsort(found, (size_t)kept, sizeof(double), by_value);
+    const int64_t rank = k - (r.upto - equal);
+    const double mad = n % 2 ? found[rank] : (found[rank] + found[rank + 1]) / 2.0;
     *centre = median;
-    *scale = mad > SCALE_FLOOR ? mad : SCALE_FLOOR;
+    *scale = mad * MAD_TO_SCALE > SCALE_FLOOR ? mad * MAD_TO_SCALE : SCALE_FLOOR;
 }
 
 /* ── scratch ───────────────────────────────────────────────────────────────────────────────── */
@@ -115,9 +174,9 @@ typedef struct {
     float *cosines;      /* queries × frames, when the caller does not keep them */
     float *queries;      /* aligned, padded copy of one history's queries */
     float *row;          /* one widened or centred feature row */
-    float *selection;    /* 2 × frames */
-    double *found;       /* frames */
-    double *lanes;       /* frames × LANES: calibrated */
+    int32_t *keys;       /* 2 × frames */
+    double *found;       /* frames: deviations that round alike */
+    double *lanes;       /* (CHUNK + smoothing) × LANES: calibrated */
     double *prefix;      /* (frames + runs) × LANES */
     double *low, *high;  /* per BLOCK of prefix entries */
     double *best;        /* lengths × LANES */
@@ -138,25 +197,31 @@ static int prepare(const Batch *b, Scratch *s) {
         size_t r = b->history_runs ? (size_t)(b->history_runs[h + 1] - b->history_runs[h]) : 0;
         size_t l = b->length_offsets ? (size_t)(b->length_offsets[h + 1] - b->length_offsets[h]) : 0;
         if (n * q > cosines) cosines = n * q;
-        if (q > queries) queries = q;
+        if (q + LANES > queries) queries = q + LANES; /* full groups, filled up with zeros */
         if (n > frames) frames = n;
         if (n + r > entries) entries = n + r;
         if (l > lengths) lengths = l;
     }
     if (b->cosines || b->responses) cosines = 0;
     size_t row = (size_t)padded(b->dimension), blocks = entries / BLOCK + 4;
-    size_t k = (size_t)b->smoothing + 1;
+    size_t k = (size_t)b->smoothing + 1, held = CHUNK + (size_t)b->smoothing;
     if (k > frames + 1) k = frames + 1;
     size_t sizes[] = {cosines * 4, queries * row * 4, row * 4, frames * 8, frames * 8,
-                      frames * LANES * 8, entries * LANES * 8, blocks * LANES * 8,
+                      (held < frames ? held : frames) * LANES * 8, entries * LANES * 8, blocks * LANES * 8,
                       blocks * LANES * 8, lengths * LANES * 8, k * 8};
     size_t total = 64;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) total += round_up(sizes[i]);
     s->memory = malloc(total);
     if (!s->memory) return NO_MEMORY;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (total > HUGE) { /* long histories: faulting in small pages costs more than the scan */
+        const uintptr_t first = ((uintptr_t)s->memory + HUGE - 1) / HUGE * HUGE;
+        madvise((void *)first, ((uintptr_t)s->memory + total - first) / HUGE * HUGE, MADV_HUGEPAGE);
+    }
+#endif
     char *at = (char *)(((uintptr_t)s->memory + 63) / 64 * 64);
     void **fields[] = {(void **)&s->cosines, (void **)&s->queries, (void **)&s->row,
-                       (void **)&s->selection, (void **)&s->found, (void **)&s->lanes,
+                       (void **)&s->keys, (void **)&s->found, (void **)&s->lanes,
                        (void **)&s->prefix, (void **)&s->low, (void **)&s->high,
                        (void **)&s->best, (void **)&s->roots};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -167,28 +232,29 @@ static int prepare(const Batch *b, Scratch *s) {
 
 /* ── evidence: one pass over the features ──────────────────────────────────────────────────── */
 
+/* sums[0], sums[ROWS], … : Σ x² and Σ x·q of row t for LANES queries */
 static void fold_row(const void *table, int half, int64_t t, int64_t d, const float *q,
-                     int64_t stride, int count, float *row, double *sums) {
+                     int64_t stride, float *row, double *sums) {
     if (!half) {
-        fold((const float *)table + t * d, d, q, stride, count, sums);
+        fold((const float *)table + t * d, d, q, stride, sums);
         return;
     }
 #if FOLD_HALF_DIRECT
     (void)row;
-    fold_half((const uint16_t *)table + t * d, d, q, stride, count, sums);
+    fold_half((const uint16_t *)table + t * d, d, q, stride, sums);
 #else
     widen((const uint16_t *)table + t * d, row, d);
-    fold(row, d, q, stride, count, sums);
+    fold(row, d, q, stride, sums);
 #endif
 }
 
 /* row = x / ‖x‖ − centre, in float32 */
-static int centred_row(const void *table, int half, int64_t t, int64_t d, const float *centre,
-                       float *row) {
-    double sums[1];
+static int centred_row(const void *table, int half, int64_t t, int64_t d, const float *queries,
+                       const float *centre, float *row) {
+    double sums[(1 + LANES) * ROWS];
     const float *x = (const float *)table + t * d;
     if (half) widen((const uint16_t *)table + t * d, row, d), x = row;
-    fold(x, d, NULL, 0, 0, sums);
+    fold(x, d, queries, 0, sums); /* only the length is wanted here */
     if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) return 0;
     const float inverse = (float)(1.0 / sqrt(sums[0]));
     for (int64_t j = 0; j < d; j++) {
@@ -203,31 +269,38 @@ static Status history_cosines(const Batch *b, int64_t h, Scratch *s, float *out)
     const int64_t count = b->query_offsets[h + 1] - b->query_offsets[h], stride = padded(d);
     const float *centre = b->centres ? b->centres + h * d : NULL;
     const double floor = centre ? RESIDUAL_FLOOR : 0.0;
-    for (int64_t i = 0; i < count; i++) {
+    memset(s->queries, 0, (size_t)((count + LANES - 1) / LANES * LANES * stride) * 4);
+    for (int64_t i = 0; i < count; i++)
         memcpy(s->queries + i * stride, b->queries + (b->query_first[h] + i) * d, (size_t)d * 4);
-        memset(s->queries + i * stride + d, 0, (size_t)(stride - d) * 4);
-    }
-    for (int64_t t = 0; t < n; t++) {
-        const void *table = b->features[h];
-        int half = b->halves[h];
-        int64_t at = t;
-        double sums[1 + LANES];
-        if (centre) {
-            if (!centred_row(table, half, t, d, centre, s->row)) return (Status){BAD_FEATURE, h, t};
-            table = s->row, half = 0, at = 0;
-        }
+    /* Roots and quotients of ROWS rows at a time: their latency would stall the next row's sums. */
+    for (int64_t from = 0; from < n; from += ROWS) {
+        const int64_t rows = n - from < ROWS ? n - from : ROWS;
         for (int64_t first = 0; first < count; first += LANES) {
-            const int64_t left = count - first;
-            const int group = left < LANES ? (int)left : LANES;
-            fold_row(table, half, at, d, s->queries + first * stride, stride, group, s->row, sums);
-            if (!centre && !(sums[0] > 0.0)) return (Status){BAD_FEATURE, h, t};
-            double norm = sqrt(sums[0]);
-            if (norm < floor) norm = floor;
-            for (int i = 0; i < group; i++) {
-                const double cosine = sums[1 + i] / norm;
-                if (!(fabs(cosine) < INFINITY)) return (Status){BAD_FEATURE, h, t};
-                out[(first + i) * n + t] = (float)cosine;
+            const float *queries = s->queries + first * stride;
+            const int64_t group = count - first < LANES ? count - first : LANES;
+            double sums[(1 + LANES) * ROWS];
+            for (int64_t t = from; t < from + rows; t++) {
+                const void *table = b->features[h];
+                if (!centre) fold_row(table, b->halves[h], t, d, queries, stride, s->row, sums + t - from);
+                else if (centred_row(table, b->halves[h], t, d, queries, centre, s->row))
+                    fold(s->row, d, queries, stride, sums + t - from);
+                else return (Status){BAD_FEATURE, h, t};
             }
+            int fine = 1;
+            for (int64_t i = 0; i < rows; i++) {
+                const double norm = sqrt(sums[i]);
+                sums[i] = norm > floor ? norm : floor; /* without a centre: 0 → division → not finite */
+            }
+            for (int64_t q = 0; q < group; q++)
+                for (int64_t i = 0; i < rows; i++) {
+                    const double cosine = sums[(1 + q) * ROWS + i] / sums[i];
+                    out[(first + q) * n + from + i] = (float)cosine;
+                    fine &= fabs(cosine) < INFINITY;
+                }
+            for (int64_t i = 0; i < rows && !fine; i++)
+                for (int64_t q = 0; q < group; q++)
+                    if (!(fabs(sums[(1 + q) * ROWS + i] / sums[i]) < INFINITY))
+                        return (Status){BAD_FEATURE, h, from + i};
         }
     }
     return (Status){OK, 0, 0};
@@ -247,49 +320,70 @@ static Runs runs_of(const Batch *b, int64_t h) {
                   b->run_offsets + b->history_runs[h], b->frame_offsets[h]};
 }
 
-static void calibrate_lanes(float *const rows[LANES], int64_t n, const double *centre,
-                            const double *scale, double *out) {
-    double inverse[LANES];
-    for (int l = 0; l < LANES; l++) inverse[l] = 1.0 / scale[l];
-    const D4 m = d4_load(centre), k = d4_load(inverse);
-    int64_t t = 0;
-    for (; t + D4_GATHER_MANY <= n; t += D4_GATHER_MANY) {
+typedef struct {
+    float *const *rows;       /* LANES rows of cosines */
+    double centre[LANES], inverse[LANES];
+} Calibrated;
+
+/* Calibrated values of frames [from, to), LANES at a time. */
+static void calibrate_lanes(const Calibrated *c, int64_t from, int64_t to, double *out) {
+    const D4 m = d4_load(c->centre), k = d4_load(c->inverse);
+    int64_t t = from;
+    for (; t + D4_GATHER_MANY <= to; t += D4_GATHER_MANY, out += D4_GATHER_MANY * LANES) {
         D4 values[D4_GATHER_MANY];
-        d4_gather_many(rows, t, values);
+        d4_gather_many(c->rows, t, values);
         for (int i = 0; i < D4_GATHER_MANY; i++)
-            d4_store(out + (t + i) * LANES, d4_mul(d4_sub(values[i], m), k));
+            d4_store(out + i * LANES, d4_mul(d4_sub(values[i], m), k));
     }
-    for (; t < n; t++) d4_store(out + t * LANES, d4_mul(d4_sub(d4_gather(rows, t), m), k));
+    for (; t < to; t++, out += LANES) d4_store(out, d4_mul(d4_sub(d4_gather(c->rows, t), m), k));
 }
 
-/* The smoothed value at t of a run that spans [first, last): active offsets only. */
-static inline D4 smoothed(const double *lanes, int64_t first, int64_t last, int64_t t, int64_t half,
-                          const double *roots) {
-    const int64_t from = t - half > first ? t - half : first;
-    const int64_t to = t + half < last - 1 ? t + half : last - 1;
-    D4 sum = d4_load(lanes + from * LANES);
-    for (int64_t j = from + 1; j <= to; j++) sum = d4_add(sum, d4_load(lanes + j * LANES));
-    return d4_mul(sum, d4_set(roots[to - from + 1]));
+/* Smoothed values of frames [from, to) of a run [first, last): the active offsets of each frame,
+ * from left to right, over the root of their number. lanes holds the frames from `held` on. */
+static void smooth_lanes(const double *lanes, int64_t held, int64_t first, int64_t last,
+                         int64_t from, int64_t to, int64_t half, const double *roots, double *out) {
+    for (int64_t t = from; t < to; t++, out += LANES) {
+        const int64_t left = t - half > first ? t - half : first;
+        const int64_t right = t + half < last - 1 ? t + half : last - 1;
+        const double *at = lanes + (left - held) * LANES;
+        D4 sum = d4_load(at);
+        for (int64_t j = left; j < right; j++) sum = d4_add(sum, d4_load(at += LANES));
+        d4_store(out, d4_mul(sum, d4_set(roots[right - left + 1])));
+    }
+}
+
+/* Calls for a chunk of one run: fills out with the smoothed values of frames [from, to). */
+static void respond_lanes(const Calibrated *c, int64_t first, int64_t last, int64_t from, int64_t to,
+                          int64_t half, Scratch *s, double *out) {
+    const int64_t held = from - half > first ? from - half : first;
+    const int64_t until = to + half < last ? to + half : last;
+    calibrate_lanes(c, held, until, s->lanes);
+    if (half == 1 && to - from > 2) { /* the published width: the middle without a case in it */
+        const D4 root = d4_set(s->roots[3]);
+        const int64_t inner = from > first ? from : from + 1, stop = to < last ? to : to - 1;
+        smooth_lanes(s->lanes, held, first, last, from, inner, half, s->roots, out);
+        for (int64_t t = inner; t < stop; t++) {
+            const double *at = s->lanes + (t - 1 - held) * LANES;
+            const D4 sum = d4_add(d4_add(d4_load(at), d4_load(at + LANES)), d4_load(at + 2 * LANES));
+            d4_store(out + (t - from) * LANES, d4_mul(sum, root));
+        }
+        smooth_lanes(s->lanes, held, first, last, stop, to, half, s->roots,
+                     out + (stop - from) * LANES);
+    } else smooth_lanes(s->lanes, held, first, last, from, to, half, s->roots, out);
 }
 
 /* prefix holds run r at offset (start + r): a zero, then the running sums, restarted per run. */
-static void smooth_and_add(const double *lanes, Runs runs, int64_t width, const double *roots,
-                           double *prefix) {
-    const int64_t half = (width - 1) / 2;
-    const D4 three = d4_set(width == 3 && runs.frames > 2 ? roots[3] : 0.0);
+static void add_lanes(const Calibrated *c, Runs runs, int64_t half, Scratch *s, double *prefix) {
     for (int64_t r = 0; r < runs.runs; r++) {
         const int64_t first = runs.offsets[r] - runs.base, last = runs.offsets[r + 1] - runs.base;
         double *out = prefix + (first + r) * LANES;
         D4 sum = d4_set(0.0);
-        d4_store(out, sum);
-        for (int64_t t = first; t < last; t++) {
-            D4 value;
-            if (width == 3 && t > first && t + 1 < last) {
-                value = d4_add(d4_load(lanes + (t - 1) * LANES), d4_load(lanes + t * LANES));
-                value = d4_mul(d4_add(value, d4_load(lanes + (t + 1) * LANES)), three);
-            } else value = smoothed(lanes, first, last, t, half, roots);
-            sum = d4_add(sum, value);
-            d4_store(out + (t - first + 1) * LANES, sum);
+        d4_store(out, sum), out += LANES;
+        for (int64_t from = first; from < last; from += CHUNK) {
+            const int64_t to = from + CHUNK < last ? from + CHUNK : last;
+            respond_lanes(c, first, last, from, to, half, s, out);
+            for (int64_t t = from; t < to; t++, out += LANES)
+                d4_store(out, sum = d4_add(sum, d4_load(out)));
         }
     }
 }
@@ -324,6 +418,33 @@ static inline D4 largest_difference(const double *p, int64_t starts, int64_t len
     return d4_max(d4_max(a, b), d4_max(c, e));
 }
 
+/* A short run: four lengths share each load of a start. */
+static void scan_short_run(const double *p, int64_t n, const int64_t *lengths, int64_t count,
+                           double *best) {
+    int64_t k = 0;
+    for (; k + 4 <= count && lengths[k + 3] <= n; k += 4, best += 4 * LANES) {
+        const double *a = p + lengths[k] * LANES, *b = p + lengths[k + 1] * LANES;
+        const double *c = p + lengths[k + 2] * LANES, *e = p + lengths[k + 3] * LANES;
+        D4 most[4] = {d4_load(best), d4_load(best + LANES), d4_load(best + 2 * LANES),
+                      d4_load(best + 3 * LANES)};
+        const int64_t shared = n - lengths[k + 3] + 1;
+        for (int64_t i = 0; i < shared * LANES; i += LANES) {
+            const D4 start = d4_load(p + i);
+            most[0] = d4_max(most[0], d4_sub(d4_load(a + i), start));
+            most[1] = d4_max(most[1], d4_sub(d4_load(b + i), start));
+            most[2] = d4_max(most[2], d4_sub(d4_load(c + i), start));
+            most[3] = d4_max(most[3], d4_sub(d4_load(e + i), start));
+        }
+        for (int j = 0; j < 4; j++) {
+            const int64_t left = n - lengths[k + j] + 1 - shared;
+            if (left) most[j] = d4_max(most[j], largest_difference(p + shared * LANES, left, lengths[k + j]));
+            d4_store(best + j * LANES, most[j]);
+        }
+    }
+    for (; k < count && lengths[k] <= n; k++, best += LANES)
+        d4_store(best, d4_max(d4_load(best), largest_difference(p, n - lengths[k] + 1, lengths[k])));
+}
+
 static void block_bounds(const double *p, int64_t entries, double *low, double *high) {
     for (int64_t first = 0, b = 0; first < entries; first += BLOCK, b++) {
         const int64_t last = first + BLOCK < entries ? first + BLOCK : entries;
@@ -336,36 +457,42 @@ static void block_bounds(const double *p, int64_t entries, double *low, double *
     }
 }
 
-/* The largest score that a start in block b can reach. Rounding is monotone: a true bound. */
-static inline D4 block_bound(const double *low, const double *high, int64_t b, int64_t length,
-                             int64_t entries, D4 norm) {
-    const int64_t c = (b * BLOCK + length) / BLOCK;
-    D4 top = d4_load(high + c * LANES);
-    if ((c + 1) * BLOCK < entries) top = d4_max(top, d4_load(high + (c + 1) * LANES));
-    return d4_div(d4_sub(top, d4_load(low + b * LANES)), norm);
+/* A lower bound of what a difference must reach for its score to count, given the best score so
+ * far: a little below threshold · norm, so that rounding cannot drop a window. */
+static double least_difference(double threshold, double norm) {
+    const double bar = threshold * norm;
+    return bar - 1e-14 * fabs(bar) - 1e-300;
 }
 
-/* best: per length, lane-wise largest difference so far. leader: largest score so far. */
+/* Scans one long run; s->best holds, per length, the largest difference so far.
+ * A block of starts is skipped when even its lowest prefix and the highest one a length ahead
+ * stay below what is needed: rounding is monotone, so this is a true bound. */
 static void scan_long_run(const double *p, int64_t n, const int64_t *lengths, const double *norms,
-                          int64_t count, Scratch *s, D4 *leader) {
-    const int64_t entries = n + 1;
+                          int64_t count, Scratch *s, double *leader) {
+    const int64_t entries = n + 1, blocks = (entries + BLOCK - 1) / BLOCK;
     block_bounds(p, entries, s->low, s->high);
-    const D4 one = d4_set(1.0), tie = d4_set(TIE), zero = d4_set(0.0);
-    D4 cut = d4_sub(*leader, d4_mul(tie, d4_max(one, d4_max(*leader, d4_sub(zero, *leader)))));
-    for (int64_t k = 0; k < count && lengths[k] <= n; k++) {
-        const int64_t starts = n - lengths[k] + 1;
-        const D4 norm = d4_set(norms[k]);
-        D4 most = d4_load(s->best + k * LANES);
-        for (int64_t b = 0; b * BLOCK < starts; b++) {
-            if (!d4_ge(block_bound(s->low, s->high, b, lengths[k], entries, norm), cut)) continue;
-            const int64_t first = b * BLOCK, left = starts - first;
-            const D4 found = largest_difference(p + first * LANES, left < BLOCK ? left : BLOCK,
-                                                lengths[k]);
-            most = d4_max(most, found);
-            *leader = d4_max(*leader, d4_div(found, norm));
-            cut = d4_sub(*leader, d4_mul(tie, d4_max(one, d4_max(*leader, d4_sub(zero, *leader)))));
+    memcpy(s->high + blocks * LANES, s->high + (blocks - 1) * LANES, LANES * sizeof(double));
+    while (count && lengths[count - 1] > n) count--;
+    for (int64_t k = count - 1; k >= 0; k--) { /* long first: states last, so the leader is strong */
+        const int64_t length = lengths[k], starts = n - length + 1;
+        double needed[LANES], *best = s->best + k * LANES;
+        for (int l = 0; l < LANES; l++)
+            needed[l] = least_difference(tie_threshold(leader[l]), norms[k]);
+        const D4 bar = d4_load(needed);
+        D4 most = d4_load(best);
+        const double *high = s->high + length / BLOCK * LANES;
+        for (int64_t first = 0; first < starts; first += BLOCK) {
+            const int64_t at = first / BLOCK * LANES, left = starts - first;
+            const D4 top = d4_max(d4_load(high + at), d4_load(high + at + LANES));
+            if (d4_ge(d4_sub(top, d4_load(s->low + at)), bar))
+                most = d4_max(most, largest_difference(p + first * LANES,
+                                                       left < BLOCK ? left : BLOCK, length));
         }
-        d4_store(s->best + k * LANES, most);
+        d4_store(best, most);
+        for (int l = 0; l < LANES; l++) {
+            const double reached = best[l] / norms[k];
+            leader[l] = reached > leader[l] ? reached : leader[l];
+        }
     }
 }
 
@@ -373,7 +500,7 @@ static void scan_long_run(const double *p, int64_t n, const int64_t *lengths, co
  * threshold with this length; `limit` if there is none. */
 static int64_t earliest(const double *prefix, Runs runs, int lane, int64_t length, double norm,
                         double threshold, int64_t limit) {
-    const double bar = threshold * norm, cut = bar - 1e-14 * fabs(bar) - 1e-300;
+    const double needed = least_difference(threshold, norm);
     for (int64_t r = 0; r < runs.runs; r++) {
         const int64_t first = runs.offsets[r] - runs.base, last = runs.offsets[r + 1] - runs.base;
         if (first >= limit) break;
@@ -382,7 +509,7 @@ static int64_t earliest(const double *prefix, Runs runs, int lane, int64_t lengt
         const int64_t starts = fitting < limit - first ? fitting : limit - first;
         for (int64_t i = 0; i < starts; i++) {
             const double difference = p[(i + length) * LANES] - p[i * LANES];
-            if (difference >= cut && difference / norm >= threshold) return first + i;
+            if (difference >= needed && difference / norm >= threshold) return first + i;
         }
     }
     return limit;
@@ -391,18 +518,12 @@ static int64_t earliest(const double *prefix, Runs runs, int lane, int64_t lengt
 static void scan_lanes(Runs runs, const int64_t *lengths, const double *norms, int64_t count,
                        Scratch *s, int group, int64_t *start, int64_t *end, double *score) {
     for (int64_t k = 0; k < count; k++) d4_store(s->best + k * LANES, d4_set(-INFINITY));
-    D4 leader = d4_set(-INFINITY);
+    double leader[LANES] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
     for (int64_t r = 0; r < runs.runs; r++) {
         const int64_t n = runs.offsets[r + 1] - runs.offsets[r];
         const double *p = s->prefix + (runs.offsets[r] - runs.base + r) * LANES;
-        if (n >= LONG_RUN) {
-            scan_long_run(p, n, lengths, norms, count, s, &leader);
-            continue;
-        }
-        for (int64_t k = 0; k < count && lengths[k] <= n; k++) {
-            double *best = s->best + k * LANES;
-            d4_store(best, d4_max(d4_load(best), largest_difference(p, n - lengths[k] + 1, lengths[k])));
-        }
+        if (n < LONG_RUN) scan_short_run(p, n, lengths, count, s->best);
+        else scan_long_run(p, n, lengths, norms, count, s, leader);
     }
     for (int l = 0; l < group; l++) {
         double top = -INFINITY;
@@ -433,17 +554,22 @@ static void scan_lanes(Runs runs, const int64_t *lengths, const double *norms, i
 
 /* ── entry points ──────────────────────────────────────────────────────────────────────────── */
 
-static int finite_floats(const float *x, int64_t n, int64_t *where) {
-    for (*where = 0; *where < n; ++*where)
-        if (!(fabsf(x[*where]) < INFINITY)) return 0;
-    return 1;
-}
-
-static int finite_doubles(const double *x, int64_t n, int64_t *where) {
-    for (*where = 0; *where < n; ++*where)
-        if (!(fabs(x[*where]) < INFINITY)) return 0;
-    return 1;
-}
+/* The position of the first value that is not finite, or n. No early exit: it vectorises. */
+#define FIRST_BAD(NAME, TYPE, BITS, INF)                                                      \
+    static int64_t NAME(const TYPE *x, int64_t n) {                                           \
+        BITS bad = 0;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                     \
+            BITS bits;                                                                        \
+            memcpy(&bits, x + i, sizeof bits);                                                \
+            bad |= (BITS)((bits & INF) == INF);                                               \
+        }                                                                                     \
+        int64_t i = 0;                                                                        \
+        if (!bad) return n;                                                                   \
+        while (fabs((double)x[i]) < INFINITY) i++;                                            \
+        return i;                                                                             \
+    }
+FIRST_BAD(first_bad_float, float, uint32_t, 0x7f800000u)
+FIRST_BAD(first_bad_double, double, uint64_t, 0x7ff0000000000000u)
 
 static Status all_cosines(const Batch *b) {
     Scratch s;
@@ -453,20 +579,6 @@ static Status all_cosines(const Batch *b) {
         status = history_cosines(b, h, &s, b->cosines[h]);
     free(s.memory);
     return status;
-}
-
-/* Keys whose integer order is the order of the floats. */
-static inline int32_t key_of(float f) {
-    int32_t bits;
-    memcpy(&bits, &f, 4);
-    return bits ^ ((bits >> 31) & 0x7fffffff);
-}
-
-static inline float float_of(int32_t key) {
-    float f;
-    key ^= (key >> 31) & 0x7fffffff;
-    memcpy(&f, &key, 4);
-    return f;
 }
 
 /* Medians of eight columns by bisection over the 32 bits of their keys. */
@@ -514,14 +626,17 @@ static Status all_centres(const Batch *b, float *out) {
         const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
         if (n > most) most = n;
     }
-    float *inverse = malloc((size_t)(most + padded(d)) * 4);
+    Scratch s;
+    float *inverse = malloc((size_t)most * 4);
     int32_t *keys = malloc((size_t)most * 8 * 4);
-    Status status = {inverse && keys ? OK : NO_MEMORY, 0, 0};
+    Status status = {prepare(b, &s), 0, 0};
+    if (!inverse || !keys) status.code = NO_MEMORY;
+    if (!status.code) memset(s.queries, 0, (size_t)padded(d) * 4);
     for (int64_t h = 0; h < b->histories && !status.code; h++) {
         const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
         for (int64_t t = 0; t < n && !status.code; t++) {
-            double sums[1];
-            fold_row(b->features[h], b->halves[h], t, d, NULL, 0, 0, inverse + most, sums);
+            double sums[(1 + LANES) * ROWS];
+            fold_row(b->features[h], b->halves[h], t, d, s.queries, 0, s.row, sums);
             if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) status = (Status){BAD_FEATURE, h, t};
             inverse[t] = (float)(1.0 / sqrt(sums[0]));
         }
@@ -531,33 +646,32 @@ static Status all_centres(const Batch *b, float *out) {
                 float values[8] = {0};
                 if (b->halves[h]) widen((const uint16_t *)b->features[h] + t * d + j, values, used);
                 else memcpy(values, (const float *)b->features[h] + t * d + j, (size_t)used * 4);
-                for (int l = 0; l < 8; l++) /* + 0: both zeros get one key */
-                    keys[t * 8 + l] = key_of(values[l] * inverse[t] + 0.0f);
+                for (int l = 0; l < 8; l++) keys[t * 8 + l] = key_of(values[l] * inverse[t]);
             }
             column_medians(keys, n, used, out + h * d + j);
         }
     }
+    free(s.memory);
     free(inverse);
     free(keys);
     return status;
 }
 
 /* Pointers to the rows of up to LANES queries; missing lanes repeat the last one. */
-#define ROWS(TYPE, TABLE, FIRST, COUNT, N)                                                    \
+#define LANE_ROWS(TYPE, TABLE, FIRST, COUNT, N)                                                    \
     TYPE *rows[LANES];                                                                        \
     const int group = (COUNT) - (FIRST) < LANES ? (int)((COUNT) - (FIRST)) : LANES;           \
     for (int l = 0; l < LANES; l++) rows[l] = (TABLE) + ((FIRST) + (l < group ? l : group - 1)) * (N)
 
-static void calibrate_group(float *const rows[LANES], int group, int64_t n, Scratch *s,
-                            double *centre, double *scale) {
-    double m[LANES], k[LANES];
+static Calibrated calibrate_group(float *const rows[LANES], int group, int64_t n, Scratch *s,
+                                  double *centre, double *scale) {
+    Calibrated c = {.rows = rows};
     for (int l = 0; l < LANES; l++) {
-        if (l < group) calibrate(rows[l], n, s->selection, s->found, m + l, k + l);
-        else m[l] = m[group - 1], k[l] = k[group - 1];
+        if (l < group) calibrate(rows[l], n, s->keys, s->found, centre + l, scale + l);
+        c.centre[l] = centre[l < group ? l : group - 1];
+        c.inverse[l] = 1.0 / scale[l < group ? l : group - 1];
     }
-    memcpy(centre, m, (size_t)group * sizeof(double));
-    memcpy(scale, k, (size_t)group * sizeof(double));
-    calibrate_lanes(rows, n, m, k, s->lanes);
+    return c;
 }
 
 static Status all_responses(const Batch *b, Answers a) {
@@ -567,21 +681,24 @@ static Status all_responses(const Batch *b, Answers a) {
     for (int64_t h = 0; h < b->histories && !status.code; h++) {
         const Runs runs = runs_of(b, h);
         const int64_t count = b->query_offsets[h + 1] - b->query_offsets[h], n = runs.frames;
-        int64_t where;
-        if (!finite_floats(b->cosines[h], count * n, &where)) {
+        const int64_t where = first_bad_float(b->cosines[h], count * n);
+        if (where < count * n) {
             status = (Status){BAD_COSINE, h, where % n};
             break;
         }
         for (int64_t first = 0; first < count; first += LANES) {
-            ROWS(float, b->cosines[h], first, count, n);
+            LANE_ROWS(float, b->cosines[h], first, count, n);
             const int64_t at = b->query_offsets[h] + first, half = (b->smoothing - 1) / 2;
-            calibrate_group(rows, group, n, &s, a.centre + at, a.scale + at);
+            const Calibrated c = calibrate_group(rows, group, n, &s, a.centre + at, a.scale + at);
             for (int64_t r = 0; r < runs.runs; r++) {
                 const int64_t from = runs.offsets[r] - runs.base, to = runs.offsets[r + 1] - runs.base;
-                for (int64_t t = from; t < to; t++) {
-                    double values[LANES];
-                    d4_store(values, smoothed(s.lanes, from, to, t, half, s.roots));
-                    for (int l = 0; l < group; l++) b->responses[h][(first + l) * n + t] = values[l];
+                for (int64_t t = from; t < to; t += CHUNK) {
+                    const int64_t stop = t + CHUNK < to ? t + CHUNK : to;
+                    double values[CHUNK * LANES];
+                    respond_lanes(&c, from, to, t, stop, half, &s, values);
+                    for (int l = 0; l < group; l++)
+                        for (int64_t i = t; i < stop; i++)
+                            b->responses[h][(first + l) * n + i] = values[(i - t) * LANES + l];
                 }
             }
         }
@@ -595,26 +712,28 @@ static Status history_windows(const Batch *b, int64_t h, Scratch *s, Answers a) 
     const int64_t count = b->query_offsets[h + 1] - b->query_offsets[h], n = runs.frames;
     const int64_t from = b->length_offsets[h], lengths = b->length_offsets[h + 1] - from;
     float *cosines = b->cosines ? b->cosines[h] : s->cosines;
-    int64_t where;
     if (b->responses) {
-        if (!finite_doubles(b->responses[h], count * n, &where))
-            return (Status){BAD_RESPONSE, h, where % n};
+        const int64_t where = first_bad_double(b->responses[h], count * n);
+        if (where < count * n) return (Status){BAD_RESPONSE, h, where % n};
     } else if (b->features) {
         const Status status = history_cosines(b, h, s, cosines);
         if (status.code) return status;
-    } else if (!finite_floats(cosines, count * n, &where)) return (Status){BAD_COSINE, h, where % n};
+    } else {
+        const int64_t where = first_bad_float(cosines, count * n);
+        if (where < count * n) return (Status){BAD_COSINE, h, where % n};
+    }
 
     for (int64_t first = 0; first < count; first += LANES) {
         const int64_t at = b->query_offsets[h] + first;
         const int group = count - first < LANES ? (int)(count - first) : LANES;
         if (b->responses) {
-            ROWS(double, b->responses[h], first, count, n);
+            LANE_ROWS(double, b->responses[h], first, count, n);
             (void)group;
             add_responses(rows, runs, s->prefix);
         } else {
-            ROWS(float, cosines, first, count, n);
-            calibrate_group(rows, group, n, s, a.centre + at, a.scale + at);
-            smooth_and_add(s->lanes, runs, b->smoothing, s->roots, s->prefix);
+            LANE_ROWS(float, cosines, first, count, n);
+            const Calibrated c = calibrate_group(rows, group, n, s, a.centre + at, a.scale + at);
+            add_lanes(&c, runs, (b->smoothing - 1) / 2, s, s->prefix);
         }
         scan_lanes(runs, b->lengths + from, b->norms + from, lengths, s, group, a.start + at,
                    a.end + at, a.score + at);

@@ -11,6 +11,7 @@
 
 #define LANES 4   /* queries that are calibrated and scanned side by side */
 #define FOLDS 16  /* partial sums of a dot product: element j goes to sum j % 16, on every machine */
+#define ROWS 64   /* feature rows whose cosines are finished together */
 
 typedef struct {
     int64_t histories, dimension;

@@ -2,8 +2,8 @@
 
 This is the oracle: the compiled kernel does the same operations in the same order and gives the
 same bits. A dot product is folded into 16 float32 partial sums (element j goes to sum j mod 16),
-which are then added in float64; so the answer does not depend on the machine, and equal frames
-get equal evidence wherever they stand.
+added j with j + 8 and then neighbour with neighbour; so the answer does not depend on the machine,
+and equal frames get equal evidence wherever they stand. Everything after the cosines is float64.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ def fold(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.fl
     for first in range(0, products.shape[1], FOLDS):
         block = products[:, first : first + FOLDS]
         sums[:, : block.shape[1]] += block
-    wide = sums.astype(np.float64)
-    half = FOLDS // 2
-    while half:
-        wide = wide[:, :half] + wide[:, half : 2 * half]
-        half //= 2
-    return wide[:, 0]
+    sums = sums[:, : FOLDS // 2] + sums[:, FOLDS // 2 :]
+    while sums.shape[1] > 1:
+        sums = sums[:, 0::2] + sums[:, 1::2]
+    return sums[:, 0].astype(np.float64)
 
 
 def unit_block(rows: NDArray[Any]) -> NDArray[np.float32]:
