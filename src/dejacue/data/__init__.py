@@ -1,0 +1,1 @@
+"""Data: the public release of frozen features, and generated histories."""

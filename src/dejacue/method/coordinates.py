@@ -58,15 +58,6 @@ class Directions:
     fallback: NDArray[np.bool_]
 
 
-def query_weights(labels: NDArray[np.int64], origin: str) -> NDArray[np.float64]:
-    """π_q = 1 / (S · |Q_s(q)|), or 1/Q for the query-uniform origin; sums to one."""
-    if origin == "query":
-        return np.full(len(labels), 1.0 / len(labels))
-    counts = np.bincount(labels)
-    weights: NDArray[np.float64] = 1.0 / (len(counts) * counts[labels])
-    return weights
-
-
 def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     wide = rows.astype(np.float64)
     wide /= np.sqrt(np.einsum("nd,nd->n", wide, wide))[:, None]
@@ -83,7 +74,8 @@ def query_directions(vocabulary: Vocabulary, coordinates: Coordinates) -> Direct
     unit = unit_rows(vocabulary.features)
     if coordinates.origin is None:
         return Directions(unit.astype(np.float32), np.ones(len(unit)), np.zeros(len(unit), bool))
-    residual = unit - query_weights(vocabulary.labels, coordinates.origin) @ unit
+    # c = Σ π_q z̄_q; with the query-uniform origin every description weighs the same
+    residual = unit - (vocabulary.weights @ unit if coordinates.origin == "state" else unit.mean(0))
     norms = np.sqrt(np.einsum("nd,nd->n", residual, residual))
     fallback = norms <= FALLBACK_BELOW
     if fallback.any():

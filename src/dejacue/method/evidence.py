@@ -87,15 +87,13 @@ def _blas() -> Any:
 
 def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:
     """Coordinate-wise median of the unit rows; even count: mean of the two middle values."""
-    unit = np.concatenate(
+    unit: NDArray[np.float32] = np.concatenate(
         [unit_block(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
     )
     low, high = (len(unit) - 1) // 2, len(unit) // 2
     unit.partition((low, high), axis=0)
-    if low == high:
-        return unit[low].copy()
-    middle: NDArray[np.float32] = (unit[low] + unit[high]) / np.float32(2)
-    return middle
+    middle: NDArray[np.float32] = unit[low]
+    return middle.copy() if low == high else (middle + unit[high]) / np.float32(2)
 
 
 def calibration(rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

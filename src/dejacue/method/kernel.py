@@ -5,11 +5,12 @@ A ragged batch of histories is the primary interface; one history is a batch of 
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,10 @@ class Ragged:
 
     def empty(self, dtype: Any) -> list[NDArray[Any]]:
         """One (Q, N) table per history."""
+        counts = (b - a for a, b in pairwise(self.queries_at.tolist()))
         return [
             np.empty((rows, len(history)), dtype)
-            for history, rows in zip(self.histories, np.diff(self.queries_at), strict=True)
+            for history, rows in zip(self.histories, counts, strict=True)
         ]
 
 
@@ -90,7 +92,7 @@ class Schedule:
     @classmethod
     def of(cls, per_history: Sequence[Sequence[int]], norm: str) -> Schedule:
         counts = [len(lengths) for lengths in per_history]
-        flat = np.array([length for lengths in per_history for length in lengths], dtype=np.int64)
+        flat = np.array(list(chain.from_iterable(per_history)), dtype=np.int64)
         return cls(flat, plain_scan.norm_values(norm, flat), _offsets(counts))
 
 
@@ -264,10 +266,9 @@ Engine = NumpyEngine | CompiledEngine
 @cache
 def _load() -> tuple[Any, str]:
     try:
-        from dejacue.method import _kernel
+        return importlib.import_module("dejacue.method._kernel"), ""
     except ImportError as error:
         return None, str(error)
-    return _kernel, ""
 
 
 def compiled() -> tuple[str, ...]:
@@ -317,4 +318,5 @@ def batch_cosines(
 
 
 def many_queries(batch: Ragged) -> bool:
-    return bool(np.diff(batch.queries_at).max() > BLAS_QUERIES)
+    """Chunks are made so that one answer holds for all their histories."""
+    return int(batch.queries_at[1]) > BLAS_QUERIES

@@ -10,6 +10,7 @@ neither the order of enumeration nor the order of summation can change the answe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def scan(
     queries = len(responses)
     pieces: list[tuple[int, int, NDArray[np.float64], float, NDArray[np.float64]]] = []
     top = np.full(queries, -np.inf)
-    for first, last in zip(run_offsets[:-1].tolist(), run_offsets[1:].tolist(), strict=True):
+    for first, last in pairwise(run_offsets.tolist()):
         prefix = prefix_sums(responses[:, first:last])
         for length, norm in zip(lengths, norms.tolist(), strict=True):
             if length > last - first:
@@ -96,7 +97,7 @@ def candidate_windows(
     run_offsets: NDArray[np.int64], lengths: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Start and end positions of every window: length by length, then by start."""
-    bounds = list(zip(run_offsets[:-1].tolist(), run_offsets[1:].tolist(), strict=True))
+    bounds = list(pairwise(run_offsets.tolist()))
     pieces = [
         (np.arange(first, last - length + 1), length)
         for length in lengths
@@ -138,10 +139,7 @@ def score_windows(
     # what came before it. Bridged callers pass a single run.
     run = np.searchsorted(run_offsets, starts, side="right") - 1
     prefix = np.concatenate(
-        [
-            prefix_sums(responses[:, first:last])
-            for first, last in zip(run_offsets[:-1].tolist(), run_offsets[1:].tolist(), strict=True)
-        ],
+        [prefix_sums(responses[:, first:last]) for first, last in pairwise(run_offsets.tolist())],
         axis=1,
     )
     sums: NDArray[np.float64] = prefix[:, ends + 1 + run] - prefix[:, starts + run]

@@ -56,7 +56,7 @@ def _reject_row(row: NDArray[Any], index: int, what: str) -> None:
 def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str) -> Any:
     if values is None:
         return None
-    array = np.ascontiguousarray(np.asarray(values), dtype=dtype)
+    array: NDArray[Any] = np.ascontiguousarray(np.asarray(values), dtype=dtype)
     if array.shape != (rows,):
         raise InputError(f"{what} has shape {array.shape}, but there are {rows} observed frames")
     if not np.isfinite(array).all():

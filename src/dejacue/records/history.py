@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,11 @@ class History:
     @property
     def dimension(self) -> int:
         return int(self.features.shape[1])
+
+    @cached_property
+    def longest_run(self) -> int:
+        """Frames in the longest observed run."""
+        return int((self.run_offsets[1:] - self.run_offsets[:-1]).max())
 
     def runs(self) -> list[Window]:
         """The maximal blocks of consecutive observed frames, in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ def _checked_states(states: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             raise InputError(f'vocabulary: state "{state}" has no description; add at least one')
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                raise InputError(f'vocabulary: state "{state}" has an empty or non-text description')
+                raise InputError(
+                    f'vocabulary: state "{state}" has an empty or non-text description'
+                )
             if owner.setdefault(text, state) != state:
                 raise InputError(
                     f'vocabulary: "{text}" describes both "{owner[text]}" and "{state}"; '
@@ -79,15 +82,21 @@ class Vocabulary:
             return cls(document["states"], object=document.get("object"))
         return cls(document)
 
-    @property
+    @cached_property
     def descriptions(self) -> tuple[str, ...]:
         """All descriptions, in the order of the feature rows."""
         return tuple(text for texts in self.states.values() for text in texts)
 
-    @property
+    @cached_property
     def state_names(self) -> tuple[str, ...]:
         """The state of each description, in the order of the feature rows."""
         return tuple(state for state, texts in self.states.items() for _ in texts)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """π: what each description weighs when every state weighs the same; sums to one."""
+        counts = np.bincount(self.labels)
+        return frozen(1.0 / (len(counts) * counts[self.labels]))
 
     def __len__(self) -> int:
         return len(self.labels)

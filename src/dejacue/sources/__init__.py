@@ -1,0 +1,1 @@
+"""The outside world → records. Only this package and data/ read files."""

@@ -1,0 +1,303 @@
+"""The public release of frozen SigLIP 2 features (dataset HaofanCao/deja-cue-data).
+
+    release = load_release("path/to/release")
+    release.vost[0].history, .vocabulary, .references, .component
+
+Everything is checked when it is read: shapes, order, finiteness, unit norms, paths. Nothing is
+unpickled and no path may leave the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, MissingData, unknown
+from dejacue.records import History, Vocabulary, Window
+from dejacue.sources.files import grouped_vocabulary, named
+from dejacue.sources.npz import read_npz
+
+REPOSITORY = "HaofanCao/deja-cue-data"
+ENCODER = "google/siglip2-base-patch16-224@75de2d55ec2d0b4efc50b3e9ad70dba96a7b2fa2"
+PROMPTS = ("ensemble", "raw", "photo", "definite")
+UNIT_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Another object of the same video, and when it shares the view with a state of the target."""
+
+    id: int
+    label: str
+    history: History
+    co_visible: Mapping[str, tuple[Window, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One history of the benchmark with all that belongs to it.
+
+    references   state → windows; component: its source video; cohort: vost, original, extension
+                 or development; label: what the release calls the object or sequence
+    """
+
+    history: History
+    vocabulary: Vocabulary
+    references: Mapping[str, tuple[Window, ...]]
+    component: str
+    cohort: str
+    label: str
+    tracks: tuple[Track, ...] = ()
+    prompt_file: Path | None = None
+
+    @property
+    def id(self) -> str:
+        return self.history.id
+
+    def prompted(self, prompts: str) -> Vocabulary:
+        """The vocabulary with one prompt variant: ensemble, raw, photo or definite."""
+        if prompts not in PROMPTS:
+            raise unknown("prompts", prompts, PROMPTS)
+        if prompts == "ensemble":
+            return self.vocabulary
+        if self.prompt_file is None:
+            raise InputError(f"{self.id}: the release has prompt variants for VOST only")
+        arrays = read_npz(self.prompt_file)
+        with named(str(self.prompt_file)):
+            variants = [str(name) for name in _need(arrays, "variant_names").tolist()]
+            table = _need(arrays, "text_features")
+            texts = tuple(str(t) for t in _need(arrays, "state_texts").tolist())
+            if texts != self.vocabulary.descriptions or table.ndim != 3:
+                raise InputError("descriptions differ from those of the ensemble")
+            rows = table[variants.index(prompts)]
+            _check_unit(rows, "text_features")
+            return Vocabulary(self.vocabulary.states, rows, ENCODER)
+
+
+class Entries(Sequence[Entry]):
+    """Entries in the release's order, also by id; ``missing`` names what is not on disk."""
+
+    def __init__(self, entries: Sequence[Entry], missing: Sequence[str] = ()) -> None:
+        self._entries = tuple(entries)
+        self.missing = tuple(missing)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Entry: ...
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, key: int | str | slice) -> Entry | Sequence[Entry]:
+        if isinstance(key, str):
+            for entry in self._entries:
+                if entry.id == key:
+                    return entry
+            raise KeyError(f"no history {key}; there are {', '.join(e.id for e in self._entries)}")
+        return self._entries[key]
+
+
+class Release:
+    """The three groups of the release, each read when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def vost(self) -> Entries:
+        """78 VOST histories; ``entry.prompted("raw")`` gives another prompt variant."""
+        rows = self._manifest("data/benchmark.json")["histories"]
+        return Entries([self._vost(row) for row in rows])
+
+    @cached_property
+    def seven(self) -> Entries:
+        """The seven evaluation histories with auxiliary tracks."""
+        rows = self._manifest("data/seven_history/manifest.json")["histories"]
+        return Entries([self._seven(row) for row in rows])
+
+    @cached_property
+    def development(self) -> Entries:
+        """The development histories whose visual features are there; others are ``missing``."""
+        rows = self._manifest("data/learned/development/manifest.json")["histories"]
+        found, missing = [], []
+        for row in rows:
+            if self._path(row["visual_features"]).is_file():
+                found.append(self._development(row))
+            else:
+                missing.append(f"{row['history_id']}: {row['visual_features']}")
+        return Entries(found, missing)
+
+    def _path(self, relative: str) -> Path:
+        path = (self.folder / relative).resolve()
+        if not path.is_relative_to(self.folder):
+            raise InputError(f"{self.folder}: the path {relative} leaves the folder")
+        return path
+
+    def _manifest(self, relative: str) -> dict[str, Any]:
+        path = self._path(relative)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise MissingData(f"{path}: not there; is {self.folder} the release folder?") from None
+        except (ValueError, OSError) as error:
+            raise InputError(f"{path}: cannot be read ({error})") from None
+        if not isinstance(document, dict) or not isinstance(document.get("histories"), list):
+            raise InputError(f"{path}: has no list of histories")
+        convention = str(document.get("interval_convention", ""))
+        if "inclusive" not in convention:
+            raise InputError(f'{path}: intervals are "{convention}", not inclusive')
+        return document
+
+    def _vost(self, row: dict[str, Any]) -> Entry:
+        order = [state["state_id"] for state in row["states"]]
+        return Entry(
+            history=self._history(row["siglip2_visual"], row["history_id"]),
+            vocabulary=self._vocabulary(row["siglip2_text"], "state_ids", {s: s for s in order}),
+            references=_references(row["states"]),
+            component=row["source_component_id"],
+            cohort="vost",
+            label=row["sequence_id"],
+            prompt_file=self._path(row["siglip2_prompt_text"]),
+        )
+
+    def _seven(self, row: dict[str, Any]) -> Entry:
+        # The text files of S05–S07 hold one state more than the manifest: only its rows count,
+        # also for the origin, in the manifest's order.
+        tokens = {state["feature_state_id"]: state["state_id"] for state in row["states"]}
+        field = row["text_state_field"]
+        wanted = {s["state_id"]: tuple(s["descriptions"]) for s in row["states"]}
+        vocabulary = self._vocabulary(row["text_features"], field, tokens, wanted)
+        return Entry(
+            history=self._history(row["target_visual_features"], row["history_id"]),
+            vocabulary=vocabulary,
+            references=_references(row["states"]),
+            component=row["scene"],
+            cohort=row["stratum"],
+            label=row["object_group_id"],
+            tracks=tuple(self._track(track, row["history_id"]) for track in row["distractors"]),
+        )
+
+    def _track(self, row: dict[str, Any], owner: str) -> Track:
+        windows: dict[str, tuple[Window, ...]] = {}
+        for moment in row["co_visible_moments"]:
+            state = moment["state_id"]
+            windows[state] = (*windows.get(state, ()), Window(moment["start"], moment["end"]))
+        history = self._history(row["visual_features"], f"{owner}/track-{row['track_id']}")
+        return Track(row["track_id"], row["object_label"], history, windows)
+
+    def _development(self, row: dict[str, Any]) -> Entry:
+        order = [state["state_id"] for state in row["states"]]
+        return Entry(
+            history=self._history(row["visual_features"], row["history_id"]),
+            vocabulary=self._vocabulary(row["text_features"], "state_ids", {s: s for s in order}),
+            references=_references(row["states"]),
+            component=row["native_history_id"],
+            cohort="development",
+            label=row["label"],
+        )
+
+    def _history(self, relative: str, id: str) -> History:
+        path = self._path(relative)
+        arrays = read_npz(path)
+        with named(str(path)):
+            features = _need(arrays, "visual_features")
+            _check_unit(features, "visual_features")
+            return History(features, _need(arrays, "frame_indices"), id, ENCODER)
+
+    def _vocabulary(
+        self,
+        relative: str,
+        field: str,
+        tokens: Mapping[str, str],
+        wanted: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> Vocabulary:
+        """Rows of the states in ``tokens`` (file's token → state), in the order of ``tokens``."""
+        path = self._path(relative)
+        arrays = read_npz(path)
+        with named(str(path)):
+            features = _need(arrays, "text_features")
+            _check_unit(features, "text_features")
+            states = [str(s) for s in _need(arrays, field).tolist()]
+            texts = [str(t) for t in _need(arrays, "state_texts").tolist()]
+            rank = _need(arrays, "description_indices") if "description_indices" in arrays else None
+            order = list(range(len(states))) if rank is None else np.argsort(rank, kind="stable")
+            rows = [i for token in tokens for i in order if states[i] == token]
+            vocabulary = grouped_vocabulary(
+                [tokens[states[i]] for i in rows],
+                [texts[i] for i in rows],
+                features[rows],
+                encoder=ENCODER,
+            )
+            if wanted is not None and dict(vocabulary.states) != dict(wanted):
+                raise InputError("states or descriptions differ from the manifest")
+            return vocabulary
+
+
+def _need(arrays: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any]:
+    if key not in arrays:
+        raise InputError(f"no array {key}; it holds {', '.join(arrays)}")
+    return arrays[key]
+
+
+def _check_unit(rows: NDArray[Any], what: str) -> None:
+    norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
+    off = np.flatnonzero(~(np.abs(norms.ravel() - 1) < UNIT_TOLERANCE))
+    if off.size:
+        raise InputError(
+            f"{what}: row {off[0]} has length {norms.ravel()[off[0]]:.4g}, not 1; "
+            "the file is damaged"
+        )
+
+
+def _references(states: Sequence[dict[str, Any]]) -> dict[str, tuple[Window, ...]]:
+    return {s["state_id"]: tuple(Window(*pair) for pair in s["references"]) for s in states}
+
+
+def load_release(path: str | os.PathLike[str] | None = None) -> Release:
+    """The release in a folder (the one that holds ``data/``).
+
+    Without a path: the folder named by DEJACUE_DATA, else what ``dejacue data fetch`` stored.
+    """
+    given = path or os.environ.get("DEJACUE_DATA") or default_folder()
+    folder = Path(given).expanduser().resolve()
+    if not (folder / "data" / "benchmark.json").is_file():
+        raise MissingData(
+            f"{folder}: the release is not there (no data/benchmark.json); run "
+            '"dejacue data fetch", or set DEJACUE_DATA to the folder that holds data/'
+        )
+    return Release(folder)
+
+
+def default_folder() -> Path:
+    """Where ``dejacue data fetch`` puts the release."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "dejacue" / "release"
+
+
+def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
+    """Download the public release from the Hugging Face hub, with its own progress bars."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    target = Path(folder or default_folder()).expanduser()
+    try:
+        snapshot_download(REPOSITORY, repo_type="dataset", local_dir=target)
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise MissingData(
+            f"the release could not be downloaded ({reason}); with a connection, get the dataset "
+            f"{REPOSITORY} from the Hugging Face hub, copy it to {target} "
+            "(or anywhere, and set DEJACUE_DATA to that folder)"
+        ) from None
+    return target

@@ -1,0 +1,140 @@
+"""Generated histories with known states: for tests, documentation and the demo.
+
+A frame is  image offset + object + signal · state + drift(t) + AR(1) noise,
+a description  text offset + object + contrast · state + paraphrase, all in one space. So the
+difficulties of real features are there: similarity mostly names the object, neighbouring frames
+agree, the object's appearance drifts whatever its state, and image and text keep apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.records import History, Vocabulary, Window
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """A history, its vocabulary, and the truth: the episodes of each state, gaps not removed."""
+
+    history: History
+    vocabulary: Vocabulary
+    references: Mapping[str, tuple[Window, ...]]
+
+
+def generate(
+    seed: int = 0,
+    *,
+    states: Sequence[str] = ("empty", "filled"),
+    episodes: Sequence[tuple[str, int]] | None = None,
+    frames: int = 240,
+    recurrences: int = 1,
+    dimension: int = 64,
+    descriptions: int = 2,
+    signal: float = 1.0,
+    noise: float = 1.0,
+    correlation: float = 0.6,
+    drift: float = 0.5,
+    missing: float = 0.0,
+    gaps: Sequence[tuple[int, int]] = (),
+    object: str = "cup",
+    dtype: type = np.float32,
+) -> Generated:
+    """One history, the same for the same arguments.
+
+    episodes      (state, duration) in order; default: the states in turn, ``recurrences`` times,
+                  with random durations that add up to ``frames``
+    signal        how strongly a frame shows its state, in units of the noise
+    correlation   of the AR(1) noise between neighbouring frames (its variance stays the same)
+    drift         slow change that all states share
+    missing       share of frames removed at random; gaps: (start, length) removed in one piece
+    """
+    if len(set(states)) != len(states) or len(states) < 2:
+        raise InputError("generate: give at least two different states")
+    if not 0 <= correlation < 1 or not 0 <= missing < 1 or dimension < len(states) + 6:
+        raise InputError(
+            "generate: correlation and missing must lie in [0, 1) and the dimension must exceed "
+            "the number of states by 6"
+        )
+    rng = np.random.default_rng(seed)
+    if episodes is None:
+        episodes = _draw_episodes(rng, states, frames, recurrences)
+    unknown = {state for state, _ in episodes} - set(states)
+    if unknown or any(duration < 1 for _, duration in episodes) or not episodes:
+        raise InputError("generate: episodes need known states and durations of at least one frame")
+    labels = np.repeat(
+        [states.index(state) for state, _ in episodes], [duration for _, duration in episodes]
+    )
+    total = len(labels)
+
+    axes = np.linalg.qr(rng.normal(size=(dimension, len(states) + 6)))[0].T
+    shared, image, text = axes[0], axes[1], axes[2]
+    slow, state_axes = axes[3:6], axes[6:]
+    innovations = rng.normal(size=(total, dimension)) / np.sqrt(dimension)
+    wobble = _ar1(innovations, correlation)
+    phase = rng.uniform(0, 2 * np.pi, size=3)
+    time = np.linspace(0, 2 * np.pi, total)[:, None]
+    features = (
+        3 * shared + 2 * image
+        + 0.5 * signal * state_axes[labels]
+        + drift * np.sin(time * np.array([0.5, 1.0, 1.7]) + phase) @ slow
+        + noise * wobble
+    )  # fmt: skip
+
+    observed = rng.random(total) >= missing
+    for start, length in gaps:
+        observed[start : start + length] = False
+    frames_kept = np.flatnonzero(observed)
+
+    forms = (
+        "{s} {o}",
+        "{o} that is {s}",
+        "{o}, {s}",
+        *(f"{{s}} {{o}} ({k})" for k in range(4, 99)),
+    )
+    texts = {
+        state: [form.format(s=state, o=object) for form in forms[:descriptions]] for state in states
+    }
+    paraphrase = 0.3 * rng.normal(size=(len(states), descriptions, dimension)) / np.sqrt(dimension)
+    rows = (3 * shared + 2 * text + state_axes[:, None] + paraphrase).reshape(-1, dimension)
+    name = f"generated-{seed}"
+    history = History(features[frames_kept].astype(dtype), frames_kept, name, "generated")
+    vocabulary = Vocabulary(texts, rows.astype(np.float32), "generated", object)
+    return Generated(history, vocabulary, _references(states, episodes))
+
+
+def _draw_episodes(
+    rng: np.random.Generator, states: Sequence[str], frames: int, recurrences: int
+) -> list[tuple[str, int]]:
+    order = [state for _ in range(recurrences) for state in states]
+    if frames < 4 * len(order):
+        raise InputError(f"generate: {frames} frames are too few for {len(order)} episodes")
+    shares = rng.dirichlet(np.full(len(order), 3.0))
+    durations = 3 + np.floor(shares * (frames - 3 * len(order))).astype(int)
+    durations[-1] += frames - durations.sum()
+    return list(zip(order, durations.tolist(), strict=True))
+
+
+def _ar1(innovations: NDArray[np.float64], correlation: float) -> NDArray[np.float64]:
+    """Unit-variance AR(1) along the first axis; the first value is the first innovation."""
+    out = innovations.copy()
+    scale = np.sqrt(1 - correlation**2)
+    for t in range(1, len(out)):
+        out[t] = correlation * out[t - 1] + scale * innovations[t]
+    return out
+
+
+def _references(
+    states: Sequence[str], episodes: Sequence[tuple[str, int]]
+) -> dict[str, tuple[Window, ...]]:
+    found: dict[str, tuple[Window, ...]] = dict.fromkeys(states, ())
+    start = 0
+    for state, duration in episodes:
+        found[state] = (*found[state], Window(start, start + duration - 1))
+        start += duration
+    return found

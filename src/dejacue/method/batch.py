@@ -1,0 +1,86 @@
+"""locate_many(): the same path for many histories, a chunk of them per kernel call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise, repeat
+
+import numpy as np
+
+from dejacue.errors import InputError
+from dejacue.method.coordinates import Coordinates, check_pair
+from dejacue.method.kernel import BLAS_QUERIES
+from dejacue.method.plan import Pair, Plan
+from dejacue.method.view import Readout
+from dejacue.records import History, Retrieval, Vocabulary
+
+CHUNK_BYTES = 256 << 20  # features that locate_many holds at a time, unless one history is larger
+CHUNK_HISTORIES = 4096
+
+
+def locate_many(
+    histories: Iterable[History],
+    vocabularies: Vocabulary | Iterable[Vocabulary],
+    *,
+    coordinates: str | Coordinates = "vocabulary",
+    readout: str | Readout = "scan",
+    smoothing: int = 3,
+    top: int = 1,
+    diagnostics: bool = False,
+    engine: str = "auto",
+    threads: int = 1,
+) -> Iterator[Retrieval]:
+    """``locate`` for many histories, lazily and in order: the same answers, much faster.
+
+    histories      any iterable, also a generator: read a chunk at a time
+    vocabularies   one for all, or one per history
+    threads        chunks are cut into this many kernel calls that run side by side
+    """
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
+    if threads < 1:
+        raise InputError(f"threads {threads} must be at least 1")
+    with ThreadPoolExecutor(threads) as pool:
+        for chunk in _chunks(_pairs(histories, vocabularies)):
+            parts = [chunk] if threads == 1 else _split(chunk, threads)
+            for part in map(plan.run, parts) if threads == 1 else pool.map(plan.run, parts):
+                yield from part
+
+
+def _pairs(
+    histories: Iterable[History], vocabularies: Vocabulary | Iterable[Vocabulary]
+) -> Iterator[Pair]:
+    shared = isinstance(vocabularies, Vocabulary)
+    given = iter(repeat(vocabularies) if isinstance(vocabularies, Vocabulary) else vocabularies)
+    for count, history in enumerate(histories):
+        vocabulary = next(given, None)
+        if vocabulary is None:
+            raise InputError(f"there are more histories than vocabularies ({count})")
+        check_pair(history, vocabulary)
+        yield history, vocabulary
+    if not shared and next(given, None) is not None:
+        raise InputError("there are more vocabularies than histories")
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
+    chunk: list[Pair] = []
+    held, kind = 0, None
+    for history, vocabulary in pairs:
+        now = (history.dimension, len(vocabulary) > BLAS_QUERIES)
+        full = held + history.features.nbytes > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
+        if chunk and (full or now != kind):
+            yield chunk
+            chunk, held = [], 0
+        chunk.append((history, vocabulary))
+        held, kind = held + history.features.nbytes, now
+    if chunk:
+        yield chunk
+
+
+def _split(chunk: list[Pair], parts: int) -> list[list[Pair]]:
+    """Consecutive parts of about equal numbers of frames."""
+    ends = np.cumsum([len(history) for history, _ in chunk])
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, parts) / parts) + 1
+    bounds = [0, *cuts.tolist(), len(chunk)]
+    return [chunk[a:b] for a, b in pairwise(bounds) if a < b]

@@ -1,0 +1,71 @@
+"""locate(): the whole path, from a history and a vocabulary to the window of every description."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method.coordinates import Coordinates
+from dejacue.method.plan import Plan
+from dejacue.method.readouts import Scan
+from dejacue.method.view import Readout
+from dejacue.records import Evidence, History, Retrieval, Vocabulary
+
+
+def locate(
+    history: History,
+    vocabulary: Vocabulary,
+    *,
+    coordinates: str | Coordinates = "vocabulary",
+    readout: str | Readout = "scan",
+    smoothing: int = 3,
+    top: int = 1,
+    diagnostics: bool = False,
+    engine: str = "auto",
+) -> Retrieval:
+    """The window of frames in which each description of the vocabulary holds.
+
+    coordinates   absolute, trajectory, vocabulary (published), dual, query-uniform, …
+    readout       a name or a readout object: Scan(norm="sum"), Peak(ratio=0.5), …
+    smoothing     odd width in frames, applied inside observed runs
+    top           with a scan: up to top−1 further windows per description, none overlapping
+    diagnostics   attach residual norms, calibration, the run used, … to every moment
+    engine        auto (compiled if it is there), avx2, baseline, numpy: the same answer
+    """
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
+    view = plan.view(history, vocabulary)  # §2: queries measured from their siblings
+    selection = plan.readout.read(view)  # §3–5: cosines, calibration, smoothing, scan
+    return plan.retrieval(history, vocabulary, selection, view)
+
+
+def evidence(
+    history: History,
+    vocabulary: Vocabulary,
+    *,
+    coordinates: str | Coordinates = "vocabulary",
+    smoothing: int = 3,
+    engine: str = "auto",
+) -> Evidence:
+    """What the scan sees: cosines, their calibration, and the smoothed responses."""
+    plan = Plan.of(coordinates, "scan", smoothing, 1, False, engine)
+    view = plan.view(history, vocabulary)
+    responses, centre, scale = view.responded
+    return Evidence(view.cosines, centre, scale, responses, history.frames)
+
+
+def candidates(
+    history: History,
+    vocabulary: Vocabulary,
+    *,
+    coordinates: str | Coordinates = "vocabulary",
+    readout: str | Readout = "scan",
+    smoothing: int = 3,
+    engine: str = "auto",
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Every window a scan considers, (C, 2) frames length by length, and its scores (Q, C)."""
+    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
+    if not isinstance(plan.readout, Scan):
+        raise InputError(f"candidates are those of a scan, not of {plan.readout.name}")
+    starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
+    return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores

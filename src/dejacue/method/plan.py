@@ -1,0 +1,200 @@
+"""Checked settings of a call, and the records made from what a readout selects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from dejacue.errors import InputError, unknown
+from dejacue.method import durations as d
+from dejacue.method.coordinates import (
+    Coordinates,
+    Directions,
+    as_coordinates,
+    check_pair,
+    query_directions,
+)
+from dejacue.method.evidence import SCALE_FLOOR
+from dejacue.method.kernel import Engine, Ragged
+from dejacue.method.kernel import engine as engine_named
+from dejacue.method.nonoverlap import NonOverlap
+from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
+from dejacue.method.view import Readout, Scheduled, Selection, View, check_width, settings_of
+from dejacue.records import Diagnostics, History, Moment, Retrieval, Vocabulary, Window
+
+Pair = tuple[History, Vocabulary]
+
+READOUTS: dict[str, Readout] = {
+    "scan": Scan(),
+    "mean-window": MeanWindow(),
+    "boxcar": Boxcar(),
+    "max-frame": MaxFrame(),
+    "peak": Peak(),
+    "single-median": Scan(durations=d.PUBLISHED_SINGLE),
+    "non-overlap": NonOverlap(),
+}
+
+
+def as_readout(given: str | Readout) -> Readout:
+    if not isinstance(given, str):
+        return given
+    if given not in READOUTS:
+        raise unknown("readout", given, READOUTS)
+    return READOUTS[given]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Checked settings, shared by every history of a call."""
+
+    coordinates: Coordinates
+    readout: Readout
+    smoothing: int
+    top: int
+    diagnostics: bool
+    engine: Engine
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, coordinates: str | Coordinates, readout: str | Readout, smoothing: int, top: int,
+        diagnostics: bool, engine: str,
+    ) -> Plan:  # fmt: skip
+        system, how = as_coordinates(coordinates), as_readout(readout)
+        width = check_width(smoothing)
+        if top < 1 or (top > 1 and not isinstance(how, Scan)):
+            raise InputError(f"top={top}: alternatives are numbered from 1 and need a scan readout")
+        settings = {
+            "coordinates": system.name,
+            "readout": settings_of(how),
+            "smoothing": width,
+            "top": top,
+        }
+        return cls(system, how, width, top, diagnostics, engine_named(engine), settings)
+
+    def view(
+        self, history: History, vocabulary: Vocabulary, directions: Directions | None = None
+    ) -> View:
+        check_pair(history, vocabulary)
+        return View(
+            history, directions or query_directions(vocabulary, self.coordinates),
+            vocabulary.labels, self.coordinates.centred_frames, self.smoothing, self.engine,
+        )  # fmt: skip
+
+    def run(self, pairs: Sequence[Pair]) -> list[Retrieval]:
+        """A chunk: strict scans in one kernel call, other readouts one by one."""
+        distinct = {id(vocabulary): vocabulary for _, vocabulary in pairs}
+        directions = {
+            key: query_directions(vocabulary, self.coordinates)
+            for key, vocabulary in distinct.items()
+        }
+        own = [directions[id(vocabulary)] for _, vocabulary in pairs]
+        readout = self.readout
+        if not isinstance(readout, Scan) or readout.runs != "strict":
+            views = [self.view(h, v, u) for (h, v), u in zip(pairs, own, strict=True)]
+            return [
+                self.retrieval(h, v, readout.read(view), view)
+                for view, (h, v) in zip(views, pairs, strict=True)
+            ]
+        histories = [history for history, _ in pairs]
+        tables = own[:1] if len(distinct) == 1 else own
+        batch = Ragged.of(histories, [u.queries for u in tables])
+        centres = self.engine.centres(batch) if self.coordinates.centred_frames else None
+        found = readout.locate(self.engine, batch, self.smoothing, centres)
+        retrievals = []
+        for (history, vocabulary), u, first in zip(
+            pairs, own, batch.queries_at.tolist(), strict=False
+        ):
+            rows = slice(first, first + len(vocabulary))
+            selection = Selection(
+                found.start[rows], found.end[rows], found.score[rows],
+                found.centre[rows], found.scale[rows],
+            )  # fmt: skip
+            view = self.view(history, vocabulary, u) if self.top > 1 or self.diagnostics else None
+            retrievals.append(self.retrieval(history, vocabulary, selection, view))
+        return retrievals
+
+    def retrieval(
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        selection: Selection,
+        view: View | None,
+    ) -> Retrieval:
+        """The records that the caller gets; only alternatives and diagnostics need the view."""
+        frames = history.frames
+        starts, ends = frames[selection.start].tolist(), frames[selection.end].tolist()
+        scores = selection.score.tolist()
+        times = _times(history, selection)
+        more = self._alternatives(view, selection) if view and self.top > 1 else repeat(())
+        details = self._diagnostics(view, selection) if view and self.diagnostics else repeat(None)
+        moments = tuple(
+            Moment(state, text, Window(start, end), score, selection.level, time, others, detail)
+            for state, text, start, end, score, time, others, detail in zip(
+                vocabulary.state_names, vocabulary.descriptions, starts, ends, scores, times,
+                more, details, strict=False,
+            )
+        )  # fmt: skip
+        return Retrieval(
+            moments, self.settings, history.id, history.encoder or vocabulary.encoder,
+            self._notes(history),
+        )  # fmt: skip
+
+    def _notes(self, history: History) -> tuple[str, ...]:
+        if not isinstance(self.readout, Scheduled):
+            return ()
+        longest = history.longest_run
+        resolved = d.as_durations(self.readout.durations)
+        if isinstance(resolved, d.Grid) or longest <= resolved[-1]:
+            return ()
+        return (
+            f"the longest run has {longest} frames but no window is longer than {resolved[-1]}; "
+            'durations="generated" tries windows up to the whole run',
+        )
+
+    def _alternatives(
+        self, view: View, selection: Selection
+    ) -> list[tuple[tuple[Window, float], ...]]:
+        assert isinstance(self.readout, Scan)
+        frames = view.history.frames
+        found = []
+        for q, chosen in enumerate(
+            zip(selection.start.tolist(), selection.end.tolist(), strict=True)
+        ):
+            further = self.readout.alternatives(view, q, chosen, self.top - 1)
+            found.append(tuple((Window(frames[a], frames[b]), score) for a, b, score in further))
+        return found
+
+    def _diagnostics(self, view: View, selection: Selection) -> list[Diagnostics]:
+        offsets, frames = view.history.run_offsets, view.history.frames
+        centre, scale = selection.centre, selection.scale
+        if centre is None or scale is None:
+            _, centre, scale = view.responded
+        first = np.searchsorted(offsets, selection.start, side="right") - 1
+        last = np.searchsorted(offsets, selection.end, side="right") - 1
+        directions = view.directions
+        return [
+            Diagnostics(
+                residual_norm=float(directions.residual_norms[q]),
+                fallback=bool(directions.fallback[q]),
+                centre=float(centre[q]),
+                scale=float(scale[q]),
+                floor_active=bool(scale[q] <= SCALE_FLOOR),
+                run=Window(frames[offsets[a]], frames[offsets[b + 1] - 1]),
+                touches_run_edge=bool(
+                    selection.start[q] == offsets[a] or selection.end[q] == offsets[b + 1] - 1
+                ),
+            )
+            for q, (a, b) in enumerate(zip(first, last, strict=True))
+        ]
+
+
+def _times(history: History, selection: Selection) -> Iterable[tuple[float, float] | None]:
+    if history.times_s is None:
+        return repeat(None)
+    first, last = history.times_s[selection.start], history.times_s[selection.end]
+    return list(zip(first.tolist(), last.tolist(), strict=True))

@@ -1,0 +1,238 @@
+"""From evidence to windows: the published scan and the paper's simpler readouts (§4–5).
+
+A readout is a small frozen dataclass with ``read(view) -> Selection``. All share observed runs,
+schedules and the tie rule of scan.py. Positions count observed frames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, unknown
+from dejacue.method import evidence as plain
+from dejacue.method import scan as s
+from dejacue.method.kernel import Engine, Found, Ragged, Schedule, batch_cosines, many_queries
+from dejacue.method.view import Scheduled, Selection, View, check_width
+
+RUNS = ("strict", "bridged")
+WINDOWS_AT_A_TIME = 1024
+
+
+@dataclass(frozen=True)
+class Scan(Scheduled):
+    """The published readout: the window with the highest sum of responses over norm(length).
+
+    norm   "sqrt" (published), "sum" or "mean"
+    runs   "strict": a window lies inside one observed run; "bridged": it may cross missing
+           frames, which count in its length but not in its sum or its norm
+    """
+
+    norm: str = "sqrt"
+    runs: str = "strict"
+    name: ClassVar[str] = "scan"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm not in s.NORMS:
+            raise unknown("norm", self.norm, s.NORMS)
+        if self.runs not in RUNS:
+            raise unknown("runs", self.runs, RUNS)
+
+    def read(self, view: View) -> Selection:
+        if self.runs == "bridged":
+            return self._bridged(view, view.responded[0], view.history.frames)
+        found = self.locate(view.engine, view.batch, view.smoothing, view.centres)
+        return Selection(found.start, found.end, found.score, found.centre, found.scale)
+
+    def locate(
+        self, engine: Engine, batch: Ragged, smoothing: int, centres: NDArray[np.float32] | None
+    ) -> Found:
+        """Strict runs, a whole batch in one kernel call: from features to windows."""
+        schedule = Schedule.of([self.lengths(history) for history in batch.histories], self.norm)
+        cosines = batch_cosines(engine, batch, centres) if many_queries(batch) else None
+        return engine.locate(batch, schedule, smoothing, centres, cosines)
+
+    def _bridged(
+        self, view: View, responses: NDArray[np.float64], frames: NDArray[np.int64]
+    ) -> Selection:
+        span = int(frames[-1] - frames[0]) + 1
+        starts, ends = s.bridged_windows(frames, self.lengths(view.history, span))
+        if not len(starts):
+            raise InputError(
+                f"history {view.history.id}: no duration has both ends on observed frames; "
+                "add shorter durations"
+            )
+        whole = np.array([0, len(frames)])
+        scores = s.score_windows(responses, whole, starts, ends, self.norm)
+        best = s.select(starts, ends, scores)
+        return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
+
+    def candidates(
+        self, view: View
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """All windows (start, end positions; length by length) and their scores (Q, C)."""
+        history, responses = view.history, view.responded[0]
+        if self.runs == "bridged":
+            span = int(history.frames[-1] - history.frames[0]) + 1
+            starts, ends = s.bridged_windows(history.frames, self.lengths(history, span))
+            offsets = np.array([0, len(history)])
+        else:
+            starts, ends = s.candidate_windows(history.run_offsets, self.lengths(history))
+            offsets = history.run_offsets
+        return starts, ends, s.score_windows(responses, offsets, starts, ends, self.norm)
+
+    def alternatives(
+        self, view: View, query: int, chosen: tuple[int, int], more: int
+    ) -> list[tuple[int, int, float]]:
+        """Up to ``more`` further windows: each the best that overlaps none before it."""
+        responses = view.responded[0][query : query + 1]
+        if self.runs == "bridged":
+            pieces = [(0, len(view.history))]
+        else:
+            offsets = view.history.run_offsets.tolist()
+            pieces = list(pairwise(offsets))
+        taken: list[tuple[int, int, float]] = []
+        start, end = chosen
+        while True:
+            pieces = [
+                part
+                for first, last in pieces
+                for part in ((first, min(last, start)), (max(first, end + 1), last))
+                if part[0] < part[1] and (part[1] <= start or part[0] > end)
+            ]
+            best = self._best_piece(view, responses, pieces) if len(taken) < more else None
+            if best is None:
+                return taken
+            taken.append(best)
+            start, end, _ = best
+
+    def _best_piece(
+        self, view: View, responses: NDArray[np.float64], pieces: list[tuple[int, int]]
+    ) -> tuple[int, int, float] | None:
+        found = []
+        for first, last in pieces:
+            part, frames = responses[:, first:last], view.history.frames[first:last]
+            try:
+                lengths = self.lengths(view.history, int(frames[-1] - frames[0]) + 1)
+                if self.runs == "bridged":
+                    one = self._bridged(view, part, frames)
+                else:
+                    offsets = np.array([0, last - first])
+                    one = Selection(
+                        *view.engine.scan(part, offsets, Schedule.of([lengths], self.norm))
+                    )
+            except InputError:  # nothing fits into this piece
+                continue
+            found.append((first + int(one.start[0]), first + int(one.end[0]), float(one.score[0])))
+        if not found:
+            return None
+        threshold = s.tie_threshold(max(score for _, _, score in found))
+        return min(window for window in found if window[2] >= threshold)
+
+
+@dataclass(frozen=True)
+class MeanWindow(Scheduled):
+    """Cosine between a description and the mean of the unit frames in the window."""
+
+    name: ClassVar[str] = "mean-window"
+
+    def read(self, view: View) -> Selection:
+        starts, ends = s.candidate_windows(view.history.run_offsets, self.lengths(view.history))
+        queries = view.directions.queries.astype(np.float64)
+        scores = np.empty((len(queries), len(starts)))
+        offsets = view.history.run_offsets
+        prefix = np.concatenate(
+            [
+                np.vstack([np.zeros(view.history.dimension), np.cumsum(part, axis=0)])
+                for part in np.split(view.unit_frames, offsets[1:-1])
+            ]
+        )
+        run = np.searchsorted(offsets, starts, side="right") - 1
+        for first in range(0, len(starts), WINDOWS_AT_A_TIME):
+            now = slice(first, first + WINDOWS_AT_A_TIME)
+            sums = prefix[ends[now] + 1 + run[now]] - prefix[starts[now] + run[now]]
+            norms = np.maximum(np.sqrt(np.einsum("wd,wd->w", sums, sums)), plain.RESIDUAL_FLOOR)
+            scores[:, now] = (queries @ sums.T) / norms
+        best = s.select(starts, ends, scores)
+        return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
+
+
+@dataclass(frozen=True)
+class Boxcar(Scheduled):
+    """Mean over the window of the run-wise three-frame mean of the raw cosine."""
+
+    width: int = 3
+    name: ClassVar[str] = "boxcar"
+
+    def read(self, view: View) -> Selection:
+        check_width(self.width)
+        offsets = view.history.run_offsets
+        smoothed = plain.smooth(view.cosines.astype(np.float64), offsets, self.width, mean=True)
+        schedule = Schedule.of([self.lengths(view.history)], "mean")
+        return Selection(*view.engine.scan(smoothed, offsets, schedule))
+
+
+@dataclass(frozen=True)
+class MaxFrame(Scheduled):
+    """The window that holds the highest raw cosine; the tie rule decides among the many that do.
+
+    ``MaxFrame(durations=(1,))`` gives the single best frame.
+    """
+
+    name: ClassVar[str] = "max-frame"
+
+    def read(self, view: View) -> Selection:
+        lengths = self.lengths(view.history)
+        bounds = view.history.run_offsets.tolist()
+        runs = [r for r in pairwise(bounds) if r[1] - r[0] >= lengths[0]]
+        rows = view.cosines.astype(np.float64)
+        start, end = np.empty((2, len(rows)), np.int64)
+        score = np.empty(len(rows))
+        for q, row in enumerate(rows):
+            threshold = s.tie_threshold(max(float(row[a:b].max()) for a, b in runs))
+            found = []
+            for first, last in runs:
+                good = np.flatnonzero(row[first:last] >= threshold)
+                if not good.size:
+                    continue
+                for length in (n for n in lengths if n <= last - first):
+                    at = min(max(first, first + int(good[0]) - length + 1), last - length)
+                    found.append((at, at + length - 1))
+            start[q], end[q] = min(found)
+            score[q] = row[start[q] : end[q] + 1].max()
+        return Selection(start, end, score)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """No durations: the earliest global maximum, widened while the response ≥ ratio · peak."""
+
+    ratio: float = 0.3
+    name: ClassVar[str] = "peak"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.ratio <= 1.0:
+            raise InputError(f"peak ratio {self.ratio} must lie between 0 and 1")
+
+    def read(self, view: View) -> Selection:
+        responses = view.responded[0]
+        offsets = view.history.run_offsets
+        start, end = np.empty((2, len(responses)), np.int64)
+        score = np.empty(len(responses))
+        for q, row in enumerate(responses):
+            at = int(np.argmax(row >= s.tie_threshold(float(row.max()))))
+            start[q] = end[q] = at
+            score[q] = row[at]
+            if row[at] <= 0:
+                continue
+            run = int(np.searchsorted(offsets, at, side="right")) - 1
+            low = np.flatnonzero(row < self.ratio * row[at])
+            before, after = low[low < at], low[low > at]
+            start[q] = max(offsets[run], before[-1] + 1 if before.size else 0)
+            end[q] = min(offsets[run + 1] - 1, after[0] - 1 if after.size else len(row) - 1)
+        return Selection(start, end, score)

@@ -1,0 +1,112 @@
+"""What a readout works on (a View) and what it gives back (a Selection)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method import durations as d
+from dejacue.method import evidence as plain
+from dejacue.method.coordinates import Directions
+from dejacue.method.kernel import Engine, Ragged, batch_cosines
+from dejacue.records import History
+
+
+class View:
+    """One history seen through one set of query directions: what a readout may ask for."""
+
+    def __init__(
+        self, history: History, directions: Directions, labels: NDArray[np.int64],
+        centred_frames: bool, smoothing: int, engine: Engine,
+    ) -> None:  # fmt: skip
+        self.history, self.directions, self.labels = history, directions, labels
+        self.centred_frames, self.smoothing, self.engine = centred_frames, smoothing, engine
+        self.batch = Ragged.of([history], [directions.queries])
+
+    @cached_property
+    def centres(self) -> NDArray[np.float32] | None:
+        return self.engine.centres(self.batch) if self.centred_frames else None
+
+    @cached_property
+    def cosines(self) -> NDArray[np.float32]:
+        return batch_cosines(self.engine, self.batch, self.centres)[0]
+
+    @cached_property
+    def responded(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Responses (Q, N), centre and scale."""
+        responses, centre, scale = self.engine.respond(self.batch, [self.cosines], self.smoothing)
+        return responses[0], centre, scale
+
+    @cached_property
+    def unit_frames(self) -> NDArray[np.float64]:
+        """(N, d): frames at unit length in the view's coordinates."""
+        rows = plain.unit_block(self.history.features)
+        if self.centres is not None:
+            rows = rows - self.centres[0]
+            norms = np.maximum(np.sqrt(plain.fold(rows, rows)), plain.RESIDUAL_FLOOR)
+            wide: NDArray[np.float64] = rows.astype(np.float64)
+            return wide / norms[:, None]
+        return rows.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """One window per description; level "state" when a state's descriptions share it."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    score: NDArray[np.float64]
+    centre: NDArray[np.float64] | None = None  # the calibration, where the readout made it anyway
+    scale: NDArray[np.float64] | None = None
+    level: str = "description"
+
+
+class Readout(Protocol):
+    name: ClassVar[str]
+
+    def read(self, view: View) -> Selection: ...
+
+    def __hash__(self) -> int: ...
+
+
+@lru_cache(maxsize=256)
+def settings_of(readout: Readout) -> dict[str, Any]:
+    """The readout as plain values, for JSON."""
+    fields = asdict(readout)  # type: ignore[call-overload]
+    return {"name": readout.name, **fields}
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A readout that tries windows of given durations: a schedule's name, a Grid, or lengths."""
+
+    durations: d.Durations = "published"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.durations, str | d.Grid):
+            object.__setattr__(self, "durations", d.as_durations(self.durations))
+        elif isinstance(self.durations, str):
+            d.as_durations(self.durations)
+
+    def lengths(self, history: History, longest: int | None = None) -> tuple[int, ...]:
+        """The lengths that fit into some observed run (or into ``longest`` frames)."""
+        if longest is None:
+            longest = history.longest_run
+        lengths = d.fitting(d.as_durations(self.durations), longest)
+        if not lengths:
+            raise InputError(
+                f"history {history.id}: no duration fits, the longest observed stretch has "
+                f"{longest} frame{'s' if longest > 1 else ''}; add shorter durations"
+            )
+        return lengths
+
+
+def check_width(width: int) -> int:
+    if not isinstance(width, int | np.integer) or width < 1 or width % 2 == 0:
+        raise InputError(f"smoothing width {width} must be an odd number of frames: 1, 3, 5, …")
+    return int(width)

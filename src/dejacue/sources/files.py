@@ -1,0 +1,227 @@
+"""Histories and vocabularies on disk: ours, the public release's, and YAML or JSON word lists.
+
+docs/files.md describes the formats.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import DejaCueError, InputError, unknown
+from dejacue.records import History, Vocabulary
+from dejacue.sources.npz import read_npz, write_npz
+
+HISTORY_SCHEMA = "dejacue.history/1"
+VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
+MOST_TEXT_BYTES = 1 << 20
+_COLUMNS = ("times_s", "source_frames", "presence")
+
+
+def read_history(path: str | os.PathLike[str]) -> History:
+    """A ``.npz`` history of ours (features, frames, …) or of the public release
+    (visual_features, frame_indices)."""
+    arrays = read_npz(path)
+    name = os.fspath(path)
+    _check_schema(arrays, HISTORY_SCHEMA, name)
+    features = _first(arrays, ("features", "visual_features"), name, "a history")
+    frames = arrays.get("frames", arrays.get("frame_indices"))
+    with named(name):
+        return History(
+            features,
+            frames,  # type: ignore[arg-type]
+            id=_text(arrays, "id", Path(name).name.removesuffix(".npz").removesuffix(".history")),
+            encoder=_text(arrays, "encoder", None),
+            **{column: arrays.get(column) for column in _COLUMNS},
+        )
+
+
+def write_history(path: str | os.PathLike[str], history: History) -> Path:
+    arrays: dict[str, Any] = {"schema": HISTORY_SCHEMA, "id": history.id}
+    if history.encoder is not None:
+        arrays["encoder"] = history.encoder
+    arrays |= {"features": history.features, "frames": history.frames}
+    arrays |= {c: getattr(history, c) for c in _COLUMNS if getattr(history, c) is not None}
+    return write_npz(path, arrays)
+
+
+def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None) -> Vocabulary:
+    """A vocabulary from ``.npz`` (with text features), ``.yaml``/``.yml`` or ``.json`` (without).
+
+    ``prompts`` picks one of the variants of a release prompt file (raw, photo, definite).
+    """
+    name = os.fspath(path)
+    suffix = Path(name).suffix.lower()
+    if suffix == ".npz":
+        return _vocabulary_from_arrays(read_npz(path), name, prompts)
+    if suffix not in (".yaml", ".yml", ".json"):
+        raise InputError(f"{name}: a vocabulary is a .npz, .yaml, .yml or .json file")
+    text = _read_text(name)
+    with named(name):
+        return Vocabulary.from_dict(_parse_json(text) if suffix == ".json" else _parse_yaml(text))
+
+
+def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
+    if vocabulary.features is None:
+        raise InputError("a vocabulary without text features is written as YAML or JSON, not .npz")
+    arrays: dict[str, Any] = {"schema": VOCABULARY_SCHEMA}
+    for key in ("encoder", "object"):
+        if getattr(vocabulary, key) is not None:
+            arrays[key] = getattr(vocabulary, key)
+    arrays["states"] = np.array(vocabulary.state_names)
+    arrays["descriptions"] = np.array(vocabulary.descriptions)
+    arrays["features"] = vocabulary.features
+    return write_npz(path, arrays)
+
+
+def _vocabulary_from_arrays(
+    arrays: dict[str, NDArray[Any]], name: str, prompts: str | None
+) -> Vocabulary:
+    _check_schema(arrays, VOCABULARY_SCHEMA, name)
+    what = "a vocabulary"
+    features = _first(arrays, ("features", "text_features"), name, what)
+    states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
+    texts = _first(arrays, ("descriptions", "state_texts"), name, what)
+    features = _prompt_variant(arrays, features, prompts, name)
+    if states.ndim != 1 or texts.shape != states.shape or len(features) != len(states):
+        raise InputError(
+            f"{name}: {len(features)} feature rows, states of shape {states.shape} and "
+            f"descriptions of shape {texts.shape}; give one state and one description per row"
+        )
+    with named(name):
+        return grouped_vocabulary(
+            [str(s) for s in states.tolist()],
+            [str(t) for t in texts.tolist()],
+            features,
+            encoder=_text(arrays, "encoder", None),
+            object=_text(arrays, "object", None),
+        )
+
+
+def grouped_vocabulary(
+    states: list[str], texts: list[str], features: NDArray[Any], **more: Any
+) -> Vocabulary:
+    """A vocabulary from rows in any order: states by first appearance, rows in order within."""
+    groups: dict[str, list[int]] = {}
+    for row, state in enumerate(states):
+        groups.setdefault(state, []).append(row)
+    order = [row for rows in groups.values() for row in rows]
+    names = {state: [texts[row] for row in rows] for state, rows in groups.items()}
+    rows = features if order == sorted(order) else features[order]
+    return Vocabulary(names, rows, **more)
+
+
+def _prompt_variant(
+    arrays: dict[str, NDArray[Any]], features: NDArray[Any], prompts: str | None, name: str
+) -> NDArray[Any]:
+    if "variant_names" not in arrays:
+        if prompts is not None:
+            raise InputError(f"{name}: holds one form of each description, not prompt variants")
+        return features
+    known = [str(variant) for variant in arrays["variant_names"].ravel().tolist()]
+    if features.ndim != 3 or len(features) != len(known):
+        raise InputError(f"{name}: {len(known)} variant names for features {features.shape}")
+    if prompts is None:
+        raise InputError(f"{name}: holds the prompt variants {', '.join(known)}; choose one")
+    if prompts not in known:
+        raise unknown("prompts", prompts, known)
+    chosen: NDArray[Any] = features[known.index(prompts)]
+    return chosen
+
+
+def _first(
+    arrays: Mapping[str, NDArray[Any]], keys: tuple[str, ...], name: str, what: str
+) -> NDArray[Any]:
+    for key in keys:
+        if key in arrays:
+            return arrays[key]
+    held = ", ".join(arrays) or "nothing"
+    raise InputError(f"{name}: no {' or '.join(keys)}; it holds {held} and is not {what}")
+
+
+def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
+    if key not in arrays:
+        return default
+    value = arrays[key]
+    if value.ndim or value.dtype.kind != "U":
+        raise InputError(f"{key} must be one piece of text, not {value.dtype} {value.shape}")
+    return str(value)
+
+
+def _check_schema(arrays: Mapping[str, NDArray[Any]], expected: str, name: str) -> None:
+    found = str(arrays.get("schema", np.array(expected)))
+    if found != expected:
+        raise InputError(f'{name}: is "{found}", not "{expected}"')
+
+
+class named:
+    """Puts the file's name in front of an InputError raised inside."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, DejaCueError) and not str(error).startswith(self.name):
+            raise type(error)(f"{self.name}: {error}") from None
+
+
+def _read_text(name: str) -> str:
+    try:
+        with open(name, "rb") as stream:
+            raw = stream.read(MOST_TEXT_BYTES + 1)
+        if len(raw) > MOST_TEXT_BYTES:
+            raise InputError(f"{name}: larger than a vocabulary can be (1 MB)")
+        return raw.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: is not UTF-8 text") from None
+
+
+def _parse_json(text: str) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen = dict(pairs)
+        for key in seen:
+            if sum(key == other for other, _ in pairs) > 1:
+                raise InputError(f'"{key}" is given twice; list its descriptions together')
+        return seen
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"not valid JSON ({error})") from None
+
+
+def _parse_yaml(text: str) -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """YAML in which a key may stand only once; plain YAML keeps the last silently."""
+
+    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+        pairs = [(loader.construct_object(k, deep=True), v) for k, v in node.value]
+        keys = [key for key, _ in pairs]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise InputError(f'"{key}" is given twice; list its descriptions together')
+        return {key: loader.construct_object(value, deep=True) for key, value in pairs}
+
+    Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    try:
+        return yaml.load(text, Loader=Loader)
+    except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"not valid YAML ({reason})") from None

@@ -1,0 +1,128 @@
+"""Reading ``.npz`` files that may come from anywhere, and writing files whole or not at all.
+
+numpy.load trusts a header before it looks at the data; here every size is checked first, nothing
+is unpickled, and every problem is one sentence that names the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+
+MOST_HEADER_BYTES = 10_000
+MOST_BYTES = 64 << 30
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """All arrays of an ``.npz`` file, by name."""
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(name) as archive:
+            return {
+                member.filename.removesuffix(".npy"): _read_member(archive, member, name)
+                for member in archive.infolist()
+            }
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror})") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise InputError(f"{name}: not an .npz file, or a damaged one ({error})") from None
+    except MemoryError:
+        raise InputError(f"{name}: larger than the memory of this machine") from None
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
+    where = f"{name}: {member.filename}"
+    if not member.filename.endswith(".npy"):
+        raise InputError(f"{where} is not an array; an .npz file holds .npy members only")
+    if member.flag_bits & 0x1:
+        raise InputError(f"{where} is encrypted; save it without a password")
+    with archive.open(member) as stream:
+        shape, fortran, dtype, header = _read_header(stream, where)
+        if dtype.hasobject:
+            raise InputError(f"{where} holds pickled objects, which are never loaded; "
+                             "save plain numbers and strings")  # fmt: skip
+        size = math.prod(shape) * dtype.itemsize
+        if size > MOST_BYTES:
+            raise InputError(f"{where} declares {size} bytes; that is not a history or vocabulary")
+        if size != member.file_size - header:
+            raise InputError(f"{where} declares {size} bytes of data but holds "
+                             f"{member.file_size - header}; the file is damaged")  # fmt: skip
+        data = stream.read(size)
+        stream.read(1)  # at the end of a member the checksum is verified
+    if len(data) != size:
+        raise InputError(f"{where} is truncated")
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, Any, int]:
+    try:
+        version = np.lib.format.read_magic(stream)
+        readers: dict[tuple[int, int], Any] = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }
+        if version not in readers:
+            raise InputError(f"{where} has the unknown array version {version}; save it again")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy's remarks on headers of the Python 2 era
+            shape, fortran, dtype = readers[version](stream, max_header_size=MOST_HEADER_BYTES)
+    except (ValueError, TypeError, SyntaxError, RecursionError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{where} has no usable array header ({reason})") from None
+    if any(length < 0 for length in shape):
+        raise InputError(f"{where} declares a negative length")
+    return shape, fortran, dtype, stream.tell()
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> Path:
+    """Let ``write`` fill a temporary file, then rename it: readers never see half a file."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return target
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    return write_whole(path, lambda stream: stream.write(text.encode("utf-8")))
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Path:
+    def write(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            for name, values in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(values), allow_pickle=False)
+
+    return write_whole(path, write)
