@@ -6,14 +6,81 @@ retrieval = locate(history, vocabulary)
 retrieval["filled"][0].window
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from dejacue._version import __version__
-from dejacue.errors import DejaCueError, InputError, MissingData, MissingExtra
-from dejacue.method.batch import locate_many
-from dejacue.method.durations import Grid
-from dejacue.method.locate import candidates, evidence, locate
-from dejacue.method.nonoverlap import NonOverlap
-from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
-from dejacue.records import Diagnostics, Evidence, History, Moment, Retrieval, Vocabulary, Window
+
+if TYPE_CHECKING:
+    from dejacue.data.release import load_release
+    from dejacue.data.synthetic import generate
+    from dejacue.errors import DejaCueError, InputError, MissingData, MissingExtra
+    from dejacue.method.batch import locate_many
+    from dejacue.method.durations import Grid
+    from dejacue.method.locate import candidates, evidence, locate
+    from dejacue.method.nonoverlap import NonOverlap
+    from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
+    from dejacue.records import (
+        Diagnostics,
+        Evidence,
+        History,
+        Moment,
+        Retrieval,
+        Vocabulary,
+        Window,
+    )
+    from dejacue.sources.files import (
+        read_history,
+        read_vocabulary,
+        write_history,
+        write_vocabulary,
+    )
+
+# Where each public name lives; it is imported when it is first used, so that ``import dejacue``
+# and ``dejacue --help`` cost next to nothing.
+_HOME = {
+    "Window": "records",
+    "History": "records",
+    "Vocabulary": "records",
+    "Evidence": "records",
+    "Moment": "records",
+    "Diagnostics": "records",
+    "Retrieval": "records",
+    "read_history": "sources.files",
+    "write_history": "sources.files",
+    "read_vocabulary": "sources.files",
+    "write_vocabulary": "sources.files",
+    "locate": "method.locate",
+    "locate_many": "method.batch",
+    "evidence": "method.locate",
+    "candidates": "method.locate",
+    "Scan": "method.readouts",
+    "Grid": "method.durations",
+    "MeanWindow": "method.readouts",
+    "Boxcar": "method.readouts",
+    "MaxFrame": "method.readouts",
+    "Peak": "method.readouts",
+    "NonOverlap": "method.nonoverlap",
+    "load_release": "data.release",
+    "generate": "data.synthetic",
+    "DejaCueError": "errors",
+    "InputError": "errors",
+    "MissingData": "errors",
+    "MissingExtra": "errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dejacue' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"dejacue.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 __all__ = [
     "__version__",
@@ -24,6 +91,10 @@ __all__ = [
     "Moment",
     "Diagnostics",
     "Retrieval",
+    "read_history",
+    "write_history",
+    "read_vocabulary",
+    "write_vocabulary",
     "locate",
     "locate_many",
     "evidence",
@@ -35,6 +106,8 @@ __all__ = [
     "MaxFrame",
     "Peak",
     "NonOverlap",
+    "load_release",
+    "generate",
     "DejaCueError",
     "InputError",
     "MissingData",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, repeat
 
 import numpy as np
@@ -40,10 +39,15 @@ def locate_many(
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     if threads < 1:
         raise InputError(f"threads {threads} must be at least 1")
+    if threads == 1:
+        for chunk in _chunks(_pairs(histories, vocabularies)):
+            yield from plan.run(chunk)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(threads) as pool:
         for chunk in _chunks(_pairs(histories, vocabularies)):
-            parts = [chunk] if threads == 1 else _split(chunk, threads)
-            for part in map(plan.run, parts) if threads == 1 else pool.map(plan.run, parts):
+            for part in pool.map(plan.run, _split(chunk, threads)):
                 yield from part
 
 

@@ -1,0 +1,167 @@
+"""Commands and their options; the work is imported when a command runs, so --help is quick."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="dejacue",
+    help="When is this object in which state? Finds the frames in which each description holds.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data = typer.Typer(help="The public release of frozen features.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dejacue._version import __version__
+
+        typer.echo(f"dejacue {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+Engine = Annotated[
+    str, typer.Option(help="auto, avx2, baseline or numpy: the same answer, at another speed.")
+]
+
+
+@app.command()
+def locate(
+    history: Annotated[Path, typer.Argument(help="Features of one object: an .npz file.")],
+    vocabulary: Annotated[
+        Path, typer.Option("--vocabulary", "-v", help="Descriptions by state: .npz with features.")
+    ],
+    coordinates: Annotated[
+        str,
+        typer.Option(
+            "--coordinates", "-c",
+            help="vocabulary, absolute, trajectory, dual, query-uniform, dual-query-uniform.",
+        ),
+    ] = "vocabulary",
+    readout: Annotated[
+        str,
+        typer.Option(
+            "--readout", "-r",
+            help="scan, peak, mean-window, boxcar, max-frame, single-median, non-overlap.",
+        ),
+    ] = "scan",
+    durations: Annotated[
+        str | None,
+        typer.Option(
+            help="Window lengths: published, published-1.25, published-2.0, generated, or 5,10,20."
+        ),
+    ] = None,
+    norm: Annotated[str | None, typer.Option(help="Scan score: sqrt, sum or mean.")] = None,
+    runs: Annotated[
+        str | None, typer.Option(help="strict, or bridged: windows may cross missing frames.")
+    ] = None,
+    smoothing: Annotated[int, typer.Option(help="Odd width in frames.")] = 3,
+    top: Annotated[int, typer.Option(help="Windows per description; they do not overlap.")] = 1,
+    prompts: Annotated[
+        str | None, typer.Option(help="Variant in a release prompt file: raw, photo, definite.")
+    ] = None,
+    diagnostics: Annotated[bool, typer.Option("--diagnostics", help="Say why.")] = False,
+    format: Annotated[Format, typer.Option("--format", "-f", help="How to print.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to a file instead of the screen.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the evidence as a PNG.")] = None,
+    engine: Engine = "auto",
+) -> None:  # fmt: skip
+    """Find the window of frames in which each description holds."""
+    from dejacue.cli import locating
+
+    chosen = locating.readout_from(readout, durations, norm, runs)
+    locating.run(
+        history, vocabulary, coordinates, chosen, smoothing, top, prompts, diagnostics, engine,
+        format.value, output, plot,
+    )  # fmt: skip
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
+        "out/demo"
+    ),
+    seed: Annotated[int, typer.Option(help="Another seed, another history.")] = 7,
+) -> None:
+    """Generate a history with known states, locate them, and draw the evidence."""
+    from dejacue.cli import showing
+
+    showing.demo(output, seed)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="A published table; see --list.")] = "main",
+    data: Annotated[
+        Path | None, typer.Option(help="The release folder (default: DEJACUE_DATA, or fetched).")
+    ] = None,
+    windows: Annotated[
+        Path | None, typer.Option(help="Write every selected window to this JSON file.")
+    ] = None,
+    engine: Engine = "auto",
+    list_: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
+) -> None:
+    """Re-compute a published table and show it beside the published figures."""
+    from dejacue.cli import reproducing
+
+    if list_:
+        reproducing.show_list()
+    else:
+        reproducing.run(name, data, windows, engine)
+
+
+@app.command()
+def info() -> None:
+    """Versions, the kernel in use, and the extras that are installed."""
+    from dejacue.cli import showing
+
+    showing.info()
+
+
+@data.command()
+def fetch(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to put it (default: the user's cache).")
+    ] = None,
+) -> None:
+    """Download the release from the Hugging Face hub and show its terms."""
+    from dejacue.cli import showing
+
+    showing.fetch(folder)
+
+
+@data.command()
+def show(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The release folder (default: DEJACUE_DATA, or fetched).")
+    ] = None,
+) -> None:
+    """List what is in the release."""
+    from dejacue.cli import showing
+
+    showing.show(folder)

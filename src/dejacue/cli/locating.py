@@ -1,0 +1,99 @@
+"""``dejacue locate``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dejacue.cli.tables import console, diagnostics_table, retrieval_table
+from dejacue.errors import InputError
+from dejacue.method.durations import SCHEDULES, as_durations
+from dejacue.method.locate import evidence, locate
+from dejacue.method.plan import as_readout
+from dejacue.method.view import Readout
+from dejacue.records import Retrieval
+from dejacue.sources.files import named, read_history, read_vocabulary
+from dejacue.sources.npz import write_text
+
+
+def readout_from(name: str, durations: str | None, norm: str | None, runs: str | None) -> Readout:
+    """The named readout with the options that the user gave."""
+    readout = as_readout(name)
+    given: dict[str, Any] = {"durations": durations, "norm": norm, "runs": runs}
+    given = {key: value for key, value in given.items() if value is not None}
+    known = {field.name for field in fields(readout)}  # type: ignore[arg-type]
+    for key in given:
+        if key not in known:
+            raise InputError(f"--{key} does not apply to the readout {name}")
+    if "durations" in given and given["durations"] not in SCHEDULES:
+        given["durations"] = _lengths(given["durations"])
+    return replace(readout, **given) if given else readout  # type: ignore[type-var]
+
+
+def _lengths(text: str) -> Any:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.lstrip("-").isdigit() for part in parts if part):
+        return as_durations(text)  # not a list of numbers: suggests the nearest schedule
+    return tuple(int(part) for part in parts if part)
+
+
+def run(
+    history_path: Path, vocabulary_path: Path, coordinates: str, readout: Readout, smoothing: int,
+    top: int, prompts: str | None, diagnostics: bool, engine: str, format: str,
+    output: Path | None, plot: Path | None,
+) -> None:  # fmt: skip
+    history = read_history(history_path)
+    vocabulary = read_vocabulary(vocabulary_path, prompts=prompts)
+    if vocabulary.features is None:
+        raise InputError(
+            f"{vocabulary_path}: holds words only, and no text encoder is installed with this "
+            "version; give an .npz that holds their text features (see docs/files.md)"
+        )
+    with named(str(history_path)):
+        retrieval = locate(
+            history, vocabulary, coordinates=coordinates, readout=readout, smoothing=smoothing,
+            top=top, diagnostics=diagnostics, engine=engine,
+        )  # fmt: skip
+    if plot is not None:
+        from dejacue.report.plots import evidence_figure, save_png
+
+        seen = evidence(
+            history, vocabulary, coordinates=coordinates, smoothing=smoothing, engine=engine
+        )
+        save_png(plot, evidence_figure(history, seen, retrieval))
+    if format == "table" and output is None:
+        screen = console()
+        screen.print(retrieval_table(retrieval))
+        if diagnostics:
+            screen.print(diagnostics_table(retrieval))
+    else:
+        if format == "json":
+            text = retrieval.to_json() + "\n"
+        else:
+            text = as_csv(retrieval) if format == "csv" else f"{retrieval!r}\n"
+        if output is not None:
+            write_text(output, text)
+        else:
+            typer.echo(text, nl=False)
+    for note in retrieval.notes:
+        console(stderr=True).print(f"note: {note}")
+
+
+def as_csv(retrieval: Retrieval) -> str:
+    """Rows of the retrieval; alternatives follow their moment with a rank of their own."""
+    stream = io.StringIO()
+    rows = []
+    for row, moment in zip(retrieval.to_rows(), retrieval, strict=True):
+        rows.append({"rank": 1, **row})
+        for rank, (window, score) in enumerate(moment.alternatives, start=2):
+            extra = {"rank": rank, **row, "start": window.start, "end": window.end, "score": score}
+            rows.append({key: extra[key] for key in extra if key not in ("start_s", "end_s")})
+    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()

@@ -1,0 +1,81 @@
+"""The evidence plot: how each description responds over time, the window found, the truth."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.records import Evidence, History, Retrieval, Window
+from dejacue.sources.npz import write_whole
+
+# Okabe and Ito's colours: told apart with any colour vision, and in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+
+
+def evidence_figure(
+    history: History,
+    evidence: Evidence,
+    retrieval: Retrieval,
+    references: Mapping[str, Sequence[Window]] | None = None,
+    title: str | None = None,
+) -> Any:
+    """A matplotlib figure, one panel per description.
+
+    Line: calibrated response (breaks where the object is not observed). Filled: window found.
+    Bar above: reference. Grey: not observed.
+    """
+    from matplotlib.figure import Figure
+
+    count = len(retrieval)
+    figure = Figure(figsize=(8, 0.9 + 1.35 * count), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
+    states = list(dict.fromkeys(moment.state for moment in retrieval))
+    edge = (history.frames[0] - 0.5, history.frames[-1] + 0.5)
+    for axis, moment, response in zip(axes, retrieval, evidence.responses, strict=True):
+        colour = COLOURS[states.index(moment.state) % len(COLOURS)]
+        for a, b in _gaps(history.frames):
+            axis.axvspan(a + 0.5, b - 0.5, color="#DDDDDD", lw=0, zorder=0)
+        for run in np.split(np.arange(len(history)), history.run_offsets[1:-1]):
+            axis.plot(history.frames[run], response[run], color=colour, lw=1.2,
+                      marker="." if len(run) == 1 else None, markersize=3)  # fmt: skip
+        start, end = moment.window
+        axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
+        axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
+        low, high = float(response.min()), float(response.max())
+        room = max(high - low, 1e-9)
+        axis.set_ylim(low - 0.08 * room, high + (0.34 if references else 0.12) * room)
+        for reference in (references or {}).get(moment.state, ()):
+            axis.plot(
+                [reference.start - 0.5, reference.end + 0.5], [high + 0.18 * room] * 2,
+                color="black", lw=3, solid_capstyle="butt",
+            )  # fmt: skip
+        axis.set_title(
+            f"{moment.description}: {moment.window}", loc="left", fontsize=9, color=colour, pad=3
+        )
+        axis.set_xlim(*edge)
+        axis.tick_params(labelsize=8)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+    axes[-1].set_xlabel("frame", fontsize=9)
+    figure.supylabel("calibrated response", fontsize=9)
+    key = "filled: window found" + (" · black bar: reference" if references else "")
+    figure.suptitle(f"{title or history.id}    ({key})", fontsize=10)
+    return figure
+
+
+def _gaps(frames: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Last frame before and first frame after every gap."""
+    at = np.flatnonzero(np.diff(frames) > 1)
+    return list(zip(frames[at].tolist(), frames[at + 1].tolist(), strict=True))
+
+
+def save_png(path: str | os.PathLike[str], figure: Any, dpi: int = 150) -> Path:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
+    return write_whole(path, lambda stream: figure.savefig(stream, format="png", dpi=dpi))
