@@ -39,14 +39,18 @@ def locate_many(
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     if threads < 1:
         raise InputError(f"threads {threads} must be at least 1")
+    return _run(plan, _chunks(_pairs(histories, vocabularies)), threads)
+
+
+def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Retrieval]:
     if threads == 1:
-        for chunk in _chunks(_pairs(histories, vocabularies)):
+        for chunk in chunks:
             yield from plan.run(chunk)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
-        for chunk in _chunks(_pairs(histories, vocabularies)):
+        for chunk in chunks:
             for part in pool.map(plan.run, _split(chunk, threads)):
                 yield from part
 

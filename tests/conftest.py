@@ -1,0 +1,40 @@
+"""Fixtures: the public release where it is on this machine, and fixed hypothesis settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from dejacue.data.release import Release, load_release
+
+ROOT = Path(__file__).resolve().parent.parent
+settings.register_profile(
+    "house",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("house")
+
+
+def release_folder() -> Path | None:
+    for candidate in (os.environ.get("DEJACUE_DATA"), ROOT.parent / "shared" / "release"):
+        if candidate and (Path(candidate) / "data" / "benchmark.json").is_file():
+            return Path(candidate)
+    return None
+
+
+@pytest.fixture(scope="session")
+def release() -> Release:
+    """The public release; without it, tests that need it are skipped (or fail where it must be)."""
+    folder = release_folder()
+    if folder is None:
+        message = "the release of frozen features is not here; set DEJACUE_DATA to its folder"
+        if os.environ.get("DEJACUE_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return load_release(folder)
