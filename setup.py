@@ -13,7 +13,9 @@ if sys.platform == "win32":
     flags, links = ["/O2", "/std:c11", "/fp:precise"], []
 else:
     # Contracting a*b+c into one rounding would make the answer depend on the machine.
-    flags, links = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall"], []
+    flags = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-ffp-contract=off"]
+    flags.append("-fno-math-errno")
+    links = []
 
 if os.environ.get("DEJACUE_SANITIZE"):
     sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]

@@ -73,6 +73,7 @@ static inline __m128 unfold(__m256 a, __m256 b, __m256 c, __m256 e) {
  * Fetching into L2 from well ahead lets reading and arithmetic overlap; nearer, or into L1, the
  * two take turns. */
 #define AHEAD 16384
+#define LINE 64
 #define TAKE(A, B, Q)                                                        \
     A = _mm256_add_ps(A, _mm256_mul_ps(x0, _mm256_load_ps((Q) + j)));        \
     B = _mm256_add_ps(B, _mm256_mul_ps(x1, _mm256_load_ps((Q) + j + 8)))
@@ -94,11 +95,15 @@ static inline __m128 unfold(__m256 a, __m256 b, __m256 c, __m256 e) {
         __m256 n0 = zero, n1 = zero, a0 = zero, a1 = zero, b0 = zero, b1 = zero;                  \
         __m256 c0 = zero, c1 = zero, e0 = zero, e1 = zero;                                        \
         int64_t j = 0;                                                                            \
-        for (; j + FOLDS <= d; j += FOLDS) {                                                      \
-            if (j * (int64_t)sizeof(TYPE) % 64 == 0)                                              \
-                _mm_prefetch((const char *)(x + j) + AHEAD, _MM_HINT_T1);                         \
+        for (; j + LINE / (int64_t)sizeof(TYPE) <= d; j += FOLDS) { /* one cache line a turn */     \
+            _mm_prefetch((const char *)(x + j) + AHEAD, _MM_HINT_T1);                             \
             STEP(LOAD8(x + j), LOAD8(x + j + 8), SQUARE);                                         \
+            if (sizeof(TYPE) == 2) {                                                              \
+                j += FOLDS;                                                                       \
+                STEP(LOAD8(x + j), LOAD8(x + j + 8), SQUARE);                                     \
+            }                                                                                     \
         }                                                                                         \
+        for (; j + FOLDS <= d; j += FOLDS) STEP(LOAD8(x + j), LOAD8(x + j + 8), SQUARE);          \
         if (j < d) {                                                                              \
             float rest[FOLDS] = {0};                                                              \
             REST;                                                                                 \
@@ -115,14 +120,19 @@ FOLD(fold, float, _mm256_loadu_ps, memcpy(rest, x + j, (size_t)(d - j) * 4), SQU
 #define FOLD_HALF_DIRECT 1
 FOLD(fold_half, uint16_t, half8, widen(x + j, rest, d - j), SQUARE_EXACT)
 
-static void count_columns(const int32_t *rows, int64_t n, const int32_t at[8], int32_t counts[8]) {
+static void count_columns(const int32_t *rows, int64_t n, const int32_t at[COLUMNS],
+                          int32_t counts[COLUMNS]) {
     const __m256i cut = _mm256_loadu_si256((const __m256i *)at);
-    __m256i above = _mm256_setzero_si256();
-    for (int64_t i = 0; i < n; i++)
-        above = _mm256_sub_epi32(
-            above, _mm256_cmpgt_epi32(_mm256_loadu_si256((const __m256i *)(rows + i * 8)), cut));
-    _mm256_storeu_si256((__m256i *)counts, above);
-    for (int l = 0; l < 8; l++) counts[l] = (int32_t)n - counts[l];
+    __m256i a = _mm256_setzero_si256(), b = a; /* two counters: one would wait for itself */
+    const __m256i *row = (const __m256i *)rows, *end = row + n;
+    for (; row + 2 <= end; row += 2) {
+        a = _mm256_sub_epi32(a, _mm256_cmpgt_epi32(_mm256_loadu_si256(row), cut));
+        b = _mm256_sub_epi32(b, _mm256_cmpgt_epi32(_mm256_loadu_si256(row + 1), cut));
+    }
+    if (row < end) a = _mm256_sub_epi32(a, _mm256_cmpgt_epi32(_mm256_loadu_si256(row), cut));
+    const __m256i above = _mm256_add_epi32(a, b);
+    _mm256_storeu_si256((__m256i *)counts,
+                        _mm256_sub_epi32(_mm256_set1_epi32((int32_t)n), above));
 }
 
 #include "body.h"

@@ -63,11 +63,11 @@ static void fold(const float *x, int64_t d, const float *q, int64_t stride, doub
 
 #define FOLD_HALF_DIRECT 0
 
-/* Eight columns at once: counts[l] = how many of rows[i*8 + l] are ≤ at[l]. */
-static void count_columns(const int32_t *rows, int64_t n, const int32_t at[8], int32_t counts[8]) {
-    for (int l = 0; l < 8; l++) counts[l] = 0;
+/* counts[l] = how many of the keys in column l are ≤ at[l] */
+static void count_columns(const int32_t *rows, int64_t n, const int32_t at[COLUMNS], int32_t counts[COLUMNS]) {
+    for (int l = 0; l < COLUMNS; l++) counts[l] = 0;
     for (int64_t i = 0; i < n; i++)
-        for (int l = 0; l < 8; l++) counts[l] += rows[i * 8 + l] <= at[l];
+        for (int l = 0; l < COLUMNS; l++) counts[l] += rows[i * COLUMNS + l] <= at[l];
 }
 
 #include "body.h"

@@ -71,21 +71,26 @@ typedef struct {
     int64_t upto;        /* how many keys do not exceed the k-th */
 } Ranked;
 
-/* Bisection by counting: the answer lies in [low, high], `under` keys lie below low, `upto` do not
- * exceed high. Guesses alternate between the share of ranks and the middle, of the values and (so
- * that it ends whatever the data) of the keys. */
+/* Where to cut [low, high] next, to find the k-th key: by the share of ranks, in the middle of the
+ * values, or (so that it ends whatever the data) in the middle of the keys. `under` keys lie below
+ * low, `upto` do not exceed high; low ≤ result < high. */
+static inline int32_t guess(int32_t low, int32_t high, int64_t under, int64_t upto, int64_t k, int step) {
+    if (step % 3 != 2) {
+        const float a = float_of(low), b = float_of(high);
+        const float share = step % 3 ? 0.5f : (float)(k + 1 - under) / (float)(upto - under);
+        const int32_t at = key_of(a + share * (b - a));
+        if (at >= low && at < high) return at;
+    }
+    return (int32_t)(((int64_t)low + high) >> 1);
+}
+
+/* Bisection by counting: the answer always lies in [low, high]. */
 static Ranked kth_by_counting(const int32_t *x, int64_t n, int64_t k) {
     int32_t low = INT32_MAX, high = INT32_MIN, value, next;
     int64_t under = 0, upto = n;
     for (int64_t i = 0; i < n; i++) low = x[i] < low ? x[i] : low, high = x[i] > high ? x[i] : high;
     for (int step = 0; low < high && upto > k + 1; step++) {
-        int32_t at = (int32_t)(((int64_t)low + high) >> 1);
-        if (step % 3 != 2) {
-            const float a = float_of(low), b = float_of(high);
-            const float share = step % 3 ? 0.5f : (float)(k + 1 - under) / (float)(upto - under);
-            const int32_t guess = key_of(a + share * (b - a));
-            if (guess >= low && guess < high) at = guess;
-        }
+        const int32_t at = guess(low, high, under, upto, k, step);
         const int64_t inside = count_upto(x, n, at);
         if (inside > k) high = at, upto = inside;
         else low = at + 1, under = inside;
@@ -195,7 +200,8 @@ static int prepare(const Batch *b, Scratch *s) {
         size_t n = (size_t)(b->frame_offsets[h + 1] - b->frame_offsets[h]);
         size_t q = (size_t)(b->query_offsets[h + 1] - b->query_offsets[h]);
         size_t r = b->history_runs ? (size_t)(b->history_runs[h + 1] - b->history_runs[h]) : 0;
-        size_t l = b->length_offsets ? (size_t)(b->length_offsets[h + 1] - b->length_offsets[h]) : 0;
+        const int64_t *at = b->schedules ? b->length_offsets + b->schedules[h] : NULL;
+        size_t l = at ? (size_t)(at[1] - at[0]) : 0;
         if (n * q > cosines) cosines = n * q;
         if (q + LANES > queries) queries = q + LANES; /* full groups, filled up with zeros */
         if (n > frames) frames = n;
@@ -229,6 +235,23 @@ static int prepare(const Batch *b, Scratch *s) {
     for (size_t i = 1; i < k; i++) s->roots[i] = 1.0 / sqrt((double)i);
     return OK;
 }
+
+/* The position of the first value that is not finite, or n. No early exit: it vectorises. */
+#define FIRST_BAD(NAME, TYPE, BITS, INF)                                                      \
+    static int64_t NAME(const TYPE *x, int64_t n) {                                           \
+        BITS bad = 0;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                     \
+            BITS bits;                                                                        \
+            memcpy(&bits, x + i, sizeof bits);                                                \
+            bad |= (BITS)((bits & INF) == INF);                                               \
+        }                                                                                     \
+        int64_t i = 0;                                                                        \
+        if (!bad) return n;                                                                   \
+        while (fabs((double)x[i]) < INFINITY) i++;                                            \
+        return i;                                                                             \
+    }
+FIRST_BAD(first_bad_float, float, uint32_t, 0x7f800000u)
+FIRST_BAD(first_bad_double, double, uint64_t, 0x7ff0000000000000u)
 
 /* ── evidence: one pass over the features ──────────────────────────────────────────────────── */
 
@@ -286,21 +309,17 @@ static Status history_cosines(const Batch *b, int64_t h, Scratch *s, float *out)
                     fold(s->row, d, queries, stride, sums + t - from);
                 else return (Status){BAD_FEATURE, h, t};
             }
-            int fine = 1;
             for (int64_t i = 0; i < rows; i++) {
                 const double norm = sqrt(sums[i]);
-                sums[i] = norm > floor ? norm : floor; /* without a centre: 0 → division → not finite */
+                sums[i] = norm > floor ? norm : floor; /* without a centre: 0 → not finite below */
             }
-            for (int64_t q = 0; q < group; q++)
-                for (int64_t i = 0; i < rows; i++) {
-                    const double cosine = sums[(1 + q) * ROWS + i] / sums[i];
-                    out[(first + q) * n + from + i] = (float)cosine;
-                    fine &= fabs(cosine) < INFINITY;
-                }
-            for (int64_t i = 0; i < rows && !fine; i++)
-                for (int64_t q = 0; q < group; q++)
-                    if (!(fabs(sums[(1 + q) * ROWS + i] / sums[i]) < INFINITY))
-                        return (Status){BAD_FEATURE, h, from + i};
+            for (int64_t q = 0; q < group; q++) {
+                float *cosines = out + (first + q) * n + from;
+                const double *dots = sums + (1 + q) * ROWS;
+                for (int64_t i = 0; i < rows; i++) cosines[i] = (float)(dots[i] / sums[i]);
+                const int64_t bad = first_bad_float(cosines, rows);
+                if (bad < rows) return (Status){BAD_FEATURE, h, from + bad};
+            }
         }
     }
     return (Status){OK, 0, 0};
@@ -554,23 +573,6 @@ static void scan_lanes(Runs runs, const int64_t *lengths, const double *norms, i
 
 /* ── entry points ──────────────────────────────────────────────────────────────────────────── */
 
-/* The position of the first value that is not finite, or n. No early exit: it vectorises. */
-#define FIRST_BAD(NAME, TYPE, BITS, INF)                                                      \
-    static int64_t NAME(const TYPE *x, int64_t n) {                                           \
-        BITS bad = 0;                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                     \
-            BITS bits;                                                                        \
-            memcpy(&bits, x + i, sizeof bits);                                                \
-            bad |= (BITS)((bits & INF) == INF);                                               \
-        }                                                                                     \
-        int64_t i = 0;                                                                        \
-        if (!bad) return n;                                                                   \
-        while (fabs((double)x[i]) < INFINITY) i++;                                            \
-        return i;                                                                             \
-    }
-FIRST_BAD(first_bad_float, float, uint32_t, 0x7f800000u)
-FIRST_BAD(first_bad_double, double, uint64_t, 0x7ff0000000000000u)
-
 static Status all_cosines(const Batch *b) {
     Scratch s;
     Status status = {prepare(b, &s), 0, 0};
@@ -581,41 +583,43 @@ static Status all_cosines(const Batch *b) {
     return status;
 }
 
-/* Medians of eight columns by bisection over the 32 bits of their keys. */
+/* Medians of COLUMNS columns at once, as in kth_by_counting. */
 static void column_medians(const int32_t *keys, int64_t n, int used, float *out) {
-    const int32_t k = (int32_t)((n - 1) / 2);
-    int32_t low[8], high[8], at[8], counts[8];
-    for (int l = 0; l < 8; l++) low[l] = INT32_MAX, high[l] = INT32_MIN;
-    for (int64_t i = 0; i < n; i++)
-        for (int l = 0; l < 8; l++) {
-            const int32_t key = keys[i * 8 + l];
-            low[l] = key < low[l] ? key : low[l];
-            high[l] = key > high[l] ? key : high[l];
+    const int64_t k = (n - 1) / 2;
+    int32_t low[COLUMNS], high[COLUMNS], at[COLUMNS], counts[COLUMNS];
+    int32_t under[COLUMNS] = {0}, upto[COLUMNS], value[COLUMNS], next[COLUMNS];
+    for (int l = 0; l < COLUMNS; l++)
+        low[l] = high[l] = keys[l], upto[l] = (int32_t)n, value[l] = INT32_MIN, next[l] = INT32_MAX;
+    for (int64_t i = 1; i < n; i++)
+        for (int l = 0; l < COLUMNS; l++) {
+            const int32_t v = keys[i * COLUMNS + l];
+            low[l] = v < low[l] ? v : low[l];
+            high[l] = v > high[l] ? v : high[l];
         }
-    for (int open = 1; open;) {
+    for (int step = 0, open = 1; open; step++) {
         open = 0;
-        for (int l = 0; l < 8; l++) at[l] = (int32_t)(((int64_t)low[l] + high[l]) >> 1);
+        for (int l = 0; l < COLUMNS; l++) {
+            const int done = low[l] == high[l] || upto[l] == k + 1;
+            at[l] = done ? high[l] : guess(low[l], high[l], under[l], upto[l], k, step);
+            open |= !done;
+        }
+        if (!open) break;
         count_columns(keys, n, at, counts);
-        for (int l = 0; l < 8; l++) {
-            if (counts[l] > k) high[l] = at[l];
-            else if (low[l] < high[l]) low[l] = at[l] + 1;
-            open |= low[l] < high[l];
+        for (int l = 0; l < COLUMNS; l++) {
+            if (counts[l] > k) high[l] = at[l], upto[l] = counts[l];
+            else low[l] = at[l] + 1, under[l] = counts[l];
         }
     }
-    count_columns(keys, n, low, counts);
-    for (int l = 0; l < used; l++) {
-        float value = float_of(low[l]);
-        if (n % 2 == 0) {
-            int32_t next = INT32_MAX;
-            if (counts[l] > k + 1) next = low[l];
-            else
-                for (int64_t i = 0; i < n; i++) {
-                    const int32_t key = keys[i * 8 + l];
-                    if (key > low[l] && key < next) next = key;
-                }
-            value = (value + float_of(next)) / 2.0f;
+    for (int64_t i = 0; i < n; i++) /* the largest key ≤ high and the smallest above it */
+        for (int l = 0; l < COLUMNS; l++) {
+            const int32_t v = keys[i * COLUMNS + l], in = -(v <= high[l]);
+            const int32_t a = (v & in) | (INT32_MIN & ~in), b = (v & ~in) | (INT32_MAX & in);
+            value[l] = a > value[l] ? a : value[l];
+            next[l] = b < next[l] ? b : next[l];
         }
-        out[l] = value;
+    for (int l = 0; l < used; l++) {
+        const float one = float_of(value[l]), two = upto[l] > k + 1 ? one : float_of(next[l]);
+        out[l] = n % 2 ? one : (one + two) / 2.0f;
     }
 }
 
@@ -628,7 +632,7 @@ static Status all_centres(const Batch *b, float *out) {
     }
     Scratch s;
     float *inverse = malloc((size_t)most * 4);
-    int32_t *keys = malloc((size_t)most * 8 * 4);
+    int32_t *keys = malloc((size_t)most * COLUMNS * 4);
     Status status = {prepare(b, &s), 0, 0};
     if (!inverse || !keys) status.code = NO_MEMORY;
     if (!status.code) memset(s.queries, 0, (size_t)padded(d) * 4);
@@ -640,13 +644,16 @@ static Status all_centres(const Batch *b, float *out) {
             if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) status = (Status){BAD_FEATURE, h, t};
             inverse[t] = (float)(1.0 / sqrt(sums[0]));
         }
-        for (int64_t j = 0; j < d && !status.code; j += 8) {
-            const int used = d - j < 8 ? (int)(d - j) : 8;
+        for (int64_t j = 0; j < d && !status.code; j += COLUMNS) {
+            const int used = d - j < COLUMNS ? (int)(d - j) : COLUMNS;
             for (int64_t t = 0; t < n; t++) {
-                float values[8] = {0};
-                if (b->halves[h]) widen((const uint16_t *)b->features[h] + t * d + j, values, used);
-                else memcpy(values, (const float *)b->features[h] + t * d + j, (size_t)used * 4);
-                for (int l = 0; l < 8; l++) keys[t * 8 + l] = key_of(values[l] * inverse[t]);
+                const float *row = (const float *)b->features[h] + t * d + j;
+                float values[COLUMNS] = {0};
+                if (b->halves[h])
+                    widen((const uint16_t *)b->features[h] + t * d + j, values, used), row = values;
+                else if (used < COLUMNS) memcpy(values, row, (size_t)used * 4), row = values;
+                int32_t *out_keys = keys + t * COLUMNS;
+                for (int l = 0; l < COLUMNS; l++) out_keys[l] = key_of(row[l] * inverse[t]);
             }
             column_medians(keys, n, used, out + h * d + j);
         }
@@ -710,7 +717,8 @@ static Status all_responses(const Batch *b, Answers a) {
 static Status history_windows(const Batch *b, int64_t h, Scratch *s, Answers a) {
     const Runs runs = runs_of(b, h);
     const int64_t count = b->query_offsets[h + 1] - b->query_offsets[h], n = runs.frames;
-    const int64_t from = b->length_offsets[h], lengths = b->length_offsets[h + 1] - from;
+    const int64_t *own = b->length_offsets + b->schedules[h];
+    const int64_t from = own[0], lengths = own[1] - from;
     float *cosines = b->cosines ? b->cosines[h] : s->cosines;
     if (b->responses) {
         const int64_t where = first_bad_double(b->responses[h], count * n);

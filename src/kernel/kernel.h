@@ -11,20 +11,23 @@
 
 #define LANES 4   /* queries that are calibrated and scanned side by side */
 #define FOLDS 16  /* partial sums of a dot product: element j goes to sum j % 16, on every machine */
+#define COLUMNS 8 /* dimensions whose medians are found side by side */
 #define ROWS 64   /* feature rows whose cosines are finished together */
 
 typedef struct {
     int64_t histories, dimension;
     const int64_t *frame_offsets, *run_offsets, *history_runs;
-    const int64_t *query_first, *query_offsets, *length_offsets;
+    const int64_t *query_first, *query_offsets;
     const void *const *features; /* one (frames, dimension) table per history, or NULL */
     const int *halves;           /* 1: that table is float16, 0: float32 */
     const float *queries;        /* (rows, dimension) */
     const float *centres;        /* (histories, dimension), or NULL: rows are used as they are */
     float *const *cosines;       /* one (queries, frames) table per history, or NULL */
     double *const *responses;    /* likewise, or NULL */
-    const int64_t *lengths;      /* ascending, per history lengths[length_offsets[h] …] */
+    const int64_t *lengths;      /* schedule k: lengths[length_offsets[k] …], ascending */
     const double *norms;         /* one per length */
+    const int64_t *length_offsets;
+    const int64_t *schedules;    /* which schedule each history uses */
     int64_t smoothing;           /* odd width */
 } Batch;
 

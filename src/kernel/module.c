@@ -134,7 +134,7 @@ enum { COSINES, CENTRES, RESPOND, LOCATE };
 
 typedef struct {
     PyObject *features, *cosines, *responses, *frames, *runs, *history_runs, *first, *queries_at;
-    PyObject *queries, *centres, *lengths, *norms, *length_offsets, *start, *end, *score;
+    PyObject *queries, *centres, *lengths, *norms, *length_offsets, *schedules, *start, *end, *score;
     PyObject *centre, *scale, *out;
     long long dimension, smoothing;
 } Call;
@@ -202,9 +202,16 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
         HOLD(a->scale, hold(held, c->scale, 8, rows, 1, "scale", NULL));
     }
     if (operation == LOCATE) {
+        int64_t kinds;
         HOLD(b->length_offsets,
-             hold_offsets(held, c->length_offsets, count, 0, "length_offsets", NULL));
-        const int64_t lengths = b->length_offsets[count - 1];
+             hold_offsets(held, c->length_offsets, -1, 0, "length_offsets", &kinds));
+        const int64_t lengths = b->length_offsets[kinds - 1];
+        HOLD(b->schedules, hold(held, c->schedules, 8, b->histories, 0, "schedules", NULL));
+        for (int64_t h = 0; h < b->histories; h++)
+            if (b->schedules[h] < 0 || b->schedules[h] >= kinds - 1) {
+                PyErr_SetString(PyExc_ValueError, "schedules: index out of range");
+                return -1;
+            }
         HOLD(b->lengths, hold(held, c->lengths, 8, lengths, 0, "lengths", NULL));
         HOLD(b->norms, hold(held, c->norms, 8, lengths, 0, "norms", NULL));
         for (int64_t k = 0; k < lengths; k++)
@@ -231,11 +238,11 @@ static PyObject *run(PyObject *self, PyObject *args) {
     Call c;
     const char *name;
     int operation;
-    if (!PyArg_ParseTuple(args, "siLLOOOOOOOOOOOOOOOOOOO", &name, &operation, &c.dimension,
+    if (!PyArg_ParseTuple(args, "siLLOOOOOOOOOOOOOOOOOOOO", &name, &operation, &c.dimension,
                           &c.smoothing, &c.features, &c.cosines, &c.responses, &c.frames, &c.runs,
                           &c.history_runs, &c.first, &c.queries_at, &c.queries, &c.centres,
-                          &c.lengths, &c.norms, &c.length_offsets, &c.start, &c.end, &c.score,
-                          &c.centre, &c.scale, &c.out))
+                          &c.lengths, &c.norms, &c.length_offsets, &c.schedules, &c.start,
+                          &c.end, &c.score, &c.centre, &c.scale, &c.out))
         return NULL;
     const Engine *engine = find_engine(name);
     if (!engine) return NULL;

@@ -10,24 +10,31 @@ import sys
 
 def main() -> None:
     """Entry point of ``dejacue``: errors become one sentence, never a traceback."""
+    import io
+    import warnings
+
     from dejacue.cli.app import app
     from dejacue.errors import DejaCueError, InputError
 
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        print(f"dejacue: {message}", file=sys.stderr)
+
+    for stream in (sys.stdout, sys.stderr):  # a narrow code page prints "?" instead of failing
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    warnings.showwarning = show  # a sentence, without the place in our code
     try:
-        app()
+        app(prog_name="dejacue")
     except InputError as error:
         code, message = 2, str(error)
     except DejaCueError as error:
         code, message = 1, str(error)
     except KeyboardInterrupt:
         code, message = 1, "stopped"
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader (head, less) has gone; nothing to say
-        sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         code, message = 1, f"{where}{error.strerror or error}"
     else:
         return
-    print(f"dejacue: {message}", file=sys.stderr)
+    print(f"dejacue: {' '.join(message.splitlines())}", file=sys.stderr)
     sys.exit(code)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from dejacue.cli.tables import console, diagnostics_table, retrieval_table
+from dejacue.cli.tables import as_text, console, diagnostics_table, retrieval_table
 from dejacue.errors import InputError
+from dejacue.method.coordinates import check_pair
 from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.locate import evidence, locate
-from dejacue.method.plan import as_readout
+from dejacue.method.plan import Plan, as_readout
 from dejacue.method.view import Readout
-from dejacue.records import Retrieval
+from dejacue.records import Diagnostics, Retrieval
 from dejacue.sources.files import named, read_history, read_vocabulary
 from dejacue.sources.npz import write_text
 
@@ -37,9 +38,10 @@ def readout_from(name: str, durations: str | None, norm: str | None, runs: str |
 
 def _lengths(text: str) -> Any:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.lstrip("-").isdigit() for part in parts if part):
+    try:
+        return tuple(int(part) for part in parts if part)
+    except ValueError:
         return as_durations(text)  # not a list of numbers: suggests the nearest schedule
-    return tuple(int(part) for part in parts if part)
 
 
 def run(
@@ -47,6 +49,7 @@ def run(
     top: int, prompts: str | None, diagnostics: bool, engine: str, format: str,
     output: Path | None, plot: Path | None,
 ) -> None:  # fmt: skip
+    Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)  # refuses before reading
     history = read_history(history_path)
     vocabulary = read_vocabulary(vocabulary_path, prompts=prompts)
     if vocabulary.features is None:
@@ -54,6 +57,8 @@ def run(
             f"{vocabulary_path}: holds words only, and no text encoder is installed with this "
             "version; give an .npz that holds their text features (see docs/files.md)"
         )
+    with named(f"{history_path} with {vocabulary_path}"):
+        check_pair(history, vocabulary)
     with named(str(history_path)):
         retrieval = locate(
             history, vocabulary, coordinates=coordinates, readout=readout, smoothing=smoothing,
@@ -66,20 +71,19 @@ def run(
             history, vocabulary, coordinates=coordinates, smoothing=smoothing, engine=engine
         )
         save_png(plot, evidence_figure(history, seen, retrieval))
-    if format == "table" and output is None:
-        screen = console()
-        screen.print(retrieval_table(retrieval))
-        if diagnostics:
-            screen.print(diagnostics_table(retrieval))
+    if format == "table":
+        tables = [retrieval_table(retrieval)]
+        tables += [diagnostics_table(retrieval)] if diagnostics else []
+        if output is None:
+            console().print(*tables, sep="\n")
+        else:
+            write_text(output, as_text(*tables))
     else:
-        if format == "json":
-            text = retrieval.to_json() + "\n"
-        else:
-            text = as_csv(retrieval) if format == "csv" else f"{retrieval!r}\n"
-        if output is not None:
-            write_text(output, text)
-        else:
+        text = retrieval.to_json() + "\n" if format == "json" else as_csv(retrieval)
+        if output is None:
             typer.echo(text, nl=False)
+        else:
+            write_text(output, text)
     for note in retrieval.notes:
         console(stderr=True).print(f"note: {note}")
 
@@ -89,7 +93,8 @@ def as_csv(retrieval: Retrieval) -> str:
     stream = io.StringIO()
     rows = []
     for row, moment in zip(retrieval.to_rows(), retrieval, strict=True):
-        rows.append({"rank": 1, **row})
+        why = _flat(moment.diagnostics) if moment.diagnostics else {}
+        rows.append({"rank": 1, **row, **why})
         for rank, (window, score) in enumerate(moment.alternatives, start=2):
             extra = {"rank": rank, **row, "start": window.start, "end": window.end, "score": score}
             rows.append({key: extra[key] for key in extra if key not in ("start_s", "end_s")})
@@ -97,3 +102,9 @@ def as_csv(retrieval: Retrieval) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
+
+
+def _flat(why: Diagnostics) -> dict[str, Any]:
+    row = asdict(why)
+    run = row.pop("run")
+    return {**row, "run_start": run["start"], "run_end": run["end"]}

@@ -40,8 +40,9 @@ def demo(output: Path, seed: int) -> None:
     screen = console()
     screen.print(retrieval_table(retrieval, dict(made.references)))
     for what, path in (("picture", picture), ("result", result)):
-        screen.print(f"{what}: {path}", soft_wrap=True)
-    screen.print(f"again: dejacue locate {history} --vocabulary {vocabulary}", soft_wrap=True)
+        screen.print(escape(f"{what}: {path}"), soft_wrap=True)
+    again = f"again: dejacue locate {history} --vocabulary {vocabulary}"
+    screen.print(escape(again), soft_wrap=True)
 
 
 def info() -> None:
@@ -55,19 +56,27 @@ def info() -> None:
     if not builds:
         table.add_row("", escape(f"not compiled: {kernel.why_not()}"))
     for name in EXTRAS:
-        there = importlib.util.find_spec(name) is not None
-        table.add_row(name, importlib.metadata.version(name) if there else "not installed")
+        table.add_row(name, _version_of(name))
     try:
-        table.add_row("release", str(load_release().folder))
+        table.add_row("release", escape(str(load_release().folder)))
     except DejaCueError:
         table.add_row("release", "not here (dejacue data fetch)")
     console().print(table)
 
 
+def _version_of(module: str) -> str:
+    if importlib.util.find_spec(module) is None:
+        return "not installed"
+    try:
+        return importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:  # onnxruntime-gpu brings onnxruntime
+        return "installed"
+
+
 def fetch(folder: Path | None) -> None:
     target = fetch_release(folder)
     screen = console()
-    screen.print(f"The release is in {target}", soft_wrap=True)
+    screen.print(escape(f"The release is in {target}"), soft_wrap=True)
     terms = target / "DATA_LICENSE.md"
     if terms.is_file():
         screen.print(escape(terms.read_text(encoding="utf-8")), soft_wrap=True)
@@ -77,7 +86,7 @@ def fetch(folder: Path | None) -> None:
 
 def show(folder: Path | None) -> None:
     release = load_release(folder)
-    table = Table(title=str(release.folder), title_justify="left")
+    table = Table(title=escape(str(release.folder)), title_justify="left")
     for column in ("group", "histories", "frames", "states", "descriptions", "missing"):
         table.add_column(column, justify="left" if column in ("group", "missing") else "right")
     groups: dict[str, Entries] = {
@@ -89,6 +98,6 @@ def show(folder: Path | None) -> None:
         table.add_row(
             name, str(len(entries)), str(sum(len(e.history) for e in entries)),
             str(sum(len(e.vocabulary.states) for e in entries)),
-            str(sum(len(e.vocabulary) for e in entries)), "; ".join(entries.missing),
+            str(sum(len(e.vocabulary) for e in entries)), escape("; ".join(entries.missing)),
         )  # fmt: skip
     console().print(table)

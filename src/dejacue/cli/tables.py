@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +13,14 @@ from dejacue.records import Retrieval, Window
 
 
 def console(stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False, soft_wrap=False)
+    return Console(stderr=stderr, highlight=False, soft_wrap=False, emoji=False)
+
+
+def as_text(*tables: Table) -> str:
+    """Tables as plain text, for a file."""
+    stream = io.StringIO()
+    Console(file=stream, width=120, emoji=False, highlight=False).print(*tables, sep="\n")
+    return stream.getvalue()
 
 
 def retrieval_table(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, MissingData, unknown
+from dejacue.errors import DejaCueError, InputError, MissingData, unknown
 from dejacue.records import History, Vocabulary, Window
 from dejacue.sources.files import grouped_vocabulary, named
 from dejacue.sources.npz import read_npz
@@ -77,6 +77,8 @@ class Entry:
             texts = tuple(str(t) for t in _need(arrays, "state_texts").tolist())
             if texts != self.vocabulary.descriptions or table.ndim != 3:
                 raise InputError("descriptions differ from those of the ensemble")
+            if prompts not in variants[: len(table)]:
+                raise InputError(f'no variant "{prompts}"; it holds {", ".join(variants)}')
             rows = table[variants.index(prompts)]
             _check_unit(rows, "text_features")
             return Vocabulary(self.vocabulary.states, rows, ENCODER)
@@ -118,13 +120,13 @@ class Release:
     def vost(self) -> Entries:
         """78 VOST histories; ``entry.prompted("raw")`` gives another prompt variant."""
         rows = self._manifest("data/benchmark.json")["histories"]
-        return Entries([self._vost(row) for row in rows])
+        return Entries([self._entry(self._vost, row) for row in rows])
 
     @cached_property
     def seven(self) -> Entries:
         """The seven evaluation histories with auxiliary tracks."""
         rows = self._manifest("data/seven_history/manifest.json")["histories"]
-        return Entries([self._seven(row) for row in rows])
+        return Entries([self._entry(self._seven, row) for row in rows])
 
     @cached_property
     def development(self) -> Entries:
@@ -132,15 +134,19 @@ class Release:
         rows = self._manifest("data/learned/development/manifest.json")["histories"]
         found, missing = [], []
         for row in rows:
-            if self._path(row["visual_features"]).is_file():
-                found.append(self._development(row))
+            visual = str(row.get("visual_features"))
+            if "visual_features" in row and not self._path(visual).is_file():
+                missing.append(f"{row.get('history_id')}: {visual}")
             else:
-                missing.append(f"{row['history_id']}: {row['visual_features']}")
+                found.append(self._entry(self._development, row))
         return Entries(found, missing)
 
     def _path(self, relative: str) -> Path:
         path = (self.folder / relative).resolve()
-        if not path.is_relative_to(self.folder):
+        homes = [self.folder]
+        if self.folder.parent.name == "snapshots":  # a hub cache links its files to ../../blobs
+            homes.append(self.folder.parent.parent / "blobs")
+        if not any(path.is_relative_to(home) for home in homes):
             raise InputError(f"{self.folder}: the path {relative} leaves the folder")
         return path
 
@@ -158,6 +164,17 @@ class Release:
         if "inclusive" not in convention:
             raise InputError(f'{path}: intervals are "{convention}", not inclusive')
         return document
+
+    def _entry(self, build: Callable[[dict[str, Any]], Entry], row: dict[str, Any]) -> Entry:
+        try:
+            return build(row)
+        except DejaCueError:
+            raise
+        except (LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self.folder}: an entry or one of its files is not as the release has it "
+                f"({type(error).__name__}: {error}); fetch it again"
+            ) from None
 
     def _vost(self, row: dict[str, Any]) -> Entry:
         order = [state["state_id"] for state in row["states"]]
@@ -300,4 +317,9 @@ def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
             f"{REPOSITORY} from the Hugging Face hub, copy it to {target} "
             "(or anywhere, and set DEJACUE_DATA to that folder)"
         ) from None
+    if not (target / "data" / "benchmark.json").is_file():  # offline, the hub keeps what is there
+        raise MissingData(
+            f"{target}: there, but without data/benchmark.json; the download is not complete, "
+            'run "dejacue data fetch" again with a connection'
+        )
     return target

@@ -54,6 +54,41 @@ def generate(
     drift         slow change that all states share
     missing       share of frames removed at random; gaps: (start, length) removed in one piece
     """
+    _check(states, correlation, missing, dimension, recurrences, descriptions, gaps)
+    try:
+        rng = np.random.default_rng(seed)
+    except (ValueError, TypeError):
+        raise InputError(f"generate: seed {seed!r} must be a whole number, 0 or more") from None
+    if episodes is None:
+        episodes = _draw_episodes(rng, states, frames, recurrences)
+    labels = _labels(states, episodes)
+    axes = np.linalg.qr(rng.normal(size=(dimension, len(states) + 6)))[0].T
+    shared, image, text, slow, state_axes = axes[0], axes[1], axes[2], axes[3:6], axes[6:]
+    features = (
+        3 * shared
+        + 2 * image
+        + 0.5 * signal * state_axes[labels]
+        + noise * _ar1(rng.normal(size=(len(labels), dimension)), correlation) / np.sqrt(dimension)
+        + drift * _waves(rng, len(labels)) @ slow
+    )
+    observed = rng.random(len(labels)) >= missing
+    for start, length in gaps:
+        observed[start : start + length] = False
+    kept = np.flatnonzero(observed)
+    paraphrase = 0.3 * rng.normal(size=(len(states), descriptions, dimension)) / np.sqrt(dimension)
+    rows = (3 * shared + 2 * text + state_axes[:, None] + paraphrase).reshape(-1, dimension)
+    texts = {state: _texts(state, object, descriptions) for state in states}
+    return Generated(
+        History(features[kept].astype(dtype), kept, f"generated-{seed}", "generated"),
+        Vocabulary(texts, rows.astype(np.float32), "generated", object),
+        _references(states, episodes),
+    )
+
+
+def _check(
+    states: Sequence[str], correlation: float, missing: float, dimension: int, recurrences: int,
+    descriptions: int, gaps: Sequence[tuple[int, int]],
+) -> None:  # fmt: skip
     if len(set(states)) != len(states) or len(states) < 2:
         raise InputError("generate: give at least two different states")
     if not 0 <= correlation < 1 or not 0 <= missing < 1 or dimension < len(states) + 6:
@@ -61,51 +96,33 @@ def generate(
             "generate: correlation and missing must lie in [0, 1) and the dimension must exceed "
             "the number of states by 6"
         )
-    rng = np.random.default_rng(seed)
-    if episodes is None:
-        episodes = _draw_episodes(rng, states, frames, recurrences)
-    unknown = {state for state, _ in episodes} - set(states)
-    if unknown or any(duration < 1 for _, duration in episodes) or not episodes:
+    if recurrences < 1 or descriptions < 1 or any(start < 0 or n < 1 for start, n in gaps):
+        raise InputError(
+            "generate: recurrences, descriptions and the length of a gap must be at least 1, "
+            "and a gap starts at frame 0 or later"
+        )
+
+
+def _labels(states: Sequence[str], episodes: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
+    """The state shown by every frame."""
+    strange = {state for state, _ in episodes} - set(states)
+    if strange or any(duration < 1 for _, duration in episodes) or not episodes:
         raise InputError("generate: episodes need known states and durations of at least one frame")
-    labels = np.repeat(
-        [states.index(state) for state, _ in episodes], [duration for _, duration in episodes]
-    )
-    total = len(labels)
+    order = [list(states).index(state) for state, _ in episodes]
+    return np.repeat(order, [duration for _, duration in episodes])
 
-    axes = np.linalg.qr(rng.normal(size=(dimension, len(states) + 6)))[0].T
-    shared, image, text = axes[0], axes[1], axes[2]
-    slow, state_axes = axes[3:6], axes[6:]
-    innovations = rng.normal(size=(total, dimension)) / np.sqrt(dimension)
-    wobble = _ar1(innovations, correlation)
+
+def _waves(rng: np.random.Generator, frames: int) -> NDArray[np.float64]:
+    """(frames, 3): slow sines with random phases."""
     phase = rng.uniform(0, 2 * np.pi, size=3)
-    time = np.linspace(0, 2 * np.pi, total)[:, None]
-    features = (
-        3 * shared + 2 * image
-        + 0.5 * signal * state_axes[labels]
-        + drift * np.sin(time * np.array([0.5, 1.0, 1.7]) + phase) @ slow
-        + noise * wobble
-    )  # fmt: skip
+    time = np.linspace(0, 2 * np.pi, frames)[:, None]
+    waves: NDArray[np.float64] = np.sin(time * np.array([0.5, 1.0, 1.7]) + phase)
+    return waves
 
-    observed = rng.random(total) >= missing
-    for start, length in gaps:
-        observed[start : start + length] = False
-    frames_kept = np.flatnonzero(observed)
 
-    forms = (
-        "{s} {o}",
-        "{o} that is {s}",
-        "{o}, {s}",
-        *(f"{{s}} {{o}} ({k})" for k in range(4, 99)),
-    )
-    texts = {
-        state: [form.format(s=state, o=object) for form in forms[:descriptions]] for state in states
-    }
-    paraphrase = 0.3 * rng.normal(size=(len(states), descriptions, dimension)) / np.sqrt(dimension)
-    rows = (3 * shared + 2 * text + state_axes[:, None] + paraphrase).reshape(-1, dimension)
-    name = f"generated-{seed}"
-    history = History(features[frames_kept].astype(dtype), frames_kept, name, "generated")
-    vocabulary = Vocabulary(texts, rows.astype(np.float32), "generated", object)
-    return Generated(history, vocabulary, _references(states, episodes))
+def _texts(state: str, object: str, count: int) -> list[str]:
+    forms = [f"{state} {object}", f"{object} that is {state}", f"{object}, {state}"]
+    return [*forms[:count], *(f"{state} {object} ({k})" for k in range(4, count + 1))]
 
 
 def _draw_episodes(

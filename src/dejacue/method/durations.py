@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,7 +43,6 @@ class Grid:
         return _grid(self.base, str(self.ratio), self.cap, longest)
 
 
-@lru_cache(maxsize=4096)
 def _grid(base: int, ratio_text: str, cap: int | None, longest: int) -> tuple[int, ...]:
     try:
         ratio = Fraction(ratio_text)
@@ -90,10 +90,9 @@ def as_durations(given: Durations | Iterable[int]) -> tuple[int, ...] | Grid:
     return lengths
 
 
+@lru_cache(maxsize=4096)
 def fitting(durations: tuple[int, ...] | Grid, longest: int) -> tuple[int, ...]:
     """The lengths that fit into ``longest`` frames."""
     if isinstance(durations, Grid):
         return durations.lengths(longest)
-    if durations[-1] <= longest:
-        return durations
-    return tuple(length for length in durations if length <= longest)
+    return durations[: bisect_right(durations, longest)]

@@ -83,17 +83,30 @@ def _offsets(counts: Sequence[int]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Lengths to try per history: lengths[offsets[h] : offsets[h+1]], ascending, with norms."""
+    """Lengths to try, each with its norm: history h uses lengths[offsets[k] : offsets[k+1]],
+    ascending, where k = of_history[h]; most histories share one."""
 
     lengths: NDArray[np.int64]
     norms: NDArray[np.float64]
     offsets: NDArray[np.int64]
+    of_history: NDArray[np.int64]
 
     @classmethod
-    def of(cls, per_history: Sequence[Sequence[int]], norm: str) -> Schedule:
-        counts = [len(lengths) for lengths in per_history]
-        flat = np.array(list(chain.from_iterable(per_history)), dtype=np.int64)
-        return cls(flat, plain_scan.norm_values(norm, flat), _offsets(counts))
+    def of(cls, per_history: Sequence[tuple[int, ...]], norm: str) -> Schedule:
+        kinds = {lengths: k for k, lengths in enumerate(dict.fromkeys(per_history))}
+        flat = np.array(list(chain.from_iterable(kinds)), dtype=np.int64)
+        return cls(
+            flat,
+            plain_scan.norm_values(norm, flat),
+            _offsets([len(lengths) for lengths in kinds]),
+            np.array([kinds[lengths] for lengths in per_history], dtype=np.int64),
+        )
+
+    def own(self, history: int) -> tuple[list[int], NDArray[np.float64]]:
+        """Lengths and norms of one history."""
+        k = self.of_history[history]
+        part = slice(self.offsets[k], self.offsets[k + 1])
+        return self.lengths[part].tolist(), self.norms[part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +156,7 @@ class NumpyEngine:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         if not np.isfinite(responses).all():
             raise InputError("responses hold a value that is not finite")
-        lengths = schedule.lengths.tolist()
-        return plain_scan.scan(responses, run_offsets, lengths, schedule.norms)
+        return plain_scan.scan(responses, run_offsets, *schedule.own(0))
 
     def locate(
         self,
@@ -159,8 +171,7 @@ class NumpyEngine:
         responses, centre, scale = self.respond(batch, cosines, smoothing)
         parts = []
         for h, history in enumerate(batch.histories):
-            own = slice(schedule.offsets[h], schedule.offsets[h + 1])
-            lengths, norms = schedule.lengths[own].tolist(), schedule.norms[own]
+            lengths, norms = schedule.own(h)
             parts.append(plain_scan.scan(responses[h], history.run_offsets, lengths, norms))
         start, end, score = (np.concatenate(column) for column in zip(*parts, strict=True))
         return Found(start, end, score, centre, scale)
@@ -186,8 +197,8 @@ class CompiledEngine:
             self.name, operation, f("dimension", 1), f("smoothing", 1),
             f("features"), f("cosines"), f("responses"), f("frames"), f("runs"),
             f("history_runs"), f("first"), f("queries_at"), f("queries"), f("centres"),
-            f("lengths"), f("norms"), f("length_offsets"), f("start"), f("end"), f("score"),
-            f("centre"), f("scale"), f("out"),
+            f("lengths"), f("norms"), f("length_offsets"), f("schedules"), f("start"), f("end"),
+            f("score"), f("centre"), f("scale"), f("out"),
         )  # fmt: skip
         if code:
             raise InputError(_PROBLEMS[code].format(id=ids[history] if ids else "", row=row))
@@ -235,6 +246,7 @@ class CompiledEngine:
             frames=_offsets([responses.shape[1]]), runs=run_offsets,
             history_runs=_offsets([len(run_offsets) - 1]), queries_at=_offsets([len(responses)]),
             lengths=schedule.lengths, norms=schedule.norms, length_offsets=schedule.offsets,
+            schedules=schedule.of_history,
             **vars(found),
         )  # fmt: skip
         return found.start, found.end, found.score
@@ -255,6 +267,7 @@ class CompiledEngine:
             frames=batch.frames, runs=batch.runs, history_runs=batch.history_runs,
             first=batch.first, queries=batch.queries, queries_at=batch.queries_at,
             lengths=schedule.lengths, norms=schedule.norms, length_offsets=schedule.offsets,
+            schedules=schedule.of_history,
             **vars(found),
         )  # fmt: skip
         return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from functools import partial
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
@@ -19,12 +21,12 @@ from dejacue.method.coordinates import (
     query_directions,
 )
 from dejacue.method.evidence import SCALE_FLOOR
-from dejacue.method.kernel import Engine, Ragged
+from dejacue.method.kernel import Engine, Found, Ragged
 from dejacue.method.kernel import engine as engine_named
 from dejacue.method.nonoverlap import NonOverlap
 from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
 from dejacue.method.view import Readout, Scheduled, Selection, View, check_width, settings_of
-from dejacue.records import Diagnostics, History, Moment, Retrieval, Vocabulary, Window
+from dejacue.records import Diagnostics, History, Later, Moment, Retrieval, Vocabulary, Window
 
 Pair = tuple[History, Vocabulary]
 
@@ -70,7 +72,7 @@ class Plan:
             raise InputError(f"top={top}: alternatives are numbered from 1 and need a scan readout")
         settings = {
             "coordinates": system.name,
-            "readout": settings_of(how),
+            "readout": dict(settings_of(how)),
             "smoothing": width,
             "top": top,
         }
@@ -105,49 +107,62 @@ class Plan:
         batch = Ragged.of(histories, [u.queries for u in tables])
         centres = self.engine.centres(batch) if self.coordinates.centred_frames else None
         found = readout.locate(self.engine, batch, self.smoothing, centres)
+        if self.top == 1 and not self.diagnostics:
+            return self._brief(pairs, batch, found)
         retrievals = []
-        for (history, vocabulary), u, first in zip(
-            pairs, own, batch.queries_at.tolist(), strict=False
+        for (history, vocabulary), u, (first, last) in zip(
+            pairs, own, pairwise(batch.queries_at.tolist()), strict=True
         ):
-            rows = slice(first, first + len(vocabulary))
+            rows = slice(first, last)
             selection = Selection(
                 found.start[rows], found.end[rows], found.score[rows],
                 found.centre[rows], found.scale[rows],
             )  # fmt: skip
-            view = self.view(history, vocabulary, u) if self.top > 1 or self.diagnostics else None
+            view = self.view(history, vocabulary, u)
             retrievals.append(self.retrieval(history, vocabulary, selection, view))
         return retrievals
 
-    def retrieval(
-        self,
-        history: History,
-        vocabulary: Vocabulary,
-        selection: Selection,
-        view: View | None,
-    ) -> Retrieval:
-        """The records that the caller gets; only alternatives and diagnostics need the view."""
-        frames = history.frames
-        starts, ends = frames[selection.start].tolist(), frames[selection.end].tolist()
-        scores = selection.score.tolist()
-        times = _times(history, selection)
-        more = self._alternatives(view, selection) if view and self.top > 1 else repeat(())
-        details = self._diagnostics(view, selection) if view and self.diagnostics else repeat(None)
-        moments = tuple(
-            Moment(state, text, Window(start, end), score, selection.level, time, others, detail)
-            for state, text, start, end, score, time, others, detail in zip(
-                vocabulary.state_names, vocabulary.descriptions, starts, ends, scores, times,
-                more, details, strict=False,
-            )
-        )  # fmt: skip
-        return Retrieval(
-            moments, self.settings, history.id, history.encoder or vocabulary.encoder,
-            self._notes(history),
-        )  # fmt: skip
+    def _brief(self, pairs: Sequence[Pair], batch: Ragged, found: Found) -> list[Retrieval]:
+        """Windows and scores only, for a whole chunk: as little Python per history as possible.
+        What the retrievals keep must not reach back to the features."""
+        starts, ends, scores = found.start.tolist(), found.end.tolist(), found.score.tolist()
+        retrievals = []
+        for (history, vocabulary), (first, last) in zip(
+            pairs, pairwise(batch.queries_at.tolist()), strict=True
+        ):
+            rows = slice(first, last)
+            base, a, b = int(history.frames[0]), starts[rows], ends[rows]
+            if len(history.run_offsets) > 2:
+                base, a, b = 0, history.frames[a].tolist(), history.frames[b].tolist()
+            times = _times(history, found.start[rows], found.end[rows])
+            make = partial(
+                _moments, vocabulary.state_names, vocabulary.descriptions, base, a, b,
+                scores[rows], times=times,
+            )  # fmt: skip
+            encoder = history.encoder or vocabulary.encoder
+            notes = self._notes(history.longest_run)
+            retrievals.append(Retrieval(Later(make), self.settings, history.id, encoder, notes))
+        return retrievals
 
-    def _notes(self, history: History) -> tuple[str, ...]:
+    def retrieval(
+        self, history: History, vocabulary: Vocabulary, selection: Selection, view: View
+    ) -> Retrieval:
+        """The records that the caller gets."""
+        frames = history.frames
+        moments = _moments(
+            vocabulary.state_names, vocabulary.descriptions, 0,
+            frames[selection.start].tolist(), frames[selection.end].tolist(),
+            selection.score.tolist(), selection.level,
+            _times(history, selection.start, selection.end),
+            self._alternatives(view, selection) if self.top > 1 else repeat(()),
+            self._diagnostics(view, selection) if self.diagnostics else repeat(None),
+        )  # fmt: skip
+        encoder, notes = history.encoder or vocabulary.encoder, self._notes(history.longest_run)
+        return Retrieval(moments, self.settings, history.id, encoder, notes)
+
+    def _notes(self, longest: int) -> tuple[str, ...]:
         if not isinstance(self.readout, Scheduled):
             return ()
-        longest = history.longest_run
         resolved = d.as_durations(self.readout.durations)
         if isinstance(resolved, d.Grid) or longest <= resolved[-1]:
             return ()
@@ -193,8 +208,25 @@ class Plan:
         ]
 
 
-def _times(history: History, selection: Selection) -> Iterable[tuple[float, float] | None]:
+def _moments(
+    states: Sequence[str], texts: Sequence[str], base: int, starts: Sequence[int],
+    ends: Sequence[int], scores: Sequence[float], level: str = "description",
+    times: Iterable[tuple[float, float] | None] = repeat(None),
+    alternatives: Iterable[tuple[tuple[Window, float], ...]] = repeat(()),
+    diagnostics: Iterable[Diagnostics | None] = repeat(None),
+) -> tuple[Moment, ...]:  # fmt: skip
+    """One moment per description; windows are starts and ends counted from ``base``."""
+    columns = (states, texts, starts, ends, scores, times, alternatives, diagnostics)
+    return tuple(
+        Moment(state, text, Window(base + start, base + end), score, level, time, others, why)
+        for state, text, start, end, score, time, others, why in zip(*columns, strict=False)
+    )
+
+
+def _times(
+    history: History, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> Iterable[tuple[float, float] | None]:
     if history.times_s is None:
         return repeat(None)
-    first, last = history.times_s[selection.start], history.times_s[selection.end]
-    return list(zip(first.tolist(), last.tolist(), strict=True))
+    first, last = history.times_s[start].tolist(), history.times_s[end].tolist()
+    return list(zip(first, last, strict=True))

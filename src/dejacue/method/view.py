@@ -107,6 +107,6 @@ class Scheduled:
 
 
 def check_width(width: int) -> int:
-    if not isinstance(width, int | np.integer) or width < 1 or width % 2 == 0:
+    if not isinstance(width, int | np.integer) or not 1 <= width < 2**31 or width % 2 == 0:
         raise InputError(f"smoothing width {width} must be an odd number of frames: 1, 3, 5, …")
     return int(width)

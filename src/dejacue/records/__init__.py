@@ -8,7 +8,14 @@ Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on 
 """
 
 from dejacue.records.history import History
-from dejacue.records.retrieval import RETRIEVAL_SCHEMA, Diagnostics, Evidence, Moment, Retrieval
+from dejacue.records.retrieval import (
+    RETRIEVAL_SCHEMA,
+    Diagnostics,
+    Evidence,
+    Later,
+    Moment,
+    Retrieval,
+)
 from dejacue.records.vocabulary import Vocabulary
 from dejacue.records.window import Window
 
@@ -19,6 +26,7 @@ __all__ = [
     "Vocabulary",
     "Evidence",
     "Diagnostics",
+    "Later",
     "Moment",
     "Retrieval",
 ]

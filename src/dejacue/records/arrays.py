@@ -19,16 +19,29 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def check_names(record: str, **names: object) -> None:
+    for name, value in names.items():
+        if not isinstance(value, str):
+            raise InputError(f"{record}: {name} must be text, not {value!r}")
+
+
+def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(f"{what} must have rows of one length and numbers only") from None
+
+
 def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
     """float16 or float32 rows, contiguous, finite, none of them zero."""
-    array = np.asarray(values)
+    array = as_array(values, what)
     if array.ndim != 2 or array.dtype.kind not in "fiu" or 0 in array.shape:
         raise InputError(
             f"{what} must be a non-empty table of numbers (rows × dimensions), "
             f"not {array.dtype} of shape {array.shape}"
         )
     dtype = np.float16 if array.dtype == np.float16 else np.float32
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # named below, row by row
         rows = np.ascontiguousarray(array, dtype=dtype)
         for first in range(0, len(rows), ROWS_PER_CHECK):
             block = rows[first : first + ROWS_PER_CHECK].astype(np.float32, copy=False)
@@ -56,9 +69,12 @@ def _reject_row(row: NDArray[Any], index: int, what: str) -> None:
 def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str) -> Any:
     if values is None:
         return None
-    array: NDArray[Any] = np.ascontiguousarray(np.asarray(values), dtype=dtype)
-    if array.shape != (rows,):
-        raise InputError(f"{what} has shape {array.shape}, but there are {rows} observed frames")
-    if not np.isfinite(array).all():
+    given = as_array(values, what)
+    whole = np.issubdtype(dtype, np.integer)
+    if given.dtype.kind not in ("iu" if whole else "fiu"):
+        raise InputError(f"{what} must hold {'whole ' if whole else ''}numbers, not {given.dtype}")
+    if given.shape != (rows,):
+        raise InputError(f"{what} has shape {given.shape}, but there are {rows} observed frames")
+    if not np.isfinite(given).all():
         raise InputError(f"{what} holds a value that is not finite")
-    return frozen(array)
+    return frozen(np.ascontiguousarray(given, dtype=dtype))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.records.arrays import feature_rows, frozen, optional_column
+from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
 from dejacue.records.window import Window
 
 
@@ -26,7 +26,7 @@ class History:
 
     features: NDArray[Any]
     frames: NDArray[np.int64] = None  # type: ignore[assignment]  # None: 0 … N−1
-    id: str = "history"
+    id: str = "unnamed"
     encoder: str | None = None
     times_s: NDArray[np.float64] | None = None
     source_frames: NDArray[np.int64] | None = None
@@ -34,7 +34,8 @@ class History:
     run_offsets: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.features)
+        check_names("history", id=self.id, encoder=self.encoder or "")
+        given = as_array(self.features, f"history {self.id}: features")
         if given.ndim == 2 and len(given) == 0:
             raise InputError(f"history {self.id}: no observed frame; the object is never visible")
         features = feature_rows(given, f"history {self.id}: features")
@@ -54,7 +55,7 @@ class History:
 
     def _checked_frames(self, rows: int) -> NDArray[np.int64]:
         given: Any = self.frames
-        frames = np.arange(rows) if given is None else np.asarray(given)
+        frames = np.arange(rows) if given is None else as_array(given, f"history {self.id}: frames")
         if frames.ndim != 1 or frames.dtype.kind not in "iu":
             raise InputError(
                 f"history {self.id}: frames must be one list of whole numbers, "
@@ -65,6 +66,8 @@ class History:
                 f"history {self.id}: {rows} feature rows but {len(frames)} frames; "
                 "give one frame index per row"
             )
+        if frames.dtype.kind == "u" and frames.max() > np.iinfo(np.int64).max:
+            raise InputError(f"history {self.id}: frame {frames.max()} is too large an index")
         frames = np.ascontiguousarray(frames, dtype=np.int64)
         steps = np.flatnonzero(frames[1:] <= frames[:-1])
         if steps.size:

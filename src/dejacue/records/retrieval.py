@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,6 +90,29 @@ class Moment:
         return row
 
 
+class Later(Sequence[Moment]):
+    """Moments that are made when they are first looked at: a corpus has many, few are read."""
+
+    def __init__(self, make: Callable[[], tuple[Moment, ...]]) -> None:
+        self._make: Callable[[], tuple[Moment, ...]] | None = make
+        self._made: tuple[Moment, ...] = ()
+
+    def _moments(self) -> tuple[Moment, ...]:
+        if self._make is not None:
+            self._made = self._make()
+            self._make = None
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._moments())
+
+    def __iter__(self) -> Iterator[Moment]:
+        return iter(self._moments())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._moments()[key]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Retrieval:
     """All moments of one history, one per description, in the vocabulary's order.
@@ -98,9 +122,9 @@ class Retrieval:
     share a name the state wins; ``description()`` is unambiguous.
     """
 
-    moments: tuple[Moment, ...]
+    moments: Sequence[Moment]
     settings: Mapping[str, Any]
-    history_id: str = "history"
+    history_id: str = "unnamed"
     encoder: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -131,7 +155,7 @@ class Retrieval:
             "schema": RETRIEVAL_SCHEMA,
             "history": self.history_id,
             "encoder": self.encoder,
-            "settings": dict(self.settings),
+            "settings": copy.deepcopy(dict(self.settings)),
             "notes": list(self.notes),
             "moments": [moment.to_dict() for moment in self.moments],
         }
@@ -150,7 +174,10 @@ class Retrieval:
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """A pandas or polars data frame, whichever is installed (pandas first) or named."""
-        for name in (library,) if library else ("pandas", "polars"):
+        known = ("pandas", "polars")
+        if library not in (None, *known):
+            raise unknown("library", library, known)
+        for name in (library,) if library else known:
             try:
                 frames = need(name, "pip install pandas, or pip install polars")
             except ImportError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.records.arrays import feature_rows, frozen
+from dejacue.records.arrays import check_names, feature_rows, frozen
 
 
 def _checked_states(states: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -25,7 +25,11 @@ def _checked_states(states: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
                 f"vocabulary: state name {state!r} is not text; put it in quotes "
                 "(YAML reads yes, no, on, off and numbers as values)"
             )
-        texts = [given] if isinstance(given, str) else list(given or ())
+        if given is not None and (isinstance(given, Mapping) or not isinstance(given, Iterable)):
+            raise InputError(
+                f'vocabulary: state "{state}" must list its descriptions as text, not {given!r}'
+            )
+        texts = [given] if isinstance(given, str) else list(() if given is None else given)
         if not texts:
             raise InputError(f'vocabulary: state "{state}" has no description; add at least one')
         for text in texts:
@@ -62,6 +66,7 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         states = _checked_states(self.states)
+        check_names("vocabulary", encoder=self.encoder or "", object=self.object or "")
         counts = [len(texts) for texts in states.values()]
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "labels", frozen(np.repeat(np.arange(len(counts)), counts)))
@@ -78,9 +83,14 @@ class Vocabulary:
         """From ``{state: descriptions}`` or ``{"object": …, "states": {state: descriptions}}``."""
         if not isinstance(document, Mapping):
             raise InputError("vocabulary: expected states and their descriptions")
-        if isinstance(document.get("states"), Mapping):
-            return cls(document["states"], object=document.get("object"))
-        return cls(document)
+        if not {"object", "states"} & set(document):
+            return cls(document)
+        if "states" not in document or len(document) > len({"object", "states"} & set(document)):
+            raise InputError(
+                'vocabulary: beside "object" there is only "states", which holds them all; '
+                f"found {', '.join(str(key) for key in document)}"
+            )
+        return cls(document["states"], object=document.get("object"))
 
     @cached_property
     def descriptions(self) -> tuple[str, ...]:

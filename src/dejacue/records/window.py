@@ -17,11 +17,13 @@ class Window:
     end: int
 
     def __post_init__(self) -> None:
+        if type(self.start) is int and type(self.end) is int and self.start <= self.end:
+            return
         for name in ("start", "end"):
             value = getattr(self, name)
             if type(value) is not int:
                 try:
-                    object.__setattr__(self, name, operator.index(value))
+                    object.__setattr__(self, name, int(operator.index(value)))
                 except TypeError:
                     raise InputError(f"window {name} {value!r} is not a whole number") from None
         if self.start > self.end:

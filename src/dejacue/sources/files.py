@@ -43,6 +43,7 @@ def read_history(path: str | os.PathLike[str]) -> History:
 
 
 def write_history(path: str | os.PathLike[str], history: History) -> Path:
+    """Write a history as ``.npz``; the file appears whole or not at all."""
     arrays: dict[str, Any] = {"schema": HISTORY_SCHEMA, "id": history.id}
     if history.encoder is not None:
         arrays["encoder"] = history.encoder
@@ -68,6 +69,7 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
 
 
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
+    """Write a vocabulary with its text features as ``.npz``; whole or not at all."""
     if vocabulary.features is None:
         raise InputError("a vocabulary without text features is written as YAML or JSON, not .npz")
     arrays: dict[str, Any] = {"schema": VOCABULARY_SCHEMA}
@@ -89,10 +91,14 @@ def _vocabulary_from_arrays(
     states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
     texts = _first(arrays, ("descriptions", "state_texts"), name, what)
     features = _prompt_variant(arrays, features, prompts, name)
-    if states.ndim != 1 or texts.shape != states.shape or len(features) != len(states):
+    if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
         raise InputError(
-            f"{name}: {len(features)} feature rows, states of shape {states.shape} and "
+            f"{name}: features of shape {features.shape}, states of shape {states.shape} and "
             f"descriptions of shape {texts.shape}; give one state and one description per row"
+        )
+    if states.dtype.kind != "U" or texts.dtype.kind != "U":
+        raise InputError(
+            f"{name}: states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
         )
     with named(name):
         return grouped_vocabulary(
@@ -128,7 +134,10 @@ def _prompt_variant(
     if features.ndim != 3 or len(features) != len(known):
         raise InputError(f"{name}: {len(known)} variant names for features {features.shape}")
     if prompts is None:
-        raise InputError(f"{name}: holds the prompt variants {', '.join(known)}; choose one")
+        raise InputError(
+            f"{name}: holds the prompt variants {', '.join(known)}; "
+            f"choose one, as in --prompts {known[0]}"
+        )
     if prompts not in known:
         raise unknown("prompts", prompts, known)
     chosen: NDArray[Any] = features[known.index(prompts)]
@@ -155,7 +164,8 @@ def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
 
 
 def _check_schema(arrays: Mapping[str, NDArray[Any]], expected: str, name: str) -> None:
-    found = str(arrays.get("schema", np.array(expected)))
+    with named(name):
+        found = _text(arrays, "schema", expected)
     if found != expected:
         raise InputError(f'{name}: is "{found}", not "{expected}"')
 
@@ -191,15 +201,18 @@ def _read_text(name: str) -> str:
 
 def _parse_json(text: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen = dict(pairs)
-        for key in seen:
-            if sum(key == other for other, _ in pairs) > 1:
+        seen: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in seen:
                 raise InputError(f'"{key}" is given twice; list its descriptions together')
+            seen[key] = value
         return seen
 
     try:
         return json.loads(text, object_pairs_hook=unique)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON ({error})") from None
 
 
@@ -210,18 +223,19 @@ def _parse_yaml(text: str) -> Any:
         """YAML in which a key may stand only once; plain YAML keeps the last silently."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
-        pairs = [(loader.construct_object(k, deep=True), v) for k, v in node.value]
-        keys = [key for key, _ in pairs]
-        for key in keys:
-            if keys.count(key) > 1:
+        seen: dict[Any, Any] = {}
+        for key_node, value in node.value:
+            key = loader.construct_object(key_node, deep=True)
+            if key in seen:
                 raise InputError(f'"{key}" is given twice; list its descriptions together')
-        return {key: loader.construct_object(value, deep=True) for key, value in pairs}
+            seen[key] = loader.construct_object(value, deep=True)
+        return seen
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     try:
         return yaml.load(text, Loader=Loader)
-    except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # tagged values (!!int, !!bool, …) fail in their own ways
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"not valid YAML ({reason})") from None

@@ -12,7 +12,6 @@ import os
 import tempfile
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -35,14 +34,20 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
                 member.filename.removesuffix(".npy"): _read_member(archive, member, name)
                 for member in archive.infolist()
             }
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{name}: no such file") from None
-    except (IsADirectoryError, PermissionError) as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror})") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise InputError(f"{name}: not an .npz file, or a damaged one ({error})") from None
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
     except MemoryError:
         raise InputError(f"{name}: larger than the memory of this machine") from None
+    except Exception as error:  # zip, its codecs and numpy each fail in their own ways
+        raise InputError(f"{name}: not an .npz file, or a damaged one ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
@@ -66,7 +71,17 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
         stream.read(1)  # at the end of a member the checksum is verified
     if len(data) != size:
         raise InputError(f"{where} is truncated")
+    if dtype.kind == "U" and not _is_text(data, dtype):
+        raise InputError(f"{where} holds text that is not Unicode; the file is damaged")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _is_text(data: bytes, dtype: Any) -> bool:
+    try:
+        data.decode("utf-32-be" if dtype.str.startswith(">") else "utf-32-le")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, Any, int]:
@@ -81,11 +96,10 @@ def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy's remarks on headers of the Python 2 era
             shape, fortran, dtype = readers[version](stream, max_header_size=MOST_HEADER_BYTES)
-    except (ValueError, TypeError, SyntaxError, RecursionError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{where} has no usable array header ({reason})") from None
+    except (InputError, zipfile.BadZipFile):
+        raise
+    except Exception as error:  # the header is parsed as Python text, which fails in many ways
+        raise InputError(f"{where} has no usable array header ({_reason(error)})") from None
     if any(length < 0 for length in shape):
         raise InputError(f"{where} declares a negative length")
     return shape, fortran, dtype, stream.tell()
@@ -93,7 +107,9 @@ def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> Path:
     """Let ``write`` fill a temporary file, then rename it: readers never see half a file."""
-    target = Path(path)
+    target = Path(path).resolve()  # through links: /dev/stdout is one, and must not be replaced
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -105,7 +121,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    return target
+    return Path(path)
 
 
 def _umask() -> int:

@@ -1,0 +1,57 @@
+# make demo and make test do everything on a fresh machine with Python ≥ 3.11 and a C compiler
+# (without a compiler the package installs too and computes with numpy).
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
+
+.PHONY: demo test lint bench docs wheel sanitize fuzz clean
+
+$(VENV)/.installed: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.developer: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/.installed ## generate a history, locate its states, draw the evidence
+	$(BIN)/dejacue demo --output out/demo
+
+test: $(VENV)/.developer ## all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.developer ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.developer ## ratios against plain numpy, in one run
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.developer ## figures of the documentation, and a check of its examples
+	$(BIN)/dejacue demo --output out/docs
+	cp out/docs/evidence.png docs/evidence.png
+	$(BIN)/python -m pytest tests/test_docs.py
+
+wheel: $(VENV)/.developer ## a wheel of this machine, and the sdist
+	$(BIN)/python -m build
+
+sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(PYTHON) -m venv .venv-sanitize
+	.venv-sanitize/bin/pip install --quiet --disable-pip-version-check '.[dev]'
+	rm -rf build
+	DEJACUE_SANITIZE=1 DEJACUE_REQUIRE_KERNEL=1 .venv-sanitize/bin/pip install --quiet \
+	  --disable-pip-version-check --no-cache-dir --force-reinstall --no-deps .
+	rm -rf build
+	nm -D .venv-sanitize/lib/python*/site-packages/dejacue/method/_kernel*.so | grep -q asan
+	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  ../.venv-sanitize/bin/python -m pytest test_kernel.py test_scan.py
+
+fuzz: $(VENV)/.developer ## the .npz reader against damaged files, 60 s (atheris if it is there)
+	$(BIN)/python tests/fuzz/fuzz_npz.py 60
+
+clean:
+	rm -rf build dist out .venv-sanitize src/*.egg-info src/dejacue/method/_kernel*.so

@@ -1,0 +1,242 @@
+"""Ratios against named alternatives, measured in one run: ``make bench`` or
+``python benchmarks/run.py [--corpus HISTORIES]``.
+
+Both sides of a ratio take turns and the best of several rounds counts, one thread each. Machines
+are noisy: read the ratios, not the microseconds.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import gc
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import plain
+from rich.console import Console
+from rich.table import Table
+
+from dejacue import History, MissingData, Vocabulary, load_release, locate, locate_many
+from dejacue.method.coordinates import as_coordinates, query_directions
+from dejacue.method.durations import PUBLISHED, Grid, fitting
+from dejacue.method.kernel import Ragged, Schedule, compiled, engine
+
+D, Q = 768, 4
+RELEASE = Path(__file__).resolve().parents[2] / "shared" / "release"
+
+
+def best(sides: list[Callable[[], object]], rounds: int = 7, seconds: float = 1.0) -> list[float]:
+    """Best time of each side; the sides take turns, quick ones are repeated within a turn."""
+    times = [np.inf] * len(sides)
+    counts = []
+    for side in sides:
+        start = time.perf_counter()
+        side()
+        once = time.perf_counter() - start
+        counts.append(int(np.clip(seconds / rounds / max(once, 1e-9) / 2, 1, 1000)))
+    for _ in range(rounds):
+        for i, side in enumerate(sides):
+            for _ in range(counts[i]):
+                start = time.perf_counter()
+                side()
+                times[i] = min(times[i], time.perf_counter() - start)
+    return times
+
+
+def shown(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"
+
+
+def evidence_rows(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Cosines with noise and slow change, as real ones have."""
+    slow = rng.normal(size=(Q, n)).cumsum(axis=1) / np.sqrt(n)
+    return (0.02 * (slow + rng.normal(size=(Q, n)))).astype(np.float32)
+
+
+def after_the_dot_products(table: Table, name: str) -> None:
+    rng = np.random.default_rng(0)
+    cases = [(50, 0.0), (100, 0.0), (300, 0.0), (500, 0.0), (500, 0.1)]
+    cases += [(10_000, 0.0), (10_000, 0.1), (100_000, 0.0), (1_000_000, 0.0)]
+    for frames, missing in cases:
+        count = max(1, 20_000 // frames)
+        histories = [
+            History(np.ones((n, 1), np.float32), kept)
+            for kept in (np.flatnonzero(rng.random(frames) >= missing) for _ in range(count))
+            for n in (len(kept),)
+        ]
+        cosines = [evidence_rows(rng, len(h)) for h in histories]
+        grid = PUBLISHED if frames <= 500 else Grid()
+        lengths = [fitting(grid, h.longest_run) for h in histories]
+        batch = Ragged.of(histories, [np.ones((Q, 1), np.float32)])
+        schedule = Schedule.of(lengths, "sqrt")
+        fast = engine(name)
+
+        def kernel(b=batch, s=schedule, c=cosines, e=fast):
+            return e.locate(b, s, 3, cosines=c)
+
+        def numpy(hs=histories, cs=cosines, ls=lengths):
+            return [plain.windows(c, h.frames, n) for h, c, n in zip(hs, cs, ls, strict=True)]
+
+        a, b = best([kernel, numpy], rounds=3 if frames > 10**5 else 5)
+        goal = "≥ 100×" if missing else ("≥ 40×" if frames <= 500 else "≥ 8×")
+        what = f"after the dot products, T = {frames:,}" + (", 10 % missing" if missing else "")
+        table.add_row(what, shown(a / count), shown(b / count), f"{b / a:.0f}×", goal)
+
+
+def fused_evidence(table: Table, name: str) -> None:
+    rng = np.random.default_rng(1)
+    queries = rng.normal(size=(Q, D)).astype(np.float32)
+    block = rng.normal(size=(4000, D))
+    for dtype, goal in ((np.float32, "≤ 1.25×"), (np.float16, "≤ 1.8×")):
+        rows = 320_000_000 // (D * np.dtype(dtype).itemsize)
+        features = np.resize(block.astype(dtype), (rows, D))
+        batch = Ragged.of([History(features)], [queries])
+        words = features.view(np.uint64).ravel()
+        fast = engine(name)
+        a, b = best([lambda: fast.cosines(batch, None), lambda: np.bitwise_or.reduce(words)], 9, 4)
+        what = f"fused evidence, {np.dtype(dtype).name}, {features.nbytes / 1e6:.0f} MB"
+        table.add_row(what, shown(a), f"one read: {shown(b)}", f"{a / b:.2f}×", goal)
+
+
+def corpus(table: Table, name: str, count: int) -> None:
+    """A ragged corpus, all steps, from features to Retrieval objects."""
+    rng = np.random.default_rng(2)
+    counts = rng.integers(200, 401, count)
+    block = rng.normal(size=(4099, D)).astype(np.float16)
+    features = np.resize(block, (int(counts.sum()), D))
+    parts = np.split(features, np.cumsum(counts)[:-1])
+    histories = [History(part, id=str(i)) for i, part in enumerate(parts)]
+    vocabulary = Vocabulary({"a": ["x", "xx"], "b": ["y", "yy"]}, rng.normal(size=(Q, D)))
+    directions = query_directions(vocabulary, as_coordinates("vocabulary")).queries
+    sample = histories[:: max(1, count // 150)]
+    words = features.view(np.uint64).ravel()
+
+    def ours():
+        for _ in locate_many(histories, vocabulary, engine=name):
+            pass
+
+    def numpy():
+        for h in sample:
+            e = plain.cosines(h.features, directions)
+            plain.windows(e, h.frames, fitting(PUBLISHED, len(h)))
+
+    a, b, c = best([ours, lambda: np.bitwise_or.reduce(words), numpy], 3, 1)
+    c *= counts.sum() / sum(len(h) for h in sample)
+    what = f"corpus, {count:,} histories × ~300 frames × {Q} queries, float16"
+    read = f"one read: {shown(b)}"
+    table.add_row(what, shown(a), read, f"{a / b:.2f}×", "≤ 2.5×")
+    scaled = f"numpy: {shown(c)} (from {len(sample)} of them)"
+    table.add_row("the same", shown(a), scaled, f"{c / a:.0f}×", "≥ 25×")
+
+
+def release_queries(table: Table, name: str) -> None:
+    try:
+        entries = load_release(os.environ.get("DEJACUE_DATA") or RELEASE).vost
+    except MissingData:
+        table.add_row("VOST, all steps, per query", "the release is not here", "", "", "≤ 20 µs")
+        return
+    for coordinates, goal in (("vocabulary", "≤ 20 µs"), ("dual", "")):
+        ours, numpy = [], []
+        for entry in entries:
+            h, v = entry.history, entry.vocabulary
+            u = query_directions(v, as_coordinates("vocabulary")).queries
+
+            def run(h=h, v=v, c=coordinates):
+                return locate(h, v, coordinates=c, engine=name)
+
+            def by_hand(h=h, u=u):
+                return plain.windows(plain.cosines(h.features, u), h.frames, PUBLISHED)
+
+            a, b = best([run, by_hand], 3, 0.05)
+            ours.append(a / len(v))
+            numpy.append(b / len(v))
+        a, b = np.median(ours), np.median(numpy)
+        ratio = f"{b / a:.0f}×" if coordinates == "vocabulary" else ""
+        against = shown(b) if coordinates == "vocabulary" else ""
+        table.add_row(f"VOST, all steps, per query, {coordinates}", shown(a), against, ratio, goal)
+
+
+def start_up(table: Table) -> None:
+    def timed(code: str) -> Callable[[], object]:
+        return lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+    every = "import dejacue; [getattr(dejacue, n) for n in dejacue.__all__]"
+    show = "import sys; sys.argv = ['dejacue', '--help']; from dejacue.cli import main; main()"
+    numpy, usual, names, helped = best(
+        [
+            timed("import numpy"),
+            timed("from dejacue import History, Vocabulary, locate"),
+            timed(every),
+            timed(show),
+        ],
+        rounds=9,
+    )
+    for what, value in (("usual names", usual), ("every public name", names)):
+        table.add_row(
+            f"import dejacue, {what}", shown(value), f"numpy: {shown(numpy)}",
+            f"+{(value - numpy) * 1e3:.0f} ms", "≤ +60 ms",
+        )  # fmt: skip
+    table.add_row("dejacue --help", shown(helped), "", "", "< 300 ms")
+
+
+def memory(table: Table, name: str) -> None:
+    """Peak memory of a scan beyond its input, per frame: flat if it is O(T)."""
+    code = (
+        "import resource, sys, numpy as np\n"
+        "from dejacue import History\n"
+        "from dejacue.method.durations import Grid\n"
+        "from dejacue.method.kernel import Ragged, Schedule, engine\n"
+        "n = int(sys.argv[1])\n"
+        "h = History(np.ones((n, 1), np.float32)); e = np.random.default_rng(0)\n"
+        "c = [e.normal(size=(4, n)).astype(np.float32)]\n"
+        "b = Ragged.of([h], [np.ones((4, 1), np.float32)])\n"
+        "s = Schedule.of([Grid().lengths(n)], 'sqrt')\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "held = np.ones(12 * n); del held\n"
+        "before = peak()\n"
+        f"engine({name!r}).locate(b, s, 3, cosines=c)\n"
+        "print((peak() - before + 96 * n / 1024) * 1024 / n)"
+    )
+    per_frame = [
+        float(subprocess.run([sys.executable, "-c", code, str(n)], check=True, text=True,
+                             capture_output=True).stdout)
+        for n in (1_000_000, 4_000_000)
+    ]  # fmt: skip
+    table.add_row(
+        "peak memory of a scan of 10⁶, 4·10⁶ frames",
+        " / ".join(f"≤ {b:.0f} B a frame" for b in per_frame), "", "", "O(T)",
+    )  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=int, default=10_000, help="histories in the corpus")
+    parser.add_argument("--engine", default=(*compiled(), "numpy")[0])
+    options = parser.parse_args()
+    table = Table(title=f"dejacue, engine {options.engine}, one thread", title_justify="left")
+    for column in ("what", "dejacue", "alternative", "ratio", "goal"):
+        table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
+    after_the_dot_products(table, options.engine)
+    fused_evidence(table, options.engine)
+    release_queries(table, options.engine)
+    start_up(table)
+    memory(table, options.engine)
+    gc.collect()
+    corpus(table, options.engine, options.corpus)
+    Console(width=150).print(table)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"alternative: numpy {np.__version__}, benchmarks/plain.py; peak memory {peak:.1f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""``python -m dejacue``."""
+
+from dejacue.cli import main
+
+main()

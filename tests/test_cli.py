@@ -1,0 +1,589 @@
+"""The command line: what it prints and writes, and that bad input becomes one sentence."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import huggingface_hub
+import numpy as np
+import pytest
+import typer
+
+from dejacue import (
+    History,
+    Scan,
+    Vocabulary,
+    __version__,
+    evidence,
+    generate,
+    locate,
+    read_history,
+    read_vocabulary,
+    write_history,
+    write_vocabulary,
+)
+from dejacue.cli import main
+from dejacue.cli.app import app
+from dejacue.report import plots
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def dejacue(monkeypatch, capsys):
+    """Runs the entry point as the shell does, in this process."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["dejacue", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
+        return Ran(code, out, err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def made():
+    return generate(3, gaps=((100, 7),))
+
+
+@pytest.fixture
+def files(tmp_path, made) -> tuple[Path, Path]:
+    """A history and its vocabulary on disk."""
+    return (
+        write_history(tmp_path / "cup.history.npz", made.history),
+        write_vocabulary(tmp_path / "cup.vocabulary.npz", made.vocabulary),
+    )
+
+
+def rows_of(table: str) -> list[list[str]]:
+    """The cells of the body of a printed table."""
+    lines = [line for line in table.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+# locate
+
+
+def test_locate_prints_one_row_per_description(dejacue, files, made):
+    ran = dejacue("locate", files[0], "-v", files[1])
+    expected = [
+        [m.state, m.description, f"{m.window.start} – {m.window.end}", f"{m.score:.2f}"]
+        for m in locate(made.history, made.vocabulary)
+    ]
+    assert ran.code == 0
+    assert rows_of(ran.out) == expected
+    assert ran.err == ""
+
+
+def test_locate_prints_json_as_the_library_makes_it(dejacue, files, made):
+    ran = dejacue("locate", files[0], "--vocabulary", files[1], "--format", "json")
+    assert json.loads(ran.out) == locate(made.history, made.vocabulary).to_dict()
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_locate_prints_csv_with_a_header(dejacue, files, made):
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "csv")
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    expected = locate(made.history, made.vocabulary)
+    assert [row["description"] for row in rows] == [m.description for m in expected]
+    assert [(int(r["start"]), int(r["end"])) for r in rows] == [tuple(m.window) for m in expected]
+    assert {row["rank"] for row in rows} == {"1"}
+    assert {row["history"] for row in rows} == {"generated-3"}
+
+
+def test_options_of_locate_reach_the_library(dejacue, files, made):
+    words = "--coordinates absolute --norm sum --runs bridged --smoothing 5 --durations 5,10"
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", *words.split())
+    expected = locate(
+        made.history, made.vocabulary, coordinates="absolute", smoothing=5,
+        readout=Scan(durations=(5, 10), norm="sum", runs="bridged"),
+    )  # fmt: skip
+    assert json.loads(ran.out) == json.loads(expected.to_json())
+
+
+def test_durations_are_the_only_lengths_found(dejacue, files):
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--durations", "5, 10")
+    moments = json.loads(ran.out)["moments"]
+    assert {m["end"] - m["start"] + 1 for m in moments} <= {5, 10}
+
+
+def test_durations_can_be_a_schedule(dejacue, files):
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--durations", "generated")
+    assert json.loads(ran.out)["settings"]["readout"]["durations"] == "generated"
+
+
+def test_every_readout_can_be_named(dejacue, files):
+    for name in ("peak", "mean-window", "boxcar", "max-frame", "non-overlap", "single-median"):
+        ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "-r", name)
+        assert ran.code == 0
+        wanted = "scan" if name == "single-median" else name
+        assert json.loads(ran.out)["settings"]["readout"]["name"] == wanted
+
+
+def test_top_adds_windows_that_do_not_overlap(dejacue, files):
+    words = ("locate", files[0], "-v", files[1], "--top", 3)
+    moments = json.loads(dejacue(*words, "-f", "json").out)["moments"]
+    assert all(1 <= len(m["alternatives"]) <= 2 for m in moments)
+    for m in moments:
+        taken = sorted((w["start"], w["end"]) for w in (m, *m["alternatives"]))
+        assert all(a[1] < b[0] for a, b in pairwise(taken))
+    rows = list(csv.DictReader(io.StringIO(dejacue(*words, "-f", "csv").out)))
+    assert [row["rank"] for row in rows[:3]] == ["1", "2", "3"]
+    assert dejacue(*words).out.count("or ") == sum(len(m["alternatives"]) for m in moments)
+
+
+def test_diagnostics_say_why(dejacue, files):
+    words = ("locate", files[0], "-v", files[1], "--diagnostics")
+    why = json.loads(dejacue(*words, "-f", "json").out)["moments"][0]["diagnostics"]
+    assert why["run"] in ({"start": 0, "end": 99}, {"start": 107, "end": 239})
+    table = dejacue(*words).out
+    assert "residual" in table
+    assert len(rows_of(table)) == 8
+
+
+def test_seconds_are_shown_where_the_history_has_them(dejacue, tmp_path, made, files):
+    timed = replace_columns(made.history, times_s=made.history.frames / 25)
+    path = write_history(tmp_path / "timed.npz", timed)
+    first = locate(timed, made.vocabulary)[0]
+    ran = dejacue("locate", path, "-v", files[1])
+    assert "{:.2f} – {:.2f}".format(*first.times_s) in ran.out
+    ran = dejacue("locate", path, "-v", files[1], "-f", "csv", "--top", 2)
+    best, second = list(csv.DictReader(io.StringIO(ran.out)))[:2]
+    assert float(best["start_s"]) == first.times_s[0]
+    assert second["start_s"] == ""
+
+
+def replace_columns(history: History, **columns: object) -> History:
+    return History(history.features, history.frames, history.id, history.encoder, **columns)
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "table"])
+def test_output_goes_to_the_file_and_not_to_the_screen(dejacue, files, tmp_path, format):
+    target = tmp_path / "new" / "found.txt"
+    words = ("locate", files[0], "-v", files[1], "-f", format)
+    ran = dejacue(*words, "-o", target)
+    assert ran == (0, "", "")
+    assert list(target.parent.iterdir()) == [target]
+    text, printed = target.read_text(encoding="utf-8"), dejacue(*words).out
+    if format != "table":
+        assert text == printed
+    else:  # the width differs, the cells do not
+        assert rows_of(text) == rows_of(printed)
+        assert len(rows_of(text)) == 4
+
+
+def test_plot_is_a_png_and_the_table_is_printed_too(dejacue, files, tmp_path):
+    ran = dejacue("locate", files[0], "-v", files[1], "--plot", tmp_path / "evidence.png")
+    assert ran.code == 0
+    assert len(rows_of(ran.out)) == 4
+    assert (tmp_path / "evidence.png").read_bytes().startswith(PNG)
+
+
+def test_the_plotted_evidence_is_that_of_the_call(files, made, tmp_path, dejacue, monkeypatch):
+    seen = []
+    real = plots.evidence_figure
+    monkeypatch.setattr(
+        plots, "evidence_figure", lambda *given, **more: seen.append(given) or real(*given, **more)
+    )
+    words = ("--coordinates", "absolute", "--smoothing", 5, "--plot", tmp_path / "p.png")
+    assert dejacue("locate", files[0], "-v", files[1], *words).code == 0
+    (_, shown, found) = seen[0]
+    expected = evidence(made.history, made.vocabulary, coordinates="absolute", smoothing=5)
+    assert np.array_equal(shown.responses, expected.responses)
+    assert [m.window for m in found] == [
+        m.window for m in locate(made.history, made.vocabulary, coordinates="absolute", smoothing=5)
+    ]
+
+
+def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
+    vocabulary = made.vocabulary
+    np.savez(
+        tmp_path / "prompts.npz", variant_names=np.array(["raw", "photo"]),
+        text_features=np.stack([vocabulary.features, vocabulary.features[::-1]]),
+        state_ids=np.array(vocabulary.state_names), state_texts=np.array(vocabulary.descriptions),
+    )  # fmt: skip
+    words = ("locate", files[0], "-v", tmp_path / "prompts.npz", "-f", "csv", "--prompts")
+    assert (
+        dejacue(*words, "raw").out == dejacue("locate", files[0], "-v", files[1], "-f", "csv").out
+    )
+    assert dejacue(*words, "photo").out != dejacue(*words, "raw").out
+
+
+def test_a_schedule_that_is_too_short_for_the_history_is_noted_on_stderr(dejacue, files):
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--durations", "5,10")
+    assert ran.code == 0
+    assert ran.err.startswith(
+        "note: the longest run has 133 frames but no window is longer than 10"
+    )
+    assert json.loads(ran.out)["notes"]
+
+
+def test_words_are_printed_as_they_are(dejacue, tmp_path, made):
+    states = {"[bold]on[/]": ["lamp :bulb: [red]"], "[/off]": ["lamp off"]}
+    history = replace(made.history, id="[/x]")
+    words = Vocabulary(states, made.vocabulary.features[::2], "generated")
+    ran = dejacue(
+        "locate", write_history(tmp_path / "h.npz", history),
+        "-v", write_vocabulary(tmp_path / "v.npz", words), "--diagnostics",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert ran.out.startswith("[/x]")
+    assert [row[:2] for row in rows_of(ran.out)[:2]] == [
+        ["[bold]on[/]", "lamp :bulb: [red]"],
+        ["[/off]", "lamp off"],
+    ]
+
+
+# Other commands
+
+
+def test_demo_writes_a_picture_a_result_and_the_inputs(dejacue, tmp_path):
+    folder = tmp_path / "demo[bold]"
+    ran = dejacue("demo", "-o", folder, "--seed", 5)
+    assert ran.code == 0
+    assert {path.name for path in folder.iterdir()} == {
+        "evidence.png", "cup.history.npz", "cup.vocabulary.npz", "retrieval.json",
+    }  # fmt: skip
+    assert (folder / "evidence.png").read_bytes().startswith(PNG)
+    history = read_history(folder / "cup.history.npz")
+    vocabulary = read_vocabulary(folder / "cup.vocabulary.npz")
+    assert history.id == "generated-5"
+    found = json.loads((folder / "retrieval.json").read_text(encoding="utf-8"))
+    assert found == locate(history, vocabulary, diagnostics=True).to_dict()
+    assert f"picture: {folder / 'evidence.png'}" in ran.out
+    assert f"again: dejacue locate {folder / 'cup.history.npz'} --vocabulary" in ran.out
+    assert len(rows_of(ran.out)) == 6
+
+
+def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_path):
+    monkeypatch.setenv("DEJACUE_DATA", str(tmp_path))
+    ran = dejacue("info")
+    facts = dict(line.split(maxsplit=1) for line in ran.out.splitlines())
+    assert ran.code == 0
+    assert facts["dejacue"].strip() == __version__
+    assert facts["numpy"].strip() == np.__version__
+    assert facts["pandas"].strip() != "not installed"
+    assert facts["release"].startswith("not here (dejacue data fetch)")
+
+
+def test_version_is_printed(dejacue):
+    assert dejacue("--version") == (0, f"dejacue {__version__}\n", "")
+
+
+@pytest.mark.release
+def test_data_show_counts_what_is_in_the_release(dejacue, release):
+    ran = dejacue("data", "show", release.folder)
+    assert ran.code == 0
+    assert str(release.folder) in ran.out
+    assert [row[:5] for row in rows_of(ran.out)] == [
+        ["vost", "78", "7857", "156", "312"],
+        ["seven", "7", *counts(release.seven)],
+        ["development", "4", *counts(release.development)],
+    ]
+    assert rows_of(ran.out)[2][5].startswith("D01: data/learned")
+
+
+def counts(entries) -> list[str]:
+    return [
+        str(sum(len(entry.history) for entry in entries)),
+        str(sum(len(entry.references) for entry in entries)),
+        str(sum(len(entry.vocabulary) for entry in entries)),
+    ]
+
+
+def test_data_fetch_shows_where_the_release_is_and_its_terms(dejacue, tmp_path, monkeypatch):
+    def download(_: str, *, repo_type: str, local_dir: Path) -> None:
+        (local_dir / "data").mkdir(parents=True)
+        (local_dir / "data" / "benchmark.json").write_text("{}")
+        (local_dir / "DATA_LICENSE.md").write_text("For research [only].")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    ran = dejacue("data", "fetch", tmp_path / "release")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"The release is in {tmp_path / 'release'}" in ran.out
+    assert "For research [only]." in ran.out
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    children = getattr(command, "commands", {})
+    below = [found for name in children for found in commands(children[name], (*path, name))]
+    return [path, *below]
+
+
+EVERY_COMMAND = commands(typer.main.get_command(app))
+
+
+def test_every_command_is_known_here():
+    assert {" ".join(path) for path in EVERY_COMMAND} == {
+        "", "locate", "demo", "reproduce", "info", "data", "data fetch", "data show",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", EVERY_COMMAND, ids=" ".join)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_has_help(dejacue, path, flag):
+    ran = dejacue(*path, flag)
+    assert (ran.code, ran.err) == (0, "")
+    assert "Usage: " + " ".join(("dejacue", *path)) in ran.out
+
+
+def test_no_command_at_all_shows_the_help(dejacue):
+    assert "Usage: dejacue" in dejacue().out
+
+
+# Bad input
+
+
+def words_only(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    path = folder / "cup.yaml"
+    path.write_text("empty: empty cup\nfilled: full cup\n")
+    return [files[0], "-v", path], r"cup\.yaml: holds words only"
+
+
+def missing_history(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    return [folder / "nowhere.npz", "-v", files[1]], r"nowhere\.npz: no such file"
+
+
+def missing_vocabulary(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    return [files[0], "-v", folder / "nowhere.npz"], r"nowhere\.npz: no such file"
+
+
+def broken_history(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    files[0].write_bytes(files[0].read_bytes()[:500])
+    return [files[0], "-v", files[1]], r"cup\.history\.npz: not an \.npz file, or a damaged one"
+
+
+def history_in_a_file(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    return [files[0] / "x.npz", "-v", files[1]], r"x\.npz: cannot be read"
+
+
+def a_folder(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    return [folder, "-v", files[1]], "cannot be read"
+
+
+def swapped(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    return [files[1], "-v", files[0]], r"cup\.vocabulary\.npz: is \"dejacue\.vocabulary/1\", not"
+
+
+def other_dimension(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    path = write_history(folder / "wide.npz", History(np.eye(3, 65), encoder="generated"))
+    return [
+        path,
+        "-v",
+        files[1],
+    ], r"wide\.npz with .*cup\.vocabulary\.npz: .* has 65 dimensions but the vocabulary 64"
+
+
+def other_encoder(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    path = write_history(folder / "other.npz", History(np.eye(3, 64), encoder="clip"))
+    message = r'other\.npz with .*: .* encoded with "clip" but the vocabulary with "generated"'
+    return [path, "-v", files[1]], message
+
+
+def odd_name(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
+    path = write_history(folder / "odd.npz", History(np.eye(3, 65), id="two\nlines"))
+    return [path, "-v", files[1]], r"odd\.npz with .*: history two lines has 65 dimensions"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [words_only, missing_history, missing_vocabulary, broken_history, history_in_a_file, a_folder,
+     swapped, other_dimension, other_encoder, odd_name],
+)  # fmt: skip
+def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path, case):
+    words, message = case(tmp_path, files)
+    before = set(tmp_path.rglob("*"))
+    ran = dejacue(
+        "locate", *words, "-f", "json", "-o", tmp_path / "o.json", "--plot", tmp_path / "p.png"
+    )
+    assert ran.code == 2
+    assert ran.out == ""
+    assert re.fullmatch(rf"dejacue: {re.escape(str(tmp_path))}.*{message}.*\n", ran.err)
+    assert ran.err.count("\n") == 1
+    assert set(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--coordinates vocabulry", 'unknown coordinates "vocabulry"; did you mean "vocabulary"'),
+        ("--readout scna", 'unknown readout "scna"; did you mean "scan"'),
+        ("--durations publishd", 'unknown durations "publishd"; did you mean "published"'),
+        ("--norm squrt", 'unknown norm "squrt"; did you mean "sqrt"'),
+        ("--runs brigded", 'unknown runs "brigded"; did you mean "bridged"'),
+        ("--engine nunpy", 'unknown engine "nunpy"; did you mean "numpy"'),
+        ("--smoothing 4", "smoothing width 4 must be an odd number"),
+        ("--smoothing 100000000000000000001", "smoothing width 1.*1 must be an odd number"),
+        ("--smoothing 0", "smoothing width 0 must be an odd number"),
+        ("--smoothing -3", "smoothing width -3 must be an odd number"),
+        ("--durations 5000", r"cup\.history\.npz: .*no duration fits.* has 133 frames; add short"),
+        ("--durations ,", "durations: give at least one length"),
+        ("--durations 0", "durations: give at least one length, each of one frame or more"),
+        ("--durations 5,-3", "durations: give at least one length, each of one frame or more"),
+        ("--durations=--5", 'unknown durations "--5"'),
+        ("--durations 5²", 'unknown durations "5²"'),
+        ("--durations 2.5", 'unknown durations "2.5"'),
+        ("--readout peak --norm sum", "--norm does not apply to the readout peak"),
+        ("--readout peak --durations 5", "--durations does not apply to the readout peak"),
+        ("--readout boxcar --runs bridged", "--runs does not apply to the readout boxcar"),
+        ("--readout peak --top 2", r"top=2: .* need a scan readout"),
+        ("--top 0", "top=0"),
+        ("--prompts raw", r"cup\.vocabulary\.npz: holds one form of each description"),
+    ],
+)
+def test_a_bad_option_becomes_one_sentence(dejacue, files, tmp_path, words, message):
+    before = set(tmp_path.rglob("*"))
+    ran = dejacue(
+        "locate", files[0], "-v", files[1], *words.split(),
+        "-f", "json", "-o", tmp_path / "o.json", "--plot", tmp_path / "p.png",
+    )  # fmt: skip
+    assert ran.code == 2
+    assert ran.out == ""
+    assert re.fullmatch(rf"dejacue: .*{message}.*\n", ran.err)
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_empty_durations_are_refused(dejacue, files):
+    ran = dejacue("locate", files[0], "-v", files[1], "--durations", "")
+    assert ran.code == 2
+    assert ran.err.startswith("dejacue: durations: give at least one length")
+
+
+@pytest.mark.parametrize("option", ["--output", "--plot"])
+def test_a_folder_is_not_overwritten(dejacue, files, tmp_path, option):
+    (tmp_path / "results").mkdir()
+    before = set(tmp_path.rglob("*"))
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", option, tmp_path / "results")
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith(f"dejacue: {tmp_path / 'results'}: is a folder or a device")
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_a_bad_seed_is_refused(dejacue, tmp_path):
+    ran = dejacue("demo", "--seed", -1, "-o", tmp_path / "demo")
+    message = "dejacue: generate: seed -1 must be a whole number, 0 or more\n"
+    assert ran == (2, "", message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("data", "show"), ("reproduce", "main", "--data")])
+def test_a_missing_release_exits_with_1_and_the_remedy(dejacue, tmp_path, words):
+    ran = dejacue(*words, tmp_path)
+    assert ran.code == 1
+    assert ran.out == ""
+    remedy = r'run "dejacue data fetch", or set DEJACUE_DATA to the folder that holds data/\n'
+    assert re.fullmatch(rf"dejacue: {re.escape(str(tmp_path))}: .*{remedy}", ran.err)
+
+
+def test_a_failed_download_exits_with_1_and_the_remedy(dejacue, tmp_path, monkeypatch):
+    def offline(*_: object, **__: object) -> None:
+        raise ConnectionError("no connection")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    ran = dejacue("data", "fetch", tmp_path / "release")
+    assert (ran.code, ran.out) == (1, "")
+    assert re.fullmatch(r"dejacue: the release could not be downloaded .*DEJACUE_DATA.*\n", ran.err)
+
+
+def test_an_unknown_table_is_refused(dejacue, tmp_path):
+    ran = dejacue("reproduce", "mian", "--data", tmp_path)
+    assert ran.code == 2
+    assert 'unknown experiment "mian"; did you mean "main"?' in ran.err
+
+
+@pytest.mark.parametrize("words", [["locate"], ["loacte"], ["locate", "x.npz", "--fromat", "json"]])
+def test_a_wrong_command_line_exits_with_2(dejacue, words):
+    ran = dejacue(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert "Usage" in ran.err
+    assert "Traceback" not in ran.err
+
+
+# As a process of its own
+
+
+def process(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from dejacue.cli import main; main()", *map(str, words)],
+        capture_output=True, encoding="utf-8", check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+    )  # fmt: skip
+
+
+def test_the_shell_sees_0_for_success(files, made):
+    ran = process("locate", files[0], "-v", files[1], "-f", "json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout) == locate(made.history, made.vocabulary).to_dict()
+
+
+def test_the_shell_sees_2_for_bad_input(files, tmp_path):
+    ran = process("locate", tmp_path / "nowhere.npz", "-v", files[1])
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"dejacue: {tmp_path / 'nowhere.npz'}: no such file\n"
+
+
+def test_the_shell_sees_1_for_missing_data(tmp_path):
+    ran = process("data", "show", DEJACUE_DATA=str(tmp_path))
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"dejacue: {tmp_path.resolve()}: the release is not there")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_one_sentence(files):
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-c", "from dejacue.cli import main; main()",
+             "locate", str(files[0]), "-v", str(files[1]), "-f", "json"],
+            stdout=full, stderr=subprocess.PIPE, encoding="utf-8", check=False,
+        )  # fmt: skip
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("dejacue: No space left on device\n")
+
+
+def test_diagnostics_are_columns_of_the_csv(dejacue, files):
+    out = dejacue("locate", files[0], "-v", files[1], "-f", "csv", "--diagnostics").out
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert {"residual_norm", "scale", "run_start", "run_end", "touches_run_edge"} <= set(rows[0])
+    assert all(int(r["run_start"]) <= int(r["start"]) <= int(r["run_end"]) for r in rows)
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "dejacue", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("dejacue ")
+
+
+def test_a_narrow_code_page_prints_a_question_mark_instead_of_failing(files):
+    done = subprocess.run(
+        [sys.executable, "-m", "dejacue", "locate", str(files[0]), "-v", str(files[1])],
+        capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert b"generated-3" in done.stdout

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dejacue import Grid, InputError, Scan
+from dejacue.method import durations as d
+
+
+def test_the_published_schedules_have_their_published_sizes() -> None:
+    assert len(d.PUBLISHED) == 33
+    assert d.PUBLISHED[0] == 1
+    assert d.PUBLISHED[-1] == 483
+    assert len(d.PUBLISHED_RATIO_1_25) == 42
+    assert len(d.PUBLISHED_RATIO_2) == 28
+    for schedule in (d.PUBLISHED, d.PUBLISHED_RATIO_1_25, d.PUBLISHED_RATIO_2):
+        assert list(schedule) == sorted(set(schedule))
+
+
+def test_the_generated_grid_rounds_half_to_even() -> None:
+    # 1 → 2 (1.5 rounds to 2), 2 → 3, 3 → 4 (4.5 rounds to 4), 4 → 6, 6 → 9, 9 → 14 (13.5 → 14)
+    assert Grid().lengths(30) == (1, 2, 3, 4, 6, 9, 14, 21, 30)
+
+
+def test_a_ratio_that_is_no_binary_fraction_is_exact() -> None:
+    # 25 · 1.1 = 27.5 → 28 (to even); the float 1.1 is a little larger than 11/10
+    assert Grid(base=25, ratio=1.1).lengths(40)[:2] == (25, 28)
+    assert Grid(base=5, ratio=1.1).lengths(7) == (5, 6, 7)
+
+
+def test_the_cap_itself_is_a_length() -> None:
+    assert Grid(base=4, ratio=1.5, cap=72).lengths(192) == (4, 6, 9, 14, 21, 32, 48, 72)
+    assert Grid(base=6, ratio=2, cap=72).lengths(192) == (6, 12, 24, 48, 72)
+
+
+def test_nothing_fits_below_the_base() -> None:
+    assert Grid(base=5).lengths(4) == ()
+
+
+@given(st.integers(1, 20), st.fractions(1, 4), st.integers(1, 5000))
+def test_a_grid_ascends_and_ends_at_the_whole_length(base, ratio, longest) -> None:
+    lengths = Grid(base=base, ratio=str(ratio)).lengths(longest)
+    if longest < base:
+        assert lengths == ()
+    else:
+        assert lengths[0] == base
+        assert lengths[-1] == longest
+        for a, b in pairwise(lengths):
+            assert b == min(longest, max(a + 1, round(ratio * a)))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "at least one length"),
+        ((0, 3), "one frame or more"),
+        ((-1,), "one frame or more"),
+        ((1.5,), "whole numbers"),
+        ("publshed", 'did you mean "published"'),
+    ],
+)
+def test_bad_durations_are_refused(given, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Scan(durations=given)
+
+
+@pytest.mark.parametrize("grid", [Grid(base=0), Grid(ratio=0.5), Grid(cap=0), Grid(ratio="x")])
+def test_bad_grids_are_refused(grid) -> None:
+    with pytest.raises(InputError, match="durations"):
+        grid.lengths(10)
+
+
+def test_repeated_and_unsorted_lengths_are_put_in_order() -> None:
+    assert Scan(durations=[5, 1, 5]).durations == (1, 5)

@@ -1,0 +1,666 @@
+"""Histories and vocabularies on disk: what is written comes back, what is broken is named."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import stat
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dejacue import (
+    History,
+    InputError,
+    Vocabulary,
+    read_history,
+    read_vocabulary,
+    write_history,
+    write_vocabulary,
+)
+from dejacue.sources.npz import read_npz, write_npz, write_text, write_whole
+
+ROWS = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+WORDS = "empty: [empty cup, cup with nothing in it]\nfilled: cup with coffee\n"
+
+
+def refused(path: Path, message: str):
+    """The error is an InputError that starts with the file's name."""
+    return pytest.raises(InputError, match=f"^{re.escape(str(path))}: .*{message}")
+
+
+def save(path: Path, **arrays: object) -> Path:
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    return path
+
+
+def npy(array: object) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array))
+    return stream.getvalue()
+
+
+def header(text: str, version: tuple[int, int] = (1, 0)) -> bytes:
+    """An .npy header of the given text, whatever it says."""
+    size = struct.pack("<H" if version == (1, 0) else "<I", len(text) + 1)
+    return b"\x93NUMPY" + bytes(version) + size + text.encode() + b"\n"
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+# Round trips
+
+
+def test_a_full_history_comes_back_as_it_was(tmp_path):
+    history = History(
+        ROWS, [0, 1, 5, 6], "cup", "siglip@1", times_s=[0.0, 0.1, 0.5, 0.6],
+        source_frames=[0, 3, 15, 18], presence=[1.0, 0.9, 0.2, 1.0],
+    )  # fmt: skip
+    back = read_history(write_history(tmp_path / "cup.npz", history))
+    assert (back.id, back.encoder) == ("cup", "siglip@1")
+    for name in ("features", "frames", "times_s", "source_frames", "presence"):
+        before, after = getattr(history, name), getattr(back, name)
+        assert before.dtype == after.dtype
+        assert np.array_equal(before, after)
+
+
+def test_a_bare_history_comes_back_without_columns(tmp_path):
+    back = read_history(write_history(tmp_path / "cup.npz", History(ROWS)))
+    assert back.encoder is back.times_s is back.source_frames is back.presence is None
+
+
+def test_half_precision_stays_half_precision(tmp_path):
+    history = History(ROWS.astype(np.float16))
+    back = read_history(write_history(tmp_path / "cup.npz", history))
+    assert back.features.dtype == np.float16
+    assert np.array_equal(back.features, history.features)
+
+
+@pytest.mark.parametrize("name", ["", "Tasse ☕ mit 空", "a\nb"])
+def test_names_come_back_letter_by_letter(tmp_path, name):
+    path = write_history(tmp_path / "x.npz", History(ROWS, id=name, encoder=name))
+    assert read_history(path).id == read_history(path).encoder == name
+
+
+def test_a_history_without_a_name_is_called_after_its_file(tmp_path):
+    assert read_history(save(tmp_path / "cup.npz", features=ROWS)).id == "cup"
+    assert read_history(save(tmp_path / "cup.history.npz", features=ROWS)).id == "cup"
+
+
+def test_a_vocabulary_comes_back_as_it_was(tmp_path):
+    states = {"leer": ["leere Tasse", "Tasse ohne Inhalt"], "voll": ["volle Tasse ☕"]}
+    vocabulary = Vocabulary(states, ROWS[:3].astype(np.float16), "siglip@1", "Tasse")
+    back = read_vocabulary(write_vocabulary(tmp_path / "v.npz", vocabulary))
+    assert back.states == vocabulary.states
+    assert (back.encoder, back.object) == ("siglip@1", "Tasse")
+    assert back.features.dtype == np.float16
+    assert np.array_equal(back.features, vocabulary.features)
+
+
+def test_a_bare_vocabulary_comes_back_without_names(tmp_path):
+    path = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
+    back = read_vocabulary(path)
+    assert back.encoder is back.object is None
+
+
+def test_a_vocabulary_without_features_is_not_written(tmp_path):
+    with pytest.raises(InputError, match=r"without text features is written as YAML or JSON"):
+        write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_read_is_read_only(tmp_path):
+    history = read_history(write_history(tmp_path / "cup.npz", History(ROWS)))
+    with pytest.raises(ValueError, match="read-only"):
+        history.features[0, 0] = 1
+
+
+def test_numpy_reads_what_is_written(tmp_path):
+    path = write_history(tmp_path / "cup.npz", History(ROWS, id="cup"))
+    with np.load(path, allow_pickle=False) as arrays:
+        assert set(arrays) == {"schema", "id", "features", "frames"}
+        assert str(arrays["schema"]) == "dejacue.history/1"
+        assert np.array_equal(arrays["features"], ROWS)
+
+
+def test_compressed_and_fortran_ordered_arrays_are_read(tmp_path):
+    np.savez_compressed(tmp_path / "f.npz", features=np.asfortranarray(ROWS))
+    assert np.array_equal(read_history(tmp_path / "f.npz").features, ROWS)
+
+
+# The keys of the public release
+
+
+def test_a_history_of_the_release_is_read(tmp_path):
+    path = save(tmp_path / "h.npz", visual_features=ROWS, frame_indices=np.array([3, 4, 8, 9]))
+    history = read_history(path)
+    assert history.frames.tolist() == [3, 4, 8, 9]
+    assert np.array_equal(history.features, ROWS)
+
+
+@pytest.mark.parametrize("key", ["states", "state_ids", "state_tokens"])
+def test_rows_interleaved_between_states_are_regrouped(tmp_path, key):
+    path = save(
+        tmp_path / "v.npz", **{key: np.array(["b", "a", "b", "a"])},
+        state_texts=np.array(["b1", "a1", "b2", "a2"]), text_features=ROWS,
+    )  # fmt: skip
+    vocabulary = read_vocabulary(path)
+    assert vocabulary.states == {"b": ("b1", "b2"), "a": ("a1", "a2")}
+    assert np.array_equal(vocabulary.features, ROWS[[0, 2, 1, 3]])
+
+
+@pytest.fixture
+def prompts_file(tmp_path) -> Path:
+    return save(
+        tmp_path / "p.npz", state_ids=np.array(["a", "b"]), state_texts=np.array(["a1", "b1"]),
+        variant_names=np.array(["raw", "photo"]), text_features=ROWS.reshape(2, 2, 5),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("prompts", "rows"), [("raw", slice(0, 2)), ("photo", slice(2, 4))])
+def test_a_prompt_variant_is_picked_by_name(prompts_file, prompts, rows):
+    vocabulary = read_vocabulary(prompts_file, prompts=prompts)
+    assert np.array_equal(vocabulary.features, ROWS[rows])
+
+
+def test_prompt_variants_have_to_be_chosen(prompts_file):
+    with refused(prompts_file, "holds the prompt variants raw, photo; choose one"):
+        read_vocabulary(prompts_file)
+    with pytest.raises(InputError, match='unknown prompts "phto"; did you mean "photo"'):
+        read_vocabulary(prompts_file, prompts="phto")
+
+
+def test_a_vocabulary_without_variants_has_none_to_choose(tmp_path):
+    path = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
+    with refused(path, "holds one form of each description"):
+        read_vocabulary(path, prompts="raw")
+
+
+def test_variant_names_must_fit_the_features(tmp_path):
+    path = save(
+        tmp_path / "p.npz", state_ids=np.array(["a", "b"]), state_texts=np.array(["a1", "b1"]),
+        variant_names=np.array(["raw", "photo", "more"]), text_features=ROWS.reshape(2, 2, 5),
+    )  # fmt: skip
+    with refused(path, r"3 variant names for features \(2, 2, 5\)"):
+        read_vocabulary(path, prompts="raw")
+
+
+# YAML and JSON
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".yml", ".YAML"])
+def test_words_are_read_from_yaml(tmp_path, suffix):
+    path = write_text(tmp_path / f"cup{suffix}", WORDS)
+    assert read_vocabulary(path).states == {
+        "empty": ("empty cup", "cup with nothing in it"),
+        "filled": ("cup with coffee",),
+    }
+
+
+def test_words_are_read_from_json_with_an_object(tmp_path):
+    document = {"object": "Tasse", "states": {"leer": "leere Tasse", "voll": ["volle Tasse"]}}
+    path = write_text(tmp_path / "cup.json", json.dumps(document))
+    vocabulary = read_vocabulary(path)
+    assert vocabulary.object == "Tasse"
+    assert vocabulary.descriptions == ("leere Tasse", "volle Tasse")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("cup.yaml", WORDS), ("cup.json", '{"empty": "a", "filled": "b"}')]
+)
+def test_a_byte_order_mark_is_no_part_of_the_words(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert list(read_vocabulary(path).states) == ["empty", "filled"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("empty: a\nfilled: b\nempty: c\n", '"empty" is given twice; list its descriptions'),
+        ("states: {a: x, b: y}\nstates: {c: x, d: y}\n", '"states" is given twice'),
+        ("on: lamp on\noff: lamp off\n", "state name True is not text; put it in quotes"),
+        ("1: one\n2: two\n", "state name 1 is not text; put it in quotes"),
+        ("empty: [a\n", "not valid YAML"),
+        ("a: x\n--- \nb: y\n", "not valid YAML"),
+        ("a: !!python/object/apply:os.getcwd []\nb: y\n", "not valid YAML"),
+        ("a: !!int ''\nb: y\n", "not valid YAML"),
+        ("a: !!bool maybe\nb: y\n", "not valid YAML"),
+        ("a: !!timestamp now\nb: y\n", "not valid YAML"),
+        ("? [a]\n: x\nb: y\n", "not valid YAML"),
+        ("&a {x: *a}\n", "not valid YAML"),
+        ("a: " + "[" * 1500, "not valid YAML"),
+        ("empty: 5\nfilled: full\n", 'state "empty" must list its descriptions as text, not 5'),
+        ("empty:\nfilled: full\n", 'state "empty" has no description; add at least one'),
+        ("empty: a cup\n", "at least two alternatives"),
+        ("- empty\n- filled\n", "expected states and their descriptions"),
+        ("", "expected states and their descriptions"),
+    ],
+)
+def test_bad_yaml_is_refused_in_one_line(tmp_path, text, message):
+    path = write_text(tmp_path / "cup.yaml", text)
+    with refused(path, message) as caught:
+        read_vocabulary(path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_quotes_make_on_and_off_names(tmp_path):
+    path = write_text(tmp_path / "lamp.yaml", '"on": lamp on\n"off": lamp off\n')
+    assert list(read_vocabulary(path).states) == ["on", "off"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": "x", "b": "y", "a": "z"}', '"a" is given twice; list its descriptions together'),
+        ('{"states": {"a": "x", "b": "y", "b": "z"}}', '"b" is given twice'),
+        ('{"a": "x",', "not valid JSON"),
+        ("", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"a": ' + "1" * 5000 + "}", "not valid JSON"),
+        ('{"a": NaN, "b": "y"}', 'state "a" must list its descriptions as text, not nan'),
+        ('["a", "b"]', "expected states and their descriptions"),
+        ("null", "expected states and their descriptions"),
+    ],
+)
+def test_bad_json_is_refused_in_one_line(tmp_path, text, message):
+    path = write_text(tmp_path / "cup.json", text)
+    with refused(path, message) as caught:
+        read_vocabulary(path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+def test_text_that_is_not_utf_8_is_refused(tmp_path, suffix):
+    path = tmp_path / f"cup{suffix}"
+    path.write_bytes("leer: Gefäß\n".encode("latin-1"))
+    with refused(path, "is not UTF-8 text"):
+        read_vocabulary(path)
+
+
+def test_a_word_list_of_more_than_a_megabyte_is_refused(tmp_path):
+    path = write_text(tmp_path / "cup.yaml", "#" * (1 << 20) + "\n" + WORDS)
+    with refused(path, "larger than a vocabulary can be"):
+        read_vocabulary(path)
+
+
+@pytest.mark.parametrize("name", ["cup.txt", "cup", "cup.npz.bak"])
+def test_an_unknown_suffix_is_refused(tmp_path, name):
+    path = write_text(tmp_path / name, WORDS)
+    with refused(path, r"a vocabulary is a \.npz, \.yaml, \.yml or \.json file"):
+        read_vocabulary(path)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
+def test_a_missing_vocabulary_is_named(tmp_path, suffix):
+    path = tmp_path / f"nowhere{suffix}"
+    with refused(path, "no such file"):
+        read_vocabulary(path)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
+def test_a_folder_is_not_a_vocabulary(tmp_path, suffix):
+    path = tmp_path / f"cup{suffix}"
+    path.mkdir()
+    with refused(path, "cannot be read"):
+        read_vocabulary(path)
+
+
+# Broken .npz files
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with refused(tmp_path / "nowhere.npz", "no such file"):
+        read_history(tmp_path / "nowhere.npz")
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with refused(tmp_path, "cannot be read"):
+        read_history(tmp_path)
+
+
+def test_a_file_is_not_a_folder(tmp_path):
+    write_text(tmp_path / "file", "x")
+    with refused(tmp_path / "file" / "x.npz", "cannot be read"):
+        read_history(tmp_path / "file" / "x.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", npy(ROWS), b"PK\x03\x04", b"\0" * 1000])
+def test_a_file_that_is_no_zip_is_refused(tmp_path, content):
+    path = tmp_path / "x.npz"
+    path.write_bytes(content)
+    with refused(path, "not an .npz file, or a damaged one"):
+        read_history(path)
+
+
+def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
+    path = write_history(tmp_path / "x.npz", History(ROWS, times_s=np.arange(4.0)))
+    whole = path.read_bytes()
+    for length in [*range(0, len(whole), 41), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with refused(path, "not an .npz file, or a damaged one"):
+            read_history(path)
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    class Trap:
+        def __reduce__(self) -> tuple:
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    path = tmp_path / "x.npz"
+    np.savez(path, features=np.array([Trap()], dtype=object))
+    with refused(path, r"features\.npy holds pickled objects, which are never loaded"):
+        read_history(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            header(
+                "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 5)}" + " " * 20_000, (2, 0)
+            )
+            + ROWS.tobytes(),
+            r"no usable array header \(Header info length .* is large",
+        ),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "no usable array header"),
+        (b"\x93NUMPY\x01\x00", "no usable array header"),
+        (b"\x93NUMPY\x09\x09" + b" " * 100, r"unknown array version \(9, 9\)"),
+        (b"hello", "no usable array header"),
+        (b"", "no usable array header"),
+        (header("{'descr': '<f4', 'fortran_order': False"), "no usable array header"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (3,"), "no usable array header"),
+        (header("(" * 3000), "no usable array header"),
+        (header("{'descr': '<q9', 'fortran_order': False, 'shape': (3,)}"), "no usable array"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': 'x'}"), "no usable array"),
+        (header("{'descr': '<f4', 'fortran_order': False}"), "no usable array header"),
+        (
+            header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({10**30}, 768)}}"),
+            r"declares \d+ bytes; that is not a history",
+        ),
+        (
+            header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({10**6}, 768)}}"),
+            "declares 3072000000 bytes of data but holds 0",
+        ),
+        (
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 5)}") + b"\0" * 20,
+            "declares a negative length",
+        ),
+        (
+            header("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -2)}") + b"\0" * 16,
+            "declares a negative length",
+        ),
+        (npy(ROWS)[:-1], "declares 80 bytes of data but holds 79; the file is damaged"),
+        (npy(ROWS) + b"\0", "declares 80 bytes of data but holds 81; the file is damaged"),
+    ],
+)
+def test_a_bad_array_is_named_and_refused(tmp_path, content, message):
+    path = zipped(tmp_path / "x.npz", {"features.npy": content})
+    with refused(path, f"features.npy .*{message}"):
+        read_history(path)
+
+
+def test_an_array_of_nothing_is_refused(tmp_path):
+    content = header("{'descr': '|V0', 'fortran_order': False, 'shape': (3,)}")
+    path = zipped(tmp_path / "x.npz", {"features.npy": content})
+    with refused(path, "a damaged one"):
+        read_history(path)
+
+
+def test_only_arrays_may_be_members(tmp_path):
+    path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS), "readme.txt": b"hello"})
+    with refused(path, r"readme\.txt is not an array"):
+        read_history(path)
+
+
+def test_an_encrypted_member_is_refused(tmp_path):
+    path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
+    content = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(signature) + offset] |= 1
+    path.write_bytes(content)
+    with refused(path, r"features\.npy is encrypted"):
+        read_history(path)
+
+
+@pytest.mark.parametrize("copies", [1, 1000])
+def test_a_wrong_checksum_is_noticed(tmp_path, copies):
+    rows = np.tile(ROWS, (copies, 1))
+    path = write_history(tmp_path / "x.npz", History(rows))
+    content = path.read_bytes()
+    last = content.index(rows.tobytes()) + rows.nbytes - 1
+    path.write_bytes(content[:last] + b"\x01" + content[last + 1 :])
+    with refused(path, r"a damaged one \(Bad CRC-32 for file 'features.npy'\)"):
+        read_history(path)
+
+
+def test_a_checksum_is_verified_for_compressed_arrays_too(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, features=ROWS)
+    content = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 14), (b"PK\x01\x02", 16)):
+        content[content.index(signature) + offset] ^= 1
+    path.write_bytes(content)
+    with refused(path, "Bad CRC-32"):
+        read_history(path)
+
+
+def test_text_that_is_not_unicode_is_refused(tmp_path):
+    beyond = np.array([0x110000], "<u4").view("<U1").reshape(())
+    for bad in (beyond, np.array("\ud800")):
+        path = save(tmp_path / "x.npz", features=ROWS, id=bad)
+        with refused(path, r"id\.npy holds text that is not Unicode"):
+            read_history(path)
+
+
+def test_a_vocabulary_is_not_a_history_nor_the_other_way_round(tmp_path):
+    vocabulary = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
+    history = write_history(tmp_path / "h.npz", History(ROWS))
+    with refused(vocabulary, 'is "dejacue.vocabulary/1", not "dejacue.history/1"'):
+        read_history(vocabulary)
+    with refused(history, 'is "dejacue.history/1", not "dejacue.vocabulary/1"'):
+        read_vocabulary(history)
+
+
+@pytest.mark.parametrize("schema", [np.arange(3), np.array(b"dejacue.history/1"), np.array(["x"])])
+def test_a_schema_is_one_piece_of_text(tmp_path, schema):
+    path = save(tmp_path / "x.npz", features=ROWS, schema=schema)
+    with refused(path, "schema must be one piece of text"):
+        read_history(path)
+
+
+def test_a_file_with_other_arrays_says_which(tmp_path):
+    path = save(tmp_path / "x.npz", embeddings=ROWS, index=np.arange(4))
+    with refused(path, "no features or visual_features; it holds embeddings, index"):
+        read_history(path)
+    with refused(path, "no features or text_features; it holds embeddings, index"):
+        read_vocabulary(path)
+    with refused(zipped(tmp_path / "empty.npz", {}), "it holds nothing and is not a history"):
+        read_history(tmp_path / "empty.npz")
+
+
+def test_a_bad_history_is_refused_under_the_name_of_its_file(tmp_path):
+    path = save(tmp_path / "x.npz", features=ROWS, frames=np.array([0, 1, 1, 2]))
+    with refused(path, r"frames are repeated \(1 is followed by 1\)"):
+        read_history(path)
+    path = save(tmp_path / "x.npz", features=ROWS, times_s=np.array(["a", "b", "c", "d"]))
+    with refused(path, "times_s must hold numbers"):
+        read_history(path)
+    path = save(tmp_path / "x.npz", features=ROWS, id=np.array(5))
+    with refused(path, "id must be one piece of text"):
+        read_history(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"features": ROWS[:1]}, r"features of shape \(1, 5\), states of shape \(2,\)"),
+        ({"features": np.float32(1)}, r"features of shape \(\)"),
+        ({"states": np.array("a")}, r"states of shape \(\)"),
+        ({"descriptions": np.array(["x"])}, r"descriptions of shape \(1,\)"),
+        ({"states": np.array([1, 2])}, r"states \(int64\) and descriptions .* must be text"),
+        ({"descriptions": np.array([b"x", b"y"])}, r"descriptions \(\|S1\) must be text"),
+        ({"descriptions": np.array(["x", "x"])}, '"x" describes both "a" and "b"'),
+        ({"states": np.array(["a", "a"])}, "at least two alternatives"),
+        ({"features": np.zeros((2, 5))}, "row 0 is a zero vector"),
+    ],
+)
+def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, changed, message):
+    arrays = {
+        "features": ROWS[:2],
+        "states": np.array(["a", "b"]),
+        "descriptions": np.array(["x", "y"]),
+    }
+    assert len(read_vocabulary(save(tmp_path / "good.npz", **arrays))) == 2
+    path = save(tmp_path / "x.npz", **(arrays | changed))
+    with refused(path, message):
+        read_vocabulary(path)
+
+
+VALID = {
+    "features.npy": ROWS,
+    "frames.npy": np.arange(4),
+    "times_s.npy": np.arange(4.0),
+    "id.npy": np.array("cup"),
+}
+edits = st.lists(
+    st.tuples(
+        st.sampled_from(["flip", "delete", "insert", "truncate"]),
+        st.floats(0, 1, exclude_max=True),
+        st.binary(min_size=1, max_size=8),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def edited(content: bytes, changes: list[tuple[str, float, bytes]]) -> bytes:
+    out = bytearray(content)
+    for kind, where, piece in changes:
+        at = int(where * len(out))
+        if kind == "truncate":
+            del out[at:]
+        elif kind == "insert":
+            out[at:at] = piece
+        elif kind == "delete":
+            del out[at : at + len(piece)]
+        else:
+            out[at : at + len(piece)] = piece
+    return bytes(out)
+
+
+@settings(max_examples=1000)
+@given(edits, st.sampled_from([None, *VALID]))
+def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes, member):
+    """Bytes of the whole file are changed, or those of one array under a correct checksum."""
+    folder = tmp_path_factory.getbasetemp()
+    members = {key: npy(value) for key, value in VALID.items()}
+    if member is not None:
+        members[member] = edited(members[member], changes)
+    path = zipped(folder / "mutated.npz", members)
+    if member is None:
+        path.write_bytes(edited(path.read_bytes(), changes))
+    try:
+        history = read_history(path)
+    except InputError as error:
+        assert str(error).startswith(str(path))  # noqa: PT017 - either outcome is right
+    else:
+        assert isinstance(history, History)
+
+
+# Writing
+
+
+def test_a_writer_that_fails_leaves_nothing_behind(tmp_path):
+    def fail(stream):
+        stream.write(b"half of it")
+        raise RuntimeError("disk on fire")
+
+    with pytest.raises(RuntimeError, match="disk on fire"):
+        write_whole(tmp_path / "out.bin", fail)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_writer_that_fails_leaves_the_old_file_as_it_was(tmp_path):
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"the old content")
+
+    def fail(stream):
+        stream.write(b"half of it")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(target, fail)
+    assert target.read_bytes() == b"the old content"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_readers_see_the_old_file_until_the_new_one_is_whole(tmp_path):
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"old")
+    seen = []
+
+    def write(stream):
+        stream.write(b"new, first half; ")
+        stream.flush()
+        seen.append(target.read_bytes())
+        stream.write(b"second half")
+
+    assert write_whole(target, write) == target
+    assert seen == [b"old"]
+    assert target.read_bytes() == b"new, first half; second half"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_array_that_cannot_be_saved_leaves_nothing_behind(tmp_path):
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        write_npz(tmp_path / "x.npz", {"good": ROWS, "bad": np.array([object()])})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_are_made_for_a_file(tmp_path):
+    path = write_npz(tmp_path / "a" / "b" / "x.npz", {"good": ROWS})
+    assert np.array_equal(read_npz(path)["good"], ROWS)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
+def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path):
+    (tmp_path / "plain").touch()
+    written = write_text(tmp_path / "written", "x")
+    assert stat.S_IMODE(written.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_a_folder_is_never_replaced_by_a_file(tmp_path):
+    with refused(tmp_path, "is a folder or a device"):
+        write_text(tmp_path, "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="there is no /dev/null")
+def test_a_device_is_never_replaced_by_a_file(tmp_path):
+    (tmp_path / "null").symlink_to("/dev/null")
+    with refused(tmp_path / "null", "is a folder or a device"):
+        write_text(tmp_path / "null", "x")
+    assert Path("/dev/null").is_char_device()

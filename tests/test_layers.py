@@ -1,0 +1,44 @@
+"""Imports point one way: errors → records → method, evaluation → sources → data → … → cli."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "dejacue"
+LEVEL = {
+    "_version": 0, "errors": 0, "records": 1, "method": 2, "evaluation": 2, "sources": 3,
+    "data": 4, "report": 5, "store": 5, "learn": 5, "experiments": 6, "serve": 7, "cli": 7,
+    "__main__": 8,
+}  # fmt: skip
+
+
+def imported_rooms(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [node.module or ""]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {n.split(".")[1] for n in names if n.startswith("dejacue.")}
+    return found
+
+
+def test_imports_point_one_way() -> None:
+    paths = [p for p in SOURCE.rglob("*.py") if p.name != "__init__.py" or p.parent != SOURCE]
+    assert len(paths) > 20
+    for path in paths:
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for other in imported_rooms(path):
+            if other != room:
+                assert LEVEL[other] < LEVEL[room], f"{path} imports dejacue.{other}"
+
+
+def test_method_and_evaluation_touch_no_files() -> None:
+    for room in ("method", "evaluation", "records"):
+        for path in (SOURCE / room).glob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            for word in ("open(", "pathlib", "import os"):
+                assert word not in text, f"{path} touches files: {word}"

@@ -1,0 +1,235 @@
+"""locate and locate_many as a whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dejacue import History, InputError, Scan, Vocabulary, generate, locate, locate_many
+from dejacue.method import batch
+from dejacue.method.kernel import compiled
+
+GOLDEN = Path(__file__).parent / "golden" / "generated.json"
+ENGINES = (*compiled(), "numpy")
+
+
+def pairs(count: int = 12):
+    made = [
+        generate(seed, frames=40 + 13 * seed, missing=0.1 * (seed % 3), dtype=dtype)
+        for seed, dtype in zip(range(count), [np.float32, np.float16] * count, strict=False)
+    ]
+    return [m.history for m in made], [m.vocabulary for m in made]
+
+
+def answers(retrievals):
+    return [[(tuple(m.window), m.score) for m in r] for r in retrievals]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_generated_histories_give_the_golden_windows(name) -> None:
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert len(golden) == 3
+    for case in golden:
+        made = generate(case["seed"], **case["arguments"])
+        for readout, expected in case["windows"].items():
+            kind, coordinates = readout.split("/")
+            found = locate(
+                made.history, made.vocabulary, coordinates=coordinates, readout=kind, engine=name
+            )
+            assert [list(m.window) for m in found] == expected, (case["seed"], readout)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("coordinates", ["vocabulary", "dual"])
+def test_many_at_once_equal_one_by_one(name, threads, coordinates) -> None:
+    histories, vocabularies = pairs()
+    one = [
+        locate(h, v, coordinates=coordinates, engine=name)
+        for h, v in zip(histories, vocabularies, strict=True)
+    ]
+    many = locate_many(
+        iter(histories), iter(vocabularies), coordinates=coordinates, engine=name, threads=threads
+    )
+    many = list(many)
+    assert answers(many) == answers(one)
+    assert [r.history_id for r in many] == [h.id for h in histories]
+
+
+@pytest.mark.parametrize("readout", ["peak", "non-overlap", Scan(runs="bridged"), "single-median"])
+def test_other_readouts_work_in_batches_too(readout) -> None:
+    histories, vocabularies = pairs()
+    histories, vocabularies = histories[5:], vocabularies[5:]
+    if readout == "single-median":
+        histories, vocabularies = histories[1::3], vocabularies[1::3]  # those without gaps
+    one = [locate(h, v, readout=readout) for h, v in zip(histories, vocabularies, strict=True)]
+    assert answers(locate_many(histories, vocabularies, readout=readout, threads=2)) == answers(one)
+
+
+def test_one_vocabulary_serves_all_histories() -> None:
+    histories, vocabularies = pairs()
+    one = [locate(h, vocabularies[0]) for h in histories]
+    assert answers(locate_many(histories, vocabularies[0])) == answers(one)
+
+
+def test_diagnostics_and_alternatives_are_the_same_in_batches() -> None:
+    histories, vocabularies = pairs(4)
+    one = [
+        locate(h, v, top=3, diagnostics=True) for h, v in zip(histories, vocabularies, strict=True)
+    ]
+    many = list(locate_many(histories, vocabularies, top=3, diagnostics=True))
+    assert [r.to_dict() for r in many] == [r.to_dict() for r in one]
+
+
+def test_a_generator_is_read_a_chunk_at_a_time(monkeypatch) -> None:
+    monkeypatch.setattr(batch, "CHUNK_HISTORIES", 3)
+    histories, vocabularies = pairs(9)
+    read = []
+
+    def stream():
+        for history in histories:
+            read.append(history.id)
+            yield history
+
+    results = locate_many(stream(), vocabularies[0])
+    next(results)
+    assert len(read) <= 4
+    assert len(list(results)) == 8
+
+
+def test_a_chunk_holds_a_bounded_number_of_bytes(monkeypatch) -> None:
+    histories, vocabularies = pairs(9)
+    monkeypatch.setattr(batch, "CHUNK_BYTES", 2 * histories[0].features.nbytes)
+    expected = answers(locate(h, vocabularies[0]) for h in histories)
+    assert answers(locate_many(histories, vocabularies[0])) == expected
+
+
+def test_dimensions_and_query_counts_may_differ_between_histories() -> None:
+    rng = np.random.default_rng(0)
+    histories, vocabularies = [], []
+    for d, q in ((8, 1), (8, 20), (5, 2), (5, 40), (8, 40), (8, 3)):
+        histories.append(History(rng.normal(size=(60, d))))
+        texts = {"a": [f"a{i}" for i in range(q)], "b": "b"}
+        vocabularies.append(Vocabulary(texts, rng.normal(size=(q + 1, d))))
+    one = [locate(h, v) for h, v in zip(histories, vocabularies, strict=True)]
+    assert answers(locate_many(histories, vocabularies)) == answers(one)
+
+
+def test_the_order_of_states_does_not_matter() -> None:
+    made = generate(5, states=("empty", "half", "full"))
+    v = made.vocabulary
+    order = [2, 0, 1]
+    names = list(v.states)
+    swapped = Vocabulary(
+        {names[k]: v.states[names[k]] for k in order},
+        np.concatenate([v.features[2 * k : 2 * k + 2] for k in order]),
+    )
+    for coordinates in ("vocabulary", "dual"):
+        a = locate(made.history, v, coordinates=coordinates)
+        b = locate(made.history, swapped, coordinates=coordinates)
+        assert {m.description: m.window for m in a} == {m.description: m.window for m in b}
+
+
+def test_scaling_features_changes_no_window() -> None:
+    made = generate(6)
+    h, v = made.history, made.vocabulary
+    scaled = History(h.features * np.linspace(0.01, 50, len(h))[:, None], h.frames)
+    louder = Vocabulary(v.states, v.features * 7)
+    assert [m.window for m in locate(scaled, louder)] == [m.window for m in locate(h, v)]
+
+
+def test_times_lead_back_to_seconds() -> None:
+    made = generate(7, frames=60)
+    h = History(made.history.features, made.history.frames, times_s=np.arange(60) / 25)
+    for moment in locate(h, made.vocabulary):
+        assert moment.times_s == (moment.window.start / 25, moment.window.end / 25)
+
+
+def test_diagnostics_tell_what_happened() -> None:
+    made = generate(8, frames=120, gaps=((50, 10),))
+    for moment in locate(made.history, made.vocabulary, diagnostics=True):
+        why = moment.diagnostics
+        assert (moment.window & why.run) == moment.window
+        assert why.run in made.history.runs()
+        edge = moment.window.start == why.run.start or moment.window.end == why.run.end
+        assert why.touches_run_edge == edge
+        assert why.scale > 1e-3
+        assert not why.floor_active
+        assert why.residual_norm > 0.01
+    assert locate(made.history, made.vocabulary)[0].diagnostics is None
+
+
+def test_a_frozen_picture_activates_the_floor() -> None:
+    v = Vocabulary({"a": "x", "b": "y"}, np.eye(2))
+    found = locate(History(np.ones((30, 2))), v, diagnostics=True)
+    assert all(m.diagnostics.floor_active for m in found)
+    assert [list(m.window) for m in found] == [[0, 0], [0, 0]]
+
+
+def test_one_frame_is_enough() -> None:
+    v = Vocabulary({"a": "x", "b": "y"}, np.eye(2))
+    found = locate(History(np.ones((1, 2)), [17]), v)
+    assert [list(m.window) for m in found] == [[17, 17], [17, 17]]
+
+
+def test_a_run_longer_than_the_schedule_is_mentioned() -> None:
+    rng = np.random.default_rng(0)
+    v = Vocabulary({"a": "x", "b": "y"}, np.eye(4)[:2])
+    long = History(rng.normal(size=(600, 4)))
+    assert "600 frames but no window is longer than 483" in locate(long, v).notes[0]
+    assert locate(long, v, readout=Scan(durations="generated")).notes == ()
+
+
+def test_settings_are_recorded_and_serialisable() -> None:
+    made = generate(9)
+    found = locate(made.history, made.vocabulary, readout=Scan(durations=(3, 9), norm="sum"))
+    settings = json.loads(found.to_json())["settings"]
+    assert settings["readout"] == {
+        "name": "scan", "durations": [3, 9], "norm": "sum", "runs": "strict",
+    }  # fmt: skip
+    assert found.encoder == "generated"
+
+
+def test_encoders_must_agree_when_both_are_named() -> None:
+    x = np.eye(3)
+    v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2], encoder="clip")
+    with pytest.raises(InputError, match=r"cup was encoded with .siglip2. .*.clip."):
+        locate(History(x, id="cup", encoder="siglip2"), v)
+    assert len(locate(History(x), v)) == 2
+    assert len(locate(History(x, encoder="clip"), v)) == 2
+
+
+def test_dimensions_must_agree() -> None:
+    v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2])
+    with pytest.raises(InputError, match="4 dimensions but the vocabulary 3"):
+        locate(History(np.eye(4)), v)
+    with pytest.raises(InputError, match="4 dimensions but the vocabulary 3"):
+        list(locate_many([History(np.eye(4))], v))
+
+
+def test_a_vocabulary_without_features_says_what_to_do() -> None:
+    with pytest.raises(InputError, match="no text features yet"):
+        locate(History(np.eye(3)), Vocabulary({"a": "x", "b": "y"}))
+
+
+def test_counts_of_histories_and_vocabularies_must_match() -> None:
+    histories, vocabularies = pairs(3)
+    with pytest.raises(InputError, match="more histories than vocabularies"):
+        list(locate_many(histories, vocabularies[:2]))
+    with pytest.raises(InputError, match="more vocabularies than histories"):
+        list(locate_many(histories[:2], vocabularies))
+
+
+def test_bad_settings_are_refused_at_once() -> None:
+    histories, vocabularies = pairs(2)
+    with pytest.raises(InputError, match="unknown readout"):
+        locate_many(histories, vocabularies, readout="scam")
+    with pytest.raises(InputError, match="threads"):
+        locate_many(histories, vocabularies, threads=0)
+    with pytest.raises(InputError, match="top=0"):
+        locate(histories[0], vocabularies[0], top=0)
+    with pytest.raises(InputError, match="need a scan"):
+        locate(histories[0], vocabularies[0], top=2, readout="peak")

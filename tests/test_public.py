@@ -1,0 +1,63 @@
+"""The public surface, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.resources import files
+
+import pytest
+
+import dejacue
+
+HEAVY = ("torch", "transformers", "av", "onnxruntime", "matplotlib", "fastapi", "ray", "pandas")
+
+
+NAMES = """
+    __version__ Window History Vocabulary Evidence Moment Diagnostics Retrieval
+    read_history write_history read_vocabulary write_vocabulary
+    locate locate_many evidence candidates
+    Scan Grid MeanWindow Boxcar MaxFrame Peak NonOverlap
+    load_release generate DejaCueError InputError MissingData MissingExtra
+"""
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(dejacue.__all__) == sorted(NAMES.split())
+
+
+def test_every_public_name_exists_and_has_a_docstring() -> None:
+    for name in dejacue.__all__:
+        value = getattr(dejacue, name)
+        assert name == "__version__" or value.__doc__, name
+    assert set(dir(dejacue)) == set(dejacue.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="localise"):
+        _ = dejacue.localise
+
+
+def test_import_is_light_even_when_every_name_is_used() -> None:
+    code = (
+        "import sys, dejacue; [getattr(dejacue, n) for n in dejacue.__all__];"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_loads_neither_numpy_nor_anything_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['dejacue', '--help']\n"
+        "from dejacue.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"print('loaded', [m for m in {('numpy', *HEAVY)!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("loaded []")
+
+
+def test_the_package_is_typed() -> None:
+    assert files("dejacue").joinpath("py.typed").is_file()
