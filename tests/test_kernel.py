@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError
 from dejacue.method.durations import PUBLISHED, Grid, fitting
+from dejacue.method.evidence import fold
 from dejacue.method.kernel import Found, Ragged, Schedule, compiled, engine
 
 BUILDS = compiled()
@@ -277,3 +279,45 @@ print(windows)
 def test_an_engine_that_is_not_here_is_named_with_the_others() -> None:
     with pytest.raises(InputError, match=r"unknown engine .avx9000.*numpy"):
         engine("avx9000")
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_products_and_sums_are_rounded_once(build) -> None:
+    # (1 + 2⁻²³) + 2⁻²⁴ (1 − 2⁻³⁰) lies just below the middle of two float32 values. Rounding the
+    # product first, or the sum to float64 first, makes it a tie and lifts it to 1 + 2⁻²².
+    row, query = np.zeros((2, 1, 32), np.float32)
+    row[0, 0], query[0, 0] = 1 + 2.0**-23, 1.0
+    row[0, 16], query[0, 16] = 2.0**-12 * (1 + 2.0**-15), 2.0**-12 * (1 - 2.0**-15)
+    assert fold(row, query)[0] == 1 + 2.0**-23
+    batch = Ragged.of([History(row)], [np.concatenate([query, row])])
+    np.testing.assert_array_equal(
+        engine(build).cosines(batch, None)[0], ORACLE.cosines(batch, None)[0]
+    )
+
+
+def test_the_float_sums_of_the_oracle_are_those_of_exact_arithmetic() -> None:
+    """Against rationals: one rounding per step, in the documented order."""
+
+    def rounded(value: Fraction) -> np.float32:
+        near = np.float32(float(value))
+        steps = [np.nextafter(near, np.float32(s), dtype=np.float32) for s in (-np.inf, np.inf)]
+        options = sorted([near, *steps], key=lambda f: abs(Fraction(float(f)) - value))
+        a, b = options[:2]
+        if abs(Fraction(float(a)) - value) == abs(Fraction(float(b)) - value):
+            return a if a.view(np.int32) % 2 == 0 else b
+        return a
+
+    rng = np.random.default_rng(5)
+    for bits in (4, 11, 24):  # few bits: many exact ties
+        x, y = (np.float32(np.round(rng.normal(size=(6, 48)) * 2**bits) / 2**bits) for _ in "xy")
+        x[:, 16:32] *= np.float32(2.0**-12)
+        y[:, 16:32] *= np.float32(2.0**-13)
+        for row, other, got in zip(x, y, fold(x, y), strict=True):
+            sums = [np.float32(0)] * 16
+            for j, (a, b) in enumerate(zip(row, other, strict=True)):
+                exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(sums[j % 16]))
+                sums[j % 16] = rounded(exact)
+            tree = [sums[k] + sums[k + 8] for k in range(8)]
+            while len(tree) > 1:
+                tree = [tree[k] + tree[k + 1] for k in range(0, len(tree), 2)]
+            assert got == tree[0]

@@ -1,7 +1,7 @@
 /* The build for x86-64 with AVX2, FMA and F16C, chosen at run time.
  *
- * Sums are folded in the same order as in baseline.c and products are rounded before they are
- * added, so both builds (and numpy) give the same bits.
+ * Sums are folded in the same order as in baseline.c, by fused multiply-add (one rounding), which
+ * baseline.c and numpy imitate where they lack the instruction: all give the same bits.
  */
 #include "kernel.h"
 
@@ -67,47 +67,42 @@ static inline __m128 unfold(__m256 a, __m256 b, __m256 c, __m256 e) {
 }
 
 /* Σ x² and Σ x·q for four queries at once, each in 2 × 8 partial sums held in registers.
- *
- * Multiply and add are two roundings (see above), except for the squares of float16 values: those
- * are exact in float32, so a fused multiply-add gives the same bits and spares an instruction.
  * Fetching into L2 from well ahead lets reading and arithmetic overlap; nearer, or into L1, the
  * two take turns. */
 #define AHEAD 16384
 #define LINE 64
-#define TAKE(A, B, Q)                                                        \
-    A = _mm256_add_ps(A, _mm256_mul_ps(x0, _mm256_load_ps((Q) + j)));        \
-    B = _mm256_add_ps(B, _mm256_mul_ps(x1, _mm256_load_ps((Q) + j + 8)))
-#define STEP(X0, X1, SQUARE)                                                 \
-    do {                                                                     \
-        const __m256 x0 = (X0), x1 = (X1);                                   \
-        n0 = SQUARE(x0, n0);                                                 \
-        n1 = SQUARE(x1, n1);                                                 \
-        TAKE(a0, a1, q);                                                     \
-        TAKE(b0, b1, q + stride);                                            \
-        TAKE(c0, c1, q + 2 * stride);                                        \
-        TAKE(e0, e1, q + 3 * stride);                                        \
+#define TAKE(A, B, Q)                                                 \
+    A = _mm256_fmadd_ps(x0, _mm256_load_ps((Q) + j), A);              \
+    B = _mm256_fmadd_ps(x1, _mm256_load_ps((Q) + j + 8), B)
+#define STEP(X0, X1)                                                  \
+    do {                                                              \
+        const __m256 x0 = (X0), x1 = (X1);                            \
+        n0 = _mm256_fmadd_ps(x0, x0, n0);                             \
+        n1 = _mm256_fmadd_ps(x1, x1, n1);                             \
+        TAKE(a0, a1, q);                                              \
+        TAKE(b0, b1, q + stride);                                     \
+        TAKE(c0, c1, q + 2 * stride);                                 \
+        TAKE(e0, e1, q + 3 * stride);                                 \
     } while (0)
-#define SQUARE_ROUNDED(X, SUM) _mm256_add_ps(SUM, _mm256_mul_ps(X, X))
-#define SQUARE_EXACT(X, SUM) _mm256_fmadd_ps(X, X, SUM)
-#define FOLD(NAME, TYPE, LOAD8, REST, SQUARE)                                                     \
+#define FOLD(NAME, TYPE, LOAD8, REST)                                                             \
     static void NAME(const TYPE *x, int64_t d, const float *q, int64_t stride, double *sums) {    \
         const __m256 zero = _mm256_setzero_ps();                                                  \
         __m256 n0 = zero, n1 = zero, a0 = zero, a1 = zero, b0 = zero, b1 = zero;                  \
         __m256 c0 = zero, c1 = zero, e0 = zero, e1 = zero;                                        \
         int64_t j = 0;                                                                            \
-        for (; j + LINE / (int64_t)sizeof(TYPE) <= d; j += FOLDS) { /* one cache line a turn */     \
+        for (; j + LINE / (int64_t)sizeof(TYPE) <= d; j += FOLDS) { /* a cache line a turn */   \
             _mm_prefetch((const char *)(x + j) + AHEAD, _MM_HINT_T1);                             \
-            STEP(LOAD8(x + j), LOAD8(x + j + 8), SQUARE);                                         \
+            STEP(LOAD8(x + j), LOAD8(x + j + 8));                                                 \
             if (sizeof(TYPE) == 2) {                                                              \
                 j += FOLDS;                                                                       \
-                STEP(LOAD8(x + j), LOAD8(x + j + 8), SQUARE);                                     \
+                STEP(LOAD8(x + j), LOAD8(x + j + 8));                                             \
             }                                                                                     \
         }                                                                                         \
-        for (; j + FOLDS <= d; j += FOLDS) STEP(LOAD8(x + j), LOAD8(x + j + 8), SQUARE);          \
+        for (; j + FOLDS <= d; j += FOLDS) STEP(LOAD8(x + j), LOAD8(x + j + 8));                  \
         if (j < d) {                                                                              \
             float rest[FOLDS] = {0};                                                              \
             REST;                                                                                 \
-            STEP(_mm256_loadu_ps(rest), _mm256_loadu_ps(rest + 8), SQUARE);                       \
+            STEP(_mm256_loadu_ps(rest), _mm256_loadu_ps(rest + 8));                               \
         }                                                                                         \
         const __m256 n = _mm256_add_ps(n0, n1), c = _mm256_add_ps(c0, c1);                        \
         float all[4];                                                                             \
@@ -116,9 +111,9 @@ static inline __m128 unfold(__m256 a, __m256 b, __m256 c, __m256 e) {
         sums[0] = _mm_cvtss_f32(unfold(n, n, n, n));                                              \
         for (int i = 0; i < 4; i++) sums[(1 + i) * ROWS] = all[i];                                \
     }
-FOLD(fold, float, _mm256_loadu_ps, memcpy(rest, x + j, (size_t)(d - j) * 4), SQUARE_ROUNDED)
+FOLD(fold, float, _mm256_loadu_ps, memcpy(rest, x + j, (size_t)(d - j) * 4))
 #define FOLD_HALF_DIRECT 1
-FOLD(fold_half, uint16_t, half8, widen(x + j, rest, d - j), SQUARE_EXACT)
+FOLD(fold_half, uint16_t, half8, widen(x + j, rest, d - j))
 
 static void count_columns(const int32_t *rows, int64_t n, const int32_t at[COLUMNS],
                           int32_t counts[COLUMNS]) {

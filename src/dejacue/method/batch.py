@@ -60,11 +60,15 @@ def _pairs(
 ) -> Iterator[Pair]:
     shared = isinstance(vocabularies, Vocabulary)
     given = iter(repeat(vocabularies) if isinstance(vocabularies, Vocabulary) else vocabularies)
+    checked = None
     for count, history in enumerate(histories):
         vocabulary = next(given, None)
         if vocabulary is None:
             raise InputError(f"there are more histories than vocabularies ({count})")
-        check_pair(history, vocabulary)
+        pair = (id(vocabulary), history.encoder, history.features.shape[1])
+        if pair != checked:  # a corpus repeats itself
+            check_pair(history, vocabulary)
+            checked = pair
         yield history, vocabulary
     if not shared and next(given, None) is not None:
         raise InputError("there are more vocabularies than histories")
@@ -74,14 +78,15 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     """Consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
     chunk: list[Pair] = []
     held, kind = 0, None
-    for history, vocabulary in pairs:
-        now = (history.dimension, len(vocabulary) > BLAS_QUERIES)
-        full = held + history.features.nbytes > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
+    for pair in pairs:
+        size = pair[0].features.nbytes
+        now = (pair[0].features.shape[1], len(pair[1]) > BLAS_QUERIES)
+        full = held + size > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
         if chunk and (full or now != kind):
             yield chunk
             chunk, held = [], 0
-        chunk.append((history, vocabulary))
-        held, kind = held + history.features.nbytes, now
+        chunk.append(pair)
+        held, kind = held + size, now
     if chunk:
         yield chunk
 

@@ -29,6 +29,7 @@ from dejacue.method.view import Readout, Scheduled, Selection, View, check_width
 from dejacue.records import Diagnostics, History, Later, Moment, Retrieval, Vocabulary, Window
 
 Pair = tuple[History, Vocabulary]
+_NEVER: Iterable[None] = repeat(None)
 
 READOUTS: dict[str, Readout] = {
     "scan": Scan(),
@@ -108,7 +109,7 @@ class Plan:
         centres = self.engine.centres(batch) if self.coordinates.centred_frames else None
         found = readout.locate(self.engine, batch, self.smoothing, centres)
         if self.top == 1 and not self.diagnostics:
-            return self._brief(pairs, batch, found)
+            return self._brief(pairs, found)
         retrievals = []
         for (history, vocabulary), u, (first, last) in zip(
             pairs, own, pairwise(batch.queries_at.tolist()), strict=True
@@ -122,26 +123,29 @@ class Plan:
             retrievals.append(self.retrieval(history, vocabulary, selection, view))
         return retrievals
 
-    def _brief(self, pairs: Sequence[Pair], batch: Ragged, found: Found) -> list[Retrieval]:
+    def _brief(self, pairs: Sequence[Pair], found: Found) -> list[Retrieval]:
         """Windows and scores only, for a whole chunk: as little Python per history as possible.
         What the retrievals keep must not reach back to the features."""
         starts, ends, scores = found.start.tolist(), found.end.tolist(), found.score.tolist()
-        retrievals = []
-        for (history, vocabulary), (first, last) in zip(
-            pairs, pairwise(batch.queries_at.tolist()), strict=True
-        ):
-            rows = slice(first, last)
-            base, a, b = int(history.frames[0]), starts[rows], ends[rows]
+        notes = {n: self._notes(n) for n in {history.longest_run for history, _ in pairs}}
+        settings = self.settings
+        retrievals, first = [], 0
+        for history, vocabulary in pairs:
+            last = first + len(vocabulary)
+            base, a, b = int(history.frames[0]), starts[first:last], ends[first:last]
             if len(history.run_offsets) > 2:
                 base, a, b = 0, history.frames[a].tolist(), history.frames[b].tolist()
-            times = _times(history, found.start[rows], found.end[rows])
+            times: Iterable[tuple[float, float] | None] = _NEVER
+            if history.times_s is not None:
+                times = _times(history, found.start[first:last], found.end[first:last])
             make = partial(
                 _moments, vocabulary.state_names, vocabulary.descriptions, base, a, b,
-                scores[rows], times=times,
+                scores[first:last], "description", times,
             )  # fmt: skip
             encoder = history.encoder or vocabulary.encoder
-            notes = self._notes(history.longest_run)
-            retrievals.append(Retrieval(Later(make), self.settings, history.id, encoder, notes))
+            note = notes[history.longest_run]
+            retrievals.append(Retrieval(Later(make), settings, history.id, encoder, note))
+            first = last
         return retrievals
 
     def retrieval(
@@ -211,7 +215,7 @@ class Plan:
 def _moments(
     states: Sequence[str], texts: Sequence[str], base: int, starts: Sequence[int],
     ends: Sequence[int], scores: Sequence[float], level: str = "description",
-    times: Iterable[tuple[float, float] | None] = repeat(None),
+    times: Iterable[tuple[float, float] | None] = _NEVER,
     alternatives: Iterable[tuple[tuple[Window, float], ...]] = repeat(()),
     diagnostics: Iterable[Diagnostics | None] = repeat(None),
 ) -> tuple[Moment, ...]:  # fmt: skip
@@ -227,6 +231,6 @@ def _times(
     history: History, start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> Iterable[tuple[float, float] | None]:
     if history.times_s is None:
-        return repeat(None)
+        return _NEVER
     first, last = history.times_s[start].tolist(), history.times_s[end].tolist()
     return list(zip(first, last, strict=True))
