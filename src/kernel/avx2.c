@@ -7,16 +7,20 @@
 
 #if defined(__x86_64__) || defined(_M_X64)
 
+#include <immintrin.h> /* headers first: what follows is compiled for AVX2 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
 #endif
-
-#include <immintrin.h>
-#include <math.h>
-#include <string.h>
 
 #define ENGINE engine_avx2
 #define ENGINE_NAME "avx2"
@@ -28,7 +32,6 @@ static inline void d4_store(double *p, D4 a) { _mm256_storeu_pd(p, a); }
 static inline D4 d4_add(D4 a, D4 b) { return _mm256_add_pd(a, b); }
 static inline D4 d4_sub(D4 a, D4 b) { return _mm256_sub_pd(a, b); }
 static inline D4 d4_mul(D4 a, D4 b) { return _mm256_mul_pd(a, b); }
-static inline D4 d4_div(D4 a, D4 b) { return _mm256_div_pd(a, b); }
 static inline D4 d4_max(D4 a, D4 b) { return _mm256_max_pd(a, b); }
 static inline D4 d4_min(D4 a, D4 b) { return _mm256_min_pd(a, b); }
 static inline int d4_ge(D4 a, D4 b) { return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GE_OQ)); }

@@ -1,6 +1,10 @@
 /* The build for any machine: plain C11 that compilers vectorise for what they know is there. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include "kernel.h"
 
@@ -16,7 +20,6 @@ static inline void d4_store(double *p, D4 a) { EACH p[l] = a.v[l]; }
 static inline D4 d4_add(D4 a, D4 b) { EACH a.v[l] += b.v[l]; return a; }
 static inline D4 d4_sub(D4 a, D4 b) { EACH a.v[l] -= b.v[l]; return a; }
 static inline D4 d4_mul(D4 a, D4 b) { EACH a.v[l] *= b.v[l]; return a; }
-static inline D4 d4_div(D4 a, D4 b) { EACH a.v[l] /= b.v[l]; return a; }
 static inline D4 d4_max(D4 a, D4 b) { EACH a.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l]; return a; }
 static inline D4 d4_min(D4 a, D4 b) { EACH a.v[l] = a.v[l] < b.v[l] ? a.v[l] : b.v[l]; return a; }
 static inline int d4_ge(D4 a, D4 b) { int m = 0; EACH m |= (a.v[l] >= b.v[l]) << l; return m; }

@@ -4,16 +4,12 @@
  * and the few loops worth writing by hand. Every operation has one order, the one numpy's oracle
  * in evidence.py and scan.py uses: equal bits, not only equal windows.
  */
-#include <stdlib.h>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 #define CHUNK 256      /* frames that are calibrated and smoothed while in cache */
 #define BLOCK 32       /* starts that are pruned together */
 #define LONG_RUN 768   /* from this length on, pruning pays */
 #define SAMPLE 1024    /* values that bracket a median */
-#define HUGE ((size_t)2 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
 #define MAD_TO_SCALE 1.4826
 #define SCALE_FLOOR 1e-3
 #define TIE 1e-9
@@ -220,9 +216,9 @@ static int prepare(const Batch *b, Scratch *s) {
     s->memory = malloc(total);
     if (!s->memory) return NO_MEMORY;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (total > HUGE) { /* long histories: faulting in small pages costs more than the scan */
-        const uintptr_t first = ((uintptr_t)s->memory + HUGE - 1) / HUGE * HUGE;
-        madvise((void *)first, ((uintptr_t)s->memory + total - first) / HUGE * HUGE, MADV_HUGEPAGE);
+    if (total > HUGE_PAGE) { /* long histories: faulting in small pages costs more than the scan */
+        const uintptr_t first = ((uintptr_t)s->memory + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        madvise((void *)first, ((uintptr_t)s->memory + total - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     }
 #endif
     char *at = (char *)(((uintptr_t)s->memory + 63) / 64 * 64);

@@ -153,6 +153,12 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
     }
     HOLD(b->frame_offsets, hold_offsets(held, c->frames, -1, 1, "frames", &count));
     b->histories = count - 1;
+    for (int64_t h = 0; h < b->histories; h++)
+        if (b->frame_offsets[h + 1] - b->frame_offsets[h] > INT32_MAX) count = 1;
+    if (count < 2) {
+        PyErr_SetString(PyExc_ValueError, "frames: at least one history, each below 2^31 frames");
+        return -1;
+    }
     HOLD(b->query_offsets, hold_offsets(held, c->queries_at, count, 0, "queries_at", NULL));
     rows = b->query_offsets[count - 1];
     if (GIVEN(c->history_runs)) {
