@@ -60,15 +60,15 @@ def _pairs(
 ) -> Iterator[Pair]:
     shared = isinstance(vocabularies, Vocabulary)
     given = iter(repeat(vocabularies) if isinstance(vocabularies, Vocabulary) else vocabularies)
-    checked = None
+    last, known = None, None
     for count, history in enumerate(histories):
         vocabulary = next(given, None)
         if vocabulary is None:
             raise InputError(f"there are more histories than vocabularies ({count})")
-        pair = (id(vocabulary), history.encoder, history.features.shape[1])
-        if pair != checked:  # a corpus repeats itself
+        kind = (history.encoder, history.features.shape[1])
+        if vocabulary is not last or kind != known:  # a corpus repeats itself
             check_pair(history, vocabulary)
-            checked = pair
+            last, known = vocabulary, kind
         yield history, vocabulary
     if not shared and next(given, None) is not None:
         raise InputError("there are more vocabularies than histories")

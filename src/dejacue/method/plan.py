@@ -165,9 +165,9 @@ class Plan:
         return Retrieval(moments, self.settings, history.id, encoder, notes)
 
     def _notes(self, longest: int) -> tuple[str, ...]:
-        if not isinstance(self.readout, Scheduled):
-            return ()
-        resolved = d.as_durations(self.readout.durations)
+        if not isinstance(self.readout, Scheduled) or not isinstance(self.readout.durations, str):
+            return ()  # lengths that the user chose need no remark
+        resolved = d.SCHEDULES[self.readout.durations]
         if isinstance(resolved, d.Grid) or longest <= resolved[-1]:
             return ()
         return (
