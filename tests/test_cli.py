@@ -235,12 +235,16 @@ def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
 
 
 def test_a_schedule_that_is_too_short_for_the_history_is_noted_on_stderr(dejacue, files):
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--durations", "5,10")
+    long = generate(3, frames=700)
+    path = write_history(files[0].parent / "long.npz", long.history)
+    ran = dejacue("locate", path, "-v", files[1], "-f", "json")
     assert ran.code == 0
     assert ran.err.startswith(
-        "note: the longest run has 133 frames but no window is longer than 10"
+        "note: the longest run has 700 frames but no window is longer than 483"
     )
     assert json.loads(ran.out)["notes"]
+    chosen = dejacue("locate", path, "-v", files[1], "-f", "json", "--durations", "5,10")
+    assert chosen.err == ""  # the user's own choice needs no remark
 
 
 def test_words_are_printed_as_they_are(dejacue, tmp_path, made):

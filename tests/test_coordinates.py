@@ -87,6 +87,14 @@ def test_a_vanishing_residual_falls_back_to_the_description_and_says_so() -> Non
     assert all(m.diagnostics.fallback and m.diagnostics.residual_norm == 0 for m in found)
 
 
+@pytest.mark.parametrize(("distance", "falls_back"), [(1e-9, True), (1e-6, False)])
+def test_the_fallback_is_for_residuals_below_its_bound_only(distance, falls_back) -> None:
+    z = np.zeros((2, 3))
+    z[:, 0], z[0, 1] = 1.0, 2 * distance
+    same = Vocabulary({"a": "x", "b": "y"}, np.float32(z))
+    assert query_directions(same, VOCABULARY).fallback.all() == falls_back
+
+
 def test_absolute_directions_are_the_unit_descriptions() -> None:
     v = vocabulary(np.random.default_rng(5))
     np.testing.assert_array_equal(

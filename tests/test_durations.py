@@ -67,10 +67,13 @@ def test_bad_durations_are_refused(given, message) -> None:
         Scan(durations=given)
 
 
-@pytest.mark.parametrize("grid", [Grid(base=0), Grid(ratio=0.5), Grid(cap=0), Grid(ratio="x")])
-def test_bad_grids_are_refused(grid) -> None:
-    with pytest.raises(InputError, match="durations"):
-        grid.lengths(10)
+@pytest.mark.parametrize(
+    "wrong",
+    [{"base": 0}, {"base": 1.5}, {"ratio": 0.5}, {"ratio": "x"}, {"cap": 0}, {"cap": 2.5}],
+)
+def test_bad_grids_are_refused(wrong) -> None:
+    with pytest.raises(InputError, match="durations: base"):
+        Grid(**wrong)
 
 
 def test_repeated_and_unsorted_lengths_are_put_in_order() -> None:

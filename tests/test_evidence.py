@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import History, InputError, Vocabulary, evidence, locate
-from dejacue.method.evidence import SCALE_FLOOR, calibration, cosines_by_blas, respond, smooth
+from dejacue.method.evidence import SCALE_FLOOR, calibration, respond, smooth
 
 RUNS = np.array([0, 4, 5, 9])
 
@@ -82,14 +82,3 @@ def test_evidence_is_what_the_scan_sums() -> None:
         inside = np.isin(history.frames, np.arange(moment.window.start, moment.window.end + 1))
         total = seen.responses[q, inside].sum() / np.sqrt(moment.window.length)
         assert moment.score == pytest.approx(total, abs=1e-10)
-
-
-def test_the_matrix_product_for_many_queries_agrees_with_the_fold() -> None:
-    from dejacue.method.evidence import cosines, trajectory_centre
-
-    rng = np.random.default_rng(4)
-    x = rng.normal(size=(700, 48)).astype(np.float16)
-    q = rng.normal(size=(40, 48)).astype(np.float32)
-    q /= np.linalg.norm(q, axis=1, keepdims=True)
-    for centre in (None, trajectory_centre(x)):
-        np.testing.assert_allclose(cosines_by_blas(x, q, centre), cosines(x, q, centre), atol=5e-7)

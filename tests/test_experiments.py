@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dejacue import InputError
-from dejacue.experiments import experiment
+from dejacue.experiments import Value, experiment
 from dejacue.experiments.table import published
 from dejacue.method.kernel import compiled
 
@@ -54,6 +54,12 @@ def test_the_facts_in_the_package_equal_the_published_ones(release) -> None:
     for method, figures in published()["vost_main"].items():
         assert figures["mean"] == source[method]["mean"]
     assert list(published()["vost_main"]) == METHODS
+
+
+def test_a_value_agrees_only_when_it_rounds_to_the_published_one() -> None:
+    assert Value("row", "metric", 0.2154886, 0.215489).agrees
+    assert not Value("row", "metric", 0.2154880, 0.215489).agrees
+    assert not Value("row", "metric", 0.22, 0.215489).agrees
 
 
 def test_an_unknown_table_is_named() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Scan, Vocabulary, generate, locate, locate_many
+from dejacue import Grid, History, InputError, Scan, Vocabulary, generate, locate, locate_many
 from dejacue.method import batch
 from dejacue.method.kernel import compiled
 
@@ -69,6 +69,33 @@ def test_other_readouts_work_in_batches_too(readout) -> None:
     assert answers(locate_many(histories, vocabularies, readout=readout, threads=2)) == answers(one)
 
 
+def test_threads_share_the_work_of_a_chunk() -> None:
+    histories, vocabularies = pairs(12)
+    parts = batch._split(list(zip(histories, vocabularies, strict=True)), 3)
+    assert len(parts) == 3
+    assert [h for part in parts for h, _ in part] == histories
+    frames = [sum(len(h) for h, _ in part) for part in parts]
+    assert max(frames) < 2 * min(frames)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_equal_frames_are_tied_however_many_descriptions_there_are(name) -> None:
+    rng = np.random.default_rng(1)
+    frozen = History(np.tile(rng.normal(size=(1, 96)), (282, 1)))
+    texts = {"a": [f"a{i}" for i in range(40)], "b": "b"}
+    v = Vocabulary(texts, rng.normal(size=(41, 96)))
+    assert {tuple(m.window) for m in locate(frozen, v, engine=name)} == {(0, 0)}
+
+
+def test_settings_of_one_retrieval_are_its_own() -> None:
+    made = generate(1, frames=60)
+    readout = Scan(durations=Grid(base=2))
+    one = locate(made.history, made.vocabulary, readout=readout)
+    one.settings["readout"]["durations"]["base"] = 99
+    again = locate(made.history, made.vocabulary, readout=readout)
+    assert again.settings["readout"]["durations"]["base"] == 2
+
+
 def test_one_vocabulary_serves_all_histories() -> None:
     histories, vocabularies = pairs()
     one = [locate(h, vocabularies[0]) for h in histories]
@@ -102,7 +129,12 @@ def test_a_generator_is_read_a_chunk_at_a_time(monkeypatch) -> None:
 
 def test_a_chunk_holds_a_bounded_number_of_bytes(monkeypatch) -> None:
     histories, vocabularies = pairs(9)
-    monkeypatch.setattr(batch, "CHUNK_BYTES", 2 * histories[0].features.nbytes)
+    limit = 2 * histories[0].features.nbytes
+    monkeypatch.setattr(batch, "CHUNK_BYTES", limit)
+    held = [[h for h, _ in c] for c in batch._chunks((h, vocabularies[0]) for h in histories)]
+    assert [h for c in held for h in c] == histories
+    assert len(held) > 3
+    assert all(len(c) == 1 or sum(h.features.nbytes for h in c) <= limit for c in held)
     expected = answers(locate(h, vocabularies[0]) for h in histories)
     assert answers(locate_many(histories, vocabularies[0])) == expected
 
@@ -181,6 +213,9 @@ def test_a_run_longer_than_the_schedule_is_mentioned() -> None:
     long = History(rng.normal(size=(600, 4)))
     assert "600 frames but no window is longer than 483" in locate(long, v).notes[0]
     assert locate(long, v, readout=Scan(durations="generated")).notes == ()
+    gappy = History(rng.normal(size=(540, 4)), np.flatnonzero(np.arange(600) % 10))
+    assert locate(gappy, v).notes == ()
+    assert "599 frames" in locate(gappy, v, readout=Scan(runs="bridged")).notes[0]
 
 
 def test_settings_are_recorded_and_serialisable() -> None:

@@ -191,6 +191,24 @@ def test_an_unknown_readout_suggests_the_nearest() -> None:
         locate(history, v, readout="boxcat")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [lambda: NonOverlap(norm="sqr"), lambda: Boxcar(width=2), lambda: Boxcar(durations=())],
+)
+def test_readouts_refuse_bad_options_when_they_are_made(make) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_the_earliest_of_equal_peaks_wins() -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(7, 5))
+    history = History(np.concatenate([rows, rows[::-1], rows]))  # every frame three times
+    v = Vocabulary({"a": "x", "b": "y"}, rng.normal(size=(2, 5)))
+    for moment in locate(history, v, readout=Peak(1.0), smoothing=1):
+        assert moment.window.end < 7
+
+
 def test_a_peak_ratio_outside_its_range_is_refused() -> None:
     with pytest.raises(InputError, match="between 0 and 1"):
         Peak(ratio=1.5)

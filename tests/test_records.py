@@ -552,3 +552,22 @@ def test_html_escapes_what_looks_like_markup():
     assert "<script>" not in page
     assert page.count("&lt;script&gt;") == 2
     assert "<td>a &amp; b</td><td>3</td><td>4</td><td>1.500</td>" in page
+
+
+def test_indices_that_do_not_fit_are_refused_not_wrapped():
+    with pytest.raises(InputError, match="too large an index"):
+        History(np.ones((1, 2)), np.array([2**63], np.uint64))
+    with pytest.raises(InputError, match="too large an index"):
+        History(np.ones((1, 2)), source_frames=np.array([2**63], np.uint64))
+
+
+def test_an_unaligned_array_is_copied_into_place():
+    raw = np.zeros(1 + 4 * 6, np.uint8)
+    crooked = raw[1:].view(np.float32).reshape(2, 3)
+    crooked[...] = 1
+    assert not crooked.flags.aligned
+    assert History(crooked).features.flags.aligned
+
+
+def test_the_span_counts_gaps():
+    assert History(np.ones((2, 2)), [-(2**62), 2**62]).span == 2**63 + 1

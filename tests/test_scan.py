@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Scan, Vocabulary, candidates, locate
+from dejacue import Grid, History, InputError, Scan, Vocabulary, candidates, locate
 from dejacue.method import scan as s
 from dejacue.method.kernel import Schedule, compiled, engine
 
@@ -159,15 +159,18 @@ def test_frames_far_apart_cost_no_memory_when_bridged() -> None:
 
 
 @pytest.mark.parametrize("runs", ["strict", "bridged"])
-def test_alternatives_do_not_overlap_and_are_the_best_that_remain(runs) -> None:
+@pytest.mark.parametrize("durations", [(1, 2, 3, 5, 8, 13), "generated", Grid(base=2, ratio=2)])
+def test_alternatives_do_not_overlap_and_are_the_best_that_remain(runs, durations) -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         history, v = make(seed, np.flatnonzero(rng.random(90) > 0.1))
-        readout = Scan(durations=(1, 2, 3, 5, 8, 13), runs=runs)
+        readout = Scan(durations=durations, runs=runs)
         windows, scores = candidates(history, v, readout=readout)
         for q, moment in enumerate(locate(history, v, readout=readout, top=4)):
             taken = [moment.window, *(w for w, _ in moment.alternatives)]
             assert len(taken) == 4
+            scores_in_order = [moment.score, *(score for _, score in moment.alternatives)]
+            assert scores_in_order == sorted(scores_in_order, reverse=True)
             for k, window in enumerate(taken):
                 assert all((window & other) is None for other in taken[:k])
                 free = [
@@ -175,9 +178,7 @@ def test_alternatives_do_not_overlap_and_are_the_best_that_remain(runs) -> None:
                     for i, (a, b) in enumerate(windows.tolist())
                     if all(b < t.start or a > t.end for t in taken[:k])
                 ]
-                assert scores[q, free].max() == pytest.approx(
-                    ([moment.score, *(x for _, x in moment.alternatives)])[k], abs=1e-9
-                )
+                assert scores[q, free].max() == pytest.approx(scores_in_order[k], abs=1e-9)
 
 
 def test_alternatives_end_when_no_frame_is_left() -> None:

@@ -222,12 +222,11 @@ static int prepare(const Batch *b, Scratch *s) {
     }
 #endif
     char *at = (char *)(((uintptr_t)s->memory + 63) / 64 * 64);
-    void **fields[] = {(void **)&s->cosines, (void **)&s->queries, (void **)&s->row,
-                       (void **)&s->keys, (void **)&s->found, (void **)&s->lanes,
-                       (void **)&s->prefix, (void **)&s->low, (void **)&s->high,
-                       (void **)&s->best, (void **)&s->roots};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        *fields[i] = at, at += round_up(sizes[i]);
+    size_t part = 0;
+#define NEXT(FIELD) s->FIELD = (void *)at, at += round_up(sizes[part++])
+    NEXT(cosines), NEXT(queries), NEXT(row), NEXT(keys), NEXT(found), NEXT(lanes);
+    NEXT(prefix), NEXT(low), NEXT(high), NEXT(best), NEXT(roots);
+#undef NEXT
     for (size_t i = 1; i < k; i++) s->roots[i] = 1.0 / sqrt((double)i);
     return OK;
 }
@@ -661,10 +660,17 @@ static Status all_centres(const Batch *b, float *out) {
 }
 
 /* Pointers to the rows of up to LANES queries; missing lanes repeat the last one. */
-#define LANE_ROWS(TYPE, TABLE, FIRST, COUNT, N)                                                    \
-    TYPE *rows[LANES];                                                                        \
-    const int group = (COUNT) - (FIRST) < LANES ? (int)((COUNT) - (FIRST)) : LANES;           \
-    for (int l = 0; l < LANES; l++) rows[l] = (TABLE) + ((FIRST) + (l < group ? l : group - 1)) * (N)
+#define LANE_ROWS(NAME, TYPE)                                                                 \
+    static void NAME(TYPE *table, int64_t first, int group, int64_t n, TYPE *rows[LANES]) {   \
+        for (int l = 0; l < LANES; l++)                                                       \
+            rows[l] = table + (first + (l < group ? l : group - 1)) * n;                      \
+    }
+LANE_ROWS(lanes_of_floats, float)
+LANE_ROWS(lanes_of_doubles, double)
+
+static int group_size(int64_t count, int64_t first) {
+    return count - first < LANES ? (int)(count - first) : LANES;
+}
 
 static Calibrated calibrate_group(float *const rows[LANES], int group, int64_t n, Scratch *s,
                                   double *centre, double *scale) {
@@ -690,7 +696,9 @@ static Status all_responses(const Batch *b, Answers a) {
             break;
         }
         for (int64_t first = 0; first < count; first += LANES) {
-            LANE_ROWS(float, b->cosines[h], first, count, n);
+            float *rows[LANES];
+            const int group = group_size(count, first);
+            lanes_of_floats(b->cosines[h], first, group, n, rows);
             const int64_t at = b->query_offsets[h] + first, half = (b->smoothing - 1) / 2;
             const Calibrated c = calibrate_group(rows, group, n, &s, a.centre + at, a.scale + at);
             for (int64_t r = 0; r < runs.runs; r++) {
@@ -729,13 +737,14 @@ static Status history_windows(const Batch *b, int64_t h, Scratch *s, Answers a) 
 
     for (int64_t first = 0; first < count; first += LANES) {
         const int64_t at = b->query_offsets[h] + first;
-        const int group = count - first < LANES ? (int)(count - first) : LANES;
+        const int group = group_size(count, first);
         if (b->responses) {
-            LANE_ROWS(double, b->responses[h], first, count, n);
-            (void)group;
+            double *rows[LANES];
+            lanes_of_doubles(b->responses[h], first, group, n, rows);
             add_responses(rows, runs, s->prefix);
         } else {
-            LANE_ROWS(float, cosines, first, count, n);
+            float *rows[LANES];
+            lanes_of_floats(cosines, first, group, n, rows);
             const Calibrated c = calibrate_group(rows, group, n, s, a.centre + at, a.scale + at);
             add_lanes(&c, runs, (b->smoothing - 1) / 2, s, s->prefix);
         }

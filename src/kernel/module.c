@@ -79,7 +79,7 @@ static void *hold(Held *held, PyObject *object, int64_t item, int64_t items, int
     return view->buf;
 }
 
-/* Offsets: int64, ascending from `first`, `items` of them (or any number if < 0). */
+/* Offsets: int64, each at least `least` above the one before; `items` of them (any if < 0). */
 static const int64_t *hold_offsets(Held *held, PyObject *object, int64_t items, int64_t least,
                                    const char *name, int64_t *found) {
     int64_t count;
@@ -112,6 +112,11 @@ static void **hold_tables(Held *held, PyObject *list, const Batch *b, const int6
         const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
         const int64_t per = rows_per_frame ? rows_per_frame[h + 1] - rows_per_frame[h] : columns;
         int64_t size;
+        if (per > 0 && n > INT64_MAX / 8 / per) {
+            PyErr_Format(PyExc_ValueError, "%s: too large", name);
+            free(tables);
+            return NULL;
+        }
         tables[h] = hold(held, PyList_GetItem(list, h), item, n * per, writable, name, &size);
         if (tables[h] && !item) {
             if (size == 2 || size == 4) halves[h] = size == 2;
@@ -153,9 +158,12 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
     }
     HOLD(b->frame_offsets, hold_offsets(held, c->frames, -1, 1, "frames", &count));
     b->histories = count - 1;
-    for (int64_t h = 0; h < b->histories; h++)
-        if (b->frame_offsets[h + 1] - b->frame_offsets[h] > INT32_MAX) count = 1;
-    if (count < 2) {
+    int64_t longest = 0;
+    for (int64_t h = 0; h < b->histories; h++) {
+        const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
+        if (n > longest) longest = n;
+    }
+    if (b->histories < 1 || longest > INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "frames: at least one history, each below 2^31 frames");
         return -1;
     }
@@ -193,7 +201,7 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
         HOLD(b->query_first, hold(held, c->first, 8, b->histories, 0, "first", NULL));
         for (int64_t h = 0; h < b->histories; h++) {
             const int64_t q = b->query_offsets[h + 1] - b->query_offsets[h];
-            if (b->query_first[h] < 0 || (b->query_first[h] + q) * b->dimension > items) {
+            if (b->query_first[h] < 0 || b->query_first[h] > items / b->dimension - q) {
                 PyErr_SetString(PyExc_ValueError, "queries: row out of range");
                 return -1;
             }
@@ -220,20 +228,26 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
             }
         HOLD(b->lengths, hold(held, c->lengths, 8, lengths, 0, "lengths", NULL));
         HOLD(b->norms, hold(held, c->norms, 8, lengths, 0, "norms", NULL));
-        for (int64_t k = 0; k < lengths; k++)
-            if (b->lengths[k] < 1 || !(b->norms[k] > 0.0)) {
-                PyErr_SetString(PyExc_ValueError, "lengths and norms must be positive");
-                return -1;
+        for (int64_t k = 0; k < kinds - 1; k++)
+            for (int64_t i = b->length_offsets[k]; i < b->length_offsets[k + 1]; i++) {
+                const int64_t least = i > b->length_offsets[k] ? b->lengths[i - 1] + 1 : 1;
+                if (b->lengths[i] < least || !(b->norms[i] > 0.0)) {
+                    PyErr_SetString(PyExc_ValueError, "lengths must ascend, norms be positive");
+                    return -1;
+                }
             }
         HOLD(a->start, hold(held, c->start, 8, rows, 1, "start", NULL));
         HOLD(a->end, hold(held, c->end, 8, rows, 1, "end", NULL));
         HOLD(a->score, hold(held, c->score, 8, rows, 1, "score", NULL));
     }
-    const int sources = (b->features && b->queries) || b->cosines || b->responses;
-    if ((operation == COSINES && !(b->features && b->queries && b->cosines)) ||
+    /* exactly one thing to start from, and queries with features */
+    const int sources = !!b->features + !!b->cosines + !!b->responses == 1 &&
+                        (!b->features || b->queries);
+    if (operation < COSINES || operation > LOCATE ||
+        (operation == COSINES && !(b->features && b->queries && b->cosines)) ||
         (operation == CENTRES && !b->features) || (operation == LOCATE && !sources) ||
         (operation == RESPOND && !(b->cosines && b->responses))) {
-        PyErr_SetString(PyExc_ValueError, "an array that this operation needs is missing");
+        PyErr_SetString(PyExc_ValueError, "unknown operation, or the wrong arrays for it");
         return -1;
     }
     return 0;

@@ -21,7 +21,7 @@ from dejacue.report.plots import evidence_figure, save_png
 from dejacue.sources.files import write_history, write_vocabulary
 from dejacue.sources.npz import write_text
 
-EXTRAS = ("torch", "transformers", "av", "onnxruntime", "pandas", "polars")
+EXTRAS = ("pandas", "polars")
 
 
 def demo(output: Path, seed: int) -> None:

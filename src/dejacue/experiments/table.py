@@ -26,8 +26,8 @@ class Value:
 
     @property
     def agrees(self) -> bool:
-        """Equal to the printed digit; the published figures have six decimals."""
-        return abs(self.here - self.published) <= 1e-6
+        """Rounds to the published figure, which has six decimals."""
+        return abs(self.here - self.published) <= 0.5e-6 + 1e-12
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.kernel import BLAS_QUERIES
 from dejacue.method.plan import Pair, Plan
 from dejacue.method.view import Readout
 from dejacue.records import History, Retrieval, Vocabulary
@@ -37,7 +36,7 @@ def locate_many(
     threads        chunks are cut into this many kernel calls that run side by side
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
-    if threads < 1:
+    if not isinstance(threads, int) or threads < 1:
         raise InputError(f"threads {threads} must be at least 1")
     return _run(plan, _chunks(_pairs(histories, vocabularies)), threads)
 
@@ -80,7 +79,7 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     held, kind = 0, None
     for pair in pairs:
         size = pair[0].features.nbytes
-        now = (pair[0].features.shape[1], len(pair[1]) > BLAS_QUERIES)
+        now = pair[0].features.shape[1]
         full = held + size > CHUNK_BYTES or len(chunk) == CHUNK_HISTORIES
         if chunk and (full or now != kind):
             yield chunk

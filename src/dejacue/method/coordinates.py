@@ -15,6 +15,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.records import History, Vocabulary
 
 FALLBACK_BELOW = 1e-8
+ORIGINS = (None, "state", "query")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class Coordinates:
     name: str
     centred_frames: bool
     origin: str | None
+
+    def __post_init__(self) -> None:
+        if self.origin not in ORIGINS:
+            raise unknown("origin", self.origin, ["state", "query"])
 
 
 COORDINATES = {

@@ -38,29 +38,28 @@ class Grid:
     ratio: float | str = 1.5
     cap: int | None = None
 
+    def __post_init__(self) -> None:
+        try:
+            fine = operator.index(self.base) >= 1 and Fraction(str(self.ratio)) >= 1
+            fine = fine and (self.cap is None or operator.index(self.cap) >= 1)
+        except (TypeError, ValueError, ZeroDivisionError):
+            fine = False
+        if not fine:
+            raise InputError(
+                f"durations: base {self.base}, ratio {self.ratio}, cap {self.cap}; base and cap "
+                "must be at least 1 frame, the ratio a number of at least 1"
+            )
+
     def lengths(self, longest: int) -> tuple[int, ...]:
         """The grid for a run (bridged: a span) of ``longest`` frames."""
-        return _grid(self.base, str(self.ratio), self.cap, longest)
-
-
-def _grid(base: int, ratio_text: str, cap: int | None, longest: int) -> tuple[int, ...]:
-    try:
-        ratio = Fraction(ratio_text)
-    except (ValueError, ZeroDivisionError):
-        raise InputError(f'durations: ratio "{ratio_text}" is not a number') from None
-    if base < 1 or ratio < 1 or (cap is not None and cap < 1):
-        raise InputError(
-            f"durations: base {base}, ratio {ratio_text}, cap {cap}; "
-            "base and cap must be at least 1 frame, the ratio at least 1"
-        )
-    stop = longest if cap is None else min(longest, cap)
-    if base > stop:
-        return ()
-    lengths = [base]
-    while lengths[-1] < stop:
-        last = lengths[-1]
-        lengths.append(min(stop, max(last + 1, round(ratio * last))))
-    return tuple(lengths)
+        stop = longest if self.cap is None else min(longest, self.cap)
+        if self.base > stop:
+            return ()
+        ratio, lengths = Fraction(str(self.ratio)), [self.base]
+        while lengths[-1] < stop:
+            last = lengths[-1]
+            lengths.append(min(stop, max(last + 1, round(ratio * last))))
+        return tuple(lengths)
 
 
 Durations = str | Grid | tuple[int, ...]

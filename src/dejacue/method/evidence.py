@@ -9,7 +9,6 @@ wherever they stand. Everything after the cosines is float64.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,6 +72,17 @@ def unit_block(rows: NDArray[Any]) -> NDArray[np.float32]:
     return wide * (1.0 / np.sqrt(fold(wide, wide))).astype(np.float32)[:, None]
 
 
+def measured_from(
+    rows: NDArray[Any], centre: NDArray[np.float32] | None
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Rows as they are, or at unit length minus the centre; and their lengths (with a floor)."""
+    if centre is None:
+        wide = rows.astype(np.float32, copy=False)
+        return wide, np.sqrt(fold(wide, wide))
+    residual: NDArray[np.float32] = unit_block(rows) - centre
+    return residual, np.maximum(np.sqrt(fold(residual, residual)), RESIDUAL_FLOOR)
+
+
 def cosines(
     features: NDArray[Any],
     queries: NDArray[np.float32],
@@ -81,41 +91,10 @@ def cosines(
     """e[q, t] = r_t · u_q, (Q, N) float32; with a centre, r is measured from it."""
     out = np.empty((len(queries), len(features)), np.float32)
     for first in range(0, len(features), ROWS):
-        block = features[first : first + ROWS].astype(np.float32, copy=False)
-        if centre is not None:
-            block = unit_block(block) - centre
-        norms = np.sqrt(fold(block, block))
-        if centre is not None:
-            norms = np.maximum(norms, RESIDUAL_FLOOR)
+        block, norms = measured_from(features[first : first + ROWS], centre)
         for q, query in enumerate(queries):
             out[q, first : first + ROWS] = fold(block, query) / norms
     return out
-
-
-def cosines_by_blas(
-    features: NDArray[Any],
-    queries: NDArray[np.float32],
-    centre: NDArray[np.float32] | None = None,
-) -> NDArray[np.float32]:
-    """The same for many queries, by matrix product on one thread: faster from a few dozen queries
-    on, equal up to float32 rounding. (Two BLAS threads on a busy machine are far slower.)"""
-    out = np.empty((len(queries), len(features)), np.float32)
-    with _blas().limit(limits=1, user_api="blas"):
-        for first in range(0, len(features), ROWS):
-            block = unit_block(features[first : first + ROWS])
-            if centre is not None:
-                block = block - centre
-                norms = np.maximum(np.sqrt(fold(block, block)), RESIDUAL_FLOOR)
-                block /= norms.astype(np.float32)[:, None]
-            out[:, first : first + ROWS] = queries @ block.T
-    return out
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def trajectory_centre(features: NDArray[Any]) -> NDArray[np.float32]:

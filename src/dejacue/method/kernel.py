@@ -21,8 +21,6 @@ from dejacue.method import evidence as plain
 from dejacue.method import scan as plain_scan
 from dejacue.records import History
 
-BLAS_QUERIES = 32  # more queries than this go through a matrix product
-
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
@@ -136,10 +134,14 @@ class NumpyEngine:
     def cosines(
         self, batch: Ragged, centres: NDArray[np.float32] | None
     ) -> list[NDArray[np.float32]]:
-        return [
-            plain.cosines(history.features, batch.table(h), None if centres is None else centres[h])
-            for h, history in enumerate(batch.histories)
-        ]
+        found = []
+        for h, history in enumerate(batch.histories):
+            own = None if centres is None else centres[h]
+            found.append(plain.cosines(history.features, batch.table(h), own))
+            bad = ~np.isfinite(found[-1]).all(axis=0)
+            if bad.any():
+                raise InputError(_PROBLEMS[2].format(id=history.id, row=int(bad.argmax())))
+        return found
 
     def respond(
         self, batch: Ragged, cosines: list[NDArray[np.float32]], smoothing: int
@@ -314,22 +316,3 @@ def engine(name: str = "auto") -> Engine:
     if name not in builds:
         raise unknown("engine", name, ["auto", *builds, "numpy"])
     return CompiledEngine(_load()[0], name)
-
-
-def batch_cosines(
-    engine: Engine, batch: Ragged, centres: NDArray[np.float32] | None
-) -> list[NDArray[np.float32]]:
-    """Cosines of every history: fused for few queries, by matrix product for many."""
-    if not many_queries(batch):
-        return engine.cosines(batch, centres)
-    return [
-        plain.cosines_by_blas(
-            history.features, batch.table(h), None if centres is None else centres[h]
-        )
-        for h, history in enumerate(batch.histories)
-    ]
-
-
-def many_queries(batch: Ragged) -> bool:
-    """Chunks are made so that one answer holds for all their histories."""
-    return int(batch.queries_at[1]) > BLAS_QUERIES

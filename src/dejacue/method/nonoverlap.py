@@ -27,6 +27,10 @@ class NonOverlap(Scheduled):
     norm: str = "sqrt"
     name: ClassVar[str] = "non-overlap"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Scan(norm=self.norm)  # refuses an unknown norm
+
     def read(self, view: View) -> Selection:
         starts, ends, scores = Scan(self.durations, self.norm).candidates(view)
         labels = view.labels

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, repeat
@@ -29,7 +30,6 @@ from dejacue.method.view import Readout, Scheduled, Selection, View, check_width
 from dejacue.records import Diagnostics, History, Later, Moment, Retrieval, Vocabulary, Window
 
 Pair = tuple[History, Vocabulary]
-_NEVER: Iterable[None] = repeat(None)
 
 READOUTS: dict[str, Readout] = {
     "scan": Scan(),
@@ -69,11 +69,11 @@ class Plan:
     ) -> Plan:  # fmt: skip
         system, how = as_coordinates(coordinates), as_readout(readout)
         width = check_width(smoothing)
-        if top < 1 or (top > 1 and not isinstance(how, Scan)):
+        if not isinstance(top, int) or top < 1 or (top > 1 and not isinstance(how, Scan)):
             raise InputError(f"top={top}: alternatives are numbered from 1 and need a scan readout")
         settings = {
             "coordinates": system.name,
-            "readout": dict(settings_of(how)),
+            "readout": deepcopy(settings_of(how)),
             "smoothing": width,
             "top": top,
         }
@@ -135,9 +135,7 @@ class Plan:
             base, a, b = int(history.frames[0]), starts[first:last], ends[first:last]
             if len(history.run_offsets) > 2:
                 base, a, b = 0, history.frames[a].tolist(), history.frames[b].tolist()
-            times: Iterable[tuple[float, float] | None] = _NEVER
-            if history.times_s is not None:
-                times = _times(history, found.start[first:last], found.end[first:last])
+            times = _times(history, found.start[first:last], found.end[first:last])
             make = partial(
                 _moments, vocabulary.state_names, vocabulary.descriptions, base, a, b,
                 scores[first:last], "description", times,
@@ -158,11 +156,16 @@ class Plan:
             frames[selection.start].tolist(), frames[selection.end].tolist(),
             selection.score.tolist(), selection.level,
             _times(history, selection.start, selection.end),
-            self._alternatives(view, selection) if self.top > 1 else repeat(()),
-            self._diagnostics(view, selection) if self.diagnostics else repeat(None),
+            self._alternatives(view, selection) if self.top > 1 else None,
+            self._diagnostics(view, selection) if self.diagnostics else None,
         )  # fmt: skip
-        encoder, notes = history.encoder or vocabulary.encoder, self._notes(history.longest_run)
+        encoder, notes = history.encoder or vocabulary.encoder, self._notes(self._stretch(history))
         return Retrieval(moments, self.settings, history.id, encoder, notes)
+
+    def _stretch(self, history: History) -> int:
+        """Frames of the longest stretch that a window may fill."""
+        bridged = isinstance(self.readout, Scan) and self.readout.runs == "bridged"
+        return history.span if bridged else history.longest_run
 
     def _notes(self, longest: int) -> tuple[str, ...]:
         if not isinstance(self.readout, Scheduled) or not isinstance(self.readout.durations, str):
@@ -172,7 +175,7 @@ class Plan:
             return ()
         return (
             f"the longest run has {longest} frames but no window is longer than {resolved[-1]}; "
-            'durations="generated" tries windows up to the whole run',
+            'durations="generated" tries windows up to all of it',
         )
 
     def _alternatives(
@@ -215,12 +218,15 @@ class Plan:
 def _moments(
     states: Sequence[str], texts: Sequence[str], base: int, starts: Sequence[int],
     ends: Sequence[int], scores: Sequence[float], level: str = "description",
-    times: Iterable[tuple[float, float] | None] = _NEVER,
-    alternatives: Iterable[tuple[tuple[Window, float], ...]] = repeat(()),
-    diagnostics: Iterable[Diagnostics | None] = repeat(None),
+    times: Sequence[tuple[float, float]] | None = None,
+    alternatives: Sequence[tuple[tuple[Window, float], ...]] | None = None,
+    diagnostics: Sequence[Diagnostics] | None = None,
 ) -> tuple[Moment, ...]:  # fmt: skip
     """One moment per description; windows are starts and ends counted from ``base``."""
-    columns = (states, texts, starts, ends, scores, times, alternatives, diagnostics)
+    columns = (
+        states, texts, starts, ends, scores,
+        times or repeat(None), alternatives or repeat(()), diagnostics or repeat(None),
+    )  # fmt: skip
     return tuple(
         Moment(state, text, Window(base + start, base + end), score, level, time, others, why)
         for state, text, start, end, score, time, others, why in zip(*columns, strict=False)
@@ -229,8 +235,8 @@ def _moments(
 
 def _times(
     history: History, start: NDArray[np.int64], end: NDArray[np.int64]
-) -> Iterable[tuple[float, float] | None]:
+) -> Sequence[tuple[float, float]] | None:
     if history.times_s is None:
-        return _NEVER
+        return None
     first, last = history.times_s[start].tolist(), history.times_s[end].tolist()
     return list(zip(first, last, strict=True))

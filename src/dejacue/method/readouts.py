@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
+from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method import scan as s
-from dejacue.method.kernel import Engine, Found, Ragged, Schedule, batch_cosines, many_queries
+from dejacue.method.kernel import Engine, Found, Ragged, Schedule
 from dejacue.method.view import Scheduled, Selection, View, check_width
+from dejacue.records import History
 
 RUNS = ("strict", "bridged")
 WINDOWS_AT_A_TIME = 1024
@@ -43,96 +45,98 @@ class Scan(Scheduled):
         if self.runs not in RUNS:
             raise unknown("runs", self.runs, RUNS)
 
+    def lengths(self, history: History) -> tuple[int, ...]:
+        """Those that fit into an observed run (bridged: into the span of the history)."""
+        longest = history.span if self.runs == "bridged" else history.longest_run
+        return self.fitting(history, longest)
+
     def read(self, view: View) -> Selection:
-        if self.runs == "bridged":
-            return self._bridged(view, view.responded[0], view.history.frames)
-        found = self.locate(view.engine, view.batch, view.smoothing, view.centres)
-        return Selection(found.start, found.end, found.score, found.centre, found.scale)
+        if self.runs == "strict":
+            found = self.locate(view.engine, view.batch, view.smoothing, view.centres)
+            return Selection(found.start, found.end, found.score, found.centre, found.scale)
+        starts, ends, scores = self.candidates(view)
+        if not len(starts):
+            raise InputError(
+                f"history {view.history.id}: no duration has both ends on observed frames; "
+                "add shorter durations"
+            )
+        best = s.select(starts, ends, scores)
+        return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
 
     def locate(
         self, engine: Engine, batch: Ragged, smoothing: int, centres: NDArray[np.float32] | None
     ) -> Found:
         """Strict runs, a whole batch in one kernel call: from features to windows."""
         schedule = Schedule.of([self.lengths(history) for history in batch.histories], self.norm)
-        cosines = batch_cosines(engine, batch, centres) if many_queries(batch) else None
-        return engine.locate(batch, schedule, smoothing, centres, cosines)
-
-    def _bridged(
-        self, view: View, responses: NDArray[np.float64], frames: NDArray[np.int64]
-    ) -> Selection:
-        span = int(frames[-1] - frames[0]) + 1
-        starts, ends = s.bridged_windows(frames, self.lengths(view.history, span))
-        if not len(starts):
-            raise InputError(
-                f"history {view.history.id}: no duration has both ends on observed frames; "
-                "add shorter durations"
-            )
-        whole = np.array([0, len(frames)])
-        scores = s.score_windows(responses, whole, starts, ends, self.norm)
-        best = s.select(starts, ends, scores)
-        return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
+        return engine.locate(batch, schedule, smoothing, centres)
 
     def candidates(
         self, view: View
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """All windows (start, end positions; length by length) and their scores (Q, C)."""
         history, responses = view.history, view.responded[0]
+        lengths = self.lengths(history)
         if self.runs == "bridged":
-            span = int(history.frames[-1] - history.frames[0]) + 1
-            starts, ends = s.bridged_windows(history.frames, self.lengths(history, span))
-            offsets = np.array([0, len(history)])
-        else:
-            starts, ends = s.candidate_windows(history.run_offsets, self.lengths(history))
-            offsets = history.run_offsets
-        return starts, ends, s.score_windows(responses, offsets, starts, ends, self.norm)
+            return self._bridged(responses, history.frames, lengths)
+        starts, ends = s.candidate_windows(history.run_offsets, lengths)
+        scores = s.score_windows(responses, history.run_offsets, starts, ends, self.norm)
+        return starts, ends, scores
+
+    def _bridged(
+        self, responses: NDArray[np.float64], frames: NDArray[np.int64], lengths: tuple[int, ...]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        starts, ends = s.bridged_windows(frames, lengths)
+        whole = np.array([0, len(frames)], dtype=np.int64)
+        return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
     def alternatives(
         self, view: View, query: int, chosen: tuple[int, int], more: int
     ) -> list[tuple[int, int, float]]:
-        """Up to ``more`` further windows: each the best that overlaps none before it."""
-        responses = view.responded[0][query : query + 1]
-        if self.runs == "bridged":
-            pieces = [(0, len(view.history))]
-        else:
-            offsets = view.history.run_offsets.tolist()
-            pieces = list(pairwise(offsets))
+        """Up to ``more`` further windows: each the best candidate that overlaps none before it."""
+        history = view.history
+        bounds = [0, len(history)] if self.runs == "bridged" else history.run_offsets.tolist()
+        pieces = list(pairwise(bounds))
         taken: list[tuple[int, int, float]] = []
         start, end = chosen
-        while True:
+        while len(taken) < more:
             pieces = [
                 part
                 for first, last in pieces
                 for part in ((first, min(last, start)), (max(first, end + 1), last))
                 if part[0] < part[1] and (part[1] <= start or part[0] > end)
             ]
-            best = self._best_piece(view, responses, pieces) if len(taken) < more else None
-            if best is None:
-                return taken
+            found = [w for piece in pieces if (w := self._best_of(view, query, piece))]
+            if not found:
+                break
+            threshold = s.tie_threshold(max(score for _, _, score in found))
+            best = min(window for window in found if window[2] >= threshold)
             taken.append(best)
             start, end, _ = best
+        return taken
 
-    def _best_piece(
-        self, view: View, responses: NDArray[np.float64], pieces: list[tuple[int, int]]
+    def _best_of(
+        self, view: View, query: int, piece: tuple[int, int]
     ) -> tuple[int, int, float] | None:
-        found = []
-        for first, last in pieces:
-            part, frames = responses[:, first:last], view.history.frames[first:last]
-            try:
-                lengths = self.lengths(view.history, int(frames[-1] - frames[0]) + 1)
-                if self.runs == "bridged":
-                    one = self._bridged(view, part, frames)
-                else:
-                    offsets = np.array([0, last - first])
-                    one = Selection(
-                        *view.engine.scan(part, offsets, Schedule.of([lengths], self.norm))
-                    )
-            except InputError:  # nothing fits into this piece
-                continue
-            found.append((first + int(one.start[0]), first + int(one.end[0]), float(one.score[0])))
-        if not found:
-            return None
-        threshold = s.tie_threshold(max(score for _, _, score in found))
-        return min(window for window in found if window[2] >= threshold)
+        """The best window inside a piece of the history, with the lengths of the whole."""
+        first, last = piece
+        responses = view.responded[0][query : query + 1, first:last]
+        lengths = self.lengths(view.history)
+        if self.runs == "bridged":
+            starts, ends, scores = self._bridged(
+                responses, view.history.frames[first:last], lengths
+            )
+            if not len(starts):
+                return None
+            best = int(s.select(starts, ends, scores)[0])
+            start, end, score = starts[best], ends[best], scores[0, best]
+        else:
+            fitting = d.fitting(lengths, last - first)
+            if not fitting:
+                return None
+            offsets = np.array([0, last - first], dtype=np.int64)
+            found = view.engine.scan(responses, offsets, Schedule.of([fitting], self.norm))
+            start, end, score = (column[0] for column in found)
+        return first + int(start), first + int(end), float(score)
 
 
 @dataclass(frozen=True)
@@ -142,22 +146,16 @@ class MeanWindow(Scheduled):
     name: ClassVar[str] = "mean-window"
 
     def read(self, view: View) -> Selection:
-        starts, ends = s.candidate_windows(view.history.run_offsets, self.lengths(view.history))
+        offsets = view.history.run_offsets
+        starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
         queries = view.directions.queries.astype(np.float64)
         scores = np.empty((len(queries), len(starts)))
-        offsets = view.history.run_offsets
-        prefix = np.concatenate(
-            [
-                np.vstack([np.zeros(view.history.dimension), np.cumsum(part, axis=0)])
-                for part in np.split(view.unit_frames, offsets[1:-1])
-            ]
-        )
-        run = np.searchsorted(offsets, starts, side="right") - 1
+        prefix, run = s.run_prefix(view.unit_frames.T, offsets), s.run_of(starts, offsets)
         for first in range(0, len(starts), WINDOWS_AT_A_TIME):
             now = slice(first, first + WINDOWS_AT_A_TIME)
-            sums = prefix[ends[now] + 1 + run[now]] - prefix[starts[now] + run[now]]
-            norms = np.maximum(np.sqrt(np.einsum("wd,wd->w", sums, sums)), plain.RESIDUAL_FLOOR)
-            scores[:, now] = (queries @ sums.T) / norms
+            sums = prefix[:, ends[now] + 1 + run[now]] - prefix[:, starts[now] + run[now]]
+            norms = np.maximum(np.sqrt(np.einsum("dw,dw->w", sums, sums)), plain.RESIDUAL_FLOOR)
+            scores[:, now] = (queries @ sums) / norms
         best = s.select(starts, ends, scores)
         return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
 
@@ -169,8 +167,11 @@ class Boxcar(Scheduled):
     width: int = 3
     name: ClassVar[str] = "boxcar"
 
-    def read(self, view: View) -> Selection:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         check_width(self.width)
+
+    def read(self, view: View) -> Selection:
         offsets = view.history.run_offsets
         smoothed = plain.smooth(view.cosines.astype(np.float64), offsets, self.width, mean=True)
         schedule = Schedule.of([self.lengths(view.history)], "mean")
@@ -201,7 +202,7 @@ class MaxFrame(Scheduled):
                 if not good.size:
                     continue
                 for length in (n for n in lengths if n <= last - first):
-                    at = min(max(first, first + int(good[0]) - length + 1), last - length)
+                    at = max(first, first + int(good[0]) - length + 1)
                     found.append((at, at + length - 1))
             start[q], end[q] = min(found)
             score[q] = row[start[q] : end[q] + 1].max()

@@ -127,6 +127,19 @@ def bridged_windows(
     return np.concatenate(starts), np.concatenate(ends)
 
 
+def run_prefix(values: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(…, N + runs): prefix sums restarted at every run, each with its own leading zero."""
+    return np.concatenate(
+        [prefix_sums(values[:, first:last]) for first, last in pairwise(run_offsets.tolist())],
+        axis=1,
+    )
+
+
+def run_of(positions: NDArray[np.int64], run_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The run that each position lies in."""
+    return np.searchsorted(run_offsets, positions, side="right") - 1
+
+
 def score_windows(
     responses: NDArray[np.float64],
     run_offsets: NDArray[np.int64],
@@ -134,14 +147,11 @@ def score_windows(
     ends: NDArray[np.int64],
     norm: str,
 ) -> NDArray[np.float64]:
-    """(Q, C) scores: sum of the responses over norm(number of observed frames)."""
-    # Sums restart at every run that is cut off, as in scan(): a window inside one run never sees
-    # what came before it. Bridged callers pass a single run.
-    run = np.searchsorted(run_offsets, starts, side="right") - 1
-    prefix = np.concatenate(
-        [prefix_sums(responses[:, first:last]) for first, last in pairwise(run_offsets.tolist())],
-        axis=1,
-    )
+    """(Q, C) scores: sum of the responses over norm(number of observed frames).
+
+    No window may cross a run; bridged callers pass a single one.
+    """
+    run, prefix = run_of(starts, run_offsets), run_prefix(responses, run_offsets)
     sums: NDArray[np.float64] = prefix[:, ends + 1 + run] - prefix[:, starts + run]
     sums /= norm_values(norm, ends - starts + 1)
     return sums

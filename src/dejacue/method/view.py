@@ -13,7 +13,7 @@ from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method.coordinates import Directions
-from dejacue.method.kernel import Engine, Ragged, batch_cosines
+from dejacue.method.kernel import Engine, Ragged
 from dejacue.records import History
 
 
@@ -34,7 +34,7 @@ class View:
 
     @cached_property
     def cosines(self) -> NDArray[np.float32]:
-        return batch_cosines(self.engine, self.batch, self.centres)[0]
+        return self.engine.cosines(self.batch, self.centres)[0]
 
     @cached_property
     def responded(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -45,13 +45,9 @@ class View:
     @cached_property
     def unit_frames(self) -> NDArray[np.float64]:
         """(N, d): frames at unit length in the view's coordinates."""
-        rows = plain.unit_block(self.history.features)
-        if self.centres is not None:
-            rows = rows - self.centres[0]
-            norms = np.maximum(np.sqrt(plain.fold(rows, rows)), plain.RESIDUAL_FLOOR)
-            wide: NDArray[np.float64] = rows.astype(np.float64)
-            return wide / norms[:, None]
-        return rows.astype(np.float64)
+        centre = None if self.centres is None else self.centres[0]
+        rows, norms = plain.measured_from(self.history.features, centre)
+        return np.asarray(rows / norms[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +89,11 @@ class Scheduled:
         elif isinstance(self.durations, str):
             d.as_durations(self.durations)
 
-    def lengths(self, history: History, longest: int | None = None) -> tuple[int, ...]:
-        """The lengths that fit into some observed run (or into ``longest`` frames)."""
-        if longest is None:
-            longest = history.longest_run
+    def lengths(self, history: History) -> tuple[int, ...]:
+        """The lengths that fit into some observed run."""
+        return self.fitting(history, history.longest_run)
+
+    def fitting(self, history: History, longest: int) -> tuple[int, ...]:
         lengths = d.fitting(d.as_durations(self.durations), longest)
         if not lengths:
             raise InputError(

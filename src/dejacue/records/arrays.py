@@ -42,7 +42,7 @@ def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
         )
     dtype = np.float16 if array.dtype == np.float16 else np.float32
     with np.errstate(over="ignore", invalid="ignore"):  # named below, row by row
-        rows = np.ascontiguousarray(array, dtype=dtype)
+        rows = np.require(array, dtype=dtype, requirements=["C", "ALIGNED"])
         for first in range(0, len(rows), ROWS_PER_CHECK):
             block = rows[first : first + ROWS_PER_CHECK].astype(np.float32, copy=False)
             norms = np.sqrt(np.einsum("nd,nd->n", block, block))
@@ -77,4 +77,6 @@ def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str)
         raise InputError(f"{what} has shape {given.shape}, but there are {rows} observed frames")
     if not np.isfinite(given).all():
         raise InputError(f"{what} holds a value that is not finite")
+    if whole and given.size and given.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{what} holds {given.max()}, which is too large an index")
     return frozen(np.ascontiguousarray(given, dtype=dtype))

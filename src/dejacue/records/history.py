@@ -92,6 +92,11 @@ class History:
         """Frames in the longest observed run."""
         return int((self.run_offsets[1:] - self.run_offsets[:-1]).max())
 
+    @property
+    def span(self) -> int:
+        """Frames from the first observed one to the last, gaps included."""
+        return int(self.frames[-1]) - int(self.frames[0]) + 1
+
     def runs(self) -> list[Window]:
         """The maximal blocks of consecutive observed frames, in order."""
         first, last = self.frames[self.run_offsets[:-1]], self.frames[self.run_offsets[1:] - 1]

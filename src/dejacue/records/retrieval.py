@@ -98,8 +98,9 @@ class Later(Sequence[Moment]):
         self._made: tuple[Moment, ...] = ()
 
     def _moments(self) -> tuple[Moment, ...]:
-        if self._make is not None:
-            self._made = self._make()
+        make = self._make  # two threads may both make them; they make the same
+        if make is not None:
+            self._made = make()
             self._make = None
         return self._made
 
