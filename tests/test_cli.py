@@ -35,6 +35,7 @@ from dejacue import (
 from dejacue.cli import main
 from dejacue.cli.app import app
 from dejacue.report import plots
+from dejacue.sources.npz import write_whole
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -480,12 +481,13 @@ def test_empty_durations_are_refused(dejacue, files):
 
 @pytest.mark.parametrize("option", ["--output", "--plot"])
 def test_a_folder_is_not_overwritten(dejacue, files, tmp_path, option):
-    (tmp_path / "results").mkdir()
+    (tmp_path / "results.png").mkdir()
     before = set(tmp_path.rglob("*"))
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", option, tmp_path / "results")
+    target = tmp_path / "results.png"
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", option, target)
     assert ran.code == 2
     assert ran.out == ""
-    assert ran.err.startswith(f"dejacue: {tmp_path / 'results'}: is a folder or a device")
+    assert ran.err.startswith(f"dejacue: {target}: is a folder or a device")
     assert set(tmp_path.rglob("*")) == before
 
 
@@ -591,3 +593,48 @@ def test_a_narrow_code_page_prints_a_question_mark_instead_of_failing(files):
         capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert b"generated-3" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "/proc/self/fd/1"])
+def test_a_device_is_not_a_file_to_replace(dejacue, files, name):
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "csv", "-o", name)
+    assert ran == (
+        2,
+        "",
+        f"dejacue: {name}: is a folder or a device, not a file that can be replaced\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("o.json", "{"), ("o.csv", "history,"), ("o.txt", "gen")]
+)
+def test_the_name_of_the_output_gives_its_format(dejacue, files, tmp_path, name, start):
+    assert dejacue("locate", files[0], "-v", files[1], "-o", tmp_path / name).code == 0
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+def test_a_plot_is_a_png(dejacue, files, tmp_path):
+    ran = dejacue("locate", files[0], "-v", files[1], "--plot", tmp_path / "evidence.pdf")
+    assert ran.code == 2
+    assert "ends in .png" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_vocabulary_given_as_the_history_is_recognised(dejacue, files, tmp_path):
+    bare = tmp_path / "v.npz"
+    np.savez(
+        bare, states=np.array(["a", "b"]), descriptions=np.array(["x", "y"]), features=np.eye(2)
+    )
+    ran = dejacue("locate", bare, "-v", bare)
+    assert ran.code == 2
+    assert "is a vocabulary, not a history" in ran.err
+
+
+def test_a_failed_write_names_the_file_that_was_asked_for(tmp_path):
+    def full(stream):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_whole(tmp_path / "found.json", full)
+    assert caught.value.filename == str(tmp_path / "found.json")
+    assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,11 @@ def test_overlap_agrees_with_windows() -> None:
     np.testing.assert_allclose(tiou(a, b), expected)
 
 
+def test_windows_of_the_package_are_taken_as_they_are() -> None:
+    assert tiou([Window(0, 9)], [Window(5, 14), Window(0, 9)]).tolist() == [[5 / 15, 1.0]]
+    assert best_tiou([Window(0, 9)], [(Window(0, 4),)]).tolist() == [0.5]
+
+
 def test_the_best_of_several_references_counts() -> None:
     got = best_tiou([[0, 9], [20, 29]], [[[50, 60], [0, 4]], [[20, 29]]])
     assert got.tolist() == [0.5, 1.0]

@@ -250,6 +250,27 @@ def test_a_vocabulary_without_features_says_what_to_do() -> None:
         locate(History(np.eye(3)), Vocabulary({"a": "x", "b": "y"}))
 
 
+def test_arguments_of_the_wrong_kind_are_named() -> None:
+    histories, vocabularies = pairs(1)
+    with pytest.raises(InputError, match="in this order, not Vocabulary and History"):
+        locate(vocabularies[0], histories[0])
+    with pytest.raises(InputError, match="takes several histories"):
+        locate_many(histories[0], vocabularies[0])
+    with pytest.raises(InputError, match="not int and Vocabulary"):
+        list(locate_many([3], vocabularies[0]))
+
+
+def test_descriptions_that_nothing_sets_apart_are_mentioned() -> None:
+    v = Vocabulary({"a": "x", "b": "y"}, np.ones((2, 3)))
+    history = History(np.random.default_rng(0).normal(size=(20, 3)))
+    for found in (locate(history, v), *locate_many([history], v)):
+        assert found.notes == (
+            'nothing sets "x", "y" apart from the other descriptions; '
+            "plain similarity was used there",
+        )
+    assert locate(history, v, coordinates="absolute").notes == ()
+
+
 def test_counts_of_histories_and_vocabularies_must_match() -> None:
     histories, vocabularies = pairs(3)
     with pytest.raises(InputError, match="more histories than vocabularies"):

@@ -515,20 +515,39 @@ def test_a_score_that_is_not_finite_never_becomes_json():
 
 def test_rows_are_flat_and_name_their_history(retrieval):
     rows = retrieval.to_rows()
-    assert [row["history"] for row in rows] == ["cup"] * 3
-    assert list(rows[2]) == [
+    assert [row["history"] for row in rows] == ["cup"] * 4
+    assert [row["rank"] for row in rows] == [1, 1, 1, 2]
+    assert list(rows[0]) == [
         "history", "state", "description", "start", "end", "score", "level", "start_s", "end_s",
+        "rank",
     ]  # fmt: skip
+    assert {"residual_norm", "run_start", "run_end"} <= set(rows[2])
+    assert (rows[3]["start"], rows[3]["end"], rows[3]["score"]) == (40, 44, 0.75)
+    assert "start_s" not in rows[3]
     assert not any(isinstance(value, dict | list | tuple) for row in rows for value in row.values())
 
 
 @pytest.mark.parametrize("library", [None, "pandas"])
-def test_dataframe_has_one_row_per_moment(retrieval, library):
+def test_dataframe_has_one_row_per_window(retrieval, library):
     table = retrieval.to_dataframe(library)
     assert type(table).__module__.startswith("pandas")
-    assert table["description"].tolist() == [m.description for m in retrieval]
-    assert table["start"].tolist() == [0, 2, 20]
-    assert table["end_s"].tolist() == [0.36, 0.36, 1.16]
+    first = table[table["rank"] == 1]
+    assert first["description"].tolist() == [m.description for m in retrieval]
+    assert first["start"].tolist() == [0, 2, 20]
+    assert first["end_s"].tolist() == [0.36, 0.36, 1.16]
+    assert table["start"].tolist() == [0, 2, 20, 40]
+
+
+def test_an_unknown_data_frame_library_is_refused(retrieval):
+    with pytest.raises(InputError, match="known: pandas, polars"):
+        retrieval.to_dataframe("json")
+
+
+def test_names_are_in_a_retrieval(retrieval):
+    assert "empty" in retrieval
+    assert "cup with coffee" in retrieval
+    assert retrieval[0] in retrieval
+    assert "half full" not in retrieval
 
 
 def test_a_library_that_is_not_installed_is_named_with_the_remedy(retrieval, monkeypatch):

@@ -84,7 +84,10 @@ def locate(
         str | None, typer.Option(help="Variant in a release prompt file: raw, photo, definite.")
     ] = None,
     diagnostics: Annotated[bool, typer.Option("--diagnostics", help="Say why.")] = False,
-    format: Annotated[Format, typer.Option("--format", "-f", help="How to print.")] = Format.table,
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Default: by the name of the output, else a table."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to a file instead of the screen.")
     ] = None,
@@ -97,7 +100,7 @@ def locate(
     chosen = locating.readout_from(readout, durations, norm, runs)
     locating.run(
         history, vocabulary, coordinates, chosen, smoothing, top, prompts, diagnostics, engine,
-        format.value, output, plot,
+        format.value if format else None, output, plot,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.locate import evidence, locate
 from dejacue.method.plan import Plan, as_readout
 from dejacue.method.view import Readout
-from dejacue.records import Diagnostics, Retrieval
+from dejacue.records import Retrieval
 from dejacue.sources.files import named, read_history, read_vocabulary
 from dejacue.sources.npz import write_text
 
@@ -46,10 +46,15 @@ def _lengths(text: str) -> Any:
 
 def run(
     history_path: Path, vocabulary_path: Path, coordinates: str, readout: Readout, smoothing: int,
-    top: int, prompts: str | None, diagnostics: bool, engine: str, format: str,
+    top: int, prompts: str | None, diagnostics: bool, engine: str, format: str | None,
     output: Path | None, plot: Path | None,
 ) -> None:  # fmt: skip
     Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)  # refuses before reading
+    if plot is not None and plot.suffix.lower() != ".png":
+        raise InputError(f"{plot}: the plot is a PNG picture; give a name that ends in .png")
+    if format is None:
+        suffix = output.suffix.lower() if output else ""
+        format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
     history = read_history(history_path)
     vocabulary = read_vocabulary(vocabulary_path, prompts=prompts)
     if vocabulary.features is None:
@@ -89,22 +94,10 @@ def run(
 
 
 def as_csv(retrieval: Retrieval) -> str:
-    """Rows of the retrieval; alternatives follow their moment with a rank of their own."""
     stream = io.StringIO()
-    rows = []
-    for row, moment in zip(retrieval.to_rows(), retrieval, strict=True):
-        why = _flat(moment.diagnostics) if moment.diagnostics else {}
-        rows.append({"rank": 1, **row, **why})
-        for rank, (window, score) in enumerate(moment.alternatives, start=2):
-            extra = {"rank": rank, **row, "start": window.start, "end": window.end, "score": score}
-            rows.append({key: extra[key] for key in extra if key not in ("start_s", "end_s")})
-    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+    rows = retrieval.to_rows()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
-
-
-def _flat(why: Diagnostics) -> dict[str, Any]:
-    row = asdict(why)
-    run = row.pop("run")
-    return {**row, "run_start": run["start"], "run_end": run["end"]}

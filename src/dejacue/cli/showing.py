@@ -88,7 +88,8 @@ def show(folder: Path | None) -> None:
     release = load_release(folder)
     table = Table(title=escape(str(release.folder)), title_justify="left")
     for column in ("group", "histories", "frames", "states", "descriptions", "missing"):
-        table.add_column(column, justify="left" if column in ("group", "missing") else "right")
+        words = column in ("group", "missing")
+        table.add_column(column, justify="left" if words else "right", overflow="fold")
     groups: dict[str, Entries] = {
         "vost": release.vost,
         "seven": release.seven,

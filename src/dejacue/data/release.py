@@ -94,6 +94,11 @@ class Entries(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __repr__(self) -> str:
+        ids = [entry.id for entry in self._entries]
+        shown = ", ".join(ids if len(ids) < 9 else [*ids[:3], "…", ids[-1]])
+        return f"<{len(ids)} histories: {shown}; missing: {', '.join(self.missing) or 'none'}>"
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
 
@@ -115,6 +120,9 @@ class Release:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def __repr__(self) -> str:
+        return f"<Release in {self.folder}: vost, seven, development>"
 
     @cached_property
     def vost(self) -> Entries:

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
+from dejacue.records import Window
 
 
 def _windows(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    if isinstance(values, Sequence) and any(isinstance(value, Window) for value in values):
+        values = [tuple(value) for value in values]  # type: ignore[arg-type]
     array = np.asarray(values)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise InputError(f"{what} must be rows of [start, end] frames, not {array.shape}")

@@ -38,6 +38,8 @@ def locate_many(
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     if not isinstance(threads, int) or threads < 1:
         raise InputError(f"threads {threads} must be at least 1")
+    if isinstance(histories, History):
+        raise InputError("locate_many takes several histories; for a single one there is locate")
     return _run(plan, _chunks(_pairs(histories, vocabularies)), threads)
 
 
@@ -64,7 +66,7 @@ def _pairs(
         vocabulary = next(given, None)
         if vocabulary is None:
             raise InputError(f"there are more histories than vocabularies ({count})")
-        kind = (history.encoder, history.features.shape[1])
+        kind = (type(history), getattr(history, "encoder", None), getattr(history, "dimension", 0))
         if vocabulary is not last or kind != known:  # a corpus repeats itself
             check_pair(history, vocabulary)
             last, known = vocabulary, kind

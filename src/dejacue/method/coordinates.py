@@ -61,6 +61,7 @@ class Directions:
     queries: NDArray[np.float32]
     residual_norms: NDArray[np.float64]
     fallback: NDArray[np.bool_]
+    any_fallback: bool = False
 
 
 def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -83,15 +84,21 @@ def query_directions(vocabulary: Vocabulary, coordinates: Coordinates) -> Direct
     residual = unit - (vocabulary.weights @ unit if coordinates.origin == "state" else unit.mean(0))
     norms = np.sqrt(np.einsum("nd,nd->n", residual, residual))
     fallback = norms <= FALLBACK_BELOW
-    if fallback.any():
+    any_fallback = bool(fallback.any())
+    if any_fallback:
         residual = np.where(fallback[:, None], unit, residual / np.maximum(norms, 1e-300)[:, None])
     else:
         residual /= norms[:, None]
-    return Directions(residual.astype(np.float32), norms, fallback)
+    return Directions(residual.astype(np.float32), norms, fallback, any_fallback)
 
 
 def check_pair(history: History, vocabulary: Vocabulary) -> None:
     """History and vocabulary must come from one encoder space; an unnamed encoder matches any."""
+    if not isinstance(history, History) or not isinstance(vocabulary, Vocabulary):
+        raise InputError(
+            "a History and a Vocabulary are needed, in this order, not "
+            f"{type(history).__name__} and {type(vocabulary).__name__}"
+        )
     if None not in (history.encoder, vocabulary.encoder) and history.encoder != vocabulary.encoder:
         raise InputError(
             f'history {history.id} was encoded with "{history.encoder}" but the vocabulary with '

@@ -109,7 +109,7 @@ class Plan:
         centres = self.engine.centres(batch) if self.coordinates.centred_frames else None
         found = readout.locate(self.engine, batch, self.smoothing, centres)
         if self.top == 1 and not self.diagnostics:
-            return self._brief(pairs, found)
+            return self._brief(pairs, own, found)
         retrievals = []
         for (history, vocabulary), u, (first, last) in zip(
             pairs, own, pairwise(batch.queries_at.tolist()), strict=True
@@ -123,14 +123,16 @@ class Plan:
             retrievals.append(self.retrieval(history, vocabulary, selection, view))
         return retrievals
 
-    def _brief(self, pairs: Sequence[Pair], found: Found) -> list[Retrieval]:
+    def _brief(
+        self, pairs: Sequence[Pair], directions: Sequence[Directions], found: Found
+    ) -> list[Retrieval]:
         """Windows and scores only, for a whole chunk: as little Python per history as possible.
         What the retrievals keep must not reach back to the features."""
         starts, ends, scores = found.start.tolist(), found.end.tolist(), found.score.tolist()
         notes = {n: self._notes(n) for n in {history.longest_run for history, _ in pairs}}
         settings = self.settings
         retrievals, first = [], 0
-        for history, vocabulary in pairs:
+        for (history, vocabulary), own in zip(pairs, directions, strict=True):
             last = first + len(vocabulary)
             base, a, b = int(history.frames[0]), starts[first:last], ends[first:last]
             if len(history.run_offsets) > 2:
@@ -142,6 +144,8 @@ class Plan:
             )  # fmt: skip
             encoder = history.encoder or vocabulary.encoder
             note = notes[history.longest_run]
+            if own.any_fallback:
+                note = (*note, *_fallback_notes(vocabulary, own))
             retrievals.append(Retrieval(Later(make), settings, history.id, encoder, note))
             first = last
         return retrievals
@@ -159,7 +163,9 @@ class Plan:
             self._alternatives(view, selection) if self.top > 1 else None,
             self._diagnostics(view, selection) if self.diagnostics else None,
         )  # fmt: skip
-        encoder, notes = history.encoder or vocabulary.encoder, self._notes(self._stretch(history))
+        encoder = history.encoder or vocabulary.encoder
+        notes = self._notes(self._stretch(history))
+        notes += _fallback_notes(vocabulary, view.directions)
         return Retrieval(moments, self.settings, history.id, encoder, notes)
 
     def _stretch(self, history: History) -> int:
@@ -175,7 +181,7 @@ class Plan:
             return ()
         return (
             f"the longest run has {longest} frames but no window is longer than {resolved[-1]}; "
-            'durations="generated" tries windows up to all of it',
+            'the durations "generated" try windows up to all of it',
         )
 
     def _alternatives(
@@ -213,6 +219,16 @@ class Plan:
             )
             for q, (a, b) in enumerate(zip(first, last, strict=True))
         ]
+
+
+def _fallback_notes(vocabulary: Vocabulary, directions: Directions) -> tuple[str, ...]:
+    if not directions.any_fallback:
+        return ()
+    texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
+    return (
+        f"nothing sets {', '.join(texts)} apart from the other descriptions; "
+        "plain similarity was used there",
+    )
 
 
 def _moments(

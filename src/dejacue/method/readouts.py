@@ -95,17 +95,19 @@ class Scan(Scheduled):
         """Up to ``more`` further windows: each the best candidate that overlaps none before it."""
         history = view.history
         bounds = [0, len(history)] if self.runs == "bridged" else history.run_offsets.tolist()
-        pieces = list(pairwise(bounds))
+        best_of: dict[tuple[int, int], tuple[int, int, float] | None]
+        best_of = dict.fromkeys(pairwise(bounds))  # piece → its best window, once it is known
         taken: list[tuple[int, int, float]] = []
         start, end = chosen
         while len(taken) < more:
-            pieces = [
-                part
-                for first, last in pieces
-                for part in ((first, min(last, start)), (max(first, end + 1), last))
-                if part[0] < part[1] and (part[1] <= start or part[0] > end)
-            ]
-            found = [w for piece in pieces if (w := self._best_of(view, query, piece))]
+            piece = next(p for p in best_of if p[0] <= start and end < p[1])
+            del best_of[piece]
+            for part in ((piece[0], start), (end + 1, piece[1])):
+                if part[0] < part[1]:
+                    best_of[part] = self._best_of(view, query, part)
+            if not taken:  # the first cut leaves pieces that were never looked at on their own
+                best_of = {p: w or self._best_of(view, query, p) for p, w in best_of.items()}
+            found = [window for window in best_of.values() if window]
             if not found:
                 break
             threshold = s.tie_threshold(max(score for _, _, score in found))

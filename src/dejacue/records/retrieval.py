@@ -135,6 +135,11 @@ class Retrieval:
     def __len__(self) -> int:
         return len(self.moments)
 
+    def __contains__(self, key: object) -> bool:
+        """Whether a moment, or a state or description by name, is in it."""
+        names = (name for m in self.moments for name in (m.state, m.description))
+        return key in (names if isinstance(key, str) else self.moments)
+
     def __getitem__(self, key: int | str) -> Any:
         if not isinstance(key, str):
             return self.moments[key]
@@ -165,12 +170,20 @@ class Retrieval:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Flat rows (no nested values) for tables, CSV and data frames."""
-        nested = ("alternatives", "diagnostics")
+        """Flat rows for tables, CSV and data frames: one per description (rank 1), followed by
+        its alternatives (rank 2, 3, …, without seconds); diagnostics as further columns."""
         rows = []
         for moment in self.moments:
-            row = {k: v for k, v in moment.to_dict().items() if k not in nested}
-            rows.append({"history": self.history_id, **row})
+            row = {"history": self.history_id, **moment.to_dict(), "rank": 1}
+            row.pop("alternatives", None)
+            why = row.pop("diagnostics", {})
+            run = why.pop("run", None)
+            if run is not None:
+                why |= {"run_start": run["start"], "run_end": run["end"]}
+            rows.append(row | why)
+            for rank, (window, score) in enumerate(moment.alternatives, start=2):
+                other = {"start": window.start, "end": window.end, "score": score, "rank": rank}
+                rows.append({k: v for k, v in row.items() if k not in ("start_s", "end_s")} | other)
         return rows
 
     def to_dataframe(self, library: str | None = None) -> Any:

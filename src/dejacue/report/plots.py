@@ -64,6 +64,7 @@ def evidence_figure(
     axes[-1].set_xlabel("frame", fontsize=9)
     figure.supylabel("calibrated response", fontsize=9)
     key = "filled: window found" + (" · black bar: reference" if references else "")
+    key += " · grey: not observed" if len(history.run_offsets) > 2 else ""
     figure.suptitle(f"{title or history.id}    ({key})", fontsize=10)
     return figure
 

@@ -30,6 +30,8 @@ def read_history(path: str | os.PathLike[str]) -> History:
     arrays = read_npz(path)
     name = os.fspath(path)
     _check_schema(arrays, HISTORY_SCHEMA, name)
+    if {"states", "descriptions", "text_features"} & set(arrays):
+        raise InputError(f"{name}: holds descriptions, so it is a vocabulary, not a history")
     features = _first(arrays, ("features", "visual_features"), name, "a history")
     frames = arrays.get("frames", arrays.get("frame_indices"))
     with named(name):

@@ -107,19 +107,24 @@ def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> Path:
     """Let ``write`` fill a temporary file, then rename it: readers never see half a file."""
-    target = Path(path).resolve()  # through links: /dev/stdout is one, and must not be replaced
-    if target.exists() and not target.is_file():
+    target = Path(path).resolve()  # through links, so that they stay
+    special = Path(os.path.abspath(path)).parts[1:2] in (("dev",), ("proc",))  # /dev/stdout
+    if special or (target.exists() and not target.is_file()):
         raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = None
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         with os.fdopen(handle, "wb") as stream:
             write(stream)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    except BaseException as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise
     return Path(path)
 
