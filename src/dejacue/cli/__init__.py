@@ -5,6 +5,8 @@ Exit codes: 0 done; 1 something failed or did not agree; 2 the input or the comm
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 
 
@@ -24,7 +26,10 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     warnings.showwarning = show  # a sentence, without the place in our code
     try:
-        app(prog_name="dejacue")
+        try:
+            app(prog_name="dejacue")
+        finally:
+            sys.stdout.flush()  # a full disk or a closed pipe shows here, not after we have gone
     except InputError as error:
         code, message = 2, str(error)
     except DejaCueError as error:
@@ -32,6 +37,10 @@ def main() -> None:
     except KeyboardInterrupt:
         code, message = 1, "stopped"
     except OSError as error:
+        with contextlib.suppress(OSError, ValueError):  # what is left unwritten has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)  # the reader (head, less) has gone: nothing to say
         where = f"{error.filename}: " if error.filename else ""
         code, message = 1, f"{where}{error.strerror or error}"
     else:
