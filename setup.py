@@ -27,7 +27,7 @@ setup(
         Extension(
             "dejacue.method._kernel",
             sources=["src/kernel/module.c", "src/kernel/baseline.c", "src/kernel/avx2.c"],
-            depends=["src/kernel/kernel.h", "src/kernel/body.h"],
+            depends=[f"src/kernel/{name}.h" for name in ("kernel", "body", "select", "scan")],
             extra_compile_args=flags,
             extra_link_args=links,
             define_macros=[("Py_LIMITED_API", "0x030B0000")],

@@ -12,6 +12,7 @@
 #define LANES 4   /* queries that are calibrated and scanned side by side */
 #define FOLDS 16  /* partial sums of a dot product: element j goes to sum j % 16, on every machine */
 #define COLUMNS 8 /* dimensions whose medians are found side by side */
+#define BLOCK 32  /* starts that are pruned together */
 #define ROWS 64   /* feature rows whose cosines are finished together */
 
 typedef struct {

@@ -148,9 +148,9 @@ typedef struct {
 #define HOLD(target, expression) \
     if (!((target) = (expression))) return -1
 
-static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, float **out,
-                int **halves) {
-    int64_t count, rows;
+/* How many histories, frames, runs and queries there are. */
+static int fill_shape(const Call *c, Held *held, Batch *b) {
+    int64_t count, longest = 0;
     b->dimension = c->dimension, b->smoothing = c->smoothing;
     if (b->dimension < 1 || b->smoothing < 1 || b->smoothing % 2 == 0) {
         PyErr_SetString(PyExc_ValueError, "dimension and an odd smoothing width must be positive");
@@ -158,7 +158,6 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
     }
     HOLD(b->frame_offsets, hold_offsets(held, c->frames, -1, 1, "frames", &count));
     b->histories = count - 1;
-    int64_t longest = 0;
     for (int64_t h = 0; h < b->histories; h++) {
         const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
         if (n > longest) longest = n;
@@ -168,33 +167,32 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
         return -1;
     }
     HOLD(b->query_offsets, hold_offsets(held, c->queries_at, count, 0, "queries_at", NULL));
-    rows = b->query_offsets[count - 1];
-    if (GIVEN(c->history_runs)) {
-        int64_t cuts;
-        HOLD(b->history_runs, hold_offsets(held, c->history_runs, count, 1, "history_runs", NULL));
-        HOLD(b->run_offsets, hold_offsets(held, c->runs, -1, 1, "runs", &cuts));
-        for (int64_t h = 0; h < count; h++)
-            if (b->history_runs[h] >= cuts ||
-                b->run_offsets[b->history_runs[h]] != b->frame_offsets[h]) {
-                PyErr_SetString(PyExc_ValueError, "runs do not partition the frames");
-                return -1;
-            }
-    } else if (operation == RESPOND || operation == LOCATE) {
-        PyErr_SetString(PyExc_ValueError, "runs are needed");
-        return -1;
-    }
+    if (!GIVEN(c->history_runs)) return 0;
+    int64_t cuts;
+    HOLD(b->history_runs, hold_offsets(held, c->history_runs, count, 1, "history_runs", NULL));
+    HOLD(b->run_offsets, hold_offsets(held, c->runs, -1, 1, "runs", &cuts));
+    for (int64_t h = 0; h < count; h++)
+        if (b->history_runs[h] >= cuts || b->run_offsets[b->history_runs[h]] != b->frame_offsets[h]) {
+            PyErr_SetString(PyExc_ValueError, "runs do not partition the frames");
+            return -1;
+        }
+    return 0;
+}
+
+/* Features, cosines, responses, queries, centres: whatever is given. */
+static int fill_tables(const Call *c, int operation, Held *held, Batch *b, int **halves) {
     if (GIVEN(c->features)) {
-        if (!(*halves = malloc((size_t)(b->histories + 1) * sizeof(int)))) return PyErr_NoMemory(), -1;
+        HOLD(*halves, malloc((size_t)b->histories * sizeof(int)));
+        b->halves = *halves;
         HOLD(b->features, (const void *const *)hold_tables(held, c->features, b, NULL, b->dimension,
                                                            0, 0, *halves, "features"));
-        b->halves = *halves;
     }
     if (GIVEN(c->cosines))
         HOLD(b->cosines, (float *const *)hold_tables(held, c->cosines, b, b->query_offsets, 0, 4,
                                                      operation == COSINES, NULL, "cosines"));
     if (GIVEN(c->responses))
-        HOLD(b->responses, (double *const *)hold_tables(held, c->responses, b, b->query_offsets, 0, 8,
-                                                        operation == RESPOND, NULL, "responses"));
+        HOLD(b->responses, (double *const *)hold_tables(held, c->responses, b, b->query_offsets, 0,
+                                                        8, operation == RESPOND, NULL, "responses"));
     if (GIVEN(c->queries)) {
         int64_t items;
         HOLD(b->queries, hold(held, c->queries, 4, -1, 0, "queries", &items));
@@ -209,46 +207,60 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, 
     }
     if (GIVEN(c->centres))
         HOLD(b->centres, hold(held, c->centres, 4, b->histories * b->dimension, 0, "centres", NULL));
-    if (operation == CENTRES)
-        HOLD(*out, hold(held, c->out, 4, b->histories * b->dimension, 1, "out", NULL));
-    if (operation == RESPOND || operation == LOCATE) {
-        HOLD(a->centre, hold(held, c->centre, 8, rows, 1, "centre", NULL));
-        HOLD(a->scale, hold(held, c->scale, 8, rows, 1, "scale", NULL));
-    }
-    if (operation == LOCATE) {
-        int64_t kinds;
-        HOLD(b->length_offsets,
-             hold_offsets(held, c->length_offsets, -1, 0, "length_offsets", &kinds));
-        const int64_t lengths = b->length_offsets[kinds - 1];
-        HOLD(b->schedules, hold(held, c->schedules, 8, b->histories, 0, "schedules", NULL));
-        for (int64_t h = 0; h < b->histories; h++)
-            if (b->schedules[h] < 0 || b->schedules[h] >= kinds - 1) {
-                PyErr_SetString(PyExc_ValueError, "schedules: index out of range");
+    return 0;
+}
+
+/* The lengths to try; ascending, so that a scan may stop at the first that does not fit. */
+static int fill_schedules(const Call *c, Held *held, Batch *b) {
+    int64_t kinds;
+    HOLD(b->length_offsets, hold_offsets(held, c->length_offsets, -1, 0, "length_offsets", &kinds));
+    const int64_t lengths = b->length_offsets[kinds - 1];
+    HOLD(b->schedules, hold(held, c->schedules, 8, b->histories, 0, "schedules", NULL));
+    HOLD(b->lengths, hold(held, c->lengths, 8, lengths, 0, "lengths", NULL));
+    HOLD(b->norms, hold(held, c->norms, 8, lengths, 0, "norms", NULL));
+    for (int64_t h = 0; h < b->histories; h++)
+        if (b->schedules[h] < 0 || b->schedules[h] >= kinds - 1) {
+            PyErr_SetString(PyExc_ValueError, "schedules: index out of range");
+            return -1;
+        }
+    for (int64_t k = 0; k < kinds - 1; k++)
+        for (int64_t i = b->length_offsets[k]; i < b->length_offsets[k + 1]; i++) {
+            const int64_t least = i > b->length_offsets[k] ? b->lengths[i - 1] + 1 : 1;
+            if (b->lengths[i] < least || !(b->norms[i] > 0.0)) {
+                PyErr_SetString(PyExc_ValueError, "lengths must ascend, norms be positive");
                 return -1;
             }
-        HOLD(b->lengths, hold(held, c->lengths, 8, lengths, 0, "lengths", NULL));
-        HOLD(b->norms, hold(held, c->norms, 8, lengths, 0, "norms", NULL));
-        for (int64_t k = 0; k < kinds - 1; k++)
-            for (int64_t i = b->length_offsets[k]; i < b->length_offsets[k + 1]; i++) {
-                const int64_t least = i > b->length_offsets[k] ? b->lengths[i - 1] + 1 : 1;
-                if (b->lengths[i] < least || !(b->norms[i] > 0.0)) {
-                    PyErr_SetString(PyExc_ValueError, "lengths must ascend, norms be positive");
-                    return -1;
-                }
-            }
-        HOLD(a->start, hold(held, c->start, 8, rows, 1, "start", NULL));
-        HOLD(a->end, hold(held, c->end, 8, rows, 1, "end", NULL));
-        HOLD(a->score, hold(held, c->score, 8, rows, 1, "score", NULL));
-    }
+        }
+    return 0;
+}
+
+/* Everything that is checked before the engine may follow a pointer. */
+static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, float **out,
+                int **halves) {
+    if (fill_shape(c, held, b) || fill_tables(c, operation, held, b, halves)) return -1;
+    const int64_t rows = b->query_offsets[b->histories];
+    const int windows = operation == LOCATE, responses = windows || operation == RESPOND;
     /* exactly one thing to start from, and queries with features */
     const int sources = !!b->features + !!b->cosines + !!b->responses == 1 &&
                         (!b->features || b->queries);
-    if (operation < COSINES || operation > LOCATE ||
+    if (operation < COSINES || operation > LOCATE || (responses && !b->history_runs) ||
         (operation == COSINES && !(b->features && b->queries && b->cosines)) ||
-        (operation == CENTRES && !b->features) || (operation == LOCATE && !sources) ||
+        (operation == CENTRES && !b->features) || (windows && !sources) ||
         (operation == RESPOND && !(b->cosines && b->responses))) {
         PyErr_SetString(PyExc_ValueError, "unknown operation, or the wrong arrays for it");
         return -1;
+    }
+    if (operation == CENTRES)
+        HOLD(*out, hold(held, c->out, 4, b->histories * b->dimension, 1, "out", NULL));
+    if (responses) {
+        HOLD(a->centre, hold(held, c->centre, 8, rows, 1, "centre", NULL));
+        HOLD(a->scale, hold(held, c->scale, 8, rows, 1, "scale", NULL));
+    }
+    if (windows) {
+        if (fill_schedules(c, held, b)) return -1;
+        HOLD(a->start, hold(held, c->start, 8, rows, 1, "start", NULL));
+        HOLD(a->end, hold(held, c->end, 8, rows, 1, "end", NULL));
+        HOLD(a->score, hold(held, c->score, 8, rows, 1, "score", NULL));
     }
     return 0;
 }
@@ -295,7 +307,7 @@ static PyObject *run(PyObject *self, PyObject *args) {
     free((void *)b.responses);
     free(halves);
     release(&held);
-    if (failed) return NULL;
+    if (failed) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     if (status.code == NO_MEMORY) return PyErr_NoMemory();
     return Py_BuildValue("iLL", status.code, (long long)status.history, (long long)status.row);
 }
