@@ -2,5 +2,22 @@
 
 from dejacue.evaluation.averages import nested_mean
 from dejacue.evaluation.overlap import best_tiou, recall_at, tiou
+from dejacue.evaluation.resampling import (
+    bootstrap_interval,
+    holm,
+    sign_flip,
+    sign_flip_exact,
+    stratified_interval,
+)
 
-__all__ = ["best_tiou", "nested_mean", "recall_at", "tiou"]
+__all__ = [
+    "best_tiou",
+    "bootstrap_interval",
+    "holm",
+    "nested_mean",
+    "recall_at",
+    "sign_flip",
+    "sign_flip_exact",
+    "stratified_interval",
+    "tiou",
+]

@@ -1,0 +1,148 @@
+"""Intervals and tests by resampling: definitions on small cases, the published digits on VOST."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dejacue import InputError, locate_many
+from dejacue.evaluation import (
+    best_tiou,
+    bootstrap_interval,
+    holm,
+    nested_mean,
+    recall_at,
+    sign_flip,
+    sign_flip_exact,
+    stratified_interval,
+)
+
+
+def test_the_bootstrap_draws_one_matrix_of_units() -> None:
+    values = np.random.default_rng(0).normal(size=9)
+    index = np.random.default_rng(3407).integers(0, 9, size=(10_000, 9))
+    expected = np.quantile(values[index].mean(axis=1), [0.025, 0.975])
+    assert bootstrap_interval(values) == pytest.approx(expected, abs=1e-14)
+    assert bootstrap_interval(np.full(5, 0.25)) == (0.25, 0.25)
+
+
+def test_a_wider_level_gives_a_wider_interval() -> None:
+    values = np.arange(10.0)
+    narrow, wide = bootstrap_interval(values, level=0.5), bootstrap_interval(values, level=0.99)
+    assert wide[0] < narrow[0] < 4.5 < narrow[1] < wide[1]
+
+
+def test_strata_keep_their_sizes() -> None:
+    values = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
+    strata = ["original"] * 4 + ["extension"] * 3
+    assert stratified_interval(values, strata) == pytest.approx((3 / 7, 3 / 7))
+    low, high = bootstrap_interval(values)
+    assert low < 3 / 7 < high
+
+
+def test_the_exact_sign_flip_counts_all_assignments() -> None:
+    values = np.array([0.3, 0.1, -0.05, 0.2, 0.4])
+    means = [abs(np.dot(signs, values)) / 5 for signs in product([-1, 1], repeat=5)]
+    expected = np.mean([m >= values.mean() - 1e-15 for m in means])
+    assert sign_flip_exact(values) == expected
+    assert sign_flip_exact([1.0] * 7) == 2 / 128
+
+
+def test_the_drawn_sign_flip_follows_the_published_blocks() -> None:
+    values = np.random.default_rng(1).normal(0.4, 1, size=12)
+    rng = np.random.default_rng(3407)
+    signs = np.concatenate([rng.choice([-1.0, 1.0], size=(10_000, 12)) for _ in range(10)])
+    hits = (np.abs((signs * values).mean(axis=1)) >= abs(values.mean()) - 1e-15).sum()
+    assert sign_flip(values) == (hits + 1) / 100_001
+    assert sign_flip(values) == pytest.approx(sign_flip_exact(values), abs=0.005)
+
+
+def test_no_difference_is_no_evidence() -> None:
+    assert sign_flip(np.zeros(5)) == 1.0
+    assert sign_flip_exact(np.zeros(5)) == 1.0
+
+
+def test_holm_steps_down_and_never_decreases() -> None:
+    assert holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+    assert holm([0.02]).tolist() == [0.02]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootstrap_interval([]), "at least 1 values"),
+        (lambda: bootstrap_interval([0.1, np.nan]), "value 1 is not finite"),
+        (lambda: sign_flip([0.5]), "at least 2 values"),
+        (lambda: sign_flip_exact(np.ones(21)), "21 units have too many"),
+        (lambda: stratified_interval([1.0, 2.0], ["a"]), "2 values but 1 strata"),
+        (lambda: holm([1.5]), "between 0 and 1"),
+    ],
+)
+def test_bad_input_is_refused(call, message) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.fixture(scope="module")
+def by_component(release):
+    """metric values per component, in the order of the components' names, by coordinates."""
+    entries = release.vost
+    found = {}
+    for name in ("absolute", "trajectory", "vocabulary", "dual"):
+        retrievals = locate_many(
+            [e.history for e in entries], [e.vocabulary for e in entries], coordinates=name
+        )
+        rows = [
+            (m.window, e.references[m.state], m.state, e.id, e.component)
+            for e, r in zip(entries, retrievals, strict=True)
+            for m in r
+        ]
+        windows, references, *levels = zip(*rows, strict=True)
+        overlap = best_tiou(windows, references)
+        metrics = {"r1_03": recall_at(0.3, overlap), "r1_05": recall_at(0.5, overlap)}
+        found[name] = {
+            metric: np.array(list(nested_mean(values, levels)[1].values()))
+            for metric, values in (metrics | {"top1_tiou": overlap}).items()
+        }
+    return found
+
+
+@pytest.fixture(scope="module")
+def published(release):
+    path = release.folder.parent / "published.json"
+    if not path.is_file():
+        pytest.skip("published.json is not beside the release")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_published_intervals_come_out_to_the_last_digit(by_component, published) -> None:
+    for name, metrics in by_component.items():
+        for metric, values in metrics.items():
+            expected = published["vost_main"][f"scan/{name}"]["ci95"][metric]
+            assert bootstrap_interval(values) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "one", "other"),
+    [
+        ("scan_vocab_minus_scan_abs", "vocabulary", "absolute"),
+        ("scan_dual_minus_scan_vocab", "dual", "vocabulary"),
+        ("scan_visual_minus_scan_abs", "trajectory", "absolute"),
+    ],
+)
+def test_published_paired_tests_come_out_to_the_last_digit(
+    by_component, published, comparison, one, other
+) -> None:
+    differences = {m: by_component[one][m] - by_component[other][m] for m in by_component[one]}
+    p = {metric: sign_flip(values) for metric, values in differences.items()}
+    corrected = dict(zip(p, holm(list(p.values())), strict=True))
+    for metric, values in differences.items():
+        expected = published["vost_main_paired"][comparison][metric]
+        assert values.mean() == pytest.approx(expected["delta"], abs=1e-6)
+        assert bootstrap_interval(values) == pytest.approx(expected["ci95"], abs=1e-6)
+        assert p[metric] == pytest.approx(expected["p"], abs=1e-6)
+        assert corrected[metric] == pytest.approx(expected["holm_p"], abs=1e-6)
