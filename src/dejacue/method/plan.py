@@ -98,7 +98,7 @@ class Plan:
         own = [directions[id(vocabulary)] for _, vocabulary in pairs]
         readout = self.readout
         if not isinstance(readout, Scan) or readout.runs != "strict":
-            views = [self.view(h, v, u) for (h, v), u in zip(pairs, own, strict=True)]
+            views = (self.view(h, v, u) for (h, v), u in zip(pairs, own, strict=True))
             return [
                 self.retrieval(h, v, readout.read(view), view)
                 for view, (h, v) in zip(views, pairs, strict=True)
