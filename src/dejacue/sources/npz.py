@@ -7,9 +7,9 @@ is unpickled, and every problem is one sentence that names the file.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ from dejacue.errors import InputError
 
 MOST_HEADER_BYTES = 10_000
 MOST_BYTES = 64 << 30
+_COUNTER = itertools.count()
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
@@ -111,28 +112,22 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
     special = Path(os.path.abspath(path)).parts[1:2] in (("dev",), ("proc",))  # /dev/stdout
     if special or (target.exists() and not target.is_file()):
         raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
-    temporary = None
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{next(_COUNTER)}")
+    made = False
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "wb") as stream:
+        with open(temporary, "xb") as stream:
+            made = True
             write(stream)
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException as error:
-        if temporary is not None:
+        if made:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
             raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
         raise
     return Path(path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
