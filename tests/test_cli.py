@@ -638,3 +638,23 @@ def test_a_failed_write_names_the_file_that_was_asked_for(tmp_path):
         write_whole(tmp_path / "found.json", full)
     assert caught.value.filename == str(tmp_path / "found.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_words_in_a_note_are_printed_as_they_are(dejacue, tmp_path):
+    history = write_history(tmp_path / "h.npz", History(np.eye(5)))
+    same = Vocabulary({"a": "[bold]lamp[/x]", "b": "y"}, np.ones((2, 5)))
+    ran = dejacue("locate", history, "-v", write_vocabulary(tmp_path / "v.npz", same), "-f", "json")
+    assert ran.code == 0
+    assert 'nothing sets "[bold]lamp[/x]", "y" apart' in ran.err
+
+
+def test_shared_memory_is_an_ordinary_folder(tmp_path):
+    folder = Path("/dev/shm")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        pytest.skip("there is no /dev/shm here")
+    target = folder / f"dejacue-{os.getpid()}.txt"
+    try:
+        write_whole(target, lambda stream: stream.write(b"here"))
+        assert target.read_bytes() == b"here"
+    finally:
+        target.unlink(missing_ok=True)

@@ -555,7 +555,7 @@ def test_a_library_that_is_not_installed_is_named_with_the_remedy(retrieval, mon
     with pytest.raises(MissingExtra, match=r"polars is not installed; pip install"):
         retrieval.to_dataframe("polars")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtra, match=r"polars is not installed; pip install pandas"):
+    with pytest.raises(MissingExtra, match=r"pandas is not installed; pip install pandas, or"):
         retrieval.to_dataframe()
 
 

@@ -203,6 +203,7 @@ class Fake:
             "visual": {"visual_features": unit(9, 4), "frame_indices": np.arange(9)},
             "text": {**words, "text_features": unit(2, 4)},
             "prompts": {
+                "state_ids": np.array(["empty", "filled"]),
                 "state_texts": np.array(["empty cup", "full cup"]),
                 "variant_names": np.array(["raw"]),
                 "text_features": unit(1, 2, 4),
@@ -265,7 +266,7 @@ def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     prompts["text_features"] = prompts["text_features"] * 2
     with pytest.raises(InputError, match=r"prompts\.npz: text_features: row 0 has length 2"):
         fake.load().vost[0].prompted("raw")
-    with pytest.raises(InputError, match=r'prompts\.npz: no variant "photo"; it holds raw'):
+    with pytest.raises(InputError, match=r'prompts\.npz: unknown prompts "photo"; known: raw'):
         fake.load().vost[0].prompted("photo")
     prompts["state_texts"] = np.array(["full cup", "empty cup"])
     with pytest.raises(InputError, match="descriptions differ from those of the ensemble"):

@@ -117,10 +117,7 @@ static int centred_row(const void *table, int half, int64_t t, int64_t d, const 
     fold(x, d, queries, 0, sums); /* only the length is wanted here */
     if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) return 0;
     const float inverse = (float)(1.0 / sqrt(sums[0]));
-    for (int64_t j = 0; j < d; j++) {
-        float unit = x[j] * inverse;
-        row[j] = centre ? unit - centre[j] : unit;
-    }
+    for (int64_t j = 0; j < d; j++) row[j] = x[j] * inverse - centre[j];
     return 1;
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.markup import escape
 
 from dejacue.cli.tables import as_text, console, diagnostics_table, retrieval_table
 from dejacue.errors import InputError
@@ -90,7 +91,7 @@ def run(
         else:
             write_text(output, text)
     for note in retrieval.notes:
-        console(stderr=True).print(f"note: {note}")
+        console(stderr=True).print(escape(f"note: {note}"), soft_wrap=True)
 
 
 def as_csv(retrieval: Retrieval) -> str:

@@ -56,21 +56,13 @@ def info() -> None:
     if not builds:
         table.add_row("", escape(f"not compiled: {kernel.why_not()}"))
     for name in EXTRAS:
-        table.add_row(name, _version_of(name))
+        there = importlib.util.find_spec(name) is not None
+        table.add_row(name, importlib.metadata.version(name) if there else "not installed")
     try:
         table.add_row("release", escape(str(load_release().folder)))
     except DejaCueError:
         table.add_row("release", "not here (dejacue data fetch)")
     console().print(table)
-
-
-def _version_of(module: str) -> str:
-    if importlib.util.find_spec(module) is None:
-        return "not installed"
-    try:
-        return importlib.metadata.version(module)
-    except importlib.metadata.PackageNotFoundError:  # onnxruntime-gpu brings onnxruntime
-        return "installed"
 
 
 def fetch(folder: Path | None) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import DejaCueError, InputError, MissingData, unknown
 from dejacue.records import History, Vocabulary, Window
-from dejacue.sources.files import grouped_vocabulary, named
+from dejacue.sources.files import grouped_vocabulary, named, read_vocabulary
 from dejacue.sources.npz import read_npz
 
 REPOSITORY = "HaofanCao/deja-cue-data"
@@ -70,18 +70,13 @@ class Entry:
             return self.vocabulary
         if self.prompt_file is None:
             raise InputError(f"{self.id}: the release has prompt variants for VOST only")
-        arrays = read_npz(self.prompt_file)
+        vocabulary = read_vocabulary(self.prompt_file, prompts=prompts)
         with named(str(self.prompt_file)):
-            variants = [str(name) for name in _need(arrays, "variant_names").tolist()]
-            table = _need(arrays, "text_features")
-            texts = tuple(str(t) for t in _need(arrays, "state_texts").tolist())
-            if texts != self.vocabulary.descriptions or table.ndim != 3:
+            same = vocabulary.descriptions == self.vocabulary.descriptions  # rows in order, too
+            if not same or vocabulary.features is None:
                 raise InputError("descriptions differ from those of the ensemble")
-            if prompts not in variants[: len(table)]:
-                raise InputError(f'no variant "{prompts}"; it holds {", ".join(variants)}')
-            rows = table[variants.index(prompts)]
-            _check_unit(rows, "text_features")
-            return Vocabulary(self.vocabulary.states, rows, ENCODER)
+            _check_unit(vocabulary.features, "text_features")
+            return replace(vocabulary, encoder=ENCODER)
 
 
 class Entries(Sequence[Entry]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError
 
@@ -35,8 +35,4 @@ def nested_mean(
             groups.setdefault(key[:depth], []).append(value)
         current = [(key, float(np.mean(group))) for key, group in groups.items()]
     outer = {key[0]: value for key, value in sorted(current, key=lambda item: str(item[0][0]))}
-    return float(np.mean(_numbers(outer.values()))), outer
-
-
-def _numbers(values: object) -> NDArray[np.float64]:
-    return np.array(list(values), dtype=np.float64)  # type: ignore[call-overload]
+    return float(np.mean(list(outer.values()))), outer

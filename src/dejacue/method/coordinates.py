@@ -7,6 +7,7 @@ sentences, what remains says "filled rather than empty".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,10 @@ class Directions:
     queries: NDArray[np.float32]
     residual_norms: NDArray[np.float64]
     fallback: NDArray[np.bool_]
-    any_fallback: bool = False
+
+    @cached_property
+    def any_fallback(self) -> bool:
+        return bool(self.fallback.any())
 
 
 def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -84,12 +88,11 @@ def query_directions(vocabulary: Vocabulary, coordinates: Coordinates) -> Direct
     residual = unit - (vocabulary.weights @ unit if coordinates.origin == "state" else unit.mean(0))
     norms = np.sqrt(np.einsum("nd,nd->n", residual, residual))
     fallback = norms <= FALLBACK_BELOW
-    any_fallback = bool(fallback.any())
-    if any_fallback:
+    if fallback.any():
         residual = np.where(fallback[:, None], unit, residual / np.maximum(norms, 1e-300)[:, None])
     else:
         residual /= norms[:, None]
-    return Directions(residual.astype(np.float32), norms, fallback, any_fallback)
+    return Directions(residual.astype(np.float32), norms, fallback)
 
 
 def check_pair(history: History, vocabulary: Vocabulary) -> None:

@@ -84,10 +84,9 @@ class Scheduled:
     durations: d.Durations = "published"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.durations, str | d.Grid):
-            object.__setattr__(self, "durations", d.as_durations(self.durations))
-        elif isinstance(self.durations, str):
-            d.as_durations(self.durations)
+        resolved = d.as_durations(self.durations)
+        if not isinstance(self.durations, str):  # a name stays a name, in the settings too
+            object.__setattr__(self, "durations", resolved)
 
     def lengths(self, history: History) -> tuple[int, ...]:
         """The lengths that fit into some observed run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import html
+import importlib.util
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -191,15 +192,9 @@ class Retrieval:
         known = ("pandas", "polars")
         if library not in (None, *known):
             raise unknown("library", library, known)
-        for name in (library,) if library else known:
-            try:
-                frames = need(name, "pip install pandas, or pip install polars")
-            except ImportError:
-                if library or name == "polars":
-                    raise
-                continue
-            return frames.DataFrame(self.to_rows())
-        return None  # pragma: no cover - the loop returns or raises
+        name = library or next((n for n in known if importlib.util.find_spec(n)), known[0])
+        frames = need(name, "pip install pandas, or pip install polars")
+        return frames.DataFrame(self.to_rows())
 
     def __repr__(self) -> str:
         lines = [f"<Retrieval {self.history_id}: {len(self)} moments>"]

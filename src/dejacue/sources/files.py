@@ -92,7 +92,8 @@ def _vocabulary_from_arrays(
     features = _first(arrays, ("features", "text_features"), name, what)
     states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
     texts = _first(arrays, ("descriptions", "state_texts"), name, what)
-    features = _prompt_variant(arrays, features, prompts, name)
+    with named(name):
+        features = _prompt_variant(arrays, features, prompts, name)
     if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
         raise InputError(
             f"{name}: features of shape {features.shape}, states of shape {states.shape} and "

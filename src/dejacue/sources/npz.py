@@ -109,7 +109,8 @@ def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> Path:
     """Let ``write`` fill a temporary file, then rename it: readers never see half a file."""
     target = Path(path).resolve()  # through links, so that they stay
-    special = Path(os.path.abspath(path)).parts[1:2] in (("dev",), ("proc",))  # /dev/stdout
+    asked = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
+    special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
     if special or (target.exists() and not target.is_file()):
         raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{next(_COUNTER)}")
