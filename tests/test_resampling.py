@@ -26,7 +26,7 @@ def test_the_bootstrap_draws_one_matrix_of_units() -> None:
     index = np.random.default_rng(3407).integers(0, 9, size=(10_000, 9))
     expected = np.quantile(values[index].mean(axis=1), [0.025, 0.975])
     assert bootstrap_interval(values) == pytest.approx(expected, abs=1e-14)
-    assert bootstrap_interval(np.full(5, 0.25)) == (0.25, 0.25)
+    assert bootstrap_interval(np.full(5, 0.25)).tolist() == [0.25, 0.25]
 
 
 def test_a_wider_level_gives_a_wider_interval() -> None:
@@ -74,9 +74,9 @@ def test_holm_steps_down_and_never_decreases() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bootstrap_interval([]), "at least 1 values"),
+        (lambda: bootstrap_interval([]), "at least 1 unit"),
         (lambda: bootstrap_interval([0.1, np.nan]), "value 1 is not finite"),
-        (lambda: sign_flip([0.5]), "at least 2 values"),
+        (lambda: sign_flip([0.5]), "at least 2 unit"),
         (lambda: sign_flip_exact(np.ones(21)), "21 units have too many"),
         (lambda: stratified_interval([1.0, 2.0], ["a"]), "2 values but 1 strata"),
         (lambda: holm([1.5]), "between 0 and 1"),

@@ -1,9 +1,11 @@
 """Metrics as pure functions on arrays: no files, no plots, no method."""
 
-from dejacue.evaluation.averages import nested_mean
+from dejacue.evaluation.averages import group_means, nested_mean
 from dejacue.evaluation.overlap import best_tiou, recall_at, tiou
 from dejacue.evaluation.resampling import (
+    Paired,
     bootstrap_interval,
+    compare,
     holm,
     sign_flip,
     sign_flip_exact,
@@ -11,8 +13,11 @@ from dejacue.evaluation.resampling import (
 )
 
 __all__ = [
+    "Paired",
     "best_tiou",
     "bootstrap_interval",
+    "compare",
+    "group_means",
     "holm",
     "nested_mean",
     "recall_at",

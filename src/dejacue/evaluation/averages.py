@@ -5,34 +5,46 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
 
+Levels = Sequence[Sequence[Hashable]]
 
-def nested_mean(
-    values: ArrayLike, levels: Sequence[Sequence[Hashable]]
-) -> tuple[float, dict[Hashable, float]]:
-    """Mean of means: items → levels[0] → levels[1] → … → uniform over the last level.
 
-    values   (n,) one number per item
+def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], NDArray[np.float64]]:
+    """Mean of means: items → levels[0] → levels[1] → … → one value per group of the last level.
+
+    values   (n,), or (n, k) for k metrics of the same items
     levels   for each level, from fine to coarse, the group of every item; groups of a finer
              level are distinguished within the coarser ones. Published: states, histories,
              components.
 
-    Returns the mean and the value of every group of the last level, sorted by group.
+    Returns the groups of the last level, sorted by name, and their values (G,) or (G, k).
     """
     numbers = np.asarray(values, dtype=np.float64)
-    if not len(levels) or any(len(level) != len(numbers) for level in levels):
-        raise InputError("every level needs one group per value")
-    if not len(numbers) or not np.isfinite(numbers).all():
-        raise InputError("there is nothing to average, or a value is not finite")
-    keys = [tuple(level[i] for level in reversed(levels)) for i in range(len(numbers))]
-    current = list(zip(keys, numbers.tolist(), strict=True))
+    if numbers.ndim not in (1, 2) or not len(numbers):
+        raise InputError("there is nothing to average: give one row of numbers per item")
+    if not levels or any(len(level) != len(numbers) for level in levels):
+        raise InputError(f"every level needs one group for each of the {len(numbers)} values")
+    if not np.isfinite(numbers).all():
+        raise InputError(f"value {int(np.argwhere(~np.isfinite(numbers))[0][0])} is not finite")
+    keys = list(zip(*reversed(levels), strict=True))  # coarse to fine
     for depth in range(len(levels), 0, -1):
-        groups: dict[tuple[Hashable, ...], list[float]] = {}
-        for key, value in current:
-            groups.setdefault(key[:depth], []).append(value)
-        current = [(key, float(np.mean(group))) for key, group in groups.items()]
-    outer = {key[0]: value for key, value in sorted(current, key=lambda item: str(item[0][0]))}
-    return float(np.mean(list(outer.values()))), outer
+        heads = [key[:depth] for key in keys]
+        order = {head: at for at, head in enumerate(dict.fromkeys(heads))}
+        index = np.array([order[head] for head in heads])
+        sums = np.zeros((len(order), *numbers.shape[1:]))
+        np.add.at(sums, index, numbers)
+        counts = np.bincount(index).reshape(-1, *[1] * (numbers.ndim - 1))
+        numbers, keys = sums / counts, list(order)
+    rank = sorted(range(len(keys)), key=lambda at: str(keys[at][0]))
+    return [keys[at][0] for at in rank], numbers[rank]
+
+
+def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable, float]]:
+    """Uniform mean over the groups of the last level, and the value of each of them."""
+    groups, means = group_means(values, levels)
+    if means.ndim != 1:
+        raise InputError("nested_mean takes one number per item; for several, group_means")
+    return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))

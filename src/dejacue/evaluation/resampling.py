@@ -7,6 +7,8 @@ names: the draws, and so the last digit of an interval, depend on that order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,25 +25,26 @@ SLACK = 1e-15
 
 def _units(values: ArrayLike, least: int = 1) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or len(array) < least:
-        raise InputError(f"resampling needs one row of at least {least} values, not {array.shape}")
+    if array.ndim not in (1, 2) or len(array) < least:
+        raise InputError(f"resampling needs at least {least} units, not values of {array.shape}")
     if not np.isfinite(array).all():
-        raise InputError(f"value {int(np.argmin(np.isfinite(array)))} is not finite")
+        raise InputError(f"value {int(np.argwhere(~np.isfinite(array))[0][0])} is not finite")
     return array
 
 
 def bootstrap_interval(
     values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS, seed: int = SEED
-) -> tuple[float, float]:
-    """Percentile interval of the mean over units drawn with replacement.
+) -> NDArray[np.float64]:
+    """Percentile interval of the mean over units drawn with replacement: (low, high).
 
-    One index matrix per seed and number of units, so that metrics of the same units share it;
-    the interval of paired differences is the interval of their values.
+    values   (n,), or (n, k) for k metrics of the same units, which share the draws → (2, k)
+
+    The interval of paired differences is the interval of their values.
     """
     array = _units(values)
     n = len(array)
     index = np.random.default_rng(seed).integers(0, n, size=(draws, n))
-    return _interval(array[index].mean(axis=1), level)
+    return _interval(array, [(slice(None), index)], level)
 
 
 def stratified_interval(
@@ -51,52 +54,98 @@ def stratified_interval(
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = SEED,
-) -> tuple[float, float]:
+) -> NDArray[np.float64]:
     """The same, with units drawn within each stratum (in order of first appearance)."""
     array = _units(values)
     if len(strata) != len(array):
         raise InputError(f"{len(array)} values but {len(strata)} strata")
     rng = np.random.default_rng(seed)
-    total = np.zeros(draws)
+    parts = []
     for stratum in dict.fromkeys(strata):
-        own = array[[s == stratum for s in strata]]
-        total += own[rng.integers(0, len(own), size=(draws, len(own)))].sum(axis=1)
-    return _interval(total / len(array), level)
+        own = np.flatnonzero([s == stratum for s in strata])
+        parts.append((own, rng.integers(0, len(own), size=(draws, len(own)))))
+    return _interval(array, parts, level)
 
 
-def _interval(means: NDArray[np.float64], level: float) -> tuple[float, float]:
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+def _interval(
+    array: NDArray[np.float64], parts: Sequence[tuple[Any, NDArray[np.int64]]], level: float
+) -> NDArray[np.float64]:
+    """Quantiles of the means over drawn units; parts: (units of a stratum, draws among them)."""
+    columns = array.reshape(len(array), -1).T
+    means = [sum(row[own][index].sum(axis=1) for own, index in parts) / len(row) for row in columns]
+    quantiles: NDArray[np.float64] = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    return quantiles.reshape(2, *array.shape[1:])
 
 
-def sign_flip(differences: ArrayLike, *, assignments: int = ASSIGNMENTS, seed: int = SEED) -> float:
-    """Two-sided p of the mean paired difference under random signs: (hits + 1)/(draws + 1)."""
+def sign_flip(
+    differences: ArrayLike, *, assignments: int = ASSIGNMENTS, seed: int = SEED
+) -> NDArray[np.float64]:
+    """Two-sided p of the mean paired difference under random signs: (hits + 1)/(draws + 1).
+
+    differences   (n,) → (), or (n, k) → (k,): k metrics of the same units share the signs
+    """
     array = _units(differences, least=2)
-    observed = abs(float(array.mean())) - SLACK
+    observed = np.abs(array.mean(axis=0)) - SLACK
     rng = np.random.default_rng(seed)
-    hits = 0
+    hits = np.zeros(array.shape[1:])
     for first in range(0, assignments, BLOCK):
         size = min(BLOCK, assignments - first)
         signs = rng.choice([-1.0, 1.0], size=(size, len(array)))
-        hits += int((np.abs((signs * array).mean(axis=1)) >= observed).sum())
+        hits += (np.abs(signs @ array / len(array)) >= observed).sum(axis=0)
     return (hits + 1) / (assignments + 1)
 
 
-def sign_flip_exact(differences: ArrayLike) -> float:
+def sign_flip_exact(differences: ArrayLike) -> NDArray[np.float64]:
     """The same over all 2ⁿ assignments, for up to 20 units."""
     array = _units(differences, least=2)
     n = len(array)
     if n > MOST_EXACT:
         raise InputError(f"{n} units have too many sign assignments; use sign_flip")
-    means = np.zeros(1)
+    sums = np.zeros((1, *array.shape[1:]))
     for value in array:  # all signed sums, doubling unit by unit
-        means = np.concatenate([means + value, means - value])
-    return float((np.abs(means / n) >= abs(float(array.mean())) - SLACK).mean())
+        sums = np.concatenate([sums + value, sums - value])
+    hits = np.abs(sums / n) >= np.abs(array.mean(axis=0)) - SLACK
+    return np.asarray(hits.mean(axis=0))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One metric of a paired comparison; holm_p is corrected within the metrics compared."""
+
+    delta: float
+    low: float
+    high: float
+    p: float
+    holm_p: float
+
+
+def compare(
+    first: ArrayLike, second: ArrayLike, strata: Sequence[object] | None = None
+) -> list[Paired]:
+    """first − second, (n, k) values of the same n units in k metrics: one family of k tests.
+
+    Intervals by the bootstrap (within strata, if given), p by sign-flips: exact for up to
+    20 units, drawn above.
+    """
+    a, b = _units(first, least=2), _units(second, least=2)
+    if a.shape != b.shape or a.ndim != 2:
+        raise InputError(f"a paired comparison needs two tables alike, not {a.shape} and {b.shape}")
+    difference = a - b
+    interval = (
+        bootstrap_interval(difference)
+        if strata is None
+        else stratified_interval(difference, strata)
+    )
+    p = sign_flip_exact(difference) if len(a) <= MOST_EXACT else sign_flip(difference)
+    columns = (difference.mean(axis=0), *interval, p, holm(p))
+    return [Paired(*row) for row in np.stack(columns, axis=1).tolist()]
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Holm's corrected p-values of one family, in the order given."""
     p = _units(p_values)
+    if p.ndim != 1:
+        raise InputError("Holm's correction takes one row of p-values")
     if ((p < 0) | (p > 1)).any():
         raise InputError("p-values lie between 0 and 1")
     order = np.argsort(p, kind="stable")
