@@ -228,16 +228,16 @@ def memory(table: Table, name: str) -> None:
     )  # fmt: skip
 
 
-def write_table(page: Path, table: Table) -> None:
+def write_table(page: Path, table: Table, maker: str = "benchmarks/run.py") -> None:
     """Replace what stands between the two marks of the page."""
     columns = [list(column.cells) for column in table.columns]
     rows = [[str(column.header) for column in table.columns], ["---"] * len(columns)]
     rows += [list(row) for row in zip(*columns, strict=True)]
     lines = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    start, end = "<!-- made by benchmarks/run.py -->", "<!-- end -->"
+    start, end = f"<!-- made by {maker} -->", "<!-- end -->"
     text = page.read_text(encoding="utf-8")
     head, rest = text.split(start)
-    tail = rest.split(end)[1]
+    tail = rest.split(end, 1)[1]
     page.write_text(f"{head}{start}\n{lines}\n{end}{tail}", encoding="utf-8")
 
 

@@ -1,13 +1,17 @@
-"""Fixtures: the public release where it is on this machine, and fixed hypothesis settings."""
+"""Fixtures: the public release where it is on this machine, and the command line in-process."""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dejacue.cli import main
 from dejacue.data.release import Release, load_release
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,3 +42,30 @@ def release() -> Release:
             pytest.fail(message)
         pytest.skip(message)
     return load_release(folder)
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def dejacue(monkeypatch, capsys):
+    """Runs the entry point as the shell does, in this process."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["dejacue", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
+        return Ran(code, out, err)
+
+    return run

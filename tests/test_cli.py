@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import huggingface_hub
 import numpy as np
@@ -32,39 +32,11 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.cli import main
 from dejacue.cli.app import app
 from dejacue.report import plots
 from dejacue.sources.npz import write_whole
 
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def dejacue(monkeypatch, capsys):
-    """Runs the entry point as the shell does, in this process."""
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setenv("TERM", "dumb")
-    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*words: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["dejacue", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as leaving:
-            code = int(leaving.code or 0)
-        out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
-        return Ran(code, out, err)
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +245,7 @@ def test_demo_writes_a_picture_a_result_and_the_inputs(dejacue, tmp_path):
     assert ran.code == 0
     assert {path.name for path in folder.iterdir()} == {
         "evidence.png", "cup.history.npz", "cup.vocabulary.npz", "retrieval.json",
+            "references.json",
     }  # fmt: skip
     assert (folder / "evidence.png").read_bytes().startswith(PNG)
     history = read_history(folder / "cup.history.npz")
@@ -345,7 +318,9 @@ EVERY_COMMAND = commands(typer.main.get_command(app))
 
 def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
-        "", "locate", "demo", "reproduce", "info", "data", "data fetch", "data show",
+        "", "locate", "evaluate", "demo", "reproduce", "info", "data", "data fetch", "data show",
+        "data references", "annotate", "annotate template", "annotate consensus",
+        "annotate events",
     }  # fmt: skip
 
 

@@ -2,9 +2,34 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dejacue import InputError, Window
-from dejacue.evaluation import best_tiou, nested_mean, recall_at, tiou
+from dejacue.evaluation import (
+    best_tiou,
+    group_means,
+    nested_mean,
+    oracle_tiou,
+    recall_at,
+    tiou,
+)
+from dejacue.evaluation.overlap import paired_tiou
+
+NO_WINDOWS = np.zeros((0, 2), dtype=int)
+
+
+def plain_means(items) -> dict[str, float]:
+    """Means of means over (value, (coarse, …, fine)), by recursion from the coarsest level."""
+    parts: dict[str, list] = {}
+    for value, (name, *finer) in items:
+        parts.setdefault(name, []).append((value, finer))
+    return {
+        name: float(np.mean(list(plain_means(part).values())))
+        if part[0][1]
+        else float(np.mean([value for value, _ in part]))
+        for name, part in parts.items()
+    }
 
 
 def test_overlap_counts_inclusive_frames() -> None:
@@ -45,17 +70,146 @@ def test_means_are_taken_level_by_level() -> None:
     assert each == {"c1": 0.625, "c2": 1.0}
 
 
+def test_several_metrics_are_averaged_side_by_side() -> None:
+    values = [[1.0, 10.0, 0.3], [0.0, 30.0, 0.1], [0.0, 0.0, 0.7], [1.0, 2.0, 0.9]]
+    states, histories = ["a", "a", "b", "a"], ["h1", "h1", "h1", "h2"]
+    groups, means = group_means(values, [states, histories])
+    assert groups == ["h1", "h2"]
+    # h1: a = (.5, 20, .2), b = (0, 0, .7)
+    np.testing.assert_allclose(means, [[0.25, 10.0, 0.45], [1.0, 2.0, 0.9]])
+    for k in range(3):
+        alone = group_means(np.array(values)[:, k], [states, histories])[1]
+        assert alone.tolist() == means[:, k].tolist()
+
+
+def test_one_metric_in_a_column_stays_a_column() -> None:
+    assert group_means([[1.0], [3.0]], [["h", "h"]])[1].tolist() == [[2.0]]
+    assert group_means([1.0, 3.0], [["h", "h"]])[1].tolist() == [2.0]
+
+
+def test_a_group_counts_once_however_many_items_it_holds() -> None:
+    values = [1.0] * 9 + [0.0]
+    assert group_means(values, [["a"] * 9 + ["b"], ["h"] * 10])[1].tolist() == [0.5]
+    assert group_means(values, [["h"] * 10])[1].tolist() == [0.9]
+
+
+def test_a_state_of_another_history_is_another_state() -> None:
+    # as one state, empty would be (1 + 0 + 0)/3 in both histories
+    states, histories = ["empty", "empty", "filled", "empty"], ["h1", "h2", "h2", "h2"]
+    groups, means = group_means([1.0, 0.0, 0.6, 0.0], [states, histories])
+    assert (groups, means.tolist()) == (["h1", "h2"], [1.0, pytest.approx(0.3)])
+
+
+def test_a_history_of_another_component_is_another_history() -> None:
+    states, histories = ["a", "a", "a"], ["h", "h", "i"]
+    groups, means = group_means([1.0, 0.0, 0.5], [states, histories, ["c1", "c2", "c2"]])
+    assert (groups, means.tolist()) == (["c1", "c2"], [1.0, 0.25])
+
+
+def test_groups_are_sorted_by_name_whatever_the_order_of_the_items() -> None:
+    groups, means = group_means([1.0, 2.0, 3.0, 5.0], [["c9", "c10", "a", "c9"]])
+    assert (groups, means.tolist()) == (["a", "c10", "c9"], [3.0, 2.0, 3.0])
+
+
+def test_levels_may_be_a_table_of_names() -> None:
+    levels = np.array([["a", "a", "b"], ["h", "h", "h"]])
+    assert group_means([1.0, 0.0, 1.0], levels)[1].tolist() == [0.75]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), *[st.sampled_from("xyz")] * 3), min_size=1, max_size=30),
+    st.integers(1, 3),
+)
+def test_means_are_those_of_a_plain_recursion(rows, depth) -> None:
+    values = [row[0] / 8 for row in rows]
+    levels = [[row[k] for row in rows] for k in range(1, depth + 1)]
+    keys = [tuple(reversed(row[1 : depth + 1])) for row in rows]
+    expected = plain_means(list(zip(values, keys, strict=True)))
+    groups, means = group_means(values, levels)
+    assert groups == sorted(expected)
+    np.testing.assert_allclose(means, [expected[name] for name in groups], atol=1e-12)
+    mean, each = nested_mean(values, levels)
+    assert mean == pytest.approx(sum(expected.values()) / len(expected))
+    assert each == pytest.approx(expected)
+
+
+def test_pairs_of_windows_overlap_row_by_row() -> None:
+    assert paired_tiou([[0, 9], [0, 9], [3, 3]], [[5, 14], [10, 19], [3, 3]]).tolist() == [
+        5 / 15, 0.0, 1.0,
+    ]  # fmt: skip
+    assert paired_tiou([Window(0, 9)], [Window(0, 4)]).tolist() == [0.5]
+    assert paired_tiou(NO_WINDOWS, NO_WINDOWS).shape == (0,)
+
+
+def test_pairs_are_the_diagonal_of_all_overlaps() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (np.sort(rng.integers(-9, 30, (40, 2)), axis=1) for _ in range(2))
+    assert paired_tiou(a, b).tolist() == np.diag(tiou(a, b)).tolist()
+
+
+def test_without_a_list_of_references_there_is_no_overlap_to_give() -> None:
+    assert oracle_tiou([[0, 9]], []).shape == (0,)
+    assert best_tiou(NO_WINDOWS, []).shape == (0,)
+
+
+def test_the_oracle_takes_the_best_reference_of_each_list() -> None:
+    candidates = [Window(40, 44), Window(0, 9)]
+    got = oracle_tiou(candidates, [[[40, 49]], [(0, 4), (40, 43)], [Window(90, 99)]])
+    assert got.tolist() == [0.5, 0.8, 0.0]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: tiou([[3, 1]], [[0, 1]]), "ends before it starts"),
         (lambda: tiou([3, 1], [[0, 1]]), "rows of"),
+        (lambda: tiou([[0, 1], [2]], [[0, 1]]), "retrieved windows must be rows of"),
+        (lambda: tiou([[0, 1]], [[0.0, 1.0]]), "reference windows must be rows of"),
+        (lambda: tiou([[0, 1]], [[0, 1, 2]]), "reference windows must be rows of"),
+        (lambda: tiou([[0, 1]], [Window(0, 1), 5]), "reference windows must be rows of"),
         (lambda: best_tiou([[0, 1]], []), "0 reference lists"),
+        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], []]), "retrieved window 1 has no reference"),
+        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], [0, 1]]), "reference windows must be rows"),
+        (lambda: best_tiou([[0, 1]], [[[0, 1], [2]]]), "reference windows must be rows"),
+        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], [[]]]), "reference windows must be rows"),
+        (lambda: best_tiou([[0, 1]], [7]), "reference windows must be rows"),
+        (lambda: best_tiou([[0, 1]], [[[1, 0]]]), "reference windows: row 0 ends before"),
+        (lambda: paired_tiou([[0, 1]], [[0, 1], [2, 3]]), "1 windows cannot be paired with 2"),
+        (lambda: paired_tiou([[0, 1], [2, 3]], [[0, 1]]), "2 windows cannot be paired with 1"),
+        (lambda: paired_tiou([[1, 0]], [[0, 1]]), "first windows: row 0 ends before"),
+        (lambda: paired_tiou([[0, 1]], [[1, 0]]), "second windows: row 0 ends before"),
+        (lambda: paired_tiou([0, 1], [[0, 1]]), "first windows must be rows"),
+        (lambda: oracle_tiou(NO_WINDOWS, [[[0, 1]]]), "needs candidates"),
+        (lambda: oracle_tiou([], [[[0, 1]]]), "candidates must be rows"),
+        (lambda: oracle_tiou([[1, 0]], [[[0, 1]]]), "candidates: row 0 ends before"),
+        (lambda: oracle_tiou([[0, 1]], [[[0, 1]], NO_WINDOWS]), "a reference in every list"),
+        (lambda: oracle_tiou([[0, 1]], [[[0, 1]], []]), "reference windows must be rows"),
+        (lambda: oracle_tiou([[0, 1]], [[0, 1]]), "reference windows must be rows"),
+        (lambda: oracle_tiou([[0, 1]], [[[1, 0]]]), "reference windows: row 0 ends before"),
         (lambda: nested_mean([1.0], []), "every level"),
         (lambda: nested_mean([], [[]]), "nothing to average"),
         (lambda: nested_mean([np.nan], [["a"]]), "not finite"),
+        (lambda: nested_mean([[1.0, 2.0]], [["a"]]), "one number per item"),
+        (lambda: group_means(1.0, [["a"]]), "nothing to average"),
+        (lambda: group_means(np.zeros((1, 1, 1)), [["a"]]), "nothing to average"),
+        (lambda: group_means([1.0, 2.0], [["a", "b"], ["h"]]), "each of the 2 values"),
+        (lambda: group_means([1.0, 2.0], [["a", "b", "c"]]), "each of the 2 values"),
+        (lambda: group_means([[1.0, 2.0], [np.inf, 3.0]], [["a", "b"]]), "value 1 is not finite"),
     ],
 )
 def test_bad_input_is_refused(call, message) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+@given(st.integers(0, 10_000))
+def test_the_oracle_equals_comparing_every_candidate(seed) -> None:
+    rng = np.random.default_rng(seed)
+    starts = rng.integers(-5, 40, size=30)
+    windows = np.stack([starts, starts + rng.choice([0, 2, 6, 19], size=30)], axis=1)
+    lists = []
+    for _ in range(3):
+        first = rng.integers(-10, 50, size=rng.integers(1, 4))
+        lists.append(np.stack([first, first + rng.integers(0, 25, size=len(first))], axis=1))
+    expected = [tiou(windows, own).max() for own in lists]
+    assert oracle_tiou(windows, lists).tolist() == pytest.approx(expected, abs=1e-15)

@@ -246,7 +246,8 @@ def test_a_byte_order_mark_is_no_part_of_the_words(tmp_path, name, text):
         ("empty:\nfilled: full\n", 'state "empty" has no description; add at least one'),
         ("empty: a cup\n", "at least two alternatives"),
         ("- empty\n- filled\n", "expected states and their descriptions"),
-        ("", "expected states and their descriptions"),
+        ("# to be filled in\n", "expected states and their descriptions"),
+        ("", "is empty"),
     ],
 )
 def test_bad_yaml_is_refused_in_one_line(tmp_path, text, message):
@@ -267,10 +268,13 @@ def test_quotes_make_on_and_off_names(tmp_path):
         ('{"a": "x", "b": "y", "a": "z"}', '"a" is given twice; list its descriptions together'),
         ('{"states": {"a": "x", "b": "y", "b": "z"}}', '"b" is given twice'),
         ('{"a": "x",', "not valid JSON"),
-        ("", "not valid JSON"),
+        ("", "is empty"),
         ("[" * 100_000, "not valid JSON"),
         ('{"a": ' + "1" * 5000 + "}", "not valid JSON"),
-        ('{"a": NaN, "b": "y"}', 'state "a" must list its descriptions as text, not nan'),
+        ('{"a": "x",\n"b": NaN}', "line 2: NaN is not a number of JSON; .* or text in quotes"),
+        ('{"a": 1e999, "b": "y"}', 'state "a" must list its descriptions as text, not inf'),
+        ('{"a": "x"}\n{"b": "y"}', "holds 2 JSON documents, one after the other; keep one"),
+        (r'{"a": "x", "b": "\ud83d"}', r"\\ud83d is no character, but half of a pair"),
         ('["a", "b"]', "expected states and their descriptions"),
         ("null", "expected states and their descriptions"),
     ],
@@ -292,7 +296,7 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path, suffix):
 
 def test_a_word_list_of_more_than_a_megabyte_is_refused(tmp_path):
     path = write_text(tmp_path / "cup.yaml", "#" * (1 << 20) + "\n" + WORDS)
-    with refused(path, "larger than a vocabulary can be"):
+    with refused(path, "larger than 1 MB; is it a vocabulary"):
         read_vocabulary(path)
 
 

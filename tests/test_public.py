@@ -14,11 +14,12 @@ HEAVY = ("torch", "transformers", "av", "onnxruntime", "matplotlib", "fastapi", 
 
 
 NAMES = """
-    __version__ Window History Vocabulary Evidence Moment Diagnostics Retrieval
+    __version__ Window History Vocabulary Evidence Moment Diagnostics Retrieval Reference
     read_history write_history read_vocabulary write_vocabulary
+    read_retrievals write_retrievals read_references write_references
     locate locate_many evidence candidates
     Scan Grid MeanWindow Boxcar MaxFrame Peak NonOverlap
-    load_release generate DejaCueError InputError MissingData MissingExtra
+    evaluate Evaluation load_release generate DejaCueError InputError MissingData MissingExtra
 """
 
 

@@ -21,8 +21,10 @@ from dejacue import (
     Vocabulary,
     candidates,
     evidence,
+    generate,
     locate,
 )
+from dejacue.method import readouts
 
 LENGTHS = (1, 2, 3, 5, 9)
 
@@ -218,3 +220,12 @@ def test_candidates_of_a_readout_that_is_no_scan_are_refused() -> None:
     history, v = make(6)
     with pytest.raises(InputError, match="not of peak"):
         candidates(history, v, readout="peak")
+
+
+def test_mean_window_of_a_long_run_is_taken_in_stretches(monkeypatch) -> None:
+    made = generate(3, frames=120)
+    whole = locate(made.history, made.vocabulary, readout=MeanWindow(durations="generated"))
+    monkeypatch.setattr(readouts, "STRETCH", 16)  # most windows are then longer than a stretch
+    parts = locate(made.history, made.vocabulary, readout=MeanWindow(durations="generated"))
+    assert [m.window for m in whole] == [m.window for m in parts]
+    assert [m.score for m in whole] == pytest.approx([m.score for m in parts], abs=1e-12)

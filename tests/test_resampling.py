@@ -12,9 +12,11 @@ from dejacue import InputError, locate_many
 from dejacue.evaluation import (
     best_tiou,
     bootstrap_interval,
+    compare,
     holm,
     nested_mean,
     recall_at,
+    resampling,
     sign_flip,
     sign_flip_exact,
     stratified_interval,
@@ -27,6 +29,32 @@ def test_the_bootstrap_draws_one_matrix_of_units() -> None:
     expected = np.quantile(values[index].mean(axis=1), [0.025, 0.975])
     assert bootstrap_interval(values) == pytest.approx(expected, abs=1e-14)
     assert bootstrap_interval(np.full(5, 0.25)).tolist() == [0.25, 0.25]
+
+
+def test_the_draws_do_not_depend_on_how_many_are_held_at_a_time(monkeypatch) -> None:
+    values = np.random.default_rng(0).normal(size=(13, 2))
+    whole = bootstrap_interval(values)
+    monkeypatch.setattr(resampling, "MOST_INDICES", 1000)
+    assert bootstrap_interval(values).tolist() == whole.tolist()
+
+
+def test_metrics_of_the_same_units_share_the_draws() -> None:
+    values = np.random.default_rng(0).normal(0.3, 1, size=(11, 3))
+    for k, (low, high) in enumerate(bootstrap_interval(values).T):
+        assert (low, high) == tuple(bootstrap_interval(values[:, k]))
+    assert sign_flip(values).tolist() == [sign_flip(column) for column in values.T]
+    assert sign_flip_exact(values).tolist() == [sign_flip_exact(column) for column in values.T]
+
+
+def test_a_comparison_corrects_within_its_metrics() -> None:
+    rng = np.random.default_rng(4)
+    first, second = rng.normal(0.5, 1, size=(9, 2)), rng.normal(size=(9, 2))
+    found = compare(first, second)
+    p = sign_flip_exact(first - second)
+    assert [pair.p for pair in found] == p.tolist()
+    assert [pair.holm_p for pair in found] == holm(p).tolist()
+    assert [pair.delta for pair in found] == pytest.approx((first - second).mean(axis=0))
+    assert found[0].low < found[0].delta < found[0].high
 
 
 def test_a_wider_level_gives_a_wider_interval() -> None:
@@ -80,6 +108,9 @@ def test_holm_steps_down_and_never_decreases() -> None:
         (lambda: sign_flip_exact(np.ones(21)), "21 units have too many"),
         (lambda: stratified_interval([1.0, 2.0], ["a"]), "2 values but 1 strata"),
         (lambda: holm([1.5]), "between 0 and 1"),
+        (lambda: holm([[0.5]]), "one row"),
+        (lambda: compare([[1.0]], [[2.0]]), "at least 2 units"),
+        (lambda: compare(np.ones((3, 2)), np.ones((4, 2))), "two tables alike"),
     ],
 )
 def test_bad_input_is_refused(call, message) -> None:

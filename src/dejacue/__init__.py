@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dejacue.data.release import load_release
     from dejacue.data.synthetic import generate
     from dejacue.errors import DejaCueError, InputError, MissingData, MissingExtra
+    from dejacue.evaluation.evaluate import Evaluation, evaluate
     from dejacue.method.batch import locate_many
     from dejacue.method.durations import Grid
     from dejacue.method.locate import candidates, evidence, locate
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         Evidence,
         History,
         Moment,
+        Reference,
         Retrieval,
         Vocabulary,
         Window,
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
         read_vocabulary,
         write_history,
         write_vocabulary,
+    )
+    from dejacue.sources.results import (
+        read_references,
+        read_retrievals,
+        write_references,
+        write_retrievals,
     )
 
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
@@ -46,10 +54,15 @@ _HOME = {
     "Moment": "records",
     "Diagnostics": "records",
     "Retrieval": "records",
+    "Reference": "records",
     "read_history": "sources.files",
     "write_history": "sources.files",
     "read_vocabulary": "sources.files",
     "write_vocabulary": "sources.files",
+    "read_retrievals": "sources.results",
+    "write_retrievals": "sources.results",
+    "read_references": "sources.results",
+    "write_references": "sources.results",
     "locate": "method.locate",
     "locate_many": "method.batch",
     "evidence": "method.locate",
@@ -61,6 +74,8 @@ _HOME = {
     "MaxFrame": "method.readouts",
     "Peak": "method.readouts",
     "NonOverlap": "method.nonoverlap",
+    "evaluate": "evaluation.evaluate",
+    "Evaluation": "evaluation.evaluate",
     "load_release": "data.release",
     "generate": "data.synthetic",
     "DejaCueError": "errors",
@@ -91,10 +106,15 @@ __all__ = [
     "Moment",
     "Diagnostics",
     "Retrieval",
+    "Reference",
     "read_history",
     "write_history",
     "read_vocabulary",
     "write_vocabulary",
+    "read_retrievals",
+    "write_retrievals",
+    "read_references",
+    "write_references",
     "locate",
     "locate_many",
     "evidence",
@@ -106,6 +126,8 @@ __all__ = [
     "MaxFrame",
     "Peak",
     "NonOverlap",
+    "evaluate",
+    "Evaluation",
     "load_release",
     "generate",
     "DejaCueError",

@@ -19,6 +19,13 @@ data = typer.Typer(help="The public release of frozen features.", no_args_is_hel
 app.add_typer(data, name="data")
 
 
+annotate = typer.Typer(
+    help="Two passes over the frames of a history, their consensus, its events.",
+    no_args_is_help=True,
+)
+app.add_typer(annotate, name="annotate")
+
+
 class Format(StrEnum):
     table = "table"
     json = "json"
@@ -105,6 +112,36 @@ def locate(
 
 
 @app.command()
+def evaluate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="Retrievals of one method or more (.json, .jsonl, .csv); last, the references.",
+            show_default=False,
+        ),
+    ],
+    only_common: Annotated[
+        bool, typer.Option("--only-common", help="Leave out what they do not all share.")
+    ] = False,
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Default: by the name of the output, else a table."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="The same as --format csv.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to a file instead of the screen.")
+    ] = None,
+) -> None:
+    """Measure retrievals by references, and compare methods: recall, overlap, intervals, p."""
+    from dejacue.cli import evaluating
+
+    chosen = evaluating.format_from(format.value if format else None, json, csv)
+    evaluating.run(files, chosen, output, only_common)
+
+
+@app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
         "out/demo"
@@ -119,23 +156,31 @@ def demo(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="A published table; see --list.")] = "main",
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Published tables (see --list), or all.")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The release folder (default: DEJACUE_DATA, or fetched).")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write JSON, CSV and Markdown into this folder.")
+    ] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="Draw the figures too (default folder out/reproduce).")
+    ] = False,
     windows: Annotated[
         Path | None, typer.Option(help="Write every selected window to this JSON file.")
     ] = None,
     engine: Engine = "auto",
     list_: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
 ) -> None:
-    """Re-compute a published table and show it beside the published figures."""
+    """Re-compute published tables and show them beside the published figures."""
     from dejacue.cli import reproducing
 
     if list_:
         reproducing.show_list()
     else:
-        reproducing.run(name, data, windows, engine)
+        reproducing.run(names or ["main"], data, windows, out, figures, engine)
 
 
 @app.command()
@@ -168,3 +213,73 @@ def show(
     from dejacue.cli import showing
 
     showing.show(folder)
+
+
+@data.command()
+def references(
+    group: Annotated[str, typer.Argument(help="vost, seven or development.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A .json file.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option("--data", help="The release folder (default: DEJACUE_DATA, or fetched)."),
+    ] = None,
+) -> None:
+    """Write the benchmark's references, to evaluate your own retrievals on it."""
+    from dejacue.cli import showing
+
+    showing.references(group, folder, output)
+
+
+Force = Annotated[bool, typer.Option("--force", help="Replace an output that is already there.")]
+
+
+@annotate.command()
+def template(
+    annotator: Annotated[str, typer.Option("--annotator", "-a", help="Who will fill it in.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The pass, as JSON.")],
+    history: Annotated[
+        Path | None, typer.Argument(help="Features of one object: an .npz file.")
+    ] = None,
+    frames: Annotated[
+        str | None, typer.Option(help="FIRST:LAST, both included, instead of a file.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help="Name of the history.")] = None,
+    force: Force = False,
+) -> None:
+    """Write a pass to fill in: every frame from the first to the last observed one."""
+    from dejacue.cli import annotating
+
+    annotating.template(history, annotator, output, frames, id, force)
+
+
+@annotate.command()
+def consensus(
+    first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
+    second: Annotated[Path, typer.Argument(help="The pass of another one.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The consensus, or what has to be decided first."),
+    ],
+    decisions: Annotated[
+        Path | None, typer.Option("--decisions", "-d", help="The decisions, filled in.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compare two passes; write their disagreements or, with decisions, the consensus."""
+    from dejacue.cli import annotating
+
+    annotating.consensus(first, second, decisions, output, force)
+
+
+@annotate.command()
+def events(
+    consensus: Annotated[Path, typer.Argument(help="A consensus (or one pass).")],
+    minimum: Annotated[int, typer.Option(help="Frames that a stable side needs.")] = 5,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the references to this file.")
+    ] = None,
+) -> None:
+    """List the qualifying events; the earliest one gives the references."""
+    from dejacue.cli import annotating
+
+    annotating.events(consensus, minimum, output)

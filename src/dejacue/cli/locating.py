@@ -19,7 +19,8 @@ from dejacue.method.locate import evidence, locate
 from dejacue.method.plan import Plan, as_readout
 from dejacue.method.view import Readout
 from dejacue.records import Retrieval
-from dejacue.sources.files import named, read_history, read_vocabulary
+from dejacue.sources.documents import named
+from dejacue.sources.files import read_history, read_vocabulary
 from dejacue.sources.npz import write_text
 
 

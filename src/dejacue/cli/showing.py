@@ -12,16 +12,19 @@ from rich.table import Table
 
 from dejacue._version import __version__
 from dejacue.cli.tables import console, retrieval_table
-from dejacue.data.release import Entries, fetch_release, load_release
+from dejacue.data.release import Entries, Release, fetch_release, load_release
 from dejacue.data.synthetic import generate
-from dejacue.errors import DejaCueError
+from dejacue.errors import DejaCueError, unknown
 from dejacue.method import kernel
 from dejacue.method.locate import evidence, locate
+from dejacue.records import Reference
 from dejacue.report.plots import evidence_figure, save_png
 from dejacue.sources.files import write_history, write_vocabulary
 from dejacue.sources.npz import write_text
+from dejacue.sources.results import write_references
 
 EXTRAS = ("pandas", "polars")
+GROUPS = ("vost", "seven", "development")
 
 
 def demo(output: Path, seed: int) -> None:
@@ -37,12 +40,17 @@ def demo(output: Path, seed: int) -> None:
     history = write_history(output / "cup.history.npz", made.history)
     vocabulary = write_vocabulary(output / "cup.vocabulary.npz", made.vocabulary)
     result = write_text(output / "retrieval.json", retrieval.to_json() + "\n")
+    truth = write_references(
+        output / "references.json", [Reference(made.history.id, made.references)]
+    )
     screen = console()
     screen.print(retrieval_table(retrieval, dict(made.references)))
     for what, path in (("picture", picture), ("result", result)):
         screen.print(escape(f"{what}: {path}"), soft_wrap=True)
-    again = f"again: dejacue locate {history} --vocabulary {vocabulary}"
-    screen.print(escape(again), soft_wrap=True)
+    again = f"dejacue locate {history} --vocabulary {vocabulary}"
+    measure = f"dejacue evaluate {result} {truth}"
+    for what, command in (("again", again), ("measure", measure)):
+        screen.print(escape(f"{what}: {command}"), soft_wrap=True)
 
 
 def info() -> None:
@@ -82,15 +90,24 @@ def show(folder: Path | None) -> None:
     for column in ("group", "histories", "frames", "states", "descriptions", "missing"):
         words = column in ("group", "missing")
         table.add_column(column, justify="left" if words else "right", overflow="fold")
-    groups: dict[str, Entries] = {
-        "vost": release.vost,
-        "seven": release.seven,
-        "development": release.development,
-    }
-    for name, entries in groups.items():
+    for name in GROUPS:
+        entries = _group(release, name)
         table.add_row(
             name, str(len(entries)), str(sum(len(e.history) for e in entries)),
             str(sum(len(e.vocabulary.states) for e in entries)),
             str(sum(len(e.vocabulary) for e in entries)), escape("; ".join(entries.missing)),
         )  # fmt: skip
     console().print(table)
+
+
+def references(group: str, folder: Path | None, output: Path) -> None:
+    entries = _group(load_release(folder), group)
+    path = write_references(output, [entry.reference for entry in entries])
+    console().print(escape(f"references of {len(entries)} histories: {path}"), soft_wrap=True)
+
+
+def _group(release: Release, name: str) -> Entries:
+    if name not in GROUPS:
+        raise unknown("group", name, GROUPS)
+    entries: Entries = getattr(release, name)
+    return entries

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import DejaCueError, InputError, MissingData, unknown
-from dejacue.records import History, Vocabulary, Window
-from dejacue.sources.files import grouped_vocabulary, named, read_vocabulary
+from dejacue.records import History, Reference, Vocabulary, Window
+from dejacue.sources.documents import named
+from dejacue.sources.files import grouped_vocabulary, read_vocabulary
 from dejacue.sources.npz import read_npz
 
 REPOSITORY = "HaofanCao/deja-cue-data"
@@ -61,6 +62,13 @@ class Entry:
     @property
     def id(self) -> str:
         return self.history.id
+
+    @property
+    def reference(self) -> Reference:
+        """The true windows, as ``evaluate`` takes them."""
+        frames = Window(int(self.history.frames[0]), int(self.history.frames[-1]))
+        texts = {state: tuple(own) for state, own in self.vocabulary.states.items()}
+        return Reference(self.id, self.references, self.component, frames, texts)
 
     def prompted(self, prompts: str) -> Vocabulary:
         """The vocabulary with one prompt variant: ensemble, raw, photo or definite."""

@@ -1,7 +1,30 @@
-"""Metrics as pure functions on arrays: no files, no plots, no method."""
+"""Metrics as pure functions on arrays: no files, no plots, no method.
 
+overlap → averages → resampling; ranking, strata, consistency, occurrences, identity, agreement;
+evaluate() puts the first three together for retrievals and references.
+"""
+
+from dejacue.evaluation.agreement import (
+    Agreement,
+    PassAgreement,
+    Scope,
+    agreement,
+    boundary_sensitivity,
+    cohen_kappa,
+)
 from dejacue.evaluation.averages import group_means, nested_mean
-from dejacue.evaluation.overlap import best_tiou, recall_at, tiou
+from dejacue.evaluation.consistency import paraphrase_pairs
+from dejacue.evaluation.evaluate import Estimate, Evaluation, evaluate
+from dejacue.evaluation.identity import best_margin, best_outside, identity_correct
+from dejacue.evaluation.occurrences import average_precision, match, recurrence
+from dejacue.evaluation.overlap import (
+    best_tiou,
+    oracle_tiou,
+    paired_tiou,
+    recall_at,
+    tiou,
+)
+from dejacue.evaluation.ranking import rank_candidates
 from dejacue.evaluation.resampling import (
     Paired,
     bootstrap_interval,
@@ -11,16 +34,37 @@ from dejacue.evaluation.resampling import (
     sign_flip_exact,
     stratified_interval,
 )
+from dejacue.evaluation.strata import duration_strata
 
 __all__ = [
+    "Agreement",
+    "Estimate",
+    "Evaluation",
     "Paired",
+    "PassAgreement",
+    "Scope",
+    "agreement",
+    "average_precision",
+    "best_margin",
+    "best_outside",
     "best_tiou",
     "bootstrap_interval",
+    "boundary_sensitivity",
+    "cohen_kappa",
     "compare",
+    "duration_strata",
+    "evaluate",
     "group_means",
     "holm",
+    "identity_correct",
+    "match",
     "nested_mean",
+    "oracle_tiou",
+    "paired_tiou",
+    "paraphrase_pairs",
+    "rank_candidates",
     "recall_at",
+    "recurrence",
     "sign_flip",
     "sign_flip_exact",
     "stratified_interval",

@@ -25,7 +25,7 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], NDAr
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim not in (1, 2) or not len(numbers):
         raise InputError("there is nothing to average: give one row of numbers per item")
-    if not levels or any(len(level) != len(numbers) for level in levels):
+    if not len(levels) or any(len(level) != len(numbers) for level in levels):
         raise InputError(f"every level needs one group for each of the {len(numbers)} values")
     if not np.isfinite(numbers).all():
         raise InputError(f"value {int(np.argwhere(~np.isfinite(numbers))[0][0])} is not finite")

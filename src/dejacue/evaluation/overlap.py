@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +12,9 @@ from dejacue.errors import InputError
 from dejacue.records import Window
 
 
-def _windows(values: ArrayLike, what: str) -> NDArray[np.int64]:
-    if isinstance(values, Sequence) and any(isinstance(value, Window) for value in values):
-        values = [tuple(value) for value in values]  # type: ignore[arg-type]
-    array = np.asarray(values)
+def as_windows(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    """(n, 2) inclusive frames, from rows of numbers or Windows."""
+    array = _plain(values, what)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise InputError(f"{what} must be rows of [start, end] frames, not {array.shape}")
     if (array[:, 0] > array[:, 1]).any():
@@ -23,10 +23,32 @@ def _windows(values: ArrayLike, what: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Windows as pairs of numbers; anything else as it is."""
+    try:
+        if isinstance(values, Sequence) and any(isinstance(value, Window) for value in values):
+            return np.asarray([tuple(value) for value in values])  # type: ignore[arg-type]
+        return np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        raise InputError(f"{what} must be rows of [start, end] frames, two in each") from None
+
+
 def tiou(retrieved: ArrayLike, references: ArrayLike) -> NDArray[np.float64]:
     """(R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames."""
-    a = _windows(retrieved, "retrieved windows")[:, None, :]
-    b = _windows(references, "reference windows")[None, :, :]
+    a = as_windows(retrieved, "retrieved windows")[:, None, :]
+    b = as_windows(references, "reference windows")[None, :, :]
+    return _overlap(a, b)
+
+
+def paired_tiou(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """(n,) overlap of each window with the one in the same row of the other table."""
+    a, b = as_windows(first, "first windows"), as_windows(second, "second windows")
+    if len(a) != len(b):
+        raise InputError(f"{len(a)} windows cannot be paired with {len(b)}")
+    return _overlap(a, b)
+
+
+def _overlap(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.float64]:
     common = np.minimum(a[..., 1], b[..., 1]) - np.maximum(a[..., 0], b[..., 0]) + 1
     common = np.maximum(common, 0)
     lengths = (a[..., 1] - a[..., 0] + 1) + (b[..., 1] - b[..., 0] + 1)
@@ -36,14 +58,55 @@ def tiou(retrieved: ArrayLike, references: ArrayLike) -> NDArray[np.float64]:
 
 def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """(R,) overlap of each retrieved window with the best of its own references."""
-    windows = _windows(retrieved, "retrieved windows")
+    windows = as_windows(retrieved, "retrieved windows")
     if len(windows) != len(references):
         raise InputError(f"{len(windows)} retrieved windows but {len(references)} reference lists")
-    return np.array(
-        [tiou(windows[i : i + 1], own).max() for i, own in enumerate(references)], dtype=np.float64
-    )
+    tables = [_plain(own, "reference windows") for own in references]
+    for own in tables:
+        if own.shape != (0,) and own.shape[1:] != (2,):
+            raise InputError(f"reference windows must be rows of [start, end], not {own.shape}")
+    counts = [len(own) for own in tables]
+    if not all(counts):
+        raise InputError(f"retrieved window {counts.index(0)} has no reference")
+    if not counts:
+        return np.empty(0)
+    flat = as_windows(np.concatenate(tables), "reference windows")
+    overlaps = _overlap(np.repeat(windows, counts, axis=0), flat)
+    return np.maximum.reduceat(overlaps, np.cumsum([0, *counts[:-1]]))
 
 
 def recall_at(threshold: float, overlaps: ArrayLike) -> NDArray[np.float64]:
     """1 where the overlap reaches the threshold, else 0."""
     return (np.asarray(overlaps) >= threshold).astype(np.float64)
+
+
+def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[np.float64]:
+    """(R,) overlap of the best of all windows with each list of references.
+
+    Among windows of one length the overlap with a reference rises, stays and falls with the
+    start, so the two starts beside the beginning of the plateau decide: C windows are sorted,
+    not compared.
+    """
+    rows = as_windows(windows, "candidates")
+    tables = [as_windows(own, "reference windows") for own in references]
+    if not len(rows) or not all(len(own) for own in tables):
+        raise InputError("the best overlap needs candidates, and a reference in every list")
+    if not tables:
+        return np.empty(0)
+    low, high = int(rows[:, 0].min()), int(rows[:, 0].max())
+    room = high - low + 2
+    lengths = rows[:, 1] - rows[:, 0] + 1
+    keys = lengths * room + (rows[:, 0] - low)  # by length, then by start
+    if (keys[1:] < keys[:-1]).any():
+        keys = np.sort(keys)
+        lengths = keys // room
+    known = lengths[np.flatnonzero(np.diff(lengths, prepend=0))][:, None]
+    flat = np.concatenate(tables)
+    plateau = np.minimum(flat[:, 0], flat[:, 1] - known + 1)  # (lengths, references)
+    at = np.searchsorted(keys, known * room + np.clip(plateau - low, 0, room - 1))
+    best = np.zeros(len(flat))
+    for beside in (np.maximum(at - 1, 0), np.minimum(at, len(keys) - 1)):
+        length, start = np.divmod(keys[beside], room)
+        found = np.stack([start + low, start + low + length - 1], axis=-1)
+        np.maximum(best, _overlap(found, flat).max(axis=0), out=best)
+    return np.maximum.reduceat(best, np.cumsum([0, *(len(own) for own in tables[:-1])]))

@@ -6,9 +6,9 @@ names: the draws, and so the last digit of an interval, depend on that order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,8 @@ SEED = 3407
 DRAWS = 10_000
 ASSIGNMENTS = 100_000
 BLOCK = 10_000
+MOST_INDICES = 1 << 20  # drawn at a time
+MOST_SIGNS = 1 << 24  # kept between tests, a byte each
 MOST_EXACT = 20  # units for which all 2ⁿ sign assignments are enumerated
 SLACK = 1e-15
 
@@ -42,9 +44,7 @@ def bootstrap_interval(
     The interval of paired differences is the interval of their values.
     """
     array = _units(values)
-    n = len(array)
-    index = np.random.default_rng(seed).integers(0, n, size=(draws, n))
-    return _interval(array, [(slice(None), index)], level)
+    return _interval(_drawn_sums(array, np.random.default_rng(seed), draws), array, level)
 
 
 def stratified_interval(
@@ -60,20 +60,31 @@ def stratified_interval(
     if len(strata) != len(array):
         raise InputError(f"{len(array)} values but {len(strata)} strata")
     rng = np.random.default_rng(seed)
-    parts = []
-    for stratum in dict.fromkeys(strata):
-        own = np.flatnonzero([s == stratum for s in strata])
-        parts.append((own, rng.integers(0, len(own), size=(draws, len(own)))))
-    return _interval(array, parts, level)
+    own = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
+    sums = sum(_drawn_sums(part, rng, draws) for part in own)
+    return _interval(np.asarray(sums), array, level)
+
+
+def _drawn_sums(
+    array: NDArray[np.float64], rng: np.random.Generator, draws: int
+) -> NDArray[np.float64]:
+    """(k, draws) sums over as many units as there are, drawn with replacement."""
+    columns = array.reshape(len(array), -1).T
+    sums = np.empty((len(columns), draws))
+    block = max(1, MOST_INDICES // len(array))  # the stream of draws does not depend on it
+    for first in range(0, draws, block):
+        size = min(block, draws - first)
+        index = rng.integers(0, len(array), size=(size, len(array)))
+        for row, column in zip(sums, columns, strict=True):
+            row[first : first + size] = column[index].sum(axis=1)
+    return sums
 
 
 def _interval(
-    array: NDArray[np.float64], parts: Sequence[tuple[Any, NDArray[np.int64]]], level: float
+    sums: NDArray[np.float64], array: NDArray[np.float64], level: float
 ) -> NDArray[np.float64]:
-    """Quantiles of the means over drawn units; parts: (units of a stratum, draws among them)."""
-    columns = array.reshape(len(array), -1).T
-    means = [sum(row[own][index].sum(axis=1) for own, index in parts) / len(row) for row in columns]
-    quantiles: NDArray[np.float64] = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    quantiles: NDArray[np.float64] = np.quantile(sums / len(array), ends, axis=1)
     return quantiles.reshape(2, *array.shape[1:])
 
 
@@ -86,13 +97,25 @@ def sign_flip(
     """
     array = _units(differences, least=2)
     observed = np.abs(array.mean(axis=0)) - SLACK
-    rng = np.random.default_rng(seed)
     hits = np.zeros(array.shape[1:])
-    for first in range(0, assignments, BLOCK):
-        size = min(BLOCK, assignments - first)
-        signs = rng.choice([-1.0, 1.0], size=(size, len(array)))
-        hits += (np.abs(signs @ array / len(array)) >= observed).sum(axis=0)
+    few = assignments * len(array) <= MOST_SIGNS
+    for signs in (_kept_signs if few else _signs)(seed, assignments, len(array)):
+        hits += (np.abs(signs.astype(np.float64) @ array / len(array)) >= observed).sum(axis=0)
     return (hits + 1) / (assignments + 1)
+
+
+def _signs(seed: int, assignments: int, units: int) -> Iterator[NDArray[np.int8]]:
+    """Blocks of random signs, one row per assignment, in the published order."""
+    rng = np.random.default_rng(seed)
+    for first in range(0, assignments, BLOCK):
+        size = (min(BLOCK, assignments - first), units)
+        yield (2 * rng.integers(0, 2, size=size) - 1).astype(np.int8)  # what rng.choice draws
+
+
+@lru_cache(maxsize=2)
+def _kept_signs(seed: int, assignments: int, units: int) -> tuple[NDArray[np.int8], ...]:
+    """The same, kept: tests of the same units share their signs."""
+    return tuple(_signs(seed, assignments, units))
 
 
 def sign_flip_exact(differences: ArrayLike) -> NDArray[np.float64]:

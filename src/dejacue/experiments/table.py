@@ -3,50 +3,107 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dejacue.data.release import Release
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-# experiment → condition → history → [[start, end], …] in the order of the vocabulary
-Windows = dict[str, list[list[int]]]
+from dejacue.evaluation import Paired
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dejacue.experiments.study import Study
+
+# condition → history → rows of [start, end], in the order of the vocabulary
+Windows = Mapping[str, Mapping[str, ArrayLike]]
+
+METRICS = {"r1_03": "R@1 .3", "r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
+GROUPS = 20  # draws of the published size, where the published ones are not known
+YES, ABOUT, NO, ABSENT = "✓", "≈", "✗", "–"
 
 
 @dataclass(frozen=True)
 class Value:
-    """One number of a published table: both as fractions."""
+    """One number of a published table.
+
+    here        ours; None where the data on hand does not allow it
+    published   None where the paper has no such row (our own baselines)
+    part        mean, low and high (of the 95 % interval), p, holm p, std, …
+    unit        % (a fraction), or what the number counts
+    digits      decimals of the published number as it is compared
+    drawn       smallest and largest of our draws, where the published draws are not known
+    finding     why it differs, where we know something about it
+    """
 
     row: str
     metric: str
-    here: float
-    published: float
+    here: float | None
+    published: float | None
+    part: str = "mean"
+    unit: str = "%"
+    digits: int = 6
+    drawn: tuple[float, float] | None = None
+    finding: str = ""
 
     @property
-    def agrees(self) -> bool:
-        """Rounds to the published figure, which has six decimals."""
-        return abs(self.here - self.published) <= 0.5e-6 + 1e-12
+    def difference(self) -> float | None:
+        known = self.here is not None and self.published is not None
+        return self.here - self.published if known else None  # type: ignore[operator]
+
+    @property
+    def mark(self) -> str:
+        """✓ rounds to the published number; ≈ that lies among our draws; ✗ neither; – no pair."""
+        if self.here is None or self.published is None:
+            return ABSENT
+        slack = 0.5 * 10.0**-self.digits + 1e-12
+        if abs(self.here - self.published) <= slack:
+            return YES
+        if self.drawn and self.drawn[0] - slack <= self.published <= self.drawn[1] + slack:
+            return ABOUT
+        return NO
 
 
 @dataclass(frozen=True)
 class Result:
+    """values, the windows of every condition, remarks, and pictures that are drawn on demand."""
+
     values: tuple[Value, ...]
-    windows: Mapping[str, Windows]
+    windows: Windows = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
+
+    def count(self, mark: str) -> int:
+        return sum(value.mark == mark for value in self.values)
 
     @property
-    def reproduced(self) -> int:
-        return sum(value.agrees for value in self.values)
+    def compared(self) -> int:
+        return len(self.values) - self.count(ABSENT)
+
+    @property
+    def remarks(self) -> list[str]:
+        """Notes, and what is known about the values that differ."""
+        findings = dict.fromkeys(v.finding for v in self.values if v.mark == NO and v.finding)
+        return [*self.notes, *findings]
+
+    @property
+    def unexplained(self) -> list[Value]:
+        """Values that differ although nothing says why."""
+        return [value for value in self.values if value.mark == NO and not value.finding]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """name and title of a table, and the function that computes it on an engine."""
+    """A published table, figure or claim. Without ``run``: what cannot be computed, and why."""
 
     name: str
     title: str
-    run: Callable[[Release, str], Result]
+    run: Callable[[Study], Result] | None = None
+    reason: str = ""
 
 
 @cache
@@ -55,3 +112,41 @@ def published() -> dict[str, Any]:
     text = files("dejacue.experiments").joinpath("published.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
+
+
+def interval_values(
+    row: str, metric: str, here: tuple[float, float, float], mean: float | None,
+    ci: Iterable[float], **options: Any,
+) -> list[Value]:  # fmt: skip
+    """Mean, low and high beside the published ones."""
+    figures = (mean, *(ci or (None, None)))
+    return [
+        Value(row, metric, ours, theirs, part, **options)
+        for part, ours, theirs in zip(("mean", "low", "high"), here, figures, strict=True)
+    ]
+
+
+def drawn(row: str, metric: str, draws: NDArray[np.float64], there: float, **options: Any) -> Value:
+    """Our mean over all draws beside the published value, with the smallest and largest draw."""
+    ends = (float(draws.min()), float(draws.max()))
+    return Value(row, metric, float(draws.mean()), there, drawn=ends, **options)
+
+
+def paired_values(
+    row: str, comparisons: Mapping[str, Paired], figures: Mapping[str, Any], **options: Any
+) -> list[Value]:
+    """Difference, interval, p and Holm p of every metric; ``figures`` may lack some."""
+    found = []
+    for metric, ours in comparisons.items():
+        theirs = figures.get(metric, {})
+        low, high = theirs.get("ci95", (None, None))
+        for part, here, there in (
+            ("mean", ours.delta, theirs.get("delta")),
+            ("low", ours.low, low),
+            ("high", ours.high, high),
+            ("p", ours.p, theirs.get("p")),
+            ("holm p", ours.holm_p, theirs.get("holm_p")),
+        ):
+            unit = "p" if part.endswith("p") else "%"
+            found.append(Value(row, metric, here, there, part, unit, **options))
+    return found

@@ -22,6 +22,7 @@ from dejacue.method.view import Scheduled, Selection, View, check_width
 from dejacue.records import History
 
 RUNS = ("strict", "bridged")
+STRETCH = 4096  # frames whose products with each other are held at a time
 WINDOWS_AT_A_TIME = 1024
 
 
@@ -148,18 +149,42 @@ class MeanWindow(Scheduled):
     name: ClassVar[str] = "mean-window"
 
     def read(self, view: View) -> Selection:
-        offsets = view.history.run_offsets
+        offsets, frames = view.history.run_offsets, view.unit_frames
         starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
-        queries = view.directions.queries.astype(np.float64)
-        scores = np.empty((len(queries), len(starts)))
-        prefix, run = s.run_prefix(view.unit_frames.T, offsets), s.run_of(starts, offsets)
-        for first in range(0, len(starts), WINDOWS_AT_A_TIME):
-            now = slice(first, first + WINDOWS_AT_A_TIME)
-            sums = prefix[:, ends[now] + 1 + run[now]] - prefix[:, starts[now] + run[now]]
-            norms = np.maximum(np.sqrt(np.einsum("dw,dw->w", sums, sums)), plain.RESIDUAL_FLOOR)
-            scores[:, now] = (queries @ sums) / norms
+        cosines = view.directions.queries.astype(np.float64) @ frames.T
+        scores = s.score_windows(cosines, offsets, starts, ends, "sum")
+        scores /= np.maximum(_sum_norms(frames, offsets, starts, ends), plain.RESIDUAL_FLOOR)
         best = s.select(starts, ends, scores)
         return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
+
+
+def _sum_norms(
+    frames: NDArray[np.float64], offsets: NDArray[np.int64], starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> NDArray[np.float64]:  # fmt: skip
+    """‖sum of the frames‖ of every window, from the frames' products with each other.
+
+    Two-dimensional prefix sums P of these give ‖x_a + … + x_b−1‖² = P[b, b] − 2 P[a, b] + P[a, a];
+    a long run takes them a stretch at a time. Windows longer than that: from sums of frames.
+    """
+    out = np.empty(len(starts))
+    todo = np.ones(len(starts), bool)
+    for run_start, run_end in pairwise(offsets.tolist()):
+        for a in range(run_start, run_end, STRETCH // 2):
+            b = min(a + STRETCH, run_end)
+            own = np.flatnonzero(todo & (starts >= a) & (ends < b))
+            prefix = np.zeros((b - a + 1, b - a + 1))
+            np.cumsum(np.cumsum(frames[a:b] @ frames[a:b].T, axis=0), axis=1, out=prefix[1:, 1:])
+            first, last, square = starts[own] - a, ends[own] + 1 - a, prefix.diagonal()
+            out[own] = square[last] - 2 * prefix[first, last] + square[first]
+            todo[own] = False
+    if todo.any():
+        prefix, run = s.run_prefix(frames.T, offsets), s.run_of(starts, offsets)
+        rest = np.flatnonzero(todo)
+        for at in np.split(rest, range(WINDOWS_AT_A_TIME, len(rest), WINDOWS_AT_A_TIME)):
+            sums = prefix[:, ends[at] + 1 + run[at]] - prefix[:, starts[at] + run[at]]
+            out[at] = np.einsum("dw,dw->w", sums, sums)
+    return np.sqrt(np.maximum(out, 0.0))
 
 
 @dataclass(frozen=True)

@@ -97,18 +97,11 @@ def candidate_windows(
     run_offsets: NDArray[np.int64], lengths: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Start and end positions of every window: length by length, then by start."""
-    bounds = list(pairwise(run_offsets.tolist()))
-    pieces = [
-        (np.arange(first, last - length + 1), length)
-        for length in lengths
-        for first, last in bounds
-        if length <= last - first
-    ]
-    if not pieces:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    starts = np.concatenate([piece for piece, _ in pieces])
-    ends = np.concatenate([piece + (length - 1) for piece, length in pieces])
-    return starts, ends
+    left = np.repeat(run_offsets[1:], np.diff(run_offsets)) - np.arange(run_offsets[-1])
+    starts = [np.flatnonzero(left >= length) for length in lengths]  # left in the run, from here
+    ends = [own + (length - 1) for own, length in zip(starts, lengths, strict=True)]
+    nothing = np.empty(0, np.int64)
+    return np.concatenate([*starts, nothing]), np.concatenate([*ends, nothing])
 
 
 def bridged_windows(

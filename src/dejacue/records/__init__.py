@@ -8,6 +8,7 @@ Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on 
 """
 
 from dejacue.records.history import History
+from dejacue.records.reference import Reference
 from dejacue.records.retrieval import (
     RETRIEVAL_SCHEMA,
     Diagnostics,
@@ -29,4 +30,5 @@ __all__ = [
     "Later",
     "Moment",
     "Retrieval",
+    "Reference",
 ]

@@ -5,7 +5,6 @@ docs/files.md describes the formats.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import DejaCueError, InputError, unknown
+from dejacue.errors import InputError, unknown
 from dejacue.records import History, Vocabulary
+from dejacue.sources.documents import check_schema, named, parse_json, read_text, unique
 from dejacue.sources.npz import read_npz, write_npz
 
 HISTORY_SCHEMA = "dejacue.history/1"
 VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
 MOST_TEXT_BYTES = 1 << 20
+_TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
 
 
@@ -65,9 +66,11 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
         return _vocabulary_from_arrays(read_npz(path), name, prompts)
     if suffix not in (".yaml", ".yml", ".json"):
         raise InputError(f"{name}: a vocabulary is a .npz, .yaml, .yml or .json file")
-    text = _read_text(name)
+    text = read_text(name, MOST_TEXT_BYTES, "is it a vocabulary?")
     with named(name):
-        return Vocabulary.from_dict(_parse_json(text) if suffix == ".json" else _parse_yaml(text))
+        return Vocabulary.from_dict(
+            parse_json(text, twice=_TWICE) if suffix == ".json" else _parse_yaml(text)
+        )
 
 
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
@@ -168,55 +171,7 @@ def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
 
 def _check_schema(arrays: Mapping[str, NDArray[Any]], expected: str, name: str) -> None:
     with named(name):
-        found = _text(arrays, "schema", expected)
-    if found != expected:
-        raise InputError(f'{name}: is "{found}", not "{expected}"')
-
-
-class named:
-    """Puts the file's name in front of an InputError raised inside."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DejaCueError) and not str(error).startswith(self.name):
-            raise type(error)(f"{self.name}: {error}") from None
-
-
-def _read_text(name: str) -> str:
-    try:
-        with open(name, "rb") as stream:
-            raw = stream.read(MOST_TEXT_BYTES + 1)
-        if len(raw) > MOST_TEXT_BYTES:
-            raise InputError(f"{name}: larger than a vocabulary can be (1 MB)")
-        return raw.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{name}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{name}: is not UTF-8 text") from None
-
-
-def _parse_json(text: str) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in seen:
-                raise InputError(f'"{key}" is given twice; list its descriptions together')
-            seen[key] = value
-        return seen
-
-    try:
-        return json.loads(text, object_pairs_hook=unique)
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not valid JSON ({error})") from None
+        check_schema(_text(arrays, "schema", expected), expected)
 
 
 def _parse_yaml(text: str) -> Any:
@@ -226,13 +181,9 @@ def _parse_yaml(text: str) -> Any:
         """YAML in which a key may stand only once; plain YAML keeps the last silently."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
-        seen: dict[Any, Any] = {}
-        for key_node, value in node.value:
-            key = loader.construct_object(key_node, deep=True)
-            if key in seen:
-                raise InputError(f'"{key}" is given twice; list its descriptions together')
-            seen[key] = loader.construct_object(value, deep=True)
-        return seen
+        make = loader.construct_object
+        pairs = [(make(key, deep=True), make(value, deep=True)) for key, value in node.value]
+        return unique(pairs, _TWICE)
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     try:

@@ -1,0 +1,110 @@
+"""The published tables against a plain numpy implementation: ``python benchmarks/tables.py``.
+
+Both sides give the same numbers (checked); features are in memory, one thread each.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import plain_tables as plain
+from rich.console import Console
+from rich.table import Table
+from run import RELEASE, write_table
+
+from dejacue import load_release
+from dejacue.experiments import REGISTRY, synthetic
+from dejacue.experiments.study import Study
+from dejacue.experiments.table import published
+from dejacue.method.evidence import calibration, smooth
+from dejacue.method.scan import norm_values, scan
+
+EXTENDED = ("paired", "peak", "prompts", "normalization", "ranking")
+
+
+def timed(run: Callable[[], object], rounds: int = 1) -> tuple[float, object]:
+    best, found = np.inf, None
+    for _ in range(rounds):
+        start = time.perf_counter()
+        found = run()
+        best = min(best, time.perf_counter() - start)
+    return best, found
+
+
+def check(found: dict) -> None:
+    for (readout, coordinates), (means, _) in found.items():
+        theirs = published()["vost_main"][f"{readout}/{coordinates}"]["mean"]
+        assert np.allclose(means, list(theirs.values()), atol=1e-6), (readout, coordinates)
+
+
+def trial_by_trial(count: int) -> None:
+    """The synthetic study as a loop: generate, calibrate, smooth, scan with 9 grids, 3 norms."""
+    rng = np.random.default_rng(3407)
+    for _ in range(count):
+        rng.integers(24, 161)
+        row = rng.standard_normal(synthetic.FRAMES)[None]
+        centre, scale = calibration(row)
+        responses = smooth((row - centre[:, None]) / scale[:, None], synthetic.WHOLE, 3)
+        for grid in synthetic.GRIDS:
+            lengths = grid.lengths(synthetic.FRAMES)
+            for norm in ("sqrt", "sum", "mean"):
+                scan(responses, synthetic.WHOLE, lengths, norm_values(norm, np.array(lengths)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, help="put the table into this Markdown page")
+    options = parser.parse_args()
+    folder = os.environ.get("DEJACUE_DATA") or RELEASE
+    release = load_release(folder)
+    entries = release.vost
+    table = Table(title="published tables, one thread", title_justify="left")
+    for column in ("what", "dejacue", "plain numpy", "ratio"):
+        table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
+
+    def row(what: str, ours: float, theirs: float | None) -> None:
+        cells = (f"{theirs:.2f} s", f"{theirs / ours:.0f}×") if theirs else ("", "")
+        table.add_row(what, f"{ours:.2f} s", *cells)
+
+    ours, _ = timed(lambda: REGISTRY["main"].run(Study(release)), 3)
+    theirs, found = timed(lambda: plain.main_table(entries))
+    check(found)
+    row("VOST main table with intervals (ours: and three baselines)", ours, theirs)
+
+    def extended() -> None:
+        study = Study(release)
+        for name in EXTENDED:
+            REGISTRY[name].run(study)
+
+    ours, _ = timed(extended, 3)
+    theirs, found = timed(lambda: plain.extended_tables(entries))
+    row("VOST paired tests, peak, prompts, norms, ranking", ours, theirs)
+    ours, _ = timed(lambda: REGISTRY["synthetic"].run(Study(release)), 3)
+    theirs, _ = timed(lambda: trial_by_trial(200))
+    row(
+        "synthetic study (plain: scaled from 200 trials, no bootstrap)", ours, theirs * 12_000 / 200
+    )
+    command = [sys.executable, "-m", "dejacue", "reproduce", "all", "--data", str(folder)]
+    whole, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
+    row("dejacue reproduce all, from start to exit", whole, None)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    table.add_row("its peak memory", f"{peak:.2f} GB", "", "")
+    Console(width=140).print(table)
+    if options.write:
+        write_table(options.write, table, "benchmarks/tables.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""``dejacue evaluate``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dejacue.cli.tables import as_text, console
+from dejacue.errors import InputError
+from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
+from dejacue.evaluation.resampling import Paired
+from dejacue.sources.npz import write_text
+from dejacue.sources.results import read_references, read_retrievals
+
+METRICS = {"r1_03": "R@1 .3", "r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
+
+
+def format_from(format: str | None, json: bool, csv: bool) -> str | None:
+    """The one format that --format, --json and --csv ask for; None: by the name of the output."""
+    asked = {format, "json" if json else None, "csv" if csv else None} - {None}
+    if len(asked) > 1:
+        raise InputError("--format, --json and --csv ask for different formats; give one of them")
+    return asked.pop() if asked else None
+
+
+def run(files: list[Path], format: str | None, output: Path | None, only_common: bool) -> None:
+    """The last file holds the references, each of the others the retrievals of a method."""
+    if len(files) < 2:
+        raise InputError(
+            "give the retrievals of one method or more and, last, the references: "
+            "dejacue evaluate FOUND.json REFERENCES.json"
+        )
+    if format is None:
+        suffix = output.suffix.lower() if output else ""
+        format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
+    *others, last = files
+    references = read_references(last)
+    retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
+    found = evaluate(retrievals, references, only_common=only_common)
+    tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
+    if format == "table" and output is None:
+        screen = console()
+        screen.print(*tables, sep="\n")
+        screen.print(_counts(found), soft_wrap=True)
+    else:
+        text = {
+            "json": lambda: json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n",
+            "csv": lambda: _as_csv(found),
+            "table": lambda: f"{as_text(*tables)}{_counts(found)}\n",
+        }[format]()
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
+            write_text(output, text)
+    for sentence in found.left_out:
+        console(stderr=True).print(escape(f"note: left out: {sentence}"), soft_wrap=True)
+
+
+def _methods(paths: list[Path]) -> dict[str, Path]:
+    """Each file under the name of its method: its stem, or its path if two stems are alike."""
+    stems = {path.stem: path for path in paths}
+    named = stems if len(stems) == len(paths) else {str(path): path for path in paths}
+    if len(named) < len(paths):
+        twice = next(str(path) for path in paths if paths.count(path) > 1)
+        raise InputError(f"{twice}: is given twice; give each method once, and the references last")
+    return named
+
+
+def _counts(found: Evaluation) -> str:
+    counts = ", ".join(f"{number} {what}" for what, number in found.counts.items())
+    if found.counts["components"] < 2:
+        return f"{counts}; one component gives no interval"
+    return f"{counts}; 95 % intervals, components resampled"
+
+
+def _methods_table(found: Evaluation) -> Table:
+    table = Table(title="means in %", title_justify="left")
+    table.add_column("method", overflow="fold")
+    for metric in METRICS.values():
+        table.add_column(metric, justify="right", no_wrap=True)
+    for name, own in found.methods.items():
+        table.add_row(escape(name), *(_mean(own[metric]) for metric in METRICS))
+    return table
+
+
+def _mean(estimate: Estimate) -> str:
+    mean = f"{100 * estimate.mean:.1f}"
+    if estimate.low is None or estimate.high is None:
+        return mean
+    return escape(f"{mean} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]")
+
+
+def _differences_table(found: Evaluation) -> Table:
+    table = Table(
+        title="paired differences in %",
+        title_justify="left",
+        caption=FAMILY,
+        caption_justify="left",
+    )
+    table.add_column("difference", overflow="fold")
+    table.add_column("metric", no_wrap=True)
+    for column in ("mean", "p", "Holm p"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, own in found.comparisons.items():
+        for metric, title in METRICS.items():
+            paired = own[metric]
+            cells = (_difference(paired), _p(paired.p), _p(paired.holm_p))
+            table.add_row(escape(name), title, *cells)
+    return table
+
+
+def _difference(paired: Paired) -> str:
+    return escape(f"{100 * paired.delta:+.1f} [{100 * paired.low:+.1f}, {100 * paired.high:+.1f}]")
+
+
+def _p(value: float) -> str:
+    return f"{value:.4f}" if value >= 5e-5 else "< 0.0001"
+
+
+def _as_csv(found: Evaluation) -> str:
+    stream = io.StringIO()
+    rows = found.to_rows()
+    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()

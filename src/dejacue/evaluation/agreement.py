@@ -1,0 +1,163 @@
+"""How far two annotation passes agree, and how much scores depend on whose boundaries count (§7).
+
+Labels are anything that can be compared; every pass has one label per frame.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dejacue.errors import InputError, unknown
+from dejacue.evaluation.averages import Levels, group_means
+from dejacue.evaluation.overlap import best_tiou, recall_at
+
+Labels = Sequence[Hashable]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two passes over the same frames.
+
+    observed   agreed / frames, the exact rate
+    chance     the rate two independent annotators with these label frequencies would reach
+    kappa      Cohen's κ: (observed − chance) / (1 − chance)
+    """
+
+    frames: int
+    agreed: int
+    observed: float
+    chance: float
+    kappa: float
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Agreement over one choice of frames; macro: the mean of the histories' exact rates."""
+
+    pooled: Agreement
+    macro: float
+
+
+@dataclass(frozen=True)
+class PassAgreement:
+    """Agreement over all frames and, where they were given, over the stable frames alone."""
+
+    all_frames: Scope
+    stable_frames: Scope | None = None
+
+
+def cohen_kappa(first: Labels, second: Labels) -> Agreement:
+    """Exact rate and Cohen's κ of two label sequences of one length.
+
+    Where both passes use one and the same label throughout, chance is 1 and κ is 0/0. The passes
+    then agree on every frame, and κ is given as 1, its value in every other full agreement.
+    """
+    a, b = list(first), list(second)
+    if len(a) != len(b):
+        raise InputError(
+            f"one pass has {len(a)} labels, the other {len(b)}; give both the same frames"
+        )
+    if not a:
+        raise InputError("there is nothing to compare: both passes are empty")
+    if None in a or None in b:
+        at = min(labels.index(None) for labels in (a, b) if None in labels)
+        raise InputError(f"label {at} is missing in one of the passes; complete it first")
+    agreed = sum(x == y for x, y in zip(a, b, strict=True))
+    uses = Counter(b)
+    pairs = sum(count * uses[label] for label, count in Counter(a).items())
+    observed, chance = agreed / len(a), pairs / len(a) ** 2
+    kappa = (observed - chance) / (1 - chance) if pairs < len(a) ** 2 else 1.0
+    return Agreement(len(a), agreed, observed, chance, kappa)
+
+
+def agreement(
+    passes: Mapping[str, tuple[Labels, Labels]],
+    stable: Mapping[str, Sequence[bool]] | None = None,
+) -> PassAgreement:
+    """Agreement over several histories, pooled over frames and as a mean over histories.
+
+    passes   history → labels of the first pass, labels of the second
+    stable   history → for each of its frames, whether it is stable; every history needs one mask,
+             and at least one stable frame
+    """
+    if not passes:
+        raise InputError("there is nothing to compare: give the two passes of at least one history")
+    everything = _scope(passes)
+    if stable is None:
+        return PassAgreement(everything)
+    for history in stable:
+        if history not in passes:
+            raise unknown("history in the stable frames", history, passes)
+    for history in passes:
+        if history not in stable:
+            raise InputError(f"history {history}: has no mask of stable frames; give one")
+    kept = {history: _masked(history, *passes[history], stable[history]) for history in passes}
+    return PassAgreement(everything, _scope(kept))
+
+
+def _masked(
+    history: str, first: Labels, second: Labels, mask: Sequence[bool]
+) -> tuple[Labels, ...]:
+    keep = np.asarray(list(mask))
+    if keep.dtype != np.bool_ or keep.shape != (len(first),):
+        raise InputError(
+            f"history {history}: the mask of stable frames must hold {len(first)} times true or "
+            f"false, not {keep.dtype} of shape {keep.shape}"
+        )
+    if not keep.any():
+        raise InputError(f"history {history}: has no stable frame to compare; leave it out")
+    return tuple(
+        [label for label, kept in zip(labels, keep, strict=True) if kept]
+        for labels in (first, second)
+    )
+
+
+def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
+    rates = []
+    pooled: tuple[list[Hashable], list[Hashable]] = ([], [])
+    for history, pair in passes.items():
+        if len(pair) != 2:
+            raise InputError(f"history {history}: {len(pair)} passes given; agreement takes two")
+        try:
+            rates.append(cohen_kappa(*pair).observed)
+        except InputError as error:
+            raise InputError(f"history {history}: {error}") from None
+        for labels, own in zip(pooled, pair, strict=True):
+            labels.extend(own)
+    return Scope(cohen_kappa(*pooled), sum(rates) / len(rates))
+
+
+def boundary_sensitivity(
+    retrieved: ArrayLike,
+    reference_sets: Mapping[str, Sequence[ArrayLike]],
+    levels: Levels,
+) -> dict[str, dict[str, float]]:
+    """The same retrieved windows scored against the references of several annotators.
+
+    retrieved        (R, 2) windows
+    reference_sets   name → for each retrieved window, its reference windows
+    levels           as in group_means, from fine to coarse
+
+    Returns name → r1_03, r1_05 and top1_tiou: uniform means over the groups of the last level.
+    """
+    if not reference_sets:
+        raise InputError("there is nothing to score against: give at least one set of references")
+    scores = {}
+    for name, references in reference_sets.items():
+        try:
+            overlaps = best_tiou(retrieved, references)
+        except InputError as error:
+            raise InputError(f'references "{name}": {error}') from None
+        metrics = {
+            "r1_03": recall_at(0.3, overlaps),
+            "r1_05": recall_at(0.5, overlaps),
+            "top1_tiou": overlaps,
+        }
+        _, means = group_means(np.stack(list(metrics.values()), axis=1), levels)
+        scores[name] = dict(zip(metrics, means.mean(axis=0).tolist(), strict=True))
+    return scores

@@ -1,0 +1,313 @@
+"""Retrievals against references: means, intervals, and paired comparisons of methods (§7).
+
+What the methods and the references do not share is named and refused, or left out of every
+method alike. No file is read here; sources/results.py turns files into these records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.evaluation.averages import group_means
+from dejacue.evaluation.overlap import best_tiou, recall_at
+from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare
+from dejacue.records import Reference, Retrieval, Window
+
+EVALUATION_SCHEMA = "dejacue.evaluation/1"
+METRICS = ("r1_03", "r1_05", "top1_tiou")
+FAMILY = "Holm within the three metrics of a comparison"
+ANOTHER = "made with another vocabulary"
+MOST_NAMES = 5
+
+Asked = tuple[str, str, str]  # history, state, description
+Record = TypeVar("Record", Reference, Retrieval)
+
+
+class Estimate(NamedTuple):
+    """A mean over components and its 95 % interval (None with a single component)."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What ``evaluate`` gives back; all numbers are fractions.
+
+    methods        method → metric (r1_03, r1_05, top1_tiou) → Estimate
+    counts         histories, states, descriptions and components that were evaluated
+    components     the G units of resampling, sorted; per_component: method → (G, 3) values
+    comparisons    "b − a" → metric → Paired; the three metrics are one family of tests
+    left_out       one sentence for each kind of thing that was not shared and does not count
+    """
+
+    methods: Mapping[str, Mapping[str, Estimate]]
+    counts: Mapping[str, int]
+    components: tuple[str, ...]
+    per_component: Mapping[str, NDArray[np.float64]]
+    comparisons: Mapping[str, Mapping[str, Paired]]
+    left_out: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as the command writes them to JSON."""
+        return {
+            "schema": EVALUATION_SCHEMA,
+            "counts": dict(self.counts),
+            "interval": "95 %, components resampled",
+            "methods": {
+                name: {metric: estimate._asdict() for metric, estimate in own.items()}
+                for name, own in self.methods.items()
+            },
+            "family": FAMILY,
+            "comparisons": {
+                name: {metric: asdict(paired) for metric, paired in own.items()}
+                for name, own in self.comparisons.items()
+            },
+            "components": {
+                component: {
+                    name: dict(zip(METRICS, values[at].tolist(), strict=True))
+                    for name, values in self.per_component.items()
+                }
+                for at, component in enumerate(self.components)
+            },
+            "left_out": list(self.left_out),
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Flat rows for a CSV: a method's means, then the differences with p; None where
+        there is none."""
+        names = ("kind", "name", "metric", "value", "low", "high", "p", "holm_p", "family")
+        rows: list[tuple[Any, ...]] = [
+            ("method", name, metric, *estimate, None, None, None)
+            for name, own in self.methods.items()
+            for metric, estimate in own.items()
+        ]
+        rows += [
+            ("difference", name, metric, *asdict(paired).values(), FAMILY)
+            for name, own in self.comparisons.items()
+            for metric, paired in own.items()
+        ]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def evaluate(
+    retrievals: Mapping[str, Iterable[Retrieval]],
+    references: Iterable[Reference],
+    *,
+    only_common: bool = False,
+) -> Evaluation:
+    """Compare methods with references, and every later method with the first.
+
+    retrievals    name of the method → its retrievals, one per history
+    only_common   leave out what not all of them share, instead of refusing it
+
+    R@1 at tIoU .3 and .5 and Top-1 tIoU; averages descriptions → state → history → component →
+    uniform over components; intervals and tests resample the components.
+    """
+    truth = _by_history(references, Reference, "the references")
+    if not truth:
+        raise InputError("there are no references; give the true windows of at least one history")
+    if not retrievals:
+        raise InputError("there are no retrievals; give those of at least one method")
+    found = {name: _windows(own, name) for name, own in retrievals.items()}
+    problems = _mismatches(found, truth)
+    asked = _common(found, truth)
+    if not asked:
+        reason = "the retrievals and the references have nothing in common to evaluate"
+        raise InputError("; ".join([reason, *problems]))
+    if problems and not only_common:
+        raise InputError(
+            f"{'; '.join(problems)}; mend the files, or evaluate what they share with "
+            "only_common=True / --only-common"
+        )
+    return _measured(found, truth, asked, tuple(problems))
+
+
+def _measured(
+    found: Mapping[str, Mapping[Asked, Window]],
+    truth: Mapping[str, Reference],
+    asked: Sequence[Asked],
+    left_out: tuple[str, ...],
+) -> Evaluation:
+    histories = [history for history, _, _ in asked]
+    states = [state for _, state, _ in asked]
+    sources = [truth[history].component for history in histories]
+    true = [truth[history].states[state] for history, state, _ in asked]
+    groups: list[Any] = []
+    values = {}
+    for name, own in found.items():
+        overlap = best_tiou([own[key] for key in asked], true)  # type: ignore[arg-type]
+        metrics = np.stack([recall_at(0.3, overlap), recall_at(0.5, overlap), overlap], axis=1)
+        groups, values[name] = group_means(metrics, [states, histories, sources])
+    return Evaluation(
+        methods={name: _estimates(own) for name, own in values.items()},
+        counts={
+            "histories": len(set(histories)),
+            "states": len(set(zip(histories, states, strict=True))),
+            "descriptions": len(asked),
+            "components": len(groups),
+        },
+        components=tuple(groups),
+        per_component=values,
+        comparisons=_comparisons(values),
+        left_out=left_out,
+    )
+
+
+def _estimates(values: NDArray[np.float64]) -> dict[str, Estimate]:
+    means = values.mean(axis=0).tolist()
+    if len(values) < 2:
+        return {m: Estimate(mean, None, None) for m, mean in zip(METRICS, means, strict=True)}
+    low, high = bootstrap_interval(values).tolist()
+    return {m: Estimate(*row) for m, *row in zip(METRICS, means, low, high, strict=True)}
+
+
+def _comparisons(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, Paired]]:
+    (first, base), *later = values.items()
+    if later and len(base) < 2:
+        raise InputError(
+            "all histories come from one component, and methods are compared over two or more; "
+            "evaluate each method alone, or name the components in the references"
+        )
+    return {
+        f"{name} − {first}": dict(zip(METRICS, compare(own, base), strict=True))
+        for name, own in later
+    }
+
+
+def _by_history(records: Iterable[Record], kind: type[Record], whose: str) -> dict[str, Record]:
+    named: dict[str, Record] = {}
+    for record in records:
+        if not isinstance(record, kind):
+            raise InputError(f"{whose}: expected {kind.__name__} records, not {record!r:.60}")
+        if record.history_id in named:
+            raise InputError(f'{whose}: history "{record.history_id}" is given twice')
+        named[record.history_id] = record
+    return named
+
+
+def _windows(retrievals: Iterable[Retrieval], method: str) -> dict[Asked, Window]:
+    """(history, state, description) → window, in the order of the retrievals."""
+    windows: dict[Asked, Window] = {}
+    for history, retrieval in _by_history(retrievals, Retrieval, method).items():
+        for moment in retrieval:
+            key = (history, moment.state, moment.description)
+            if key in windows:
+                raise InputError(f"{method}: {_name(key)} is retrieved twice")
+            windows[key] = moment.window
+    return windows
+
+
+def _common(
+    found: Mapping[str, Mapping[Asked, Window]], truth: Mapping[str, Reference]
+) -> list[Asked]:
+    """What every method answered inside the frames, and the references know."""
+    first, *others = found.values()
+    return [
+        key
+        for key in first
+        if _known(key, truth)
+        and all(key in own for own in others)
+        and all(_inside(own[key], truth[key[0]]) for own in found.values())
+    ]
+
+
+def _known(key: Asked, truth: Mapping[str, Reference]) -> bool:
+    history, state, description = key
+    if history not in truth or state not in truth[history].states:
+        return False
+    listed = _listed(truth[history], state)
+    return listed is None or description in listed
+
+
+def _listed(reference: Reference, state: str) -> tuple[str, ...] | None:
+    return (reference.descriptions or {}).get(state)
+
+
+def _inside(window: Window, reference: Reference) -> bool:
+    return reference.frames is None or window | reference.frames == reference.frames
+
+
+def _mismatches(
+    found: Mapping[str, Mapping[Asked, Window]], truth: Mapping[str, Reference]
+) -> list[str]:
+    """A sentence for each kind of mismatch of each method, then between the methods."""
+    sentences = [
+        f"{method}: {kind}: {_shortened(names)}"
+        for method, own in found.items()
+        for kind, names in _unmatched(own, truth).items()
+        if names
+    ]
+    first, *later = found
+    for method in later:
+        names = _unpaired(found[first], found[method], truth)
+        if names:
+            sentences.append(
+                f"{first} and {method}: descriptions that only one of them has "
+                f"({ANOTHER}): {_shortened(names)}"
+            )
+    return sentences
+
+
+def _unmatched(own: Mapping[Asked, Window], truth: Mapping[str, Reference]) -> dict[str, list[str]]:
+    """What a method and the references do not share, each named once, at its coarsest level."""
+    histories = dict.fromkeys(key[0] for key in own)
+    states = dict.fromkeys(key[:2] for key in own)
+    referred = {(history, state): None for history in truth for state in truth[history].states}
+    listed = {
+        (*pair, text): None for pair in referred for text in _listed(truth[pair[0]], pair[1]) or ()
+    }
+    return {
+        "histories without references": [h for h in histories if h not in truth],
+        "references never retrieved": [h for h in truth if h not in histories],
+        "states that the references do not have": [
+            _name(pair) for pair in states if pair[0] in truth and pair not in referred
+        ],
+        "states never retrieved": [
+            _name(pair) for pair in referred if pair[0] in histories and pair not in states
+        ],
+        f"descriptions that the references do not list ({ANOTHER})": [
+            _name(key) for key in own if key[:2] in referred and not _known(key, truth)
+        ],
+        f"listed descriptions never retrieved ({ANOTHER})": [
+            _name(key) for key in listed if key[:2] in states and key not in own
+        ],
+        "windows outside the frames of the reference": [
+            f"{_name(key)} {window}"
+            for key, window in own.items()
+            if _known(key, truth) and not _inside(window, truth[key[0]])
+        ],
+    }
+
+
+def _unpaired(
+    first: Mapping[Asked, Window], second: Mapping[Asked, Window], truth: Mapping[str, Reference]
+) -> list[str]:
+    """Descriptions of one method only, in states that both have; those that a reference lists
+    are compared with its list already."""
+    shared = {key[:2] for key in first} & {key[:2] for key in second}
+    return [
+        _name(key)
+        for key in dict.fromkeys([*first, *second])
+        if key[:2] in shared
+        and _known(key, truth)
+        and _listed(truth[key[0]], key[1]) is None
+        and not (key in first and key in second)
+    ]
+
+
+def _name(key: Sequence[str]) -> str:
+    history, state, *description = key
+    return " / ".join([history, state, *(f'"{text}"' for text in description)])
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" … and {more} more" if more > 0 else "")

@@ -1,0 +1,73 @@
+"""Target against other objects of the same video, and against its own other states (§7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dejacue.errors import InputError
+from dejacue.evaluation.overlap import as_windows, tiou
+from dejacue.records import Window
+
+ABSOLUTE, RELATIVE = 1e-8, 1e-7
+POSITIVE = 0.5
+
+
+def identity_correct(target: ArrayLike, others: ArrayLike) -> NDArray[np.float64]:
+    """1 where the target alone has the top score.
+
+    target   (Q,) best score of the target for each description
+    others   (Q, K) those of K other tracks; −inf where no window fits; K may be 0
+    """
+    own, rest = np.asarray(target, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    if own.ndim != 1 or rest.ndim != 2 or len(rest) != len(own):
+        raise InputError(f"scores of other tracks {rest.shape} need a row for each of {own.shape}")
+    if np.isnan(own).any() or np.isnan(rest).any():
+        raise InputError("a score of the target or of another track is not a number")
+    if not rest.shape[1]:
+        return np.ones(len(own))
+    best = rest.max(axis=1)
+    close = np.isclose(best, own, rtol=RELATIVE, atol=ABSOLUTE)
+    alone: NDArray[np.float64] = ((own > best) & ~close).astype(np.float64)
+    return alone
+
+
+def best_margin(
+    windows: ArrayLike,
+    scores: ArrayLike,
+    own: ArrayLike,
+    siblings: ArrayLike,
+) -> tuple[float, float]:
+    """Best score of a right window, and of a window that shows another state; −inf if none.
+
+    windows    (C, 2) candidates of the target; scores (C,) for one description
+    own        reference windows of its state; siblings: those of the other states
+
+    Right: tIoU ≥ .5 with an own reference. Wrong: tIoU ≥ .5 with a sibling's and no frame shared
+    with an own one.
+    """
+    array, values = _scored(windows, scores)
+    mine, theirs = as_windows(own, "own windows"), as_windows(siblings, "sibling windows")
+    if not len(mine) or not len(theirs):
+        raise InputError("a margin needs a reference of the state and one of another state")
+    with_own, with_siblings = tiou(array, mine).max(axis=1), tiou(array, theirs).max(axis=1)
+    right = values[with_own >= POSITIVE]
+    wrong = values[(with_siblings >= POSITIVE) & (with_own == 0)]
+    return float(right.max(initial=-np.inf)), float(wrong.max(initial=-np.inf))
+
+
+def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]) -> float:
+    """Best score of a window that touches none of the barred ones; −inf if there is none."""
+    array, values = _scored(windows, scores)
+    if len(barred):
+        values = values[tiou(array, [tuple(window) for window in barred]).max(axis=1) == 0]
+    return float(values.max(initial=-np.inf))
+
+
+def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    array, values = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
+    if values.shape != (len(array),) or np.isnan(values).any():
+        raise InputError(f"{len(array)} candidates need a number each as scores {values.shape}")
+    return array, values

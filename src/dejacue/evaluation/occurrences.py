@@ -1,0 +1,82 @@
+"""Recurrence: a state that holds several times, found as a ranked list of windows (§7)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dejacue.errors import InputError
+from dejacue.evaluation.overlap import as_windows, tiou
+
+THRESHOLDS = (0.3, 0.5, 0.7)
+
+
+def match(
+    retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike, threshold: float
+) -> NDArray[np.bool_]:
+    """Greedy one-to-one matching: which retrieved windows find a reference, best score first.
+
+    retrieved   (R, 2) windows of one state, scores (R,), references (K, 2), K ≥ 1
+
+    In order of descending score (equal scores: in the order given) each window takes, of the
+    references not yet taken, the one it overlaps most (the first of equals), if their tIoU
+    reaches the threshold. Returns (R,) hits in the order of the scores.
+    """
+    if not 0 < threshold <= 1:
+        raise InputError(f"a threshold of tIoU lies above 0 and up to 1, not at {threshold}")
+    overlaps = _ranked_overlaps(retrieved, scores, references)
+    hits = np.zeros(len(overlaps), dtype=np.bool_)
+    for rank, row in enumerate(overlaps):
+        best = int(np.argmax(row))
+        if row[best] >= threshold:
+            hits[rank] = True
+            overlaps[:, best] = -1.0  # taken
+    return hits
+
+
+def average_precision(
+    retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike, threshold: float
+) -> float:
+    """Precision at the rank of each hit, summed over the hits, over the number of references.
+
+    Not interpolated; a reference that is never found adds nothing, so that missing it costs.
+    """
+    hits = match(retrieved, scores, references, threshold)
+    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    return float(precision[hits].sum() / len(np.asarray(references)))
+
+
+def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> dict[str, float]:
+    """How well a ranked list of windows finds all occurrences of a state.
+
+    map                       average precision, mean over the tIoU thresholds .3, .5 and .7
+    recall_05, precision_05   hits at .5 over references, over retrieved windows
+    count_error               |R − K|: how far the number of windows is off
+
+    Without a retrieved window the first three are 0 and the count error is K.
+    """
+    precisions = [average_precision(retrieved, scores, references, t) for t in THRESHOLDS]
+    hits = match(retrieved, scores, references, 0.5)
+    found, asked = int(hits.sum()), len(np.asarray(references))
+    return {
+        "map": float(np.mean(precisions)),
+        "recall_05": found / asked,
+        "precision_05": found / max(len(hits), 1),
+        "count_error": float(abs(len(hits) - asked)),
+    }
+
+
+def _ranked_overlaps(
+    retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike
+) -> NDArray[np.float64]:
+    """(R, K) overlaps, rows in the order of descending score."""
+    if not np.size(references):
+        raise InputError("there is no reference window, so there is nothing to find")
+    wanted = as_windows(references, "reference windows")
+    overlaps = tiou(retrieved, wanted) if np.size(retrieved) else np.zeros((0, len(wanted)))
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (len(overlaps),):
+        raise InputError(f"{len(overlaps)} retrieved windows but scores of shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise InputError(f"score {int(np.argmin(np.isfinite(values)))} is not finite")
+    return overlaps[np.argsort(-values, kind="stable")]

@@ -1,0 +1,67 @@
+"""What one gets without looking at a frame. The paper has no such rows; users must know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.data.release import Entry
+from dejacue.evaluation import bootstrap_interval
+from dejacue.experiments.study import Corpus, Table
+from dejacue.experiments.table import METRICS, Value, interval_values
+from dejacue.method.durations import PUBLISHED
+from dejacue.method.scan import candidate_windows
+
+DRAWS = 100
+SEED = 3407
+
+
+def candidate_frames(entry: Entry, lengths: tuple[int, ...] = PUBLISHED) -> NDArray[np.int64]:
+    """(C, 2): every window of the schedule that fits a run, in frames."""
+    history = entry.history
+    starts, ends = candidate_windows(history.run_offsets, lengths)
+    return np.stack([history.frames[starts], history.frames[ends]], axis=1)
+
+
+def whole_history(entry: Entry) -> NDArray[np.int64]:
+    return entry.history.frames[[0, -1]]
+
+
+def longest_run(entry: Entry) -> NDArray[np.int64]:
+    offsets = entry.history.run_offsets
+    run = int(np.argmax(np.diff(offsets)))
+    return entry.history.frames[[offsets[run], offsets[run + 1] - 1]]
+
+
+def _scores(corpus: Corpus) -> Iterator[tuple[str, Table, dict[str, NDArray[np.int64]]]]:
+    """name, scores of every description, windows by history."""
+    for name, window in (("whole history", whole_history), ("longest run", longest_run)):
+        rows = np.concatenate(
+            [np.tile(window(entry), (len(entry.vocabulary), 1)) for entry in corpus.entries]
+        )
+        yield name, corpus.scores(rows), corpus.by_history(rows)
+    rng = np.random.default_rng(SEED)
+    drawn = []
+    for entry in corpus.entries:
+        windows = candidate_frames(entry)
+        drawn.append(windows[rng.integers(0, len(windows), size=(DRAWS, len(entry.vocabulary)))])
+    draws = np.concatenate(drawn, axis=1)
+    mean = np.mean([corpus.scores(windows) for windows in draws], axis=0)
+    yield f"random window, mean of {DRAWS}", mean, corpus.by_history(draws[0])
+
+
+def baselines(corpus: Corpus) -> tuple[list[Value], dict[str, dict[str, NDArray[np.int64]]]]:
+    """Rows for a table, and their windows (of the random one: the first draw)."""
+    values: list[Value] = []
+    windows = {}
+    for name, scores, chosen in _scores(corpus):
+        means = corpus.means(scores)
+        for k, (metric, interval) in enumerate(
+            zip(METRICS, bootstrap_interval(means).T, strict=True)
+        ):
+            here = (float(means[:, k].mean()), float(interval[0]), float(interval[1]))
+            values += interval_values(name, metric, here, None, ())
+        windows[name] = chosen
+    return values, windows

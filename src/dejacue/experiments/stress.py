@@ -1,0 +1,232 @@
+"""Repeated descriptions, shifted time and tracking errors on the seven or four histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.data.release import Entry
+from dejacue.evaluation import bootstrap_interval
+from dejacue.experiments import perturb
+from dejacue.experiments.identity import identity, track_scores
+from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments.table import (
+    GROUPS,
+    METRICS,
+    Experiment,
+    Result,
+    Value,
+    drawn,
+    published,
+)
+from dejacue.method.kernel import Ragged, Schedule
+from dejacue.method.plan import Plan
+from dejacue.method.readouts import Scan
+from dejacue.records import History, Vocabulary
+
+SEED = 3407
+FLOAT32 = (
+    "Score changes and joint counts do not come out (the window counts do), with either state "
+    "multiplied, with the length 46 or without, and with raw residuals. The published change of "
+    "1.7e-5 under the balanced origin, where ours is 0, suggests float32 scores."
+)
+OTHER_TRACKS = (
+    "The released tracks cover a few frames each and no frame has two, so that the full mix has no "
+    "randomness: the change in R@1 .5 can only be a multiple of 1/16, which the published −4/48 is "
+    "not. The published figures seem to come from other tracks."
+)
+NO_SEEDS = (
+    "With the published rule and seeds 3407–3409 the change in R@1 .5 agrees (our first draw) but "
+    "Top-1 tIoU and identity do not; other ways to draw frames or spans do not help."
+)
+BASELINE = (
+    "The published Top-1 tIoU before the change appears when the length 46 is left out of the "
+    "schedule; then only one window (S03) differs, and no other value here becomes exact."
+)
+IDENTITY = "query_macro_joint_identity_accuracy"
+LABELS = {**METRICS, IDENTITY: "identity"}
+
+
+def shifts(study: Study) -> Result:
+    """Frames rolled within their runs: the same features, another order (dual)."""
+    corpus, figures = study.original, published()["circular_shift"]
+    size = 8
+    count = size * GROUPS
+    plan = Plan.of("dual", "scan", 3, 1, False, corpus.engine)
+    chosen = np.empty((count, len(corpus), 2), np.int64)
+    for entry in corpus.entries:
+        history, rows = entry.history, corpus.rows[entry.id]
+        view = plan.view(history, entry.vocabulary)
+        orders = [perturb.shift_order(history, np.random.default_rng(1 + k)) for k in range(count)]
+        # Cosines, their centre and their scale do not depend on the order of the frames.
+        rolled = view.cosines[:, np.array(orders)].swapaxes(0, 1).reshape(-1, len(history))
+        many = Ragged.of([history], [np.tile(view.directions.queries, (count, 1))])
+        responses, _, _ = view.engine.respond(many, [rolled], 3)
+        schedule = Schedule.of([Scan().lengths(history)], "sqrt")
+        start, end, _ = view.engine.scan(responses[0], history.run_offsets, schedule)
+        frames = history.frames[np.stack([start, end], axis=1)]
+        chosen[:, rows] = frames.reshape(count, -1, 2)
+    whole = corpus.means(corpus.scores(corpus.windows("dual")))[:, 1]
+    each = np.array([corpus.means(corpus.scores(own))[:, 1] for own in chosen])  # (count, 4)
+    draws = each.mean(axis=1).reshape(GROUPS, size).mean(axis=1)
+    return Result(
+        (
+            Value("unshifted", "r1_05", float(whole.mean()), figures["unshifted"]),
+            drawn(f"mean of {size} shifts", "r1_05", draws, figures["shift_mean"]),
+        ),
+        {
+            "unshifted": corpus.by_history(corpus.windows("dual")),
+            **{f"seed {1 + k}": corpus.by_history(own) for k, own in enumerate(chosen)},
+        },
+        notes=(
+            f"Seeds 1–8, our first draw, give {100 * draws[0]:.2f} %: the published mean, though "
+            "so do other draws; the published seeds are not known.",
+        ),
+        figures={"circular_shifts": lambda: _matrix(corpus, whole, each[:size])},
+    )
+
+
+def _matrix(corpus: Corpus, whole: Table, each: Table) -> Any:
+    from dejacue.report.figures import shifts_figure
+
+    names = sorted(entry.id for entry in corpus.entries)
+    rows = {"unshifted": whole}
+    rows |= {f"seed {1 + k}": row for k, row in enumerate(each)}
+    rows["mean of the shifts"] = each.mean(axis=0)
+    table = {name: [*row.tolist(), float(row.mean())] for name, row in rows.items()}
+    return shifts_figure([*names, "mean"], table)
+
+
+def duplication(study: Study) -> Result:
+    """The first state's descriptions repeated: does the origin follow their number? (dual)"""
+    corpus = study.seven
+    systems = {"query_uniform": "dual-query-uniform", "state_balanced": "dual"}
+    before = {name: _joint(corpus, system, 1) for name, system in systems.items()}
+    values: list[Value] = []
+    windows = {}
+    for times, figures in published()["duplication_stress"].items():
+        for name, theirs in figures.items():
+            chosen, target, joint = _joint(corpus, systems[name], int(times))
+            old, old_target, old_joint = before[name]
+            winner, old_winner = joint.argmax(axis=1), old_joint.argmax(axis=1)
+            moved = (chosen != old).any(axis=1)
+            here = {
+                "num_original_queries": len(chosen),
+                "target_window_changes": moved.sum(),
+                "joint_window_changes": (moved | (winner != old_winner)).sum(),
+                "joint_identity_changes": (winner != old_winner).sum(),
+                "maximum_absolute_target_score_delta": np.abs(target - old_target).max(),
+                "maximum_absolute_joint_score_delta": np.abs(
+                    joint.max(axis=1) - old_joint.max(axis=1)
+                ).max(),
+            }
+            for metric, value in here.items():
+                unit = "score" if "score" in metric else "count"
+                row = f"{name}, ×{times}"
+                there = theirs[metric]
+                values.append(Value(row, metric, float(value), there, unit=unit, finding=FLOAT32))
+            windows[f"{name}/x{times}"] = corpus.by_history(chosen)
+    return Result(tuple(values), windows)
+
+
+def _joint(corpus: Corpus, system: str, times: int) -> tuple[NDArray[np.int64], Table, Table]:
+    """Windows and scores of the original descriptions on the target, and with all tracks (n, 1+K)
+    (−inf where a history has fewer of them)."""
+    chosen, targets, joints = [], [], []
+    for entry in corpus.entries:
+        words, own = repeated(entry.vocabulary, times)
+        windows, scores = corpus.locate([entry.history], [words], system)
+        others = track_scores(entry, system, "scan", corpus.engine, words)
+        table = np.full((len(words), 3), -np.inf)
+        table[:, 0] = scores
+        table[:, 1 : 1 + others.shape[1]] = others
+        chosen.append(windows[own])
+        targets.append(scores[own])
+        joints.append(table[own])
+    return np.concatenate(chosen), np.concatenate(targets), np.concatenate(joints)
+
+
+def repeated(vocabulary: Vocabulary, times: int) -> tuple[Vocabulary, NDArray[np.int64]]:
+    """The alphabetically first state's descriptions ``times`` over; rows of the originals."""
+    first = min(vocabulary.states)
+    rows: list[int] = []
+    originals: list[int] = []
+    states: dict[str, list[str]] = {}
+    for row, (state, text) in enumerate(
+        zip(vocabulary.state_names, vocabulary.descriptions, strict=True)
+    ):
+        originals.append(len(rows))
+        copies = times if state == first else 1
+        rows += [row] * copies
+        states.setdefault(state, []).extend(
+            text if k == 0 else f"{text} ({k + 1})" for k in range(copies)
+        )
+    features = None if vocabulary.features is None else vocabulary.features[rows]
+    return Vocabulary(states, features, vocabulary.encoder), np.array(originals)
+
+
+Perturbation = Callable[[Entry, np.random.Generator], History | None]
+PERTURBATIONS: dict[str, Perturbation] = {
+    "random_missing_010pct": partial(perturb.drop_frames, rate=0.10),
+    "contiguous_missing_span_010pct": partial(perturb.drop_span, fraction=0.10),
+    "distractor_contamination_025pct_mix050pct": partial(perturb.mix_tracks, rate=0.25, share=0.5),
+    "distractor_contamination_100pct_mix100pct": partial(perturb.mix_tracks, rate=1.0, share=1.0),
+    "identity_switch_after_050pct": lambda entry, _: perturb.switch_identity(entry, 0.5),
+}
+
+
+def perturbations(study: Study) -> Result:
+    """Tracking errors on the four histories with tracks: change from the whole history (dual)."""
+    corpus = study.original
+    metrics = ("r1_05", "top1_tiou", IDENTITY)
+    base = _tracked(corpus, corpus.windows("dual"), corpus.best_scores("dual"))
+    values: list[Value] = []
+    windows = {}
+    for condition, theirs in published()["perturbations"].items():
+        change = PERTURBATIONS[condition]
+        deltas = np.empty((3 * GROUPS, len(corpus.entries), 3))
+        for at in range(len(deltas)):
+            seed = SEED + at
+            worse = [change(e, perturb.seeded(seed, condition, e.label)) for e in corpus.entries]
+            there = [w or e.history for w, e in zip(worse, corpus.entries, strict=True)]
+            chosen, scores = corpus.locate(there, corpus.vocabularies, "dual")
+            deltas[at] = _tracked(corpus, chosen, scores) - base
+            windows[f"{condition}/seed {seed}"] = corpus.by_history(chosen)
+        kept = [k for k, w in enumerate(worse) if w is not None]
+        by_draw = deltas[:, kept].reshape(GROUPS, 3, len(kept), 3).mean(axis=1)
+        ends = np.array([bootstrap_interval(own) for own in by_draw])  # (draws, 2, metrics)
+        finding = OTHER_TRACKS if "missing" not in condition else NO_SEEDS
+        for k, metric in enumerate(metrics):
+            own, label = theirs["observed"][metric], LABELS[metric]
+            before = float(base[kept, k].mean())
+            low, high = theirs["paired_delta_scene_cluster_bootstrap_95ci"][metric]
+            values.append(
+                Value(condition, f"{label} before", before, own["baseline"], finding=BASELINE)
+            )
+            for part, draws, there in (
+                ("mean", by_draw[:, :, k].mean(axis=1), own["delta"]),
+                ("low", ends[:, 0, k], low),
+                ("high", ends[:, 1, k], high),
+            ):
+                values.append(
+                    drawn(condition, f"{label} change", draws, there, part=part, finding=finding)
+                )
+    return Result(tuple(values), windows)
+
+
+def _tracked(corpus: Corpus, windows: NDArray[np.int64], scores: Table) -> Table:
+    """(histories, 3): R@1 .5, Top-1 tIoU and identity."""
+    right = identity(corpus, scores, "dual")
+    table = np.column_stack([corpus.scores(windows)[:, 1:], right])
+    return corpus.means(table)
+
+
+EXPERIMENTS = (
+    Experiment("duplication", "Seven histories: repeated descriptions (dual)", duplication),
+    Experiment("shifts", "Four histories: circular shifts (dual)", shifts),
+    Experiment("perturbations", "Four histories: tracking errors (dual)", perturbations),
+)

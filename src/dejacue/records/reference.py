@@ -1,0 +1,123 @@
+"""Reference: the true windows of the states of one history, what a retrieval is measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dejacue.errors import InputError
+from dejacue.records.window import Window
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The windows in which each state of one history truly holds.
+
+    history_id    the history that retrievals name
+    states        state → its windows, one or more; pairs (start, end) become Windows
+    component     the source (video) it comes from, the unit of resampling; default: its own
+    frames        first and last frame of the history, when known: no window lies outside
+    descriptions  state → the sentences it was asked with, when known, for all or some states
+    """
+
+    history_id: str
+    states: Mapping[str, tuple[Window, ...]]
+    component: str = None  # type: ignore[assignment]  # None: the history is its own source
+    frames: Window | None = None
+    descriptions: Mapping[str, tuple[str, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        given: Any = self.component
+        component = self.history_id if given is None else given
+        for name, value in (("history", self.history_id), ("component", component)):
+            if not isinstance(value, str) or not value.strip():
+                raise self._refuse(f"{name} name {value!r} must be text, and not empty")
+        checked = {
+            "component": component,
+            "frames": None if self.frames is None else self._window(self.frames, "frames"),
+            "states": self._checked_states(),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        self._check_inside()
+        if self.descriptions is not None:
+            object.__setattr__(self, "descriptions", self._checked_descriptions(self.descriptions))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as a file of references holds them; what is not known is left out."""
+        row: dict[str, Any] = {"history": self.history_id}
+        if self.component != self.history_id:
+            row["component"] = self.component
+        if self.frames is not None:
+            row["frames"] = list(self.frames)
+        row["states"] = {s: [list(window) for window in own] for s, own in self.states.items()}
+        if self.descriptions is not None:
+            row["descriptions"] = {s: list(texts) for s, texts in self.descriptions.items()}
+        return row
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Flat rows for a CSV, one per window; frames and descriptions have no place there."""
+        return [
+            {"history": self.history_id, "state": state, "start": window.start, "end": window.end,
+             "component": self.component}
+            for state, windows in self.states.items()
+            for window in windows
+        ]  # fmt: skip
+
+    def _refuse(self, reason: str) -> InputError:
+        return InputError(f"reference {self.history_id}: {reason}")
+
+    def _window(self, given: Any, what: str) -> Window:
+        if isinstance(given, Window):
+            return given
+        try:
+            start, end = given
+        except (TypeError, ValueError):
+            raise self._refuse(
+                f"{what}: {given!r} is not a pair of frames, start and end"
+            ) from None
+        try:
+            return Window(start, end)
+        except InputError as error:
+            raise self._refuse(f"{what}: {error}") from None
+
+    def _checked_states(self) -> dict[str, tuple[Window, ...]]:
+        if not isinstance(self.states, Mapping) or not self.states:
+            raise self._refuse("states must map each state to its windows; give at least one")
+        checked = {}
+        for state, given in self.states.items():
+            if not isinstance(state, str) or not state.strip():
+                raise self._refuse(f"state name {state!r} must be text, and not empty")
+            if isinstance(given, Window) or not isinstance(given, Iterable):
+                raise self._refuse(f'state "{state}" must list its windows, not {given!r}')
+            windows = tuple(self._window(window, f'state "{state}"') for window in given)
+            if not windows:
+                raise self._refuse(f'state "{state}" has no window; add one or leave it out')
+            checked[state] = windows
+        return checked
+
+    def _check_inside(self) -> None:
+        if self.frames is None:
+            return
+        for state, windows in self.states.items():
+            for window in windows:
+                if window | self.frames != self.frames:
+                    raise self._refuse(
+                        f'window {window} of state "{state}" is not inside the frames {self.frames}'
+                    )
+
+    def _checked_descriptions(self, given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        if not isinstance(given, Mapping):
+            raise self._refuse("descriptions must map states to their sentences")
+        checked = {}
+        for state, texts in given.items():
+            if state not in self.states:
+                raise self._refuse(f'descriptions of "{state}", a state without windows')
+            own = (texts,) if isinstance(texts, str) else tuple(texts or ())
+            if not own or any(not isinstance(text, str) or not text.strip() for text in own):
+                raise self._refuse(f'state "{state}" has an empty or non-text description')
+            if len(set(own)) < len(own):
+                raise self._refuse(f'state "{state}" lists a description twice')
+            checked[state] = own
+        return checked

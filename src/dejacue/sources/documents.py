@@ -1,0 +1,192 @@
+"""Documents that people and programs hand in: text → JSON → checked values, and back to JSON.
+
+What vocabularies, results and annotations share on disk. A problem is one sentence; whoever knows
+the place puts it in front with ``named``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import DejaCueError, InputError, unknown
+from dejacue.records import Window
+from dejacue.sources.npz import write_text
+
+MOST_BYTES = 64 << 20
+TWICE = "given twice in one object; keep one"
+MOST_FRAME = 1 << 53  # what JSON numbers hold exactly everywhere
+_INK = re.compile(r"[^ \t\r\n]")
+_STRING_OR_CONSTANT = re.compile(r'"(?:\\.|[^"\\])*"|(NaN|-?Infinity)')
+
+
+class named:
+    """Puts a name, of a file or a place in it, in front of an error raised inside."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, DejaCueError) and not str(error).startswith(self.name):
+            raise type(error)(f"{self.name}: {error}") from None
+
+
+def read_text(
+    path: str | os.PathLike[str], most: int = MOST_BYTES, remedy: str = "is it the right file?"
+) -> str:
+    """The text of a UTF-8 file, which is not empty; of more than ``most`` bytes none is decoded."""
+    with named(os.fspath(path)):
+        try:
+            with open(path, "rb") as stream:
+                raw = stream.read(most + 1)
+            if len(raw) > most:
+                raise InputError(f"larger than {most >> 20} MB; {remedy}")
+            text = raw.decode("utf-8-sig")
+        except FileNotFoundError:
+            raise InputError("no such file") from None
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror or error})") from None
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8 text; save it in that encoding") from None
+        if not text.strip():
+            raise InputError("is empty")
+        return text
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """The JSON document of a file."""
+    text = read_text(path)
+    with named(os.fspath(path)):
+        return parse_json(text)
+
+
+def parse_json(text: str, *, twice: str = TWICE) -> Any:
+    """The one JSON document that a text is."""
+    documents = parse_documents(text, twice=twice)
+    if len(documents) != 1:
+        raise InputError(f"holds {len(documents)} JSON documents, one after the other; keep one")
+    return documents[0]
+
+
+def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[Any]:
+    """The JSON documents of a text: one, or one after the other, as in JSON lines.
+
+    No key is given twice in one object, no number is NaN or infinite, no text holds half a
+    character. ``twice`` is what is said of such a key, ``remedy`` what to do if it is no JSON.
+    """
+
+    def constant(word: str) -> None:  # json does not say where; the first outside a string
+        found = next(match for match in _STRING_OR_CONSTANT.finditer(text) if match[1])
+        line = text.count("\n", 0, found.start()) + 1
+        raise InputError(
+            f"line {line}: {word} is not a number of JSON; give a finite one, or text in quotes"
+        )
+
+    decoder = json.JSONDecoder(
+        object_pairs_hook=lambda pairs: unique(pairs, twice), parse_constant=constant
+    )
+    documents = []
+    at = _INK.search(text)
+    try:
+        while at:
+            document, end = decoder.raw_decode(text, at.start())
+            documents.append(document)
+            at = _INK.search(text, end)
+        if "\\ud" in text.lower():  # an escape that may be half a character, which no file can hold
+            json.dumps(documents, ensure_ascii=False).encode()
+    except InputError:
+        raise
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise InputError(
+            f"{half} is no character, but half of a pair; write both or neither"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else error
+        hint = f"; {remedy}" if remedy else ""
+        raise InputError(f"not valid JSON, or cut short ({reason}){hint}") from None
+    return documents
+
+
+def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
+    """The pairs as a mapping; a key that comes twice is refused in these words."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise InputError(f'"{key}" is {twice}')
+    return found
+
+
+def check_document(
+    document: Any, schema: str, keys: Sequence[str], *, complete: bool = False
+) -> None:
+    """An object of this schema with these keys; all are there, and the schema, if ``complete``."""
+    known = ("schema", *keys)
+    check_object(document, known)
+    check_schema(document.get("schema", None if complete else schema), schema)
+    check_keys(document, known, complete=complete)
+
+
+def check_schema(found: object, expected: str) -> None:
+    if not isinstance(found, str):
+        raise InputError(f'"schema" is missing or not text; it must be "{expected}"')
+    if found != expected:
+        raise InputError(f'is "{found:.40}", not "{expected}"')
+
+
+def check_object(value: object, keys: Iterable[str]) -> None:
+    if not isinstance(value, dict):
+        raise InputError(f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}")
+
+
+def check_keys(row: Any, known: Sequence[str], *, complete: bool = False) -> None:
+    """An object with no other keys and, if ``complete``, with all of these."""
+    check_object(row, known)
+    for key in row:
+        if key not in known:
+            raise unknown("key", key, known)
+    for key in known if complete else ():
+        if key not in row:
+            raise InputError(f'has no "{key}"; add it')
+
+
+def whole_number(value: object, what: str) -> int:
+    """A whole number from 0 on, as frames and ranks are; True is none, nor is 3.0."""
+    if type(value) is not int or not 0 <= value <= MOST_FRAME:
+        raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
+    return value
+
+
+def window_of(row: Mapping[str, Any]) -> Window:
+    """The window from ``start`` to ``end``."""
+    return Window(*(whole_number(row.get(key), key) for key in ("start", "end")))
+
+
+def as_json(value: object) -> str:
+    """One line of JSON that every reader takes."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"cannot be written as JSON ({error})") from None
+    return text
+
+
+def write_document(
+    path: str | os.PathLike[str], head: Mapping[str, Any], key: str, rows: Iterable[str]
+) -> Path:
+    """Write an object that ends in a list, one row a line, so that it is easy to edit.
+
+    rows   as ``as_json`` gives them
+    """
+    opening = "".join(f"  {as_json(name)}: {as_json(value)},\n" for name, value in head.items())
+    body = ",\n".join(f"    {row}" for row in rows)
+    return write_text(path, f"{{\n{opening}  {as_json(key)}: [\n{body}\n  ]\n}}\n")

@@ -1,0 +1,628 @@
+"""Annotation passes: files, disagreements, consensus, events, and the commands around them."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from dejacue import History, InputError, Reference, Window, read_references, write_history
+from dejacue.cli import annotating
+from dejacue.data.annotation import (
+    LABELS,
+    Decisions,
+    Disagreement,
+    Event,
+    Pass,
+    consensus,
+    disagreements,
+    events,
+    open_decisions,
+    read_decisions,
+    read_pass,
+    reference,
+    template,
+    write_decisions,
+    write_pass,
+)
+
+SHORT = {"p": "pre", "t": "transition", "q": "post", "u": "unobserved", ".": None}
+LETTERS = st.text("ptqu", min_size=1, max_size=40)
+
+
+def labelled(text: str, annotator: str = "A", start: int = 0, history: str = "H001") -> Pass:
+    """A pass from one letter a frame: pre, transition, q = post, unobserved."""
+    labels = tuple(SHORT[letter] for letter in text)
+    return Pass(history, annotator, Window(start, start + len(text) - 1), labels)
+
+
+def letters(pass_: Pass) -> str:
+    names = {label: letter for letter, label in SHORT.items()}
+    return "".join(names[label] for label in pass_.labels)
+
+
+def decided(a: Pass, b: Pass, *labels: str | None) -> Decisions:
+    rows = zip(open_decisions(a, b).rows, labels, strict=True)
+    done = tuple(Disagreement(r.window, r.first, r.second, label) for r, label in rows)
+    return Decisions(a.history, (a.annotator, b.annotator), done)
+
+
+# Passes
+
+
+def test_the_template_is_unobserved_where_frames_are_missing() -> None:
+    made = template("H001", [3, 4, 7, 8, 9, 12], "A")
+    assert made.frames == Window(3, 12)
+    assert letters(made) == "..uu...uu."
+
+
+def test_the_template_takes_the_frames_of_a_history() -> None:
+    history = History(np.ones((3, 2)), frames=[0, 1, 4], id="cup")
+    assert letters(template(history.id, history.frames, "A")) == "..uu."
+
+
+@pytest.mark.parametrize(
+    ("frames", "annotator", "message"),
+    [
+        ([], "A", "no observed frame"),
+        ([2, 1], "A", "2 is followed by 1"),
+        ([1, 1], "A", "1 is followed by 1"),
+        ([0.5], "A", "not a whole number"),
+        ([-1, 0], "A", "no frame -1"),
+        ([0, 10**12], "A", "at most 10000000"),
+        ([0], "  ", "annotator must be a name"),
+        ([0], "A\nB", "on one line"),
+        ([0], " Consensus", "is no annotator"),
+    ],
+)
+def test_a_template_of_nothing_sensible_is_refused(frames, annotator, message) -> None:
+    with pytest.raises(InputError, match=message):
+        template("H001", frames, annotator)
+
+
+def test_a_pass_needs_one_known_label_per_frame() -> None:
+    with pytest.raises(InputError, match=r"1 labels for the 2 frames \[0, 1\]"):
+        Pass("H001", "A", Window(0, 1), ("pre",))
+    with pytest.raises(InputError, match='unknown label "pres"; did you mean "pre"'):
+        Pass("H001", "A", Window(0, 0), ("pres",))
+    with pytest.raises(InputError, match="history must be a name"):
+        Pass("", "A", Window(0, 0), ("pre",))
+
+
+@given(LETTERS, st.integers(0, 1000))
+def test_runs_are_maximal_and_give_the_labels_back(text, start) -> None:
+    given_ = labelled(text, start=start)
+    runs = given_.runs()
+    assert [label for w, label in runs for _ in range(w.length)] == list(given_.labels)
+    assert all(a[1] != b[1] for a, b in pairwise(runs))
+    assert (runs[0][0].start, runs[-1][0].end) == tuple(given_.frames)
+
+
+@given(text=LETTERS, start=st.integers(0, 1000), name=st.sampled_from(["A", "Zoë", 'a "b"']))
+def test_a_pass_comes_back_from_its_file(tmp_path_factory, text, start, name) -> None:
+    path = tmp_path_factory.getbasetemp() / "round.json"
+    given_ = labelled(text, name, start, history="Tässchen")
+    assert read_pass(write_pass(path, given_)) == given_
+
+
+def test_the_file_has_one_run_a_line(tmp_path: Path) -> None:
+    path = write_pass(tmp_path / "a.json", labelled("pptq.", start=4))
+    assert path.read_text(encoding="utf-8") == (
+        "{\n"
+        '  "schema": "dejacue.annotation/1",\n'
+        '  "history": "H001",\n'
+        '  "annotator": "A",\n'
+        '  "runs": [\n'
+        '    {"start": 4, "end": 5, "label": "pre"},\n'
+        '    {"start": 6, "end": 6, "label": "transition"},\n'
+        '    {"start": 7, "end": 7, "label": "post"},\n'
+        '    {"start": 8, "end": 8, "label": null}\n'
+        "  ]\n"
+        "}\n"
+    )
+
+
+def test_neighbouring_runs_of_one_label_are_one_run(tmp_path: Path) -> None:
+    path = document(tmp_path, runs=[run(0, 1, "pre"), run(2, 4, "pre")])
+    assert read_pass(path).runs() == [(Window(0, 4), "pre")]
+
+
+def run(start: object, end: object, label: object) -> dict[str, object]:
+    return {"start": start, "end": end, "label": label}
+
+
+def document(tmp_path: Path, **changes: object) -> Path:
+    whole = {
+        "schema": "dejacue.annotation/1",
+        "history": "H001",
+        "annotator": "A",
+        "runs": [run(0, 4, "pre")],
+    }
+    path = tmp_path / "pass.json"
+    kept = {key: value for key, value in (whole | changes).items() if value is not ...}
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": ...}, '"schema" is missing or not text; it must be "dejacue.annotation/1"'),
+        ({"schema": "dejacue.history/1"}, 'is "dejacue.history/1", not "dejacue.annotation/1"'),
+        ({"annotator": ...}, 'has no "annotator"; add it'),
+        ({"anotator": "A"}, 'unknown key "anotator"; did you mean "annotator"'),
+        ({"annotator": " "}, "annotator must be a name"),
+        ({"annotator": None}, "annotator must be a name"),
+        ({"history": 7}, "history must be a name on one line, not 7"),
+        ({"history": "\ud800"}, r"\\ud800 is no character, but half of a pair"),
+        ({"runs": {}}, "runs must be a list"),
+        ({"runs": []}, "has no runs"),
+        ({"runs": [[0, 4, "pre"]]}, "run 1: must be an object with the keys start, end, label"),
+        ({"runs": [{"start": 0, "end": 4}]}, 'run 1: has no "label"; add it'),
+        ({"runs": [run(0, 4, "pre") | {"lable": "pre"}]}, 'run 1: unknown key "lable"'),
+        ({"runs": [run(0, 4, "trans")]}, 'run 1: unknown label "trans"; did you mean "transition"'),
+        ({"runs": [run(0, 4, ["pre"])]}, "run 1: unknown label"),
+        ({"runs": [run(5, 4, "pre")]}, "run 1: window .5, 4. ends before it starts"),
+        ({"runs": [run(-1, 4, "pre")]}, "run 1: start -1 is not a whole number, 0 or more"),
+        ({"runs": [run(0, 4.0, "pre")]}, "run 1: end 4.0 is not a whole number, 0 or more"),
+        ({"runs": [run(0, True, "pre")]}, "run 1: end True is not a whole number, 0 or more"),
+        ({"runs": [run("0", 4, "pre")]}, "run 1: start '0' is not a whole number, 0 or more"),
+        ({"runs": [run(0, 10**15, "pre")]}, ".* a pass has at most"),
+        (
+            {"runs": [run(0, 4, "pre"), run(4, 9, "post")]},
+            r"run 2 starts at frame 4, but run 1 covers \[0, 4\]",
+        ),
+        (
+            {"runs": [run(5, 9, "pre"), run(0, 4, "post")]},
+            r"run 2 starts at frame 0, but run 1 covers \[5, 9\]",
+        ),
+        (
+            {"runs": [run(0, 4, "pre"), run(7, 9, "post")]},
+            r"no run covers the frames \[5, 6\]; label them",
+        ),
+        (
+            {"runs": [run(0, 4, "pre"), run(6, 9, "post")]},
+            r"no run covers the frames \[5, 5\]",
+        ),
+        (
+            {"runs": [run(2, 4, "pre"), run(5, 9, None)]},
+            "frame 5 is not labelled yet .pass of A over history H001.",
+        ),
+    ],
+)
+def test_a_pass_with_a_slip_is_refused_with_its_place(tmp_path, changes, message) -> None:
+    path = document(tmp_path, **changes)
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: {message}"):
+        read_pass(path)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "is empty"),
+        (b"runs: pre", "not valid JSON"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b"[]", "must be an object with the keys schema, history, annotator, runs, not "),
+        (
+            b'{"schema": "dejacue.annotation/1", "history": "a", "history": "b"}',
+            '"history" is given twice in one object; keep one',
+        ),
+        (b'{"runs": [{"label": "pre", "label": "post"}]}', '"label" is given twice'),
+    ],
+)
+def test_a_file_that_is_no_document_is_refused(tmp_path, raw, message) -> None:
+    path = tmp_path / "pass.json"
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: {message}"):
+        read_pass(path)
+
+
+def test_every_truncation_of_a_file_is_refused(tmp_path: Path) -> None:
+    path = write_pass(tmp_path / "a.json", labelled("pptq"))
+    whole = path.read_bytes()
+    for length in range(1, len(whole) - 1):  # only the line's end may be missing
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match="cut short"):
+            read_pass(path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.json: no such file"):
+        read_pass(tmp_path / "none.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_pass(tmp_path)
+
+
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    path = document(tmp_path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert letters(read_pass(path)) == "ppppp"
+
+
+# Two passes
+
+
+def test_disagreements_are_maximal_runs_with_both_labels() -> None:
+    a = labelled("pppptttqqq", "A", start=10)
+    b = labelled("ppttttqqqu", "B", start=10)
+    assert disagreements(a, b) == [
+        Disagreement(Window(12, 13), "pre", "transition"),
+        Disagreement(Window(16, 16), "transition", "post"),
+        Disagreement(Window(19, 19), "post", "unobserved"),
+    ]
+
+
+def test_a_run_of_disagreement_ends_where_either_label_changes() -> None:
+    found = disagreements(labelled("pptt", "A"), labelled("tqqp", "B"))
+    assert [tuple(one.window) for one in found] == [(0, 0), (1, 1), (2, 2), (3, 3)]
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("ptqu")] * 2), min_size=1, max_size=40))
+def test_disagreements_cover_exactly_the_frames_that_differ(pairs) -> None:
+    first, second = ("".join(side) for side in zip(*pairs, strict=True))
+    found = disagreements(labelled(first), labelled(second, "B"))
+    covered = [frame for one in found for frame in range(one.window.start, one.window.end + 1)]
+    assert covered == [at for at, (a, b) in enumerate(pairs) if a != b]
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (labelled("ppp", "B", history="H002"), "of history H001, the other of H002"),
+        (labelled("pppp", "B"), r"frames \[0, 2\], the other \[0, 3\]"),
+        (labelled("ppp", "B", start=1), r"frames \[0, 2\], the other \[1, 3\]"),
+        (labelled("ppp", " a "), 'both passes are by "A"'),
+        (labelled("p.p", "B"), "frame 1 is not labelled yet .pass of B"),
+        (labelled("ppp", "consensus"), "already a consensus"),
+    ],
+)
+def test_passes_that_cannot_be_compared_are_refused(second, message) -> None:
+    with pytest.raises(InputError, match=message):
+        disagreements(labelled("ppp", "A"), second)
+
+
+def test_the_consensus_takes_the_decisions_where_the_passes_differ() -> None:
+    a, b = labelled("ppppttqq", "A", start=3), labelled("pptttqqq", "B", start=3)
+    made = consensus(a, b, decided(a, b, "transition", "unobserved"))
+    assert letters(made) == "ppttt" + "u" + "qq"
+    assert (made.annotator, made.history, made.frames) == ("consensus", "H001", Window(3, 10))
+
+
+def test_a_run_may_be_decided_in_parts_and_in_any_order() -> None:
+    a, b = labelled("pppp", "A"), labelled("tttt", "B")
+    parts = (
+        Disagreement(Window(2, 3), "pre", "transition", "transition"),
+        Disagreement(Window(0, 1), "pre", "transition", "pre"),
+    )
+    assert letters(consensus(a, b, Decisions("H001", (" a", "B"), parts))) == "pptt"
+
+
+def test_passes_that_agree_need_no_decisions() -> None:
+    a, b = labelled("ptq", "A"), labelled("ptq", "B")
+    assert letters(consensus(a, b)) == letters(consensus(a, b, decided(a, b))) == "ptq"
+
+
+@given(st.lists(st.tuples(*[st.sampled_from("ptqu")] * 3), min_size=1, max_size=40))
+def test_the_consensus_never_changes_an_agreed_frame(triples) -> None:
+    first, second, _ = ("".join(side) for side in zip(*triples, strict=True))
+    a, b = labelled(first), labelled(second, "B")
+    rows = tuple(
+        Disagreement(Window(at, at), SHORT[x], SHORT[y], SHORT[z])
+        for at, (x, y, z) in enumerate(triples)
+        if x != y
+    )
+    made = letters(consensus(a, b, Decisions("H001", ("A", "B"), rows)))
+    assert made == "".join(x if x == y else z for x, y, z in triples)
+
+
+def row(start: int, end: int, first: str, second: str, label: str | None) -> Disagreement:
+    return Disagreement(Window(start, end), SHORT[first], SHORT[second], label)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], r"frame 1 is not decided \(pre or transition\), one of 3"),
+        ([row(1, 2, "p", "t", "pre")], r"frame 5 is not decided .*, one of 1 "),
+        ([row(1, 1, "p", "t", "pre"), row(5, 5, "t", "q", "post")], "frame 2 is not decided"),
+        ([row(1, 2, "p", "t", None), row(5, 5, "t", "q", "post")], "frame 1 is not decided yet"),
+        ([row(0, 2, "p", "t", "pre"), row(5, 5, "t", "q", "post")], "frame 0 .* may not touch"),
+        ([row(1, 2, "p", "t", "pre"), row(5, 10**12, "t", "q", "post")], "frame 6 .* not touch"),
+        ([row(1, 2, "p", "q", "pre")], "between pre and post, but the passes say pre and trans"),
+        ([row(1, 2, "p", "t", "pre"), row(2, 2, "p", "t", "post")], "frame 2 is decided twice"),
+    ],
+)
+def test_decisions_must_cover_exactly_the_disagreements(rows, message) -> None:
+    a, b = labelled("ppptttqq", "A"), labelled("pttttqqq", "B")
+    with pytest.raises(InputError, match=message):
+        consensus(a, b, Decisions("H001", ("A", "B"), tuple(rows)))
+
+
+def test_decisions_belong_to_their_passes() -> None:
+    a, b = labelled("p", "A"), labelled("t", "B")
+    made = decided(a, b, "pre")
+    with pytest.raises(InputError, match="on history H002, the passes on H001"):
+        consensus(a, b, Decisions("H002", made.annotators, made.rows))
+    with pytest.raises(InputError, match="between A and B, the passes are by B and A; give"):
+        consensus(b, a, made)
+
+
+def test_without_decisions_a_disagreement_is_named() -> None:
+    with pytest.raises(InputError, match="frame 0 is not decided"):
+        consensus(labelled("p", "A"), labelled("t", "B"))
+
+
+def test_decisions_come_back_from_their_file(tmp_path: Path) -> None:
+    a, b = labelled("pppttqq", "A"), labelled("ppttqqq", "B")
+    path = tmp_path / "decisions.json"
+    for made in (open_decisions(a, b), decided(a, b, "pre", "post")):
+        assert read_decisions(write_decisions(path, made)) == made
+    assert json.loads(path.read_text(encoding="utf-8")) == {
+        "schema": "dejacue.decisions/1",
+        "history": "H001",
+        "annotators": ["A", "B"],
+        "decisions": [
+            {"start": 2, "end": 2, "first": "pre", "second": "transition", "label": "pre"},
+            {"start": 4, "end": 4, "first": "transition", "second": "post", "label": "post"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dejacue.decisions/1", "dejacue.annotation/1", "not .dejacue.decisions/1"),
+        ('"A", "B"', '"A"', "annotators must be two names"),
+        ('"A", "B"', '"A", ""', "annotator must be a name"),
+        ('["A", "B"]', "7", "annotators must be two names, not 7"),
+        ('"H001"', "null", "history must be a name"),
+        ('"start": 0', '"start": 1', "decision 1: window .1, 0. ends before it starts"),
+        ('"label": null', '"label": "prost"', 'decision 1: unknown label "prost"; did you mean'),
+        ('"first": "pre"', '"first": "transition"', "not two labels that differ"),
+        ('"first": "pre"', '"first": null', "not two labels that differ"),
+        ('"first": "pre"', '"first": "prae"', 'decision 1: unknown label "prae"'),
+        (', "label": null', "", 'decision 1: has no "label"'),
+    ],
+)
+def test_decisions_with_a_slip_are_refused(tmp_path, old, new, message) -> None:
+    path = write_decisions(
+        tmp_path / "d.json", open_decisions(labelled("p", "A"), labelled("t", "B"))
+    )
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: .*{message}"):
+        read_decisions(path)
+
+
+# Events
+
+
+def test_an_event_is_pre_transition_post_without_anything_between() -> None:
+    given_ = labelled("ppppp" + "tt" + "qqqqqq", start=100)
+    assert events(given_) == [Event(Window(100, 104), Window(105, 106), Window(107, 112))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pppp" + "t" + "qqqqq",  # the first side is short
+        "ppppp" + "t" + "qqqq",  # the second side is short
+        "ppppp" + "qqqqq",  # no transition
+        "ppppp" + "u" + "t" + "qqqqq",
+        "ppppp" + "t" + "u" + "qqqqq",
+        "ppppp" + "t" + "u" + "t" + "qqqqq",
+        "qqqqq" + "t" + "ppppp",
+        "ppp" + "u" + "ppp" + "t" + "qqqqq",  # 6 frames, but not in one run
+        "ppppp" + "t",
+        "p",
+    ],
+)
+def test_what_is_not_an_event(text) -> None:
+    assert events(labelled(text)) == []
+
+
+def test_several_events_come_in_order() -> None:
+    given_ = labelled("pppppp" + "t" + "qqqqq" + "t" + "ppppp" + "tt" + "qqqqq")
+    assert events(given_) == [
+        Event(Window(0, 5), Window(6, 6), Window(7, 11)),
+        Event(Window(13, 17), Window(18, 19), Window(20, 24)),
+    ]
+    assert events(given_, minimum=6) == []
+
+
+@given(st.text("ptqu", min_size=1, max_size=60), st.integers(1, 4))
+def test_events_are_those_that_a_pattern_finds(text, minimum) -> None:
+    pattern = rf"(?<!p)(?=(p{{{minimum},}})(t+)(q{{{minimum},}}))"
+    found = [
+        Event(*(Window(m.start(g), m.end(g) - 1) for g in (1, 2, 3)))
+        for m in re.finditer(pattern, text)
+    ]
+    assert events(labelled(text), minimum) == found
+
+
+def test_events_need_a_complete_pass_and_a_minimum() -> None:
+    with pytest.raises(InputError, match="frame 2 is not labelled yet"):
+        events(labelled("pp."))
+    for minimum in (0, -1, 2.5):
+        with pytest.raises(InputError, match="minimum cannot be"):
+            events(labelled("p"), minimum)
+
+
+def test_the_reference_has_the_stable_sides() -> None:
+    given_ = labelled("u" + "ppppp" + "t" + "qqqqq", start=9)
+    sides = {"pre": (Window(10, 14),), "post": (Window(16, 20),)}
+    assert reference(given_, events(given_)[0]) == Reference("H001", sides, frames=Window(9, 20))
+
+
+def test_there_are_four_labels() -> None:
+    assert LABELS == ("pre", "transition", "post", "unobserved")
+
+
+# The commands
+
+
+@pytest.fixture
+def wide(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def passes(tmp_path: Path) -> tuple[Path, Path]:
+    a, b = labelled("pppppttqqqqq", "Ann"), labelled("ppppptqqqqqq", "[b]Bob")
+    return write_pass(tmp_path / "a.json", a), write_pass(tmp_path / "b.json", b)
+
+
+def test_template_command_reads_a_history(wide, tmp_path, capsys) -> None:
+    history = History(np.ones((3, 2)), frames=[2, 3, 6], id="cup")
+    path, output = tmp_path / "cup.history.npz", tmp_path / "a.json"
+    write_history(path, history)
+    annotating.template(path, "A", output)
+    assert json.loads(output.read_text())["runs"] == [
+        run(2, 3, None), run(4, 5, "unobserved"), run(6, 6, None),
+    ]  # fmt: skip
+    assert "5 frames of cup for A" in capsys.readouterr().out
+    annotating.template(path, "A", tmp_path / "other.json", id="H007")
+    assert json.loads((tmp_path / "other.json").read_text())["history"] == "H007"
+
+
+def test_template_command_works_without_a_file(wide, tmp_path) -> None:
+    output = tmp_path / "a.json"
+    annotating.template(None, "A", output, frames="5:9", id="cup")
+    written = json.loads(output.read_text())
+    assert (written["history"], written["runs"]) == ("cup", [run(5, 9, None)])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "either a history file or --frames"),
+        ({"history": Path("x.npz"), "frames": "0:9"}, "either a history file or --frames"),
+        ({"frames": "0:9"}, "give it with --id"),
+        ({"frames": "9", "id": "cup"}, '"9" is not FIRST:LAST'),
+        ({"frames": "-3:9", "id": "cup"}, "is not FIRST:LAST"),
+        ({"frames": "9:0", "id": "cup"}, "--frames 9:0: .* ends before it starts"),
+        ({"frames": "0:999999999", "id": "cup"}, "at most 10000000"),
+        ({"history": Path("not-there.npz")}, "not-there.npz: no such file"),
+    ],
+)
+def test_template_command_refuses_what_it_cannot_read(tmp_path, options, message) -> None:
+    output = tmp_path / "a.json"
+    with pytest.raises(InputError, match=message):
+        annotating.template(**{"history": None, "annotator": "A", "output": output} | options)
+    assert not output.exists()
+
+
+def test_filled_in_files_are_not_written_over(wide, tmp_path, passes) -> None:
+    first, second = passes
+    before = first.read_bytes()
+    with pytest.raises(InputError, match=r"a\.json: is already there; .* --force"):
+        annotating.template(None, "A", first, frames="0:9", id="cup")
+    with pytest.raises(InputError, match=r"b\.json: is read by this command"):
+        annotating.consensus(first, second, None, second, force=True)
+    with pytest.raises(InputError, match=r"a\.json: is read by this command"):
+        annotating.events(first, 5, first)
+    decisions = tmp_path / "d.json"
+    annotating.consensus(first, second, None, decisions)
+    with pytest.raises(InputError, match=r"d\.json: is already there"):
+        annotating.consensus(first, second, None, decisions)
+    assert first.read_bytes() == before
+    annotating.template(None, "A", first, frames="0:9", id="cup", force=True)
+    assert json.loads(first.read_text())["history"] == "cup"
+
+
+def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, passes, capsys):
+    first, second = passes
+    decisions, output = tmp_path / "d.json", tmp_path / "c.json"
+    annotating.consensus(first, second, None, decisions)
+    shown = capsys.readouterr().out
+    assert "--decisions" in shown
+    assert "[b]Bob" in shown
+    # 11 of 12 agree; chance = (5·5 + 2·1 + 5·6)/144
+    chance = 57 / 144
+    for value in (11 / 12, chance, (11 / 12 - chance) / (1 - chance)):
+        assert f"{value:.3f}" in shown
+    assert re.search(r"6 – 6 +\W+ transition +\W+ post", shown)
+    with pytest.raises(InputError, match=r"d\.json: frame 6 is not decided yet"):
+        annotating.consensus(first, second, decisions, output)
+    assert not output.exists()
+    decisions.write_text(decisions.read_text().replace("null", '"post"'))
+    annotating.consensus(first, second, decisions, output)
+    made = read_pass(output)
+    assert (letters(made), made.annotator) == ("ppppptqqqqqq", "consensus")
+    assert "the consensus on H001" in capsys.readouterr().out
+
+
+def test_consensus_command_needs_no_decisions_where_all_agree(wide, tmp_path, capsys) -> None:
+    paths = [write_pass(tmp_path / f"{n}.json", labelled("ptq", n)) for n in "ab"]
+    annotating.consensus(*paths, None, tmp_path / "c.json")
+    assert letters(read_pass(tmp_path / "c.json")) == "ptq"
+    shown = capsys.readouterr().out
+    assert "1.000" in shown
+    assert "disagreements" not in shown
+
+
+def test_consensus_command_names_both_files_that_do_not_belong_together(tmp_path, passes) -> None:
+    other = write_pass(tmp_path / "x.json", labelled("ptq", "B", history="H002"))
+    with pytest.raises(InputError, match=r"a\.json and .*x\.json: one pass is of history H001"):
+        annotating.consensus(passes[0], other, None, tmp_path / "c.json")
+
+
+def test_events_command_marks_the_earliest_and_writes_it(wide, tmp_path, capsys) -> None:
+    text = "ppppp" + "t" + "qqqqq" + "t" + "ppppp" + "t" + "qqqqq"
+    path = write_pass(tmp_path / "c.json", labelled(text, "consensus"))
+    output = tmp_path / "references.json"
+    annotating.events(path, 5, output)
+    lines = capsys.readouterr().out.splitlines()
+    (marked,) = (line for line in lines if "earliest" in line)
+    assert "0 – 4" in marked
+    assert any("12 – 16" in line for line in lines)
+    sides = {"pre": (Window(0, 4),), "post": (Window(6, 10),)}
+    assert read_references(output) == [Reference("H001", sides, frames=Window(0, 22))]
+    assert not any("note:" in line for line in lines)
+
+
+def test_events_command_writes_no_csv_which_has_no_place_for_frames(tmp_path, passes) -> None:
+    output = tmp_path / "references.csv"
+    with pytest.raises(InputError, match=r"references\.csv: .* a name that ends in \.json"):
+        annotating.events(passes[0], 5, output)
+    assert not output.exists()
+
+
+def test_events_command_says_when_a_pass_is_no_consensus(wide, passes, capsys) -> None:
+    annotating.events(passes[0], 5, None)
+    assert "note: this is the pass of Ann alone" in capsys.readouterr().out
+
+
+def test_events_command_without_an_event_exits_with_1_and_writes_nothing(wide, tmp_path) -> None:
+    path = write_pass(tmp_path / "c.json", labelled("ppptqqqqq", "consensus"))
+    output = tmp_path / "references.json"
+    app = typer.Typer()
+
+    @app.command()
+    def show(
+        consensus: Path, output: Annotated[Path | None, typer.Option()] = None, minimum: int = 5
+    ) -> None:
+        annotating.events(consensus, minimum, output)
+
+    told = CliRunner().invoke(app, [str(path), "--output", str(output)])
+    assert told.exit_code == 1
+    assert "H001 has no qualifying event" in told.output
+    assert "longest pre run has 3, its longest post run 5" in told.output
+    assert not output.exists()
+    told = CliRunner().invoke(app, [str(path), "--output", str(output), "--minimum", "3"])
+    assert told.exit_code == 0
+    assert output.exists()

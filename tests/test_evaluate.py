@@ -1,0 +1,413 @@
+"""Methods against references: averages by hand, mismatches by name, the published digits."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+
+from dejacue import InputError, Moment, Retrieval, Window, locate_many
+from dejacue.cli import evaluating
+from dejacue.evaluation import bootstrap_interval, compare
+from dejacue.evaluation.evaluate import METRICS, evaluate
+from dejacue.records.reference import Reference
+from dejacue.sources.results import (
+    read_references,
+    read_retrievals,
+    write_references,
+    write_retrievals,
+)
+
+TRUE = (Window(0, 9),)
+HIT, HALF, MISS = Window(0, 9), Window(0, 4), Window(50, 59)  # tIoU 1, .5, 0
+
+
+def found(history: str, **states: list[Window]) -> Retrieval:
+    """The descriptions of a state are called "a 1", "a 2", …"""
+    moments = [
+        Moment(state, f"{state} {n}", window, 1.0)
+        for state, windows in states.items()
+        for n, window in enumerate(windows, start=1)
+    ]
+    return Retrieval(tuple(moments), {}, history)
+
+
+REFERENCES = [
+    Reference("h1", {"a": TRUE, "b": TRUE}, "kitchen"),
+    Reference("h2", {"a": TRUE}, "kitchen"),
+    Reference("h3", {"a": TRUE, "b": (Window(90, 99), Window(0, 9))}),
+]
+FIRST = [
+    found("h1", a=[HIT, MISS], b=[MISS]),  # (.5 + 0)/2 = .25
+    found("h2", a=[HIT]),  # 1 → kitchen .625
+    found("h3", a=[HALF], b=[HIT]),  # .5 and 1 → .75, R@1 1
+]
+SECOND = [
+    found("h1", a=[MISS, MISS], b=[MISS]),
+    found("h2", a=[HALF]),  # .5 → kitchen .25, R@1 .5
+    found("h3", a=[MISS], b=[MISS]),
+]
+
+
+def test_means_are_taken_level_by_level() -> None:
+    result = evaluate({"ours": FIRST}, REFERENCES)
+    means = {metric: estimate.mean for metric, estimate in result.methods["ours"].items()}
+    assert means == {"r1_03": 0.8125, "r1_05": 0.8125, "top1_tiou": 0.6875}
+    assert result.components == ("h3", "kitchen")
+    assert result.per_component["ours"].tolist() == [[1.0, 1.0, 0.75], [0.625, 0.625, 0.625]]
+    assert result.counts == {"histories": 3, "states": 5, "descriptions": 6, "components": 2}
+    assert result.left_out == ()
+
+
+def test_overlap_at_each_threshold_counts() -> None:
+    references = [Reference("h", {"a": TRUE})]
+    for window, expected in (
+        (Window(0, 2), [1.0, 0.0, 0.3]),  # reaches .3
+        (Window(0, 1), [0.0, 0.0, 0.2]),
+        (HALF, [1.0, 1.0, 0.5]),
+    ):
+        result = evaluate({"m": [found("h", a=[window])]}, references)
+        assert [e.mean for e in result.methods["m"].values()] == expected
+
+
+def test_intervals_resample_the_components() -> None:
+    result = evaluate({"ours": FIRST}, REFERENCES)
+    low, high = bootstrap_interval(result.per_component["ours"])
+    for at, metric in enumerate(METRICS):
+        estimate = result.methods["ours"][metric]
+        assert (estimate.low, estimate.high) == (low[at], high[at])
+    assert result.methods["ours"]["top1_tiou"].low == 0.625
+
+
+def test_one_component_has_a_mean_and_no_interval() -> None:
+    references = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
+    result = evaluate({"ours": FIRST}, references)
+    # (.25 + 1 + .75)/3
+    assert result.methods["ours"]["top1_tiou"] == (pytest.approx(2 / 3), None, None)
+
+
+def test_every_later_method_is_compared_with_the_first() -> None:
+    result = evaluate({"base": SECOND, "ours": FIRST, "same": SECOND}, REFERENCES)
+    assert list(result.comparisons) == ["ours − base", "same − base"]
+    expected = compare(result.per_component["ours"], result.per_component["base"])
+    assert list(result.comparisons["ours − base"].values()) == expected
+    assert result.comparisons["ours − base"]["top1_tiou"].delta == 0.6875 - 0.125
+    assert {paired.delta for paired in result.comparisons["same − base"].values()} == {0.0}
+
+
+def test_one_method_is_compared_with_nothing() -> None:
+    assert evaluate({"ours": FIRST}, REFERENCES).comparisons == {}
+
+
+def test_iterators_of_retrievals_and_references_are_taken() -> None:
+    result = evaluate({"ours": iter(FIRST), "base": iter(SECOND)}, iter(REFERENCES))
+    assert result.counts["descriptions"] == 6
+
+
+def test_the_order_of_retrievals_does_not_matter() -> None:
+    one = evaluate({"a": FIRST, "b": SECOND}, REFERENCES).to_dict()
+    assert evaluate({"a": FIRST[::-1], "b": SECOND}, REFERENCES[::-1]).to_dict() == one
+
+
+def test_the_result_is_plain_values() -> None:
+    document = evaluate({"base": SECOND, "ours": FIRST}, REFERENCES).to_dict()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["schema"] == "dejacue.evaluation/1"
+    assert document["family"] == "Holm within the three metrics of a comparison"
+    assert document["methods"]["ours"]["r1_05"]["mean"] == 0.8125
+    assert document["components"]["kitchen"]["ours"]["top1_tiou"] == 0.625
+    assert set(document["comparisons"]["ours − base"]["r1_05"]) == {
+        "delta", "low", "high", "p", "holm_p",
+    }  # fmt: skip
+
+
+def test_rows_hold_the_means_and_then_the_differences() -> None:
+    result = evaluate({"base": SECOND, "ours": FIRST}, REFERENCES)
+    rows = result.to_rows()
+    assert [row["kind"] for row in rows] == ["method"] * 6 + ["difference"] * 3
+    assert len({tuple(row) for row in rows}) == 1
+    assert (rows[5]["name"], rows[5]["metric"], rows[5]["value"]) == ("ours", "top1_tiou", 0.6875)
+    last, paired = rows[-1], result.comparisons["ours − base"]["top1_tiou"]
+    assert (last["name"], last["value"], last["p"]) == ("ours − base", paired.delta, paired.p)
+    assert rows[0]["p"] is None
+    assert "three metrics" in last["family"]
+
+
+# Mismatches
+
+OTHER = Reference("h4", {"a": TRUE})
+LISTED = [
+    dataclasses.replace(REFERENCES[0], descriptions={"a": ["a 1", "a 3"]}),
+    *REFERENCES[1:],
+]
+FRAMED = [dataclasses.replace(REFERENCES[0], frames=Window(0, 55)), *REFERENCES[1:]]
+MISMATCHES = [
+    ([*FIRST, found("h9", a=[HIT])], REFERENCES, "ours: histories without references: h9"),
+    (FIRST, [*REFERENCES, OTHER], "ours: references never retrieved: h4"),
+    ([*FIRST[:2], found("h3", a=[HALF], b=[HIT], c=[HIT])], REFERENCES,
+     "ours: states that the references do not have: h3 / c"),
+    ([*FIRST[:2], found("h3", a=[HALF])], REFERENCES, "ours: states never retrieved: h3 / b"),
+    (FIRST, LISTED, r'ours: descriptions that the references do not list '
+     r'\(made with another vocabulary\): h1 / a / "a 2"'),
+    (FIRST, LISTED, r'ours: listed descriptions never retrieved '
+     r'\(made with another vocabulary\): h1 / a / "a 3"'),
+    (FIRST, FRAMED, r'ours: windows outside the frames of the reference: '
+     r'h1 / a / "a 2" \[50, 59\], h1 / b / "b 1" \[50, 59\]'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
+def test_what_is_not_shared_is_named_and_refused(retrievals, references, message) -> None:
+    with pytest.raises(InputError, match=f"{message}.*; mend the files, or .* --only-common$"):
+        evaluate({"ours": retrievals}, references)
+
+
+@pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
+def test_what_is_not_shared_is_left_out_on_demand(retrievals, references, message) -> None:
+    result = evaluate({"ours": retrievals}, references, only_common=True)
+    assert any(re.fullmatch(message, sentence) for sentence in result.left_out)
+    assert result.counts["components"] == 2
+
+
+def test_nothing_is_left_out_of_what_agrees() -> None:
+    strict = evaluate({"a": FIRST, "b": SECOND}, REFERENCES)
+    loose = evaluate({"a": FIRST, "b": SECOND}, REFERENCES, only_common=True)
+    assert loose.to_dict() == strict.to_dict()
+
+
+def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
+    fewer = [found("h1", a=[MISS], b=[MISS]), *SECOND[1:]]
+    message = r'ours and base: descriptions that only one of them has .*: h1 / a / "a 2"'
+    with pytest.raises(InputError, match=message):
+        evaluate({"ours": FIRST, "base": fewer}, REFERENCES)
+    result = evaluate({"ours": FIRST, "base": fewer}, REFERENCES, only_common=True)
+    assert len(result.left_out) == 1
+    assert result.counts["descriptions"] == 5
+    # h1 of ours without its miss: (1 + 0)/2 = .5, kitchen (.5 + 1)/2
+    assert result.per_component["ours"][1].tolist() == [0.75, 0.75, 0.75]
+
+
+def test_a_window_outside_the_frames_is_left_out_of_every_method() -> None:
+    inside = [found("h1", a=[HIT, HIT], b=[HIT]), *FIRST[1:]]
+    result = evaluate({"ours": FIRST, "good": inside}, FRAMED, only_common=True)
+    assert result.counts["descriptions"] == 4
+    assert (result.per_component["ours"] == result.per_component["good"]).all()
+
+
+def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
+    result = evaluate({"ours": FIRST, "base": SECOND[1:]}, REFERENCES, only_common=True)
+    assert result.left_out == ("base: references never retrieved: h1",)
+    assert result.counts == {"histories": 2, "states": 3, "descriptions": 3, "components": 2}
+    assert result.per_component["ours"][1].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
+    more = [found(f"x{n}", a=[HIT]) for n in range(8)]
+    with pytest.raises(InputError) as caught:
+        evaluate({"ours": [*FIRST, *more]}, [*REFERENCES, OTHER])
+    message = str(caught.value)
+    assert "without references: x0, x1, x2, x3, x4 … and 3 more; ours: references never" in message
+    assert "x5" not in message
+    assert message.count("mend the files") == 1
+
+
+@pytest.mark.parametrize("only_common", [False, True])
+def test_nothing_in_common_is_refused(only_common) -> None:
+    with pytest.raises(InputError, match=r"nothing in common.*without references: h9"):
+        evaluate({"ours": [found("h9", a=[HIT])]}, REFERENCES, only_common=only_common)
+
+
+def test_methods_are_not_compared_over_one_component() -> None:
+    references = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
+    with pytest.raises(InputError, match="come from one component"):
+        evaluate({"ours": FIRST, "base": SECOND}, references)
+
+
+@pytest.mark.parametrize(
+    ("retrievals", "references", "message"),
+    [
+        ({}, REFERENCES, "there are no retrievals"),
+        ({"ours": FIRST}, [], "there are no references"),
+        ({"ours": []}, REFERENCES, "ours: references never retrieved: h1, h2, h3"),
+        ({"ours": [*FIRST, FIRST[0]]}, REFERENCES, 'ours: history "h1" is given twice'),
+        ({"ours": FIRST}, [*REFERENCES, REFERENCES[2]], 'the references: history "h3" is given'),
+        ({"ours": FIRST[0]}, REFERENCES, "ours: expected Retrieval records, not Moment"),
+        ({"ours": [Retrieval(FIRST[1].moments * 2, {}, "h2")]}, REFERENCES,
+         'ours: h2 / a / "a 1" is retrieved twice'),
+    ],
+)  # fmt: skip
+def test_records_that_make_no_sense_are_refused(retrievals, references, message) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(retrievals, references)
+
+
+# The published digits
+
+
+@pytest.fixture(scope="module")
+def vost(release, tmp_path_factory):
+    """The two methods and the references as files."""
+    folder = tmp_path_factory.mktemp("vost")
+    entries = release.vost
+    for name in ("absolute", "vocabulary"):
+        retrievals = locate_many(
+            (e.history for e in entries), (e.vocabulary for e in entries), coordinates=name
+        )
+        write_retrievals(folder / f"{name}.json", retrievals)
+    references = [
+        Reference(
+            e.id, e.references, e.component, e.history.frames[[0, -1]], dict(e.vocabulary.states)
+        )
+        for e in entries
+    ]
+    write_references(folder / "references.json", references)
+    return folder
+
+
+def test_published_figures_come_out_of_files(vost) -> None:
+    result = evaluate(
+        {name: read_retrievals(vost / f"{name}.json") for name in ("absolute", "vocabulary")},
+        read_references(vost / "references.json"),
+    )
+    assert result.counts == {
+        "histories": 78, "states": 156, "descriptions": 312, "components": 78,
+    }  # fmt: skip
+    assert result.methods["absolute"]["r1_05"].mean == pytest.approx(0.102564, abs=1e-6)
+    assert result.methods["vocabulary"]["r1_05"] == pytest.approx(
+        (0.205128, 0.157051, 0.25641), abs=1e-6
+    )
+    paired = result.comparisons["vocabulary − absolute"]["r1_05"]
+    assert dataclasses.astuple(paired) == pytest.approx(
+        (0.102564, 0.044872, 0.160256, 0.00106, 0.00318), abs=1e-6
+    )
+
+
+# The command
+
+
+@pytest.fixture
+def files(tmp_path):
+    return [
+        write_retrievals(tmp_path / "base.json", SECOND),
+        write_retrievals(tmp_path / "ours.jsonl", FIRST),
+        write_references(tmp_path / "references.json", REFERENCES),
+    ]
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    """Runs the command and gives what it printed: (out, err)."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(files, format=None, output=None, only_common=False):
+        evaluating.run(files, format, output, only_common)
+        return capsys.readouterr()
+
+    return run
+
+
+def rows_of(table: str) -> list[list[str]]:
+    """The cells of the body of a printed table."""
+    lines = [line for line in table.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+def test_the_command_prints_means_differences_and_counts(printed, files) -> None:
+    out, err = printed(files)
+    assert rows_of(out)[:2] == [
+        ["base", "25.0 [0.0, 50.0]", "25.0 [0.0, 50.0]", "12.5 [0.0, 25.0]"],
+        ["ours", "81.2 [62.5, 100.0]", "81.2 [62.5, 100.0]", "68.8 [62.5, 75.0]"],
+    ]
+    # two components: of the four sign assignments two are as far from zero
+    assert rows_of(out)[2] == [
+        "ours − base", "R@1 .3", "+56.2 [+12.5, +100.0]", "0.5000", "1.0000",
+    ]  # fmt: skip
+    assert len(rows_of(out)) == 5
+    assert "Holm within the three metrics of a comparison" in out
+    assert "3 histories, 5 states, 6 descriptions, 2 components; 95 % intervals" in out
+    assert err == ""
+
+
+def test_one_method_has_no_table_of_differences(printed, files) -> None:
+    out, _ = printed(files[1:])
+    assert len(rows_of(out)) == 1
+    assert "Holm" not in out
+
+
+def test_one_component_is_said_to_give_no_interval(printed, files, tmp_path) -> None:
+    alone = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
+    out, _ = printed([files[1], write_references(tmp_path / "alone.json", alone)])
+    assert rows_of(out) == [["ours", "75.0", "75.0", "66.7"]]
+    assert "one component gives no interval" in out
+
+
+def test_json_and_csv_are_those_of_the_library(printed, files, tmp_path) -> None:
+    expected = evaluate({"base": SECOND, "ours": FIRST}, REFERENCES)
+    assert json.loads(printed(files, "json").out) == expected.to_dict()
+    rows = list(csv.DictReader(io.StringIO(printed(files, "csv").out)))
+    assert [float(row["value"]) for row in rows] == [row["value"] for row in expected.to_rows()]
+    assert printed(files, output=tmp_path / "out.json").out == ""
+    assert json.loads((tmp_path / "out.json").read_bytes()) == expected.to_dict()
+    printed(files, output=tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text("utf-8").startswith("kind,name,metric,value,low,high")
+
+
+def test_a_table_is_written_to_other_names(printed, files, tmp_path) -> None:
+    out, _ = printed(files, output=tmp_path / "out.txt")
+    text = (tmp_path / "out.txt").read_text("utf-8")
+    assert out == ""
+    assert len(rows_of(text)) == 5
+    assert text.endswith("2 components; 95 % intervals, components resampled\n")
+
+
+def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed, files) -> None:
+    folder = files[0].parent / "other"
+    again = write_retrievals(folder / "base.json", SECOND)
+    names = json.loads(printed([files[0], again, files[2]], "json").out)["methods"]
+    assert list(names) == [str(files[0]), str(again)]
+    with pytest.raises(InputError, match=r"base.json: is given twice"):
+        printed([files[0], files[0], files[2]])
+
+
+def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
+    files[0] = write_retrievals(tmp_path / "[base].json", SECOND[1:])
+    with pytest.raises(InputError, match=r"\[base\]: references never retrieved: h1; mend"):
+        printed(files, output=tmp_path / "out.txt")
+    assert not (tmp_path / "out.txt").exists()
+    out, err = printed(files, only_common=True)
+    assert err == "note: left out: [base]: references never retrieved: h1\n"
+    assert rows_of(out)[0][0] == "[base]"
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_fewer_than_two_files_are_refused(printed, files, count) -> None:
+    with pytest.raises(InputError, match="and, last, the references"):
+        printed(files[:count])
+
+
+def test_files_in_the_wrong_order_are_refused(printed, files) -> None:
+    with pytest.raises(InputError, match=r"base.json: references are one JSON object"):
+        printed([files[2], files[0]])
+
+
+def test_the_format_is_asked_for_in_one_way() -> None:
+    assert evaluating.format_from(None, False, False) is None
+    assert evaluating.format_from("table", False, False) == "table"
+    assert evaluating.format_from("json", True, False) == "json"
+    assert evaluating.format_from(None, False, True) == "csv"
+    with pytest.raises(InputError, match="ask for different formats"):
+        evaluating.format_from(None, True, True)
+
+
+def test_the_values_of_components_are_arrays() -> None:
+    values = evaluate({"ours": FIRST}, REFERENCES).per_component["ours"]
+    assert isinstance(values, np.ndarray)
+    assert values.shape == (2, 3)
