@@ -29,10 +29,15 @@ lint: $(VENV)/.developer ## ruff and mypy
 
 bench: $(VENV)/.developer ## ratios against plain numpy, in one run
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/tables.py
 
-docs: $(VENV)/.developer ## figures of the documentation, and a check of its examples
+docs: $(VENV)/.developer ## pages and figures made by commands, and a check of the examples
 	$(BIN)/dejacue demo --output out/docs
 	cp out/docs/evidence.png docs/evidence.png
+	$(BIN)/dejacue reproduce all --figures --out out/reproduce
+	mkdir -p docs/figures
+	cp out/reproduce/reproduce.md docs/reproduce.md
+	cp out/reproduce/figures/*.png docs/figures/
 	$(BIN)/python -m pytest tests/test_docs.py
 
 wheel: $(VENV)/.developer ## a wheel of this machine, and the sdist

@@ -192,7 +192,9 @@ def test_results_are_written_as_json_csv_and_markdown() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(results))))
     assert [row["mark"] for row in rows] == ["✓"] * 5 + ["✗", "≈", "–"]
     assert float(rows[0]["here"]) == 0.205128
-    page = as_markdown([entry, REGISTRY["lexical"]], results, {"lexical": "not released"}, ())
+    page = as_markdown(
+        [entry, REGISTRY["lexical"]], results, {"lexical": "not released"}, (), "main"
+    )
     assert "| a \\| b | R@1 .5 | 20.51 [15.71, 25.64] | 20.51 [15.71, 25.64] | 0 | ✓ |" in page
     assert "because." in page
     assert "- **lexical** (" in page

@@ -172,7 +172,9 @@ def reproduce(
         Path | None, typer.Option(help="Write every selected window to this JSON file.")
     ] = None,
     engine: Engine = "auto",
-    list_: Annotated[bool, typer.Option("--list", help="List the tables.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List what there is, and what is not released.")
+    ] = False,
 ) -> None:
     """Re-compute published tables and show them beside the published figures."""
     from dejacue.cli import reproducing

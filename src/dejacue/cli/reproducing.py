@@ -51,7 +51,7 @@ def run(
             _show(entry, results[entry.name])
     if figures or out is not None:
         folder = out or FOLDER
-        _write(folder, chosen, results, absent, figures)
+        _write(folder, chosen, results, absent, figures, " ".join(names))
     if windows is not None:
         write_text(windows, as_windows(results))
     if len(chosen) > 1:
@@ -133,7 +133,7 @@ def _overview(results: Mapping[str, Result], absent: Mapping[str, str]) -> None:
 
 def _write(
     folder: Path, chosen: Sequence[Experiment], results: Mapping[str, Result],
-    absent: Mapping[str, str], figures: bool,
+    absent: Mapping[str, str], figures: bool, asked: str,
 ) -> None:  # fmt: skip
     drawn: list[str] = []
     if figures:
@@ -147,4 +147,4 @@ def _write(
                 drawn.append(name)
     write_text(folder / "reproduce.json", as_json(results, absent))
     write_text(folder / "reproduce.csv", as_csv(results))
-    write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, drawn))
+    write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, drawn, asked))

@@ -93,7 +93,7 @@ class Corpus:
 
     def _located(self, coordinates: str, readout: str | Readout, prompts: str) -> Located:
         def compute() -> Located:
-            words = [entry.prompted(prompts) for entry in self.entries]
+            words = self.once(prompts, lambda: [e.prompted(prompts) for e in self.entries])
             return self.locate((e.history for e in self.entries), words, coordinates, readout)
 
         return self.once((coordinates, as_readout(readout), prompts), compute)
