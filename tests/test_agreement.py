@@ -63,7 +63,7 @@ def test_kappa_follows_its_definition_on_the_confusion_table(pairs) -> None:
     assert (got.kappa == 1) == (first == second)
 
 
-def test_the_published_agreement_comes_out() -> None:
+def test_the_arithmetic_of_the_published_agreement() -> None:
     """1140 of 1883 frames agree, 957 of the 1700 stable ones: label frequencies that give the
     published chance agreement give the published κ."""
     table = [[296, 4, 69, 0], [433, 226, 165, 0], [53, 19, 435, 0], [0, 0, 0, 183]]

@@ -6,34 +6,37 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from dejacue import History, InputError, Reference, Window, read_references, write_history
 from dejacue.cli import annotating
 from dejacue.data.annotation import (
-    LABELS,
-    Decisions,
-    Disagreement,
     Event,
-    Pass,
     consensus,
     disagreements,
     events,
+    nearest_miss,
+    observed,
     open_decisions,
-    read_decisions,
-    read_pass,
+    other_runs,
     reference,
     template,
+)
+from dejacue.data.passes import (
+    LABELS,
+    Decisions,
+    Disagreement,
+    Pass,
+    read_decisions,
+    read_pass,
     write_decisions,
     write_pass,
 )
+from dejacue.errors import DejaCueError
 
 SHORT = {"p": "pre", "t": "transition", "q": "post", "u": "unobserved", ".": None}
 LETTERS = st.text("ptqu", min_size=1, max_size=40)
@@ -267,6 +270,15 @@ def test_a_run_of_disagreement_ends_where_either_label_changes() -> None:
     assert [tuple(one.window) for one in found] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
+def test_a_frame_is_observed_if_one_pass_says_so() -> None:
+    a, b = labelled("uupptuq", "A"), labelled("upputuq", "B")
+    assert observed(a, b) == (
+        ["unobserved", "pre", "pre", "transition", "post"],
+        ["pre", "pre", "unobserved", "transition", "post"],
+    )
+    assert observed(labelled("uu"), labelled("uu", "B")) == ([], [])
+
+
 @given(st.lists(st.tuples(*[st.sampled_from("ptqu")] * 2), min_size=1, max_size=40))
 def test_disagreements_cover_exactly_the_frames_that_differ(pairs) -> None:
     first, second = ("".join(side) for side in zip(*pairs, strict=True))
@@ -336,9 +348,23 @@ def row(start: int, end: int, first: str, second: str, label: str | None) -> Dis
         ([row(1, 2, "p", "t", "pre")], r"frame 5 is not decided .*, one of 1 "),
         ([row(1, 1, "p", "t", "pre"), row(5, 5, "t", "q", "post")], "frame 2 is not decided"),
         ([row(1, 2, "p", "t", None), row(5, 5, "t", "q", "post")], "frame 1 is not decided yet"),
-        ([row(0, 2, "p", "t", "pre"), row(5, 5, "t", "q", "post")], "frame 0 .* may not touch"),
-        ([row(1, 2, "p", "t", "pre"), row(5, 10**12, "t", "q", "post")], "frame 6 .* not touch"),
-        ([row(1, 2, "p", "q", "pre")], "between pre and post, but the passes say pre and trans"),
+        (
+            [row(0, 2, "p", "t", "pre"), row(5, 5, "t", "q", "post")],
+            r"frames \[0, 0\]: both passes say pre there; there is nothing to decide",
+        ),
+        (
+            [row(1, 2, "p", "t", "pre"), row(5, 7, "t", "q", "post")],
+            r"frames \[6, 7\]: both passes say post there",
+        ),
+        ([row(3, 4, "p", "t", None)], r"frames \[3, 4\]: both passes say transition there"),
+        (
+            [row(1, 2, "p", "t", "pre"), row(5, 10**12, "t", "q", "post")],
+            r"frames \[5, 1000000000000\]: the passes have only the frames \[0, 7\]",
+        ),
+        (
+            [row(1, 2, "p", "q", "pre")],
+            r"frames \[1, 2\] are decided between pre and post, but the passes say pre and trans",
+        ),
         ([row(1, 2, "p", "t", "pre"), row(2, 2, "p", "t", "post")], "frame 2 is decided twice"),
     ],
 )
@@ -388,8 +414,12 @@ def test_decisions_come_back_from_their_file(tmp_path: Path) -> None:
         ('"H001"', "null", "history must be a name"),
         ('"start": 0', '"start": 1', "decision 1: window .1, 0. ends before it starts"),
         ('"label": null', '"label": "prost"', 'decision 1: unknown label "prost"; did you mean'),
-        ('"first": "pre"', '"first": "transition"', "not two labels that differ"),
-        ('"first": "pre"', '"first": null', "not two labels that differ"),
+        (
+            '"first": "pre"',
+            '"first": "transition"',
+            r"frames \[0, 0\]: first and second are both transition; .* nothing to decide",
+        ),
+        ('"first": "pre"', '"first": null', "what the passes say there, never null"),
         ('"first": "pre"', '"first": "prae"', 'decision 1: unknown label "prae"'),
         (', "label": null', "", 'decision 1: has no "label"'),
     ],
@@ -459,10 +489,89 @@ def test_events_need_a_complete_pass_and_a_minimum() -> None:
             events(labelled("p"), minimum)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("pppp" + "qqqqq", "no frame is labelled transition"),
+        (
+            "pppp" + "tt" + "qqqqq",
+            "before the transition [14, 15] the pre run [10, 13] has 4 frames, 5 are needed",
+        ),
+        (
+            "ppppp" + "t" + "q",
+            "after the transition [15, 15] the post run [16, 16] has 1 frame, 5 are needed",
+        ),
+        (
+            "pp" + "t" + "qqq",
+            "before the transition [12, 12] the pre run [10, 11] has 2 frames, 5 are needed; "
+            "after the transition [12, 12] the post run [13, 15] has 3 frames, 5 are needed",
+        ),
+        (
+            "ppppp" + "t" + "u" + "qqqqq",
+            "the transition [15, 15] is followed by unobserved, not by post",
+        ),
+        (
+            "ppppp" + "u" + "t" + "qqqqq",
+            "the transition [16, 16] is preceded by unobserved, not by pre",
+        ),
+        ("ppppp" + "t", "the transition [15, 15] is followed by nothing, not by post"),
+        ("t" + "qqqqq", "the transition [10, 10] is preceded by nothing, not by pre"),
+        (
+            "qqqqq" + "t" + "ppppp",
+            "the transition [15, 15] leads from post to pre, not from pre to post; "
+            "the earlier state is pre",
+        ),
+    ],
+)
+def test_a_pass_without_an_event_is_told_why(text, why) -> None:
+    assert nearest_miss(labelled(text, start=10)) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("qqqqq" + "t" + "ppppp" + "t" + "u", "the transition [11, 11] is followed by unobserved"),
+        ("ppppp" + "t" + "u" + "ppp" + "t" + "qqqqq", "before the transition [10, 10] the pre run"),
+        ("p" + "t" + "qqqqq" + "u" + "pppp" + "t" + "qqqqq", "before the transition [12, 12]"),
+        ("pppp" + "t" + "qqqqq" + "u" + "pppp" + "t" + "qqqqq", "before the transition [4, 4]"),
+        ("ppp" + "t" + "qqq" + "u" + "pp" + "t" + "qqqqq", "before the transition [10, 10]"),
+    ],
+)
+def test_the_nearest_miss_has_its_neighbours_first_then_most_frames(text, near) -> None:
+    assert nearest_miss(labelled(text)).startswith(near)
+
+
+@given(st.text("ptqu", min_size=1, max_size=40), st.integers(1, 4))
+def test_there_is_a_miss_exactly_where_there_is_no_event(text, minimum) -> None:
+    given_ = labelled(text)
+    assert (nearest_miss(given_, minimum) == "") == bool(events(given_, minimum))
+
+
+def test_stable_runs_outside_the_event_are_found() -> None:
+    given_ = labelled("ppppp" + "u" + "pppppp" + "t" + "qqqqq" + "u" + "qqqq" + "t" + "ppppp")
+    (event,) = events(given_)
+    assert event.pre == Window(6, 11)
+    assert other_runs(given_, event) == {"pre": [Window(0, 4), Window(24, 28)], "post": []}
+    assert other_runs(given_, event, 4)["post"] == [Window(19, 22)]
+
+
 def test_the_reference_has_the_stable_sides() -> None:
     given_ = labelled("u" + "ppppp" + "t" + "qqqqq", start=9)
     sides = {"pre": (Window(10, 14),), "post": (Window(16, 20),)}
     assert reference(given_, events(given_)[0]) == Reference("H001", sides, frames=Window(9, 20))
+
+
+def test_the_reference_takes_the_names_of_the_vocabulary() -> None:
+    given_ = labelled("ppppp" + "t" + "qqqqq")
+    event = events(given_)[0]
+    named = reference(given_, event, "empty", "filled", component="kitchen-01")
+    sides = {"empty": (Window(0, 4),), "filled": (Window(6, 10),)}
+    assert named == Reference("H001", sides, "kitchen-01", Window(0, 10))
+    with pytest.raises(InputError, match='both states are called "cup"'):
+        reference(given_, event, "cup", "cup")
+    for names in (("", "filled"), ("empty", "a\nb"), ("empty", "filled", " ")):
+        with pytest.raises(InputError, match="must be a name on one line"):
+            reference(given_, event, *names)
 
 
 def test_there_are_four_labels() -> None:
@@ -534,7 +643,7 @@ def test_filled_in_files_are_not_written_over(wide, tmp_path, passes) -> None:
     with pytest.raises(InputError, match=r"b\.json: is read by this command"):
         annotating.consensus(first, second, None, second, force=True)
     with pytest.raises(InputError, match=r"a\.json: is read by this command"):
-        annotating.events(first, 5, first)
+        annotating.events([second, first], first, force=True)
     decisions = tmp_path / "d.json"
     annotating.consensus(first, second, None, decisions)
     with pytest.raises(InputError, match=r"d\.json: is already there"):
@@ -553,8 +662,9 @@ def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, pa
     assert "[b]Bob" in shown
     # 11 of 12 agree; chance = (5·5 + 2·1 + 5·6)/144
     chance = 57 / 144
-    for value in (11 / 12, chance, (11 / 12 - chance) / (1 - chance)):
-        assert f"{value:.3f}" in shown
+    rates = (11 / 12, chance, (11 / 12 - chance) / (1 - chance))
+    for scope in ("all frames", "observed frames"):
+        assert cells(shown, scope) == ["12", "11", *(f"{rate:.3f}" for rate in rates)]
     assert re.search(r"6 – 6 +\W+ transition +\W+ post", shown)
     with pytest.raises(InputError, match=r"d\.json: frame 6 is not decided yet"):
         annotating.consensus(first, second, decisions, output)
@@ -563,16 +673,62 @@ def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, pa
     annotating.consensus(first, second, decisions, output)
     made = read_pass(output)
     assert (letters(made), made.annotator) == ("ppppptqqqqqq", "consensus")
-    assert "the consensus on H001" in capsys.readouterr().out
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        f"{output}: the consensus on H001; go on with: dejacue annotate events {output}"
+    )
+
+
+def cells(shown: str, name: str) -> list[str]:
+    """The cells of the row of a table that has this name."""
+    (line,) = (line for line in shown.splitlines() if re.match(rf"│ {re.escape(name)} ", line))
+    return [cell.strip() for cell in line.strip("│").split("│")][1:]
 
 
 def test_consensus_command_needs_no_decisions_where_all_agree(wide, tmp_path, capsys) -> None:
     paths = [write_pass(tmp_path / f"{n}.json", labelled("ptq", n)) for n in "ab"]
-    annotating.consensus(*paths, None, tmp_path / "c.json")
-    assert letters(read_pass(tmp_path / "c.json")) == "ptq"
+    output = tmp_path / "c.json"
+    annotating.consensus(*paths, None, output)
+    assert letters(read_pass(output)) == "ptq"
     shown = capsys.readouterr().out
-    assert "1.000" in shown
+    assert cells(shown, "all frames") == ["3", "3", "1.000", "0.333", "1.000"]
     assert "disagreements" not in shown
+    assert shown.splitlines()[-1] == (
+        f"the passes agree on every frame; {output} is the consensus, "
+        f"go on with: dejacue annotate events {output}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "everything", "seen"),
+    [
+        # chance over all frames: (6·5 + 2·3 + 2·2)/100; over the observed ones (1·0 + 2·3 + 2·2)/25
+        ("uuuuuuppqq", "uuuuupppqq", ["10", "9", "0.900", "0.400", "0.833"],
+         ["5", "4", "0.800", "0.400", "0.667"]),
+        ("uupp", "uupp", ["4", "4", "1.000", "0.500", "1.000"],
+         ["2", "2", "1.000", "1.000", "–"]),
+        ("uu", "uu", ["2", "2", "1.000", "1.000", "–"], ["0", "0", "–", "–", "–"]),
+    ],
+)  # fmt: skip
+def test_agreement_is_shown_over_all_and_over_observed_frames(
+    wide, tmp_path, capsys, first, second, everything, seen
+) -> None:
+    paths = [
+        write_pass(tmp_path / f"{name}.json", labelled(text, name))
+        for name, text in (("a", first), ("b", second))
+    ]
+    annotating.consensus(*paths, None, tmp_path / "c.json")
+    shown = capsys.readouterr().out
+    assert (cells(shown, "all frames"), cells(shown, "observed frames")) == (everything, seen)
+
+
+def test_consensus_command_refuses_a_decision_on_what_is_agreed(wide, tmp_path, passes) -> None:
+    made = decided(*map(read_pass, passes), "post")
+    rows = (*made.rows, row(8, 10, "t", "q", "post"))
+    path = write_decisions(tmp_path / "d.json", Decisions("H001", made.annotators, rows))
+    with pytest.raises(InputError, match=r"d\.json: frames \[8, 10\]: both passes say post there"):
+        annotating.consensus(*passes, path, tmp_path / "c.json")
+    assert not (tmp_path / "c.json").exists()
 
 
 def test_consensus_command_names_both_files_that_do_not_belong_together(tmp_path, passes) -> None:
@@ -581,48 +737,117 @@ def test_consensus_command_names_both_files_that_do_not_belong_together(tmp_path
         annotating.consensus(passes[0], other, None, tmp_path / "c.json")
 
 
+ONE_EVENT = "ppppp" + "t" + "qqqqq"
+
+
+def agreed(path: Path, text: str = ONE_EVENT, history: str = "H001") -> Path:
+    """The file of a consensus."""
+    return write_pass(path, labelled(text, "consensus", history=history))
+
+
 def test_events_command_marks_the_earliest_and_writes_it(wide, tmp_path, capsys) -> None:
     text = "ppppp" + "t" + "qqqqq" + "t" + "ppppp" + "t" + "qqqqq"
-    path = write_pass(tmp_path / "c.json", labelled(text, "consensus"))
-    output = tmp_path / "references.json"
-    annotating.events(path, 5, output)
+    path, output = agreed(tmp_path / "c.json", text), tmp_path / "references.json"
+    annotating.events([path], output)
     lines = capsys.readouterr().out.splitlines()
-    (marked,) = (line for line in lines if "earliest" in line)
+    (marked,) = (line for line in lines if "│ earliest" in line)
     assert "0 – 4" in marked
     assert any("12 – 16" in line for line in lines)
     sides = {"pre": (Window(0, 4),), "post": (Window(6, 10),)}
     assert read_references(output) == [Reference("H001", sides, frames=Window(0, 22))]
-    assert not any("note:" in line for line in lines)
+    why = "not in the references (only the earliest event counts)"
+    assert lines[-3:] == [
+        f"note: {path}: pre also holds in [12, 16]: {why}",
+        f"note: {path}: post also holds in [18, 22]: {why}",
+        f"{output}: the references of H001, states pre and post",
+    ]
+
+
+def test_events_command_has_no_notes_where_everything_counts(wide, tmp_path, capsys) -> None:
+    annotating.events([agreed(tmp_path / "c.json", "pppp" + "u" + ONE_EVENT)])
+    shown = capsys.readouterr().out
+    assert "note:" not in shown
+    assert "nothing is written" in shown
+
+
+def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_path, capsys):
+    first = agreed(tmp_path / "a.json", "ppppppp" + "u" + ONE_EVENT, "cup")
+    second = agreed(tmp_path / "b.json", history="pan")
+    output = tmp_path / "truth.json"
+    annotating.events([first, second], output, pre="[b]", post="full", component="kitchen")
+    assert read_references(output) == [
+        Reference("cup", {"[b]": [(8, 12)], "full": [(14, 18)]}, "kitchen", Window(0, 18)),
+        Reference("pan", {"[b]": [(0, 4)], "full": [(6, 10)]}, "kitchen", Window(0, 10)),
+    ]
+    shown = capsys.readouterr().out
+    assert f"note: {first}: [b] also holds in [0, 6]: not in the references" in shown
+    assert f"{output}: the references of 2 histories, states [b] and full" in shown
+    assert [cells(shown, name)[0] for name in ("cup", "pan")] == ["1", "1"]
+
+
+def test_events_command_refuses_a_history_that_comes_twice(tmp_path) -> None:
+    paths = [agreed(tmp_path / name) for name in ("a.json", "b.json")]
+    output = tmp_path / "truth.json"
+    with pytest.raises(InputError, match=r"a\.json and .*b\.json: both are of history H001; give"):
+        annotating.events(paths, output)
+    with pytest.raises(InputError, match="give each history once"):
+        annotating.events(paths[:1] * 2, output)
+    assert not output.exists()
+
+
+def test_events_command_replaces_references_only_when_forced(wide, tmp_path) -> None:
+    path, output = agreed(tmp_path / "a.json"), tmp_path / "truth.json"
+    output.write_text("mine")
+    with pytest.raises(InputError, match=r"truth\.json: is already there; .* --force"):
+        annotating.events([path], output)
+    assert output.read_text() == "mine"
+    annotating.events([path], output, force=True)
+    assert read_references(output)[0].history_id == "H001"
 
 
 def test_events_command_writes_no_csv_which_has_no_place_for_frames(tmp_path, passes) -> None:
     output = tmp_path / "references.csv"
     with pytest.raises(InputError, match=r"references\.csv: .* a name that ends in \.json"):
-        annotating.events(passes[0], 5, output)
+        annotating.events([passes[0]], output)
     assert not output.exists()
 
 
 def test_events_command_says_when_a_pass_is_no_consensus(wide, passes, capsys) -> None:
-    annotating.events(passes[0], 5, None)
-    assert "note: this is the pass of Ann alone" in capsys.readouterr().out
+    annotating.events([passes[0]])
+    assert "a.json: is the pass of Ann alone, not a consensus" in capsys.readouterr().out
 
 
-def test_events_command_without_an_event_exits_with_1_and_writes_nothing(wide, tmp_path) -> None:
-    path = write_pass(tmp_path / "c.json", labelled("ppptqqqqq", "consensus"))
-    output = tmp_path / "references.json"
-    app = typer.Typer()
-
-    @app.command()
-    def show(
-        consensus: Path, output: Annotated[Path | None, typer.Option()] = None, minimum: int = 5
-    ) -> None:
-        annotating.events(consensus, minimum, output)
-
-    told = CliRunner().invoke(app, [str(path), "--output", str(output)])
-    assert told.exit_code == 1
-    assert "H001 has no qualifying event" in told.output
-    assert "longest pre run has 3, its longest post run 5" in told.output
+def test_events_command_without_an_event_says_why_and_writes_nothing(wide, tmp_path) -> None:
+    path, output = agreed(tmp_path / "c.json", "ppptqqqqq"), tmp_path / "references.json"
+    why = r"c\.json: no event qualifies: before .* run \[0, 2\] has 3 frames, 5 are needed$"
+    for skip in (False, True):
+        with pytest.raises(DejaCueError, match=why) as caught:
+            annotating.events([path], output, skip=skip)
+        assert not isinstance(caught.value, InputError)  # exit code 1: the file itself is fine
     assert not output.exists()
-    told = CliRunner().invoke(app, [str(path), "--output", str(output), "--minimum", "3"])
-    assert told.exit_code == 0
+    annotating.events([path], output, minimum=3)
     assert output.exists()
+
+
+def test_events_command_names_every_file_without_an_event(wide, tmp_path, capsys) -> None:
+    good = agreed(tmp_path / "a.json", history="cup")
+    bad = [agreed(tmp_path / "b.json", "pq", "pan"), agreed(tmp_path / "c.json", "pt", "pot")]
+    output = tmp_path / "truth.json"
+    with pytest.raises(DejaCueError, match=r"in 2 of 3 files, nothing is written; --skip leaves"):
+        annotating.events([good, *bad], output)
+    assert capsys.readouterr().err.splitlines() == [
+        f"{bad[0]}: no event qualifies: no frame is labelled transition",
+        f"{bad[1]}: no event qualifies: before the transition [1, 1] the pre run [0, 0] has "
+        "1 frame, 5 are needed; the transition [1, 1] is followed by nothing, not by post",
+    ]
+    assert not output.exists()
+    with pytest.raises(DejaCueError, match=r"in 2 of 2 files, nothing is written$"):
+        annotating.events(bad, output, skip=True)
+    assert not output.exists()
+    capsys.readouterr()
+    annotating.events([good, *bad], output, skip=True)
+    assert [reference.history_id for reference in read_references(output)] == ["cup"]
+    left = capsys.readouterr().err.splitlines()
+    assert [line.split(": no event")[0] for line in left] == [
+        f"note: left out: {path}" for path in bad
+    ]

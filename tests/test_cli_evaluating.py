@@ -30,11 +30,13 @@ def test_the_main_table_shows_ours_beside_the_published_values(dejacue, release,
     ran = dejacue("reproduce", "main", "--data", release.folder, "--windows", windows)
     assert (ran.code, ran.err) == (0, "")
     assert re.search(
-        r"scan/vocabulary +R@1 .3 .*\n +R@1 .5 +20.51 \[15.71, 25.64\] +20.51 \[15.71, 25.64\]"
-        r" +0 +✓",
+        r"\nscan/vocabulary\n +R@1 .3 .*\n +R@1 .5 +20.51 \[15.71, 25.64\] +20.51 "
+        r"\[15.71, 25.64\] +0 ✓\n",
         ran.out,
     )
-    assert re.search(r"whole history +R@1 .3 +32.69 \[26.28, 38.46\] +–", ran.out)
+    assert re.search(r"\nwhole-history\n +R@1 .3 +32.69 \[26.28, 38.46\] +–\n", ran.out)
+    assert max(len(line) for line in ran.out.split("Rows without")[0].splitlines()) <= 80
+    assert "✓ rounds to the published number" in ran.out
     assert ran.out.endswith("63 of 63 published values reproduced\n")
     assert json.loads(windows.read_text())["main"]["scan/vocabulary"]["H001"][0] == [0, 29]
 
@@ -51,7 +53,8 @@ def test_out_and_figures_write_everything_and_name_the_folder(dejacue, release, 
         rows = list(csv.DictReader(stream))
     assert {row["experiment"] for row in rows} == {"shifts", "paired"}
     page = (folder / "reproduce.md").read_text(encoding="utf-8")
-    assert "![vost_effects](figures/vost_effects.png)" in page
+    assert "](figures/vost_effects.png)" in page
+    assert "| [shifts](#shifts): " in page
     for name in ("vost_effects", "circular_shifts"):
         assert (folder / "figures" / f"{name}.png").read_bytes().startswith(PNG)
         assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(PDF)
@@ -60,7 +63,7 @@ def test_out_and_figures_write_everything_and_name_the_folder(dejacue, release, 
 def test_all_without_the_release_runs_what_needs_no_data(dejacue, tmp_path):
     ran = dejacue("reproduce", "all", "--data", tmp_path)
     assert ran.code == 0
-    assert "66 of 66 published values reproduced" in ran.out
+    assert "66 of 66 published values reproduced; 30 tables not run\n" in ran.out
     assert "not run: roster, inventory, main, paired," in ran.out
     assert "the release is not there" in ran.out.replace("\n", " ")
 
@@ -78,8 +81,29 @@ def test_only_an_unexplained_difference_fails(dejacue, monkeypatch, tmp_path, fi
     monkeypatch.setitem(REGISTRY, "main", made)
     ran = dejacue("reproduce", "main", "--data", tmp_path)
     assert ran.code == code
-    assert "0 of 1 published values reproduced; 1 differ (✗)" in ran.out
+    assert "0 of 1 published values reproduced; 1 not (✗)" in ran.out
     assert ("known." in ran.out) == bool(finding)
+
+
+@pytest.mark.parametrize("option", ["--out", "--windows"])
+def test_a_place_that_cannot_be_written_is_noticed_before_the_work(dejacue, tmp_path, option):
+    (tmp_path / "file").write_text("")
+    place = tmp_path / "file" / "x"
+    ran = dejacue("reproduce", "all", "--data", tmp_path, option, place)
+    assert (ran.code, ran.out) == (2, "")
+    assert "file is a file, not a folder" in ran.err
+
+
+def test_all_with_a_wrong_name_is_refused(dejacue, tmp_path):
+    ran = dejacue("reproduce", "all", "mian", "--data", tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert 'did you mean "main"' in ran.err
+
+
+def test_a_folder_inside_the_release_is_told_apart(dejacue, release):
+    ran = dejacue("reproduce", "main", "--data", release.folder / "data")
+    assert ran.code == 1
+    assert f"is inside the release; give {release.folder} instead" in ran.err
 
 
 def test_nothing_is_written_when_an_experiment_fails(dejacue, tmp_path):
@@ -142,6 +166,22 @@ def test_evaluate_names_what_does_not_match_and_writes_nothing(dejacue, files):
     assert "generated-0" in ran.err
 
 
+@pytest.mark.parametrize("name", ["truth.json", "vocabulary.json"])
+def test_evaluate_never_writes_onto_what_it_reads(dejacue, files, name):
+    before = (files / name).read_bytes()
+    words = ("evaluate", files / "vocabulary.json", files / "truth.json", "-o", files / name)
+    ran = dejacue(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert "is read by this command" in ran.err
+    assert (files / name).read_bytes() == before
+
+
+def test_a_narrow_screen_keeps_the_names(dejacue, files, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    ran = dejacue("evaluate", files / "vocabulary.json", files / "truth.json")
+    assert "vocabulary" in ran.out
+
+
 def test_the_demo_can_be_measured(dejacue, tmp_path):
     demo = dejacue("demo", "-o", tmp_path)
     command = re.search(r"measure: dejacue (.*)", demo.out)[1]
@@ -185,13 +225,27 @@ def test_two_passes_lead_to_references(dejacue, tmp_path):
     decide, agreed = tmp_path / "decide.json", tmp_path / "consensus.json"
     ran = dejacue("annotate", "consensus", first, second, "-o", decide)
     assert ran.code == 0
-    assert re.search(r"30 │ +29 │ +0.967 │ +0.394 │ +0.945", ran.out)
+    assert len(re.findall(r"30 │ +29 │ +0.967 │ +0.394 │ +0.945", ran.out)) == 2  # all, observed
     document = json.loads(decide.read_text(encoding="utf-8"))
     assert [(row["start"], row["end"]) for row in document["decisions"]] == [(10, 10)]
     document["decisions"][0]["label"] = "pre"
     decide.write_text(json.dumps(document), encoding="utf-8")
-    assert dejacue("annotate", "consensus", first, second, "-d", decide, "-o", agreed).code == 0
+    ran = dejacue("annotate", "consensus", first, second, "-d", decide, "-o", agreed)
+    assert ran.code == 0
+    assert ran.out.endswith(f"go on with: dejacue annotate events {agreed}\n")
     truth = tmp_path / "truth.json"
-    assert dejacue("annotate", "events", agreed, "-o", truth).code == 0
-    states = json.loads(truth.read_text(encoding="utf-8"))["histories"][0]["states"]
-    assert states == {"pre": [[0, 10]], "post": [[15, 29]]}
+    words = ("annotate", "events", agreed, "-o", truth, "--pre", "empty", "--post", "filled")
+    assert dejacue(*words, "--component", "kitchen").code == 0
+    (history,) = json.loads(truth.read_text(encoding="utf-8"))["histories"]
+    assert history["states"] == {"empty": [[0, 10]], "filled": [[15, 29]]}
+    assert history["component"] == "kitchen"
+    ran = dejacue(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{truth}: is already there" in ran.err
+    assert dejacue(*words, "--force").code == 0
+    ran = dejacue("annotate", "events", agreed, "--minimum", 12)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        f"dejacue: {agreed}: no event qualifies: before the transition [11, 14] the pre run "
+        "[0, 10] has 11 frames, 12 are needed\n"
+    )

@@ -25,7 +25,8 @@ def test_the_python_in_the_documentation_runs(page, tmp_path, monkeypatch) -> No
     exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
 
 
-def test_the_python_that_needs_the_release_runs(release, monkeypatch, capsys) -> None:
+def test_the_python_that_needs_the_release_runs(release, monkeypatch, capsys, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEJACUE_DATA", str(release.folder))
     code = "\n".join(blocks(ROOT / "README.md", "py"))
     exec(compile(code, "README.md", "exec"), {"__name__": "documentation"})

@@ -21,7 +21,6 @@ from dejacue import (
     Vocabulary,
     candidates,
     evidence,
-    generate,
     locate,
 )
 from dejacue.method import readouts
@@ -222,10 +221,29 @@ def test_candidates_of_a_readout_that_is_no_scan_are_refused() -> None:
         candidates(history, v, readout="peak")
 
 
-def test_mean_window_of_a_long_run_is_taken_in_stretches(monkeypatch) -> None:
-    made = generate(3, frames=120)
-    whole = locate(made.history, made.vocabulary, readout=MeanWindow(durations="generated"))
-    monkeypatch.setattr(readouts, "STRETCH", 16)  # most windows are then longer than a stretch
-    parts = locate(made.history, made.vocabulary, readout=MeanWindow(durations="generated"))
-    assert [m.window for m in whole] == [m.window for m in parts]
-    assert [m.score for m in whole] == pytest.approx([m.score for m in parts], abs=1e-12)
+@pytest.mark.parametrize("short", [8, 1024])
+def test_mean_window_is_the_same_from_products_and_from_sums(monkeypatch, short) -> None:
+    history, v = make(5, frames=160)
+    expected = locate(history, v, readout=MeanWindow(durations="generated"))
+    monkeypatch.setattr(readouts, "SHORT_RUN", short)
+    found = locate(history, v, readout=MeanWindow(durations="generated"))
+    assert [m.window for m in found] == [m.window for m in expected]
+    assert [m.score for m in found] == pytest.approx([m.score for m in expected], abs=1e-13)
+
+
+@pytest.mark.parametrize("frames", [500, 1000, 3000])
+def test_mean_window_of_a_still_object_is_the_earliest_and_shortest(frames) -> None:
+    history = History(np.tile(np.random.default_rng(0).normal(size=(1, 8)), (frames, 1)))
+    v = Vocabulary({"a": ["x"], "b": ["y"]}, np.random.default_rng(1).normal(size=(2, 8)))
+    for moment in locate(history, v, readout="mean-window"):
+        assert tuple(moment.window) == (0, 0)
+
+
+def test_windows_that_look_at_no_frame() -> None:
+    frames = [3, 4, 8, 9, 10, 11, 20]
+    history = History(np.random.default_rng(0).normal(size=(7, 8)), frames)
+    v = Vocabulary({"a": ["x"], "b": ["y"]}, np.random.default_rng(1).normal(size=(2, 8)))
+    for name, window in (("whole-history", (3, 20)), ("longest-run", (8, 11))):
+        found = locate(history, v, readout=name, diagnostics=True)
+        assert [tuple(m.window) for m in found] == [window] * 2
+        assert [m.score for m in found] == [0, 0]

@@ -34,8 +34,11 @@ def test_the_bootstrap_draws_one_matrix_of_units() -> None:
 def test_the_draws_do_not_depend_on_how_many_are_held_at_a_time(monkeypatch) -> None:
     values = np.random.default_rng(0).normal(size=(13, 2))
     whole = bootstrap_interval(values)
+    signs = sign_flip(values, assignments=500)
     monkeypatch.setattr(resampling, "MOST_INDICES", 1000)
+    monkeypatch.setattr(resampling, "MOST_SIGNS", 0)
     assert bootstrap_interval(values).tolist() == whole.tolist()
+    assert sign_flip(values, assignments=500).tolist() == signs.tolist()
 
 
 def test_metrics_of_the_same_units_share_the_draws() -> None:
@@ -61,6 +64,37 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
     values = np.arange(10.0)
     narrow, wide = bootstrap_interval(values, level=0.5), bootstrap_interval(values, level=0.99)
     assert wide[0] < narrow[0] < 4.5 < narrow[1] < wide[1]
+
+
+def test_strata_are_drawn_one_after_the_other() -> None:
+    values = np.random.default_rng(3).normal(size=7)
+    rng = np.random.default_rng(3407)
+    first = values[:4][rng.integers(0, 4, size=(10_000, 4))].sum(axis=1)
+    second = values[4:][rng.integers(0, 3, size=(10_000, 3))].sum(axis=1)
+    expected = np.quantile((first + second) / 7, [0.025, 0.975])
+    found = stratified_interval(values, ["original"] * 4 + ["extension"] * 3)
+    assert found == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_difference_of_one_sign_has_the_least_possible_p(scale, seed) -> None:
+    values = scale * np.random.default_rng(seed).uniform(0.1, 1, size=9)
+    assert sign_flip_exact(values) == 2 / 2**9
+
+
+def test_learned_decoders_are_compared_within_cohorts_and_corrected_over_eight() -> None:
+    rng = np.random.default_rng(8)
+    scan = rng.uniform(size=7)
+    decoders = rng.uniform(size=(8, 3, 7)).mean(axis=1)  # eight, over three seeds, per history
+    cohorts = ["original"] * 4 + ["extension"] * 3
+    tables = np.repeat(scan[:, None], 8, axis=1), decoders.T
+    found = compare(*tables, strata=cohorts)
+    assert [pair.p for pair in found] == [float(sign_flip_exact(scan - own)) for own in decoders]
+    assert [pair.holm_p for pair in found] == holm([pair.p for pair in found]).tolist()
+    for pair, own in zip(found, decoders, strict=True):
+        assert (pair.low, pair.high) == tuple(stratified_interval(scan - own, cohorts))
+        assert pair.delta == pytest.approx((scan - own).mean())
 
 
 def test_strata_keep_their_sizes() -> None:
@@ -109,6 +143,9 @@ def test_holm_steps_down_and_never_decreases() -> None:
         (lambda: stratified_interval([1.0, 2.0], ["a"]), "2 values but 1 strata"),
         (lambda: holm([1.5]), "between 0 and 1"),
         (lambda: holm([[0.5]]), "one row"),
+        (lambda: bootstrap_interval([1.0, 2.0], level=1.5), "level 1.5 must lie between 0 and 1"),
+        (lambda: bootstrap_interval([1.0, 2.0], draws=0), "draws 0 be at least 1"),
+        (lambda: sign_flip([1.0, 2.0], assignments=0), "at least one is needed"),
         (lambda: compare([[1.0]], [[2.0]]), "at least 2 units"),
         (lambda: compare(np.ones((3, 2)), np.ones((4, 2))), "two tables alike"),
     ],

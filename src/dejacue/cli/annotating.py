@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
 from dejacue.cli.tables import console
-from dejacue.data import annotation
-from dejacue.data.annotation import Disagreement, Event, Pass
-from dejacue.errors import InputError
-from dejacue.evaluation.agreement import Agreement, cohen_kappa
+from dejacue.data import annotation, passes
+from dejacue.data.annotation import Event
+from dejacue.data.passes import Disagreement, Pass
+from dejacue.errors import DejaCueError, InputError
+from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.records import Window
 from dejacue.sources.documents import named
 from dejacue.sources.files import read_history
@@ -38,10 +38,10 @@ def template(
         if not id:
             raise InputError("--frames needs the name of the history, too; give it with --id")
         made = annotation.template(id, range(window.start, window.end + 1), annotator)
-    annotation.write_pass(output, made)
+    passes.write_pass(output, made)
     _say(
         f"{output}: {made.frames.length} frames of {made.history} for {made.annotator}; split the "
-        f"runs where the state changes and replace every null by {', '.join(annotation.LABELS)}"
+        f"runs where the state changes and replace every null by {', '.join(passes.LABELS)}"
     )
 
 
@@ -51,8 +51,8 @@ def _frames(text: str) -> Window:
         raise InputError(f'"{text}" is not FIRST:LAST; give two frames, as in --frames 0:299')
     with named(f"--frames {text}"):
         window = Window(int(found[1]), int(found[2]))
-        if window.length > annotation.MOST_FRAMES:  # before they are counted out
-            raise InputError(f"a pass has at most {annotation.MOST_FRAMES} frames")
+        if window.length > passes.MOST_FRAMES:  # before they are counted out
+            raise InputError(f"a pass has at most {passes.MOST_FRAMES} frames")
     return window
 
 
@@ -61,57 +61,109 @@ def consensus(
 ) -> None:
     """Agreement of two passes; writes what is to be decided or, once it is, the consensus."""
     _check_output(output, force, first, second, decisions)
-    a, b = annotation.read_pass(first), annotation.read_pass(second)
+    a, b = passes.read_pass(first), passes.read_pass(second)
     with named(f"{first} and {second}"):
         to_decide = annotation.open_decisions(a, b)
     if to_decide.rows and decisions is None:
-        annotation.write_decisions(output, to_decide)
+        passes.write_decisions(output, to_decide)
         done = (
             f"{output}: runs to decide: {len(to_decide.rows)}; replace every null, splitting runs "
             f"where needed, and give the file with --decisions {output} and another output"
         )
     else:
-        decided = annotation.read_decisions(decisions) if decisions else None
+        decided = passes.read_decisions(decisions) if decisions else None
         with named(str(decisions)):
             agreed = annotation.consensus(a, b, decided)
-        annotation.write_pass(output, agreed)
-        done = f"{output}: the consensus on {agreed.history}"
+        passes.write_pass(output, agreed)
+        done = (
+            f"{output}: the consensus on {agreed.history};"
+            if to_decide.rows
+            else f"the passes agree on every frame; {output} is the consensus,"
+        )
+        done += f" go on with: dejacue annotate events {output}"
     screen = console()
-    screen.print(_agreement_table(a, b, cohen_kappa(a.labels, b.labels)))
+    screen.print(_agreement_table(a, b))
     if to_decide.rows:
         screen.print(_disagreement_table(a, b, to_decide.rows))
     _say(done)
 
 
-def events(consensus: Path, minimum: int, output: Path | None) -> None:
-    """The qualifying events of a consensus; the earliest one gives the references."""
-    _check_output(output, True, consensus)
-    found = annotation.read_pass(consensus)
-    with named(str(consensus)):
-        qualifying = annotation.events(found, minimum)
-    if not qualifying:
-        console(stderr=True).print(escape(_why_none(found, minimum)), soft_wrap=True)
-        raise typer.Exit(1)
+def events(
+    files: list[Path], output: Path | None = None, minimum: int = annotation.MINIMUM,
+    pre: str = "pre", post: str = "post", component: str | None = None,
+    force: bool = False, skip: bool = False,
+) -> None:  # fmt: skip
+    """The qualifying events of each consensus; the earliest one of each gives the references."""
+    _check_output(output, force, *files)
+    given = _histories(files)
+    found: dict[Path, list[Event]] = {}
+    misses = []
+    for path, pass_ in given.items():
+        with named(str(path)):
+            qualifying = annotation.events(pass_, minimum)
+        if qualifying:
+            found[path] = qualifying
+        else:
+            why = annotation.nearest_miss(pass_, minimum)
+            misses.append(f"{path}: no event qualifies: {why}")
+    if misses and not (skip and found):
+        _refuse(misses, len(files), can_skip=bool(found))
+    references = [
+        annotation.reference(given[path], own[0], pre, post, component)
+        for path, own in found.items()
+    ]
     if output is not None:
-        write_references(output, [annotation.reference(found, qualifying[0])])
-    console().print(_event_table(found, qualifying))
-    if found.annotator != annotation.CONSENSUS:
-        _say(f"note: this is the pass of {found.annotator} alone, not a consensus")
+        write_references(output, references)
+    console().print(_event_table({given[path].history: own for path, own in found.items()}))
+    for path, own in found.items():
+        _say_notes(path, given[path], own[0], minimum, {"pre": pre, "post": post})
+    for miss in misses:
+        _say(f"note: left out: {miss}", stderr=True)
+    what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
     if output is not None:
-        _say(f"{output}: the references of {found.history}")
+        _say(f"{output}: the references of {what}, states {pre} and {post}")
+    else:
+        _say(f"nothing is written; -o truth.json writes the references of {what}")
 
 
-def _why_none(found: Pass, minimum: int) -> str:
-    longest = {
-        side: max((window.length for window, label in found.runs() if label == side), default=0)
-        for side in ("pre", "post")
-    }
-    return (
-        f"{found.history} has no qualifying event: a pre run of at least {minimum} frames, "
-        f"directly followed by a transition, directly followed by a post run of at least "
-        f"{minimum} (its longest pre run has {longest['pre']}, its longest post run "
-        f"{longest['post']})"
+def _histories(files: list[Path]) -> dict[Path, Pass]:
+    """The pass in each file, every one of another history."""
+    given: dict[Path, Pass] = {}
+    of: dict[str, Path] = {}
+    for path in files:
+        given[path] = passes.read_pass(path)
+        history = given[path].history
+        if history in of:
+            raise InputError(
+                f"{of[history]} and {path}: both are of history {history}; give each history once"
+            )
+        of[history] = path
+    return given
+
+
+def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
+    """Nothing is wrong with the files, so this is no InputError."""
+    if files == 1:
+        raise DejaCueError(misses[0])
+    for miss in misses:
+        _say(miss, stderr=True)
+    hint = "; --skip leaves them out" if can_skip else ""
+    raise DejaCueError(
+        f"no qualifying event in {len(misses)} of {files} files, nothing is written{hint}"
     )
+
+
+def _say_notes(
+    path: Path, pass_: Pass, event: Event, minimum: int, states: Mapping[str, str]
+) -> None:
+    if pass_.annotator != passes.CONSENSUS:
+        _say(f"note: {path}: is the pass of {pass_.annotator} alone, not a consensus")
+    for side, windows in annotation.other_runs(pass_, event, minimum).items():
+        if windows:
+            _say(
+                f"note: {path}: {states[side]} also holds in {', '.join(map(str, windows))}: "
+                "not in the references (only the earliest event counts)"
+            )
 
 
 def _check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
@@ -125,14 +177,25 @@ def _check_output(output: Path | None, force: bool, *inputs: Path | None) -> Non
         raise InputError(f"{output}: is already there; give another name, or --force to replace it")
 
 
-def _agreement_table(a: Pass, b: Pass, agreement: Agreement) -> Table:
+def _agreement_table(a: Pass, b: Pass) -> Table:
     title = escape(f"{a.history}: {a.annotator} and {b.annotator}")
     table = Table(title=title, title_justify="left")
+    table.add_column("")
     for column in ("frames", "agreed", "exact rate", "by chance", "Cohen's κ"):
         table.add_column(column, justify="right")
-    rates = (agreement.observed, agreement.chance, agreement.kappa)
-    table.add_row(str(agreement.frames), str(agreement.agreed), *(f"{rate:.3f}" for rate in rates))
+    table.add_row("all frames", *_agreement_cells(a.labels, b.labels))
+    table.add_row("observed frames", *_agreement_cells(*annotation.observed(a, b)))
     return table
+
+
+def _agreement_cells(first: Sequence[str | None], second: Sequence[str | None]) -> list[str]:
+    if not first:
+        return ["0", "0", "–", "–", "–"]
+    found = cohen_kappa(first, second)
+    kappa = f"{found.kappa:.3f}" if found.chance < 1 else "–"  # one label throughout: 0/0
+    return [
+        str(found.frames), str(found.agreed), f"{found.observed:.3f}", f"{found.chance:.3f}", kappa
+    ]  # fmt: skip
 
 
 def _disagreement_table(a: Pass, b: Pass, rows: Iterable[Disagreement]) -> Table:
@@ -145,13 +208,16 @@ def _disagreement_table(a: Pass, b: Pass, rows: Iterable[Disagreement]) -> Table
     return table
 
 
-def _event_table(found: Pass, qualifying: Iterable[Event]) -> Table:
-    table = Table(title=escape(found.history), title_justify="left")
-    for column in ("event", "pre", "transition", "post", ""):
-        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
-    for number, event in enumerate(qualifying, 1):
-        spans = (_span(window) for window in (event.pre, event.transition, event.post))
-        table.add_row(str(number), *spans, "earliest: the references" if number == 1 else "")
+def _event_table(found: Mapping[str, Iterable[Event]]) -> Table:
+    table = Table(title="qualifying events", title_justify="left")
+    table.add_column("history", overflow="fold")
+    for column in ("event", "pre", "transition", "post"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("")
+    for history, own in found.items():
+        for number, event in enumerate(own, 1):
+            spans = (_span(window) for window in (event.pre, event.transition, event.post))
+            table.add_row(escape(history), str(number), *spans, "earliest" if number == 1 else "")
     return table
 
 
@@ -159,5 +225,5 @@ def _span(window: Window) -> str:
     return f"{window.start} – {window.end}"
 
 
-def _say(sentence: str) -> None:
-    console().print(escape(sentence), soft_wrap=True)
+def _say(sentence: str, stderr: bool = False) -> None:
+    console(stderr).print(escape(sentence), soft_wrap=True)

@@ -72,7 +72,8 @@ def locate(
         str,
         typer.Option(
             "--readout", "-r",
-            help="scan, peak, mean-window, boxcar, max-frame, single-median, non-overlap.",
+            help="scan, peak, mean-window, boxcar, max-frame, single-median, non-overlap; "
+            "to compare with: whole-history, longest-run.",
         ),
     ] = "scan",
     durations: Annotated[
@@ -157,7 +158,7 @@ def demo(
 @app.command()
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Published tables (see --list), or all.")
+        list[str] | None, typer.Argument(help="Tables (see --list), or all; default: main.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The release folder (default: DEJACUE_DATA, or fetched).")
@@ -275,13 +276,28 @@ def consensus(
 
 @annotate.command()
 def events(
-    consensus: Annotated[Path, typer.Argument(help="A consensus (or one pass).")],
-    minimum: Annotated[int, typer.Option(help="Frames that a stable side needs.")] = 5,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="A consensus (or one pass) for each history.",
+            show_default=False,
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the references to this file.")
     ] = None,
+    pre: Annotated[str, typer.Option(help="The state before, as in the vocabulary.")] = "pre",
+    post: Annotated[str, typer.Option(help="The state after, as in the vocabulary.")] = "post",
+    component: Annotated[
+        str | None,
+        typer.Option(help="The source (video) they all come from (default: each its own)."),
+    ] = None,
+    minimum: Annotated[int, typer.Option(help="Frames that a stable side needs.")] = 5,
+    skip: Annotated[bool, typer.Option("--skip", help="Leave out files without an event.")] = False,
+    force: Force = False,
 ) -> None:
-    """List the qualifying events; the earliest one gives the references."""
+    """List the qualifying events; the earliest one of each history gives the references."""
     from dejacue.cli import annotating
 
-    annotating.events(consensus, minimum, output)
+    annotating.events(files, output, minimum, pre, post, component, force, skip)

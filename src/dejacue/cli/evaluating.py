@@ -13,12 +13,11 @@ from rich.table import Table
 
 from dejacue.cli.tables import as_text, console
 from dejacue.errors import InputError
+from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
 from dejacue.sources.npz import write_text
 from dejacue.sources.results import read_references, read_retrievals
-
-METRICS = {"r1_03": "R@1 .3", "r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
 
 
 def format_from(format: str | None, json: bool, csv: bool) -> str | None:
@@ -39,6 +38,8 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
     if format is None:
         suffix = output.suffix.lower() if output else ""
         format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
+    if output is not None and any(_same(output, path) for path in files):
+        raise InputError(f"{output}: is read by this command; give another output")
     *others, last = files
     references = read_references(last)
     retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
@@ -62,6 +63,10 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
         console(stderr=True).print(escape(f"note: left out: {sentence}"), soft_wrap=True)
 
 
+def _same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
 def _methods(paths: list[Path]) -> dict[str, Path]:
     """Each file under the name of its method: its stem, or its path if two stems are alike."""
     stems = {path.stem: path for path in paths}
@@ -73,17 +78,23 @@ def _methods(paths: list[Path]) -> dict[str, Path]:
 
 
 def _counts(found: Evaluation) -> str:
-    counts = ", ".join(f"{number} {what}" for what, number in found.counts.items())
+    counts = ", ".join(f"{number} {_noun(what, number)}" for what, number in found.counts.items())
     if found.counts["components"] < 2:
         return f"{counts}; one component gives no interval"
     return f"{counts}; 95 % intervals, components resampled"
 
 
+def _noun(plural: str, number: int) -> str:
+    if number != 1:
+        return plural
+    return "history" if plural == "histories" else plural.removesuffix("s")
+
+
 def _methods_table(found: Evaluation) -> Table:
     table = Table(title="means in %", title_justify="left")
-    table.add_column("method", overflow="fold")
+    table.add_column("method", overflow="fold", min_width=10)
     for metric in METRICS.values():
-        table.add_column(metric, justify="right", no_wrap=True)
+        table.add_column(metric, justify="right")
     for name, own in found.methods.items():
         table.add_row(escape(name), *(_mean(own[metric]) for metric in METRICS))
     return table
@@ -98,20 +109,20 @@ def _mean(estimate: Estimate) -> str:
 
 def _differences_table(found: Evaluation) -> Table:
     table = Table(
-        title="paired differences in %",
+        title="paired differences, in points",
         title_justify="left",
         caption=FAMILY,
         caption_justify="left",
     )
-    table.add_column("difference", overflow="fold")
+    table.add_column("difference", overflow="fold", min_width=12)
     table.add_column("metric", no_wrap=True)
     for column in ("mean", "p", "Holm p"):
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right")
     for name, own in found.comparisons.items():
         for metric, title in METRICS.items():
             paired = own[metric]
             cells = (_difference(paired), _p(paired.p), _p(paired.holm_p))
-            table.add_row(escape(name), title, *cells)
+            table.add_row(escape(name.replace(" - ", " − ")), title, *cells)
     return table
 
 

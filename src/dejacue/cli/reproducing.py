@@ -16,6 +16,7 @@ from dejacue.errors import InputError, MissingData
 from dejacue.experiments import REGISTRY, experiment
 from dejacue.experiments.study import Study
 from dejacue.experiments.table import ABOUT, NO, YES, Experiment, Result
+from dejacue.experiments.words import LEGEND
 from dejacue.experiments.writing import (
     as_csv,
     as_json,
@@ -29,12 +30,13 @@ from dejacue.sources.npz import write_text
 
 COLOUR = {YES: "green", ABOUT: "yellow", NO: "red"}
 FOLDER = Path("out/reproduce")
+WIDTHS = (25, 22, 22, 7)  # metric, here, published, difference: 80 columns with the mark
 
 
 def show_list() -> None:
-    table = Table("name", "what", "")
+    table = Table("name", "what", "why it is not here", box=SIMPLE_HEAD)
     for entry in REGISTRY.values():
-        table.add_row(entry.name, entry.title, "" if entry.run else f"not here: {entry.reason}")
+        table.add_row(entry.name, entry.title, entry.reason)
     console().print(table)
 
 
@@ -43,40 +45,49 @@ def run(
     engine: str,
 ) -> None:  # fmt: skip
     chosen = _chosen(names)
-    study = Study(data, engine)
-    results, absent = _run(chosen, study, every="all" in names)
+    folder = out or (FOLDER if figures else None)
+    for place in (folder, windows.parent if windows else None):  # before the work, not after it
+        if place is not None:
+            _check_folder(place)
+    results, absent = _run(chosen, Study(data, engine), every="all" in names)
     screen = console()
-    for entry in chosen:
-        if entry.name in results:
-            _show(entry, results[entry.name])
-    if figures or out is not None:
-        folder = out or FOLDER
-        _write(folder, chosen, results, absent, figures, " ".join(names))
-    if windows is not None:
-        write_text(windows, as_windows(results))
     if len(chosen) > 1:
         _overview(results, absent)
-    screen.print(summary(results.values()))
-    if figures or out is not None:
-        screen.print(f"written to {escape(str(folder))}")
+    if folder is not None:
+        drawn = _write(folder, chosen, results, absent, figures, " ".join(names))
+        if figures and not drawn:
+            screen.print(f"no figure belongs to {', '.join(results)}")
+        screen.print(escape(f"written to {folder}"), soft_wrap=True)
+    if windows is not None:
+        write_text(windows, as_windows(results))
+    screen.print(LEGEND, style="dim")
+    screen.print(summary(results.values(), len(absent)), soft_wrap=True)
     if any(result.unexplained for result in results.values()):
         raise typer.Exit(1)
 
 
 def _chosen(names: Sequence[str]) -> list[Experiment]:
+    chosen = [experiment(name) for name in dict.fromkeys(names) if name != "all"]
     if "all" in names:
         return list(REGISTRY.values())
-    chosen = [experiment(name) for name in dict.fromkeys(names)]
     for entry in chosen:
         if entry.run is None:
             raise InputError(f'"{entry.name}" cannot be computed here: {entry.reason}')
     return chosen
 
 
+def _check_folder(folder: Path) -> None:
+    for place in (folder, *folder.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise InputError(f"{folder}: {place} is a file, not a folder; give another place")
+            return
+
+
 def _run(
     chosen: Sequence[Experiment], study: Study, every: bool
 ) -> tuple[dict[str, Result], dict[str, str]]:
-    """Results by name, and why the others are missing."""
+    """Results by name, each shown as soon as it is there, and why the others are missing."""
     results: dict[str, Result] = {}
     absent: dict[str, str] = {}
     bar = Progress(
@@ -96,34 +107,40 @@ def _run(
                 if not every:
                     raise
                 absent[entry.name] = str(error)
+                continue
+            _show(entry, results[entry.name])
     return results, absent
 
 
 def _show(entry: Experiment, result: Result) -> None:
+    """Rows as headings and their metrics in fixed columns: 80 characters hold them."""
     screen = console()
-    table = Table(title=f"{entry.name}: {entry.title}", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("row", "metric"):
-        table.add_column(column, overflow="fold")
-    for column in ("here", "published", "difference"):
-        table.add_column(column, justify="right")
-    table.add_column("")
+    screen.print(f"[bold]{escape(f'{entry.name}: {entry.title}')}[/]")
+    screen.print(_columns("", "here", "published", "differs", ""), style="dim", soft_wrap=True)
     last = None
     for line in lines(result):
-        mark = f"[{COLOUR[line.mark]}]{line.mark}[/]" if line.mark in COLOUR else line.mark
-        row = "" if line.row == last else escape(line.row)
-        table.add_row(
-            row, line.metric, escape(line.here), escape(line.published), line.difference, mark
-        )
-        last = line.row
-    screen.print(table)
+        if line.row != last:
+            screen.print(escape(line.row), soft_wrap=True)
+            last = line.row
+        text = _columns(f"  {line.metric}", line.here, line.published, line.difference, line.mark)
+        colour = COLOUR.get(line.mark)
+        text = escape(text)
+        if colour:
+            text = text[: -len(line.mark)] + f"[{colour}]{line.mark}[/]"
+        screen.print(text, soft_wrap=True)
     for remark in result.remarks:
         screen.print(escape(remark), style="dim")
     screen.print()
 
 
+def _columns(metric: str, here: str, published: str, difference: str, mark: str) -> str:
+    a, b, c, d = WIDTHS
+    return f"{metric:<{a}}{here:>{b}} {published:>{c}} {difference:>{d}} {mark}"
+
+
 def _overview(results: Mapping[str, Result], absent: Mapping[str, str]) -> None:
     screen = console()
-    table = Table("name", YES, ABOUT, NO, title="all", title_justify="left", box=SIMPLE_HEAD)
+    table = Table("table", YES, ABOUT, NO, box=SIMPLE_HEAD)
     for name, result in results.items():
         table.add_row(name, *(str(result.count(mark) or "") for mark in (YES, ABOUT, NO)))
     screen.print(table)
@@ -134,7 +151,8 @@ def _overview(results: Mapping[str, Result], absent: Mapping[str, str]) -> None:
 def _write(
     folder: Path, chosen: Sequence[Experiment], results: Mapping[str, Result],
     absent: Mapping[str, str], figures: bool, asked: str,
-) -> None:  # fmt: skip
+) -> list[str]:  # fmt: skip
+    """The names of the figures that were drawn."""
     drawn: list[str] = []
     if figures:
         from dejacue.report.plots import save_pdf, save_png
@@ -148,3 +166,4 @@ def _write(
     write_text(folder / "reproduce.json", as_json(results, absent))
     write_text(folder / "reproduce.csv", as_csv(results))
     write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, drawn, asked))
+    return drawn

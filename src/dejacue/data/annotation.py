@@ -1,118 +1,31 @@
-"""Annotation passes, their consensus, and the events that give the references (§8).
+"""From annotation passes to their consensus, and to the events that give the references (§8).
 
-    template ──▶ two passes, filled in independently ──▶ disagreements ──▶ consensus ──▶ events
-
-A pass labels every frame from the first to the last. On disk it is JSON made for editing by hand,
-runs of frames instead of single ones; nothing that could mean two things is accepted.
+template ──▶ two passes, filled in independently ──▶ disagreements ──▶ consensus ──▶ events
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from pathlib import Path
-from typing import Any
+from itertools import pairwise
 
-from dejacue.errors import InputError, unknown
-from dejacue.records import Reference, Window
-from dejacue.sources.documents import (
-    as_json,
-    check_document,
-    check_keys,
-    named,
-    read_json,
-    window_of,
-    write_document,
+from dejacue.data.passes import (
+    CONSENSUS,
+    LABELS,
+    Decisions,
+    Disagreement,
+    Pass,
+    check_frames,
+    check_name,
+    each,
+    runs_of,
+    token,
 )
+from dejacue.errors import InputError
+from dejacue.records import Reference, Window
 
-LABELS = ("pre", "transition", "post", "unobserved")
-PASS_SCHEMA = "dejacue.annotation/1"
-DECISIONS_SCHEMA = "dejacue.decisions/1"
-CONSENSUS = "consensus"  # the annotator of a consensus; no person's token
 MINIMUM = 5  # frames a stable side needs
-MOST_FRAMES = 10_000_000  # four days at 30 frames a second; more is a slip of the pen
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One annotator's label for every frame of a history.
-
-    frames   the first and the last frame, none before 0
-    labels   one of LABELS for each frame between them, or None where it is not labelled yet
-    """
-
-    history: str
-    annotator: str
-    frames: Window
-    labels: tuple[str | None, ...]
-
-    def __post_init__(self) -> None:
-        _check_token("history", self.history)
-        _check_token("annotator", self.annotator)
-        _check_frames(self.frames)
-        object.__setattr__(self, "labels", tuple(self.labels))
-        if len(self.labels) != self.frames.length:
-            raise InputError(
-                f"history {self.history}: {len(self.labels)} labels for the "
-                f"{self.frames.length} frames {self.frames}; give one per frame"
-            )
-        for label in self.labels:
-            _check_label(label)
-
-    def runs(self) -> list[tuple[Window, str | None]]:
-        """The maximal runs of one label, in order."""
-        return _runs(self.labels, self.frames.start)
-
-    def check_complete(self) -> None:
-        """Refuse a pass with a frame that is not labelled."""
-        if None in self.labels:
-            frame = self.frames.start + self.labels.index(None)
-            raise InputError(
-                f"frame {frame} is not labelled yet (pass of {self.annotator} over history "
-                f"{self.history}); replace every null by {', '.join(LABELS[:-1])} or {LABELS[-1]}"
-            )
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """Frames to which the annotators gave two labels, and the label decided on (None: open)."""
-
-    window: Window
-    first: str
-    second: str
-    label: str | None = None
-
-    def __post_init__(self) -> None:
-        for label in (self.first, self.second, self.label):
-            _check_label(label)
-        if self.first == self.second or None in (self.first, self.second):
-            raise InputError(
-                f"frames {self.window}: {self.first} and {self.second} are not two "
-                "labels that differ"
-            )
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """The disagreements of two annotators over one history, decided or still open."""
-
-    history: str
-    annotators: tuple[str, str]
-    rows: tuple[Disagreement, ...]
-
-    def __post_init__(self) -> None:
-        _check_token("history", self.history)
-        if not isinstance(self.annotators, list | tuple) or len(self.annotators) != 2:
-            raise InputError(f"annotators must be two names, not {self.annotators!r:.40}")
-        for annotator in self.annotators:
-            _check_token("annotator", annotator)
-        object.__setattr__(self, "annotators", tuple(self.annotators))
-
-    @property
-    def tokens(self) -> list[str]:
-        return [_token(annotator) for annotator in self.annotators]
+Run = tuple[Window, str | None]  # frames of one label, as Pass.runs gives them
 
 
 @dataclass(frozen=True)
@@ -138,10 +51,10 @@ def template(history: str, frames: Iterable[int], annotator: str) -> Pass:
                 f"history {history}: frames are not in order ({before} is followed by {after}); "
                 "sort them and keep one each"
             )
-    if _token(annotator) == CONSENSUS:
+    if token(annotator) == CONSENSUS:
         raise InputError(f'"{annotator}" is no annotator: the word is kept for what two agree on')
     window = Window(observed[0], observed[-1])
-    _check_frames(window)
+    check_frames(window)
     labels: list[str | None] = ["unobserved"] * window.length
     for frame in observed:
         labels[frame - window.start] = None
@@ -163,22 +76,31 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
             f"history {first.history}: one pass covers the frames {first.frames}, "
             f"the other {second.frames}; both must label the same frames"
         )
-    if _token(first.annotator) == _token(second.annotator):
+    if token(first.annotator) == token(second.annotator):
         raise InputError(
             f'history {first.history}: both passes are by "{first.annotator.strip()}"; '
             "two annotators must work independently"
         )
     for given in (first, second):
         given.check_complete()
-        if _token(given.annotator) == CONSENSUS:
+        if token(given.annotator) == CONSENSUS:
             raise InputError(
                 f"history {given.history}: one of the passes is already a consensus; "
                 "give the two passes it was made from"
             )
     pairs = list(zip(first.labels, second.labels, strict=True))
     return [
-        Disagreement(window, a, b) for window, (a, b) in _runs(pairs, first.frames.start) if a != b
+        Disagreement(window, a, b)
+        for window, (a, b) in runs_of(pairs, first.frames.start)
+        if a != b
     ]
+
+
+def observed(first: Pass, second: Pass) -> tuple[list[str | None], list[str | None]]:
+    """The labels of either pass in the frames that not both call unobserved."""
+    pairs = zip(first.labels, second.labels, strict=True)
+    kept = [pair for pair in pairs if set(pair) != {"unobserved"}]
+    return [a for a, _ in kept], [b for _, b in kept]
 
 
 def open_decisions(first: Pass, second: Pass) -> Decisions:
@@ -203,41 +125,44 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
             f"the decisions are between {' and '.join(decisions.annotators)}, the passes are by "
             f"{' and '.join(to_decide.annotators)}; give the same passes in the same order"
         )
-    said = {frame: (row.first, row.second) for row in to_decide.rows for frame in _each(row.window)}
     decided: dict[int, str | None] = {}
     for row in decisions.rows if decisions else ():
-        for frame in _each(row.window):
-            _check_decision(frame, row, said, decided)
+        _check_decision(row, first, second)
+        for frame in each(row.window):
+            if frame in decided:
+                raise InputError(f"frame {frame} is decided twice; keep one decision")
             decided[frame] = row.label
+    said = {frame: (row.first, row.second) for row in to_decide.rows for frame in each(row.window)}
     missing = sorted(said.keys() - decided.keys())
     if missing:
         raise InputError(
             f"frame {missing[0]} is not decided ({' or '.join(said[missing[0]])}), one of "
             f"{len(missing)} on which the passes differ; decide each of them"
         )
-    frames = zip(_each(first.frames), first.labels, strict=True)
+    frames = zip(each(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
     return Pass(first.history, CONSENSUS, first.frames, labels)
 
 
-def _check_decision(
-    frame: int, row: Disagreement, said: Mapping[int, tuple[str, str]], decided: Container[int]
-) -> None:
-    if frame not in said:
-        raise InputError(
-            f"frame {frame} is decided, but the passes do not differ there; "
-            "a decision may not touch what is agreed"
-        )
-    if (row.first, row.second) != said[frame]:
-        raise InputError(
-            f"frame {frame} is decided between {row.first} and {row.second}, but the passes say "
-            f"{' and '.join(said[frame])}; decide it again"
-        )
-    if frame in decided:
-        raise InputError(f"frame {frame} is decided twice; keep one decision")
+def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
+    """Refuse a decision that is open, or does not rest on what the passes say."""
+    if row.window | first.frames != first.frames:
+        raise InputError(f"frames {row.window}: the passes have only the frames {first.frames}")
+    at = slice(row.window.start - first.frames.start, row.window.end - first.frames.start + 1)
+    pairs = list(zip(first.labels[at], second.labels[at], strict=True))
+    for window, (a, b) in runs_of(pairs, row.window.start):
+        if a == b:
+            raise InputError(
+                f"frames {window}: both passes say {a} there; there is nothing to decide"
+            )
+        if (a, b) != (row.first, row.second):
+            raise InputError(
+                f"frames {window} are decided between {row.first} and {row.second}, but the "
+                f"passes say {a} and {b}; decide them again"
+            )
     if row.label is None:
         raise InputError(
-            f"frame {frame} is not decided yet ({row.first} or {row.second}); "
+            f"frame {row.window.start} is not decided yet ({row.first} or {row.second}); "
             f"replace null by one of {', '.join(LABELS)}"
         )
 
@@ -260,121 +185,67 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
     ]
 
 
-def reference(pass_: Pass, event: Event) -> Reference:
-    """The stable sides of an event as the reference of the history."""
-    sides = {"pre": (event.pre,), "post": (event.post,)}
-    return Reference(pass_.history, sides, frames=pass_.frames)
+def nearest_miss(pass_: Pass, minimum: int = MINIMUM) -> str:
+    """Why a complete pass has no qualifying event: what is wrong at the transition that is nearest
+    to one, the earliest of those equally near. Empty if it has an event."""
+    runs = pass_.runs()
+    neighbours = zip([None, *runs[:-1]], runs, [*runs[1:], None], strict=True)
+    misses = [
+        _miss(before, between, after, minimum)
+        for before, (between, label), after in neighbours
+        if label == "transition"
+    ]
+    if not misses:
+        return "no frame is labelled transition"
+    return min(misses, key=lambda miss: miss[:2])[2]
 
 
-def read_pass(path: str | os.PathLike[str]) -> Pass:
-    """A complete pass from its JSON file; a frame that is not labelled is named and refused."""
-    document = read_json(path)
-    with named(os.fspath(path)):
-        check_document(document, PASS_SCHEMA, ("history", "annotator", "runs"), complete=True)
-        rows = _rows(document["runs"], "run", "label")
-        if not rows:
-            raise InputError("has no runs; a pass labels every frame")
-        for number, (before, after) in enumerate(pairwise(row["window"] for row in rows), 2):
-            _check_adjacent(number, before, after)
-        frames = Window(rows[0]["window"].start, rows[-1]["window"].end)
-        _check_frames(frames)  # before one label is taken for each
-        labels = tuple(row["label"] for row in rows for _ in _each(row["window"]))
-        found = Pass(document["history"], document["annotator"], frames, labels)
-        found.check_complete()
-        return found
+def _miss(
+    before: Run | None, transition: Window, after: Run | None, minimum: int
+) -> tuple[int, int, str]:
+    """How far from an event: neighbours of another label, frames too few, and both in words."""
+    if before and after and (before[1], after[1]) == ("post", "pre"):
+        reversed_ = f"the transition {transition} leads from post to pre, not from pre to post"
+        return 2, 0, f"{reversed_}; the earlier state is pre"
+    others, too_few, words = 0, 0, []
+    for run, side, where, how in (
+        (before, "pre", "before", "preceded"),
+        (after, "post", "after", "followed"),
+    ):
+        window, label = run or (None, "nothing")
+        if window is None or label != side:
+            others += 1
+            words.append(f"the transition {transition} is {how} by {label}, not by {side}")
+        elif window.length < minimum:
+            too_few += minimum - window.length
+            has = "1 frame" if window.length == 1 else f"{window.length} frames"
+            words.append(
+                f"{where} the transition {transition} the {side} run {window} has {has}, "
+                f"{minimum} are needed"
+            )
+    return others, too_few, "; ".join(words)
 
 
-def _check_adjacent(number: int, before: Window, after: Window) -> None:
-    if after.start <= before.end:
-        raise InputError(
-            f"run {number} starts at frame {after.start}, but run {number - 1} covers "
-            f"{before}; runs come in order and share no frame"
-        )
-    if after.start > before.end + 1:
-        raise InputError(
-            f"no run covers the frames {Window(before.end + 1, after.start - 1)}; "
-            'label them, "unobserved" where the object is not seen'
-        )
-
-
-def write_pass(path: str | os.PathLike[str], pass_: Pass) -> Path:
-    """Write a pass, complete or not, one run a line."""
-    head = {"schema": PASS_SCHEMA, "history": pass_.history, "annotator": pass_.annotator}
-    runs = (_row(window, label=label) for window, label in pass_.runs())
-    return write_document(path, head, "runs", runs)
-
-
-def read_decisions(path: str | os.PathLike[str]) -> Decisions:
-    """Decisions from their JSON file, open ones included."""
-    document = read_json(path)
-    with named(os.fspath(path)):
-        keys = ("history", "annotators", "decisions")
-        check_document(document, DECISIONS_SCHEMA, keys, complete=True)
-        rows = _rows(document["decisions"], "decision", "first", "second", "label")
-        disagreements = tuple(Disagreement(**row) for row in rows)
-        return Decisions(document["history"], document["annotators"], disagreements)
-
-
-def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> Path:
-    """Write decisions, one a line; open ones have the label null, to be replaced."""
-    head = {
-        "schema": DECISIONS_SCHEMA,
-        "history": decisions.history,
-        "annotators": list(decisions.annotators),
+def other_runs(pass_: Pass, event: Event, minimum: int = MINIMUM) -> dict[str, list[Window]]:
+    """The stable runs of ``pre`` and of ``post`` that are not the sides of the event."""
+    return {
+        side: [w for w, label in pass_.runs() if label == side and w.length >= minimum and w != own]
+        for side, own in (("pre", event.pre), ("post", event.post))
     }
-    rows = (_row(d.window, first=d.first, second=d.second, label=d.label) for d in decisions.rows)
-    return write_document(path, head, "decisions", rows)
 
 
-def _row(window: Window, **labels: str | None) -> str:
-    return as_json({"start": window.start, "end": window.end} | labels)
+def reference(
+    pass_: Pass, event: Event, pre: str = "pre", post: str = "post", component: str | None = None
+) -> Reference:
+    """The stable sides of an event as the reference of the history.
 
-
-def _rows(rows: Any, what: str, *labels: str) -> list[dict[str, Any]]:
-    """The window and the labels of each row; a row has nothing else."""
-    if not isinstance(rows, list):
-        raise InputError(f"{what}s must be a list, not {rows!r:.40}")
-    keys = ("start", "end", *labels)
-    checked = []
-    for number, row in enumerate(rows, 1):
-        with named(f"{what} {number}"):
-            check_keys(row, keys, complete=True)
-            checked.append({"window": window_of(row)} | {key: row[key] for key in labels})
-            for key in labels:
-                _check_label(row[key])
-    return checked
-
-
-def _check_label(label: object) -> None:
-    if label is not None and label not in LABELS:
-        raise unknown("label", label, LABELS)
-
-
-def _check_token(what: str, token: object) -> None:
-    if not isinstance(token, str) or not token.strip() or not token.isprintable():
-        raise InputError(f"{what} must be a name on one line, not {token!r:.40}")
-
-
-def _check_frames(frames: Window) -> None:
-    if frames.start < 0:
-        raise InputError(f"frames count from 0; there is no frame {frames.start}")
-    if frames.length > MOST_FRAMES:
-        raise InputError(f"frames {frames} are {frames.length}; a pass has at most {MOST_FRAMES}")
-
-
-def _token(annotator: str) -> str:
-    return annotator.strip().casefold()
-
-
-def _each(window: Window) -> range:
-    return range(window.start, window.end + 1)
-
-
-def _runs(labels: Sequence[Any], start: int) -> list[tuple[Window, Any]]:
-    """The maximal runs of equal labels; the first label belongs to the frame ``start``."""
-    runs = []
-    for label, group in groupby(labels):
-        end = start + sum(1 for _ in group) - 1
-        runs.append((Window(start, end), label))
-        start = end + 1
-    return runs
+    pre, post   what the vocabulary calls these states
+    component   the source (video) that the history comes from; default: its own
+    """
+    for what, name in (("state", pre), ("state", post), ("component", component)):
+        if name is not None:
+            check_name(what, name)
+    if pre == post:
+        raise InputError(f'both states are called "{pre}"; give pre and post two names')
+    sides = {pre: (event.pre,), post: (event.post,)}
+    return Reference(pass_.history, sides, component, pass_.frames)  # type: ignore[arg-type]

@@ -87,6 +87,12 @@ class Entry:
             return replace(vocabulary, encoder=ENCODER)
 
 
+class NoSuchHistory(InputError, KeyError):
+    """An id that the release does not have."""
+
+    __str__ = InputError.__str__  # a KeyError would show its message in quotes
+
+
 class Entries(Sequence[Entry]):
     """Entries in the release's order, also by id; ``missing`` names what is not on disk."""
 
@@ -114,7 +120,9 @@ class Entries(Sequence[Entry]):
             for entry in self._entries:
                 if entry.id == key:
                     return entry
-            raise KeyError(f"no history {key}; there are {', '.join(e.id for e in self._entries)}")
+            raise NoSuchHistory(
+                f"no history {key}; there are {', '.join(e.id for e in self._entries)}"
+            )
         return self._entries[key]
 
 
@@ -300,6 +308,8 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
     given = path or os.environ.get("DEJACUE_DATA") or default_folder()
     folder = Path(given).expanduser().resolve()
     if not (folder / "data" / "benchmark.json").is_file():
+        if (folder / "benchmark.json").is_file():
+            raise MissingData(f"{folder}: is inside the release; give {folder.parent} instead")
         raise MissingData(
             f"{folder}: the release is not there (no data/benchmark.json); run "
             '"dejacue data fetch", or set DEJACUE_DATA to the folder that holds data/'

@@ -18,13 +18,15 @@ from dejacue.evaluation.evaluate import Estimate, Evaluation, evaluate
 from dejacue.evaluation.identity import best_margin, best_outside, identity_correct
 from dejacue.evaluation.occurrences import average_precision, match, recurrence
 from dejacue.evaluation.overlap import (
+    METRICS,
     best_tiou,
+    metrics,
     oracle_tiou,
     paired_tiou,
     recall_at,
     tiou,
 )
-from dejacue.evaluation.ranking import rank_candidates
+from dejacue.evaluation.ranking import RANKING, rank_candidates
 from dejacue.evaluation.resampling import (
     Paired,
     bootstrap_interval,
@@ -37,6 +39,8 @@ from dejacue.evaluation.resampling import (
 from dejacue.evaluation.strata import duration_strata
 
 __all__ = [
+    "METRICS",
+    "RANKING",
     "Agreement",
     "Estimate",
     "Evaluation",
@@ -58,6 +62,7 @@ __all__ = [
     "holm",
     "identity_correct",
     "match",
+    "metrics",
     "nested_mean",
     "oracle_tiou",
     "paired_tiou",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dejacue.errors import InputError, unknown
 from dejacue.evaluation.averages import Levels, group_means
-from dejacue.evaluation.overlap import best_tiou, recall_at
+from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 
 Labels = Sequence[Hashable]
 
@@ -153,11 +153,6 @@ def boundary_sensitivity(
             overlaps = best_tiou(retrieved, references)
         except InputError as error:
             raise InputError(f'references "{name}": {error}') from None
-        metrics = {
-            "r1_03": recall_at(0.3, overlaps),
-            "r1_05": recall_at(0.5, overlaps),
-            "top1_tiou": overlaps,
-        }
-        _, means = group_means(np.stack(list(metrics.values()), axis=1), levels)
-        scores[name] = dict(zip(metrics, means.mean(axis=0).tolist(), strict=True))
+        _, means = group_means(metrics(overlaps), levels)
+        scores[name] = dict(zip(METRICS, means.mean(axis=0).tolist(), strict=True))
     return scores

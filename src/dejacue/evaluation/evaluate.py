@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.evaluation.averages import group_means
-from dejacue.evaluation.overlap import best_tiou, recall_at
+from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare
 from dejacue.records import Reference, Retrieval, Window
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
-METRICS = ("r1_03", "r1_05", "top1_tiou")
 FAMILY = "Holm within the three metrics of a comparison"
-ANOTHER = "made with another vocabulary"
+ANOTHER = "made with another vocabulary, or not complete"
 MOST_NAMES = 5
 
 Asked = tuple[str, str, str]  # history, state, description
@@ -44,7 +43,7 @@ class Evaluation:
     methods        method → metric (r1_03, r1_05, top1_tiou) → Estimate
     counts         histories, states, descriptions and components that were evaluated
     components     the G units of resampling, sorted; per_component: method → (G, 3) values
-    comparisons    "b − a" → metric → Paired; the three metrics are one family of tests
+    comparisons    "b - a" → metric → Paired; the three metrics are one family of tests
     left_out       one sentence for each kind of thing that was not shared and does not count
     """
 
@@ -54,6 +53,14 @@ class Evaluation:
     per_component: Mapping[str, NDArray[np.float64]]
     comparisons: Mapping[str, Mapping[str, Paired]]
     left_out: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{number} {what}" for what, number in self.counts.items())
+        means = "; ".join(
+            f"{name}: " + ", ".join(f"{METRICS[m]} {100 * e.mean:.1f}" for m, e in own.items())
+            for name, own in self.methods.items()
+        )
+        return f"<Evaluation of {counts}: {means}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the command writes them to JSON."""
@@ -117,17 +124,23 @@ def evaluate(
     if not retrievals:
         raise InputError("there are no retrievals; give those of at least one method")
     found = {name: _windows(own, name) for name, own in retrievals.items()}
+    outside = _outside(found, truth)
+    if outside:
+        raise InputError(
+            "windows outside the frames that the reference gives: "
+            f"{_shortened(outside)}; mend the retrievals, or the frames of the references"
+        )
     problems = _mismatches(found, truth)
     asked = _common(found, truth)
     if not asked:
         reason = "the retrievals and the references have nothing in common to evaluate"
-        raise InputError("; ".join([reason, *problems]))
+        raise InputError("; ".join([reason, *_told(problems, MOST_NAMES)]))
     if problems and not only_common:
         raise InputError(
-            f"{'; '.join(problems)}; mend the files, or evaluate what they share with "
-            "only_common=True / --only-common"
+            f"{'; '.join(_told(problems, MOST_NAMES))}; mend the files, or evaluate what they "
+            "share with only_common=True / --only-common"
         )
-    return _measured(found, truth, asked, tuple(problems))
+    return _measured(found, truth, asked, tuple(_told(problems)))
 
 
 def _measured(
@@ -143,9 +156,8 @@ def _measured(
     groups: list[Any] = []
     values = {}
     for name, own in found.items():
-        overlap = best_tiou([own[key] for key in asked], true)  # type: ignore[arg-type]
-        metrics = np.stack([recall_at(0.3, overlap), recall_at(0.5, overlap), overlap], axis=1)
-        groups, values[name] = group_means(metrics, [states, histories, sources])
+        table = metrics(best_tiou([own[key] for key in asked], true))  # type: ignore[arg-type]
+        groups, values[name] = group_means(table, [states, histories, sources])
     return Evaluation(
         methods={name: _estimates(own) for name, own in values.items()},
         counts={
@@ -177,7 +189,7 @@ def _comparisons(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[st
             "evaluate each method alone, or name the components in the references"
         )
     return {
-        f"{name} − {first}": dict(zip(METRICS, compare(own, base), strict=True))
+        f"{name} - {first}": dict(zip(METRICS, compare(own, base), strict=True))
         for name, own in later
     }
 
@@ -210,13 +222,7 @@ def _common(
 ) -> list[Asked]:
     """What every method answered inside the frames, and the references know."""
     first, *others = found.values()
-    return [
-        key
-        for key in first
-        if _known(key, truth)
-        and all(key in own for own in others)
-        and all(_inside(own[key], truth[key[0]]) for own in found.values())
-    ]
+    return [key for key in first if _known(key, truth) and all(key in own for own in others)]
 
 
 def _known(key: Asked, truth: Mapping[str, Reference]) -> bool:
@@ -235,12 +241,27 @@ def _inside(window: Window, reference: Reference) -> bool:
     return reference.frames is None or window | reference.frames == reference.frames
 
 
-def _mismatches(
+def _outside(
     found: Mapping[str, Mapping[Asked, Window]], truth: Mapping[str, Reference]
 ) -> list[str]:
-    """A sentence for each kind of mismatch of each method, then between the methods."""
-    sentences = [
-        f"{method}: {kind}: {_shortened(names)}"
+    """A window where the history has no frame is a mistake, and never left out of a mean."""
+    return [
+        f"{method}: {_name(key)} {window}"
+        for method, own in found.items()
+        for key, window in own.items()
+        if key[0] in truth and not _inside(window, truth[key[0]])
+    ]
+
+
+Problem = tuple[str, list[str]]  # what is wrong, and with whom
+
+
+def _mismatches(
+    found: Mapping[str, Mapping[Asked, Window]], truth: Mapping[str, Reference]
+) -> list[Problem]:
+    """What is not shared, by method, then between the methods."""
+    problems = [
+        (f"{method}: {kind}", names)
         for method, own in found.items()
         for kind, names in _unmatched(own, truth).items()
         if names
@@ -249,11 +270,14 @@ def _mismatches(
     for method in later:
         names = _unpaired(found[first], found[method], truth)
         if names:
-            sentences.append(
-                f"{first} and {method}: descriptions that only one of them has "
-                f"({ANOTHER}): {_shortened(names)}"
-            )
-    return sentences
+            kind = f"{first} and {method}: descriptions that only one of them has ({ANOTHER})"
+            problems.append((kind, names))
+    return problems
+
+
+def _told(problems: Sequence[Problem], most: int | None = None) -> list[str]:
+    """A sentence each, with all names or the first few."""
+    return [f"{kind}: {_shortened(names, most)}" for kind, names in problems]
 
 
 def _unmatched(own: Mapping[Asked, Window], truth: Mapping[str, Reference]) -> dict[str, list[str]]:
@@ -279,11 +303,6 @@ def _unmatched(own: Mapping[Asked, Window], truth: Mapping[str, Reference]) -> d
         f"listed descriptions never retrieved ({ANOTHER})": [
             _name(key) for key in listed if key[:2] in states and key not in own
         ],
-        "windows outside the frames of the reference": [
-            f"{_name(key)} {window}"
-            for key, window in own.items()
-            if _known(key, truth) and not _inside(window, truth[key[0]])
-        ],
     }
 
 
@@ -308,6 +327,6 @@ def _name(key: Sequence[str]) -> str:
     return " / ".join([history, state, *(f'"{text}"' for text in description)])
 
 
-def _shortened(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" … and {more} more" if more > 0 else "")
+def _shortened(names: Sequence[str], most: int | None = MOST_NAMES) -> str:
+    more = 0 if most is None else len(names) - most
+    return ", ".join(names[:most]) + (f" … and {more} more" if more > 0 else "")

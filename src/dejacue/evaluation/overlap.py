@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from dejacue.errors import InputError
 from dejacue.records import Window
 
+METRICS = {"r1_03": "R@1 .3", "r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
+
 
 def as_windows(values: ArrayLike, what: str) -> NDArray[np.int64]:
     """(n, 2) inclusive frames, from rows of numbers or Windows."""
@@ -77,7 +79,16 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[
 
 def recall_at(threshold: float, overlaps: ArrayLike) -> NDArray[np.float64]:
     """1 where the overlap reaches the threshold, else 0."""
-    return (np.asarray(overlaps) >= threshold).astype(np.float64)
+    values = np.asarray(overlaps, dtype=np.float64)
+    if np.ndim(threshold) or np.isnan(values).any():
+        raise InputError("recall needs one threshold, and overlaps that are numbers")
+    return (values >= threshold).astype(np.float64)
+
+
+def metrics(overlaps: ArrayLike) -> NDArray[np.float64]:
+    """(n, 3): the METRICS of every overlap."""
+    values = np.asarray(overlaps, dtype=np.float64)
+    return np.stack([recall_at(0.3, values), recall_at(0.5, values), values], axis=1)
 
 
 def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[np.float64]:

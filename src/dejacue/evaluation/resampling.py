@@ -44,6 +44,7 @@ def bootstrap_interval(
     The interval of paired differences is the interval of their values.
     """
     array = _units(values)
+    _check_draws(level, draws)
     return _interval(_drawn_sums(array, np.random.default_rng(seed), draws), array, level)
 
 
@@ -57,12 +58,18 @@ def stratified_interval(
 ) -> NDArray[np.float64]:
     """The same, with units drawn within each stratum (in order of first appearance)."""
     array = _units(values)
+    _check_draws(level, draws)
     if len(strata) != len(array):
         raise InputError(f"{len(array)} values but {len(strata)} strata")
     rng = np.random.default_rng(seed)
     own = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
     sums = sum(_drawn_sums(part, rng, draws) for part in own)
     return _interval(np.asarray(sums), array, level)
+
+
+def _check_draws(level: float, draws: int) -> None:
+    if not 0 < level < 1 or draws < 1:
+        raise InputError(f"level {level} must lie between 0 and 1, draws {draws} be at least 1")
 
 
 def _drawn_sums(
@@ -96,19 +103,27 @@ def sign_flip(
     differences   (n,) → (), or (n, k) → (k,): k metrics of the same units share the signs
     """
     array = _units(differences, least=2)
-    observed = np.abs(array.mean(axis=0)) - SLACK
+    if assignments < 1:
+        raise InputError(f"{assignments} sign assignments; at least one is needed")
+    least = np.abs(array.mean(axis=0)) - _slack(array)
     hits = np.zeros(array.shape[1:])
     few = assignments * len(array) <= MOST_SIGNS
     for signs in (_kept_signs if few else _signs)(seed, assignments, len(array)):
-        hits += (np.abs(signs.astype(np.float64) @ array / len(array)) >= observed).sum(axis=0)
+        hits += (np.abs(signs.astype(np.float64) @ array / len(array)) >= least).sum(axis=0)
     return (hits + 1) / (assignments + 1)
+
+
+def _slack(array: NDArray[np.float64]) -> float:
+    """How far two orders of summation may be apart; published, for values up to one: 1e-15."""
+    return SLACK * max(1.0, float(np.abs(array).max()))
 
 
 def _signs(seed: int, assignments: int, units: int) -> Iterator[NDArray[np.int8]]:
     """Blocks of random signs, one row per assignment, in the published order."""
     rng = np.random.default_rng(seed)
-    for first in range(0, assignments, BLOCK):
-        size = (min(BLOCK, assignments - first), units)
+    block = max(1, min(BLOCK, MOST_INDICES // units))  # the stream does not depend on it
+    for first in range(0, assignments, block):
+        size = (min(block, assignments - first), units)
         yield (2 * rng.integers(0, 2, size=size) - 1).astype(np.int8)  # what rng.choice draws
 
 
@@ -127,7 +142,7 @@ def sign_flip_exact(differences: ArrayLike) -> NDArray[np.float64]:
     sums = np.zeros((1, *array.shape[1:]))
     for value in array:  # all signed sums, doubling unit by unit
         sums = np.concatenate([sums + value, sums - value])
-    hits = np.abs(sums / n) >= np.abs(array.mean(axis=0)) - SLACK
+    hits = np.abs(sums / n) >= np.abs(sums[0] / n) - _slack(array)  # the first has no sign flipped
     return np.asarray(hits.mean(axis=0))
 
 

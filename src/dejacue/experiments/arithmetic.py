@@ -7,10 +7,10 @@ follow from those. What else the release does not allow is listed here with its 
 from __future__ import annotations
 
 from dejacue.evaluation import holm
+from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.study import Study
-from dejacue.experiments.table import METRICS, Experiment, Result, Value, published
+from dejacue.experiments.table import Experiment, Result, Value, published
 
-ROUNDING = 0.5e-6  # of the published means
 FAMILIES = {"state_macro_top1_tiou": "top1_tiou", "state_macro_r1_tiou_0.5": "r1_05"}
 
 
@@ -26,19 +26,19 @@ def learned(study: Study) -> Result:
         for row, p in zip(rows, corrected.tolist(), strict=True):
             label = f"scan − {row['model']}"
             delta = ours[metric] - decoders[row["model"]]["mean"][metric]
-            allowed = (delta - ROUNDING, delta + ROUNDING)
             values += [
-                Value(label, metric, delta, row["delta"], drawn=allowed),
+                Value(label, metric, delta, row["delta"], derived=True),
                 Value(label, metric, None, row["ci95"][0], "low"),
                 Value(label, metric, None, row["ci95"][1], "high"),
                 Value(label, metric, None, row["p"], "p", "p"),
-                Value(label, metric, p, row["holm_p"], "holm p", "p"),
+                Value(label, metric, p, row["holm_p"], "holm p", "p", derived=True),
             ]
     return Result(
         tuple(values),
+        corpus.conditions("vocabulary"),
         notes=(
-            "The decoders' predictions are not in the release: the difference is our scan minus "
-            "the published mean of a decoder (six decimals), Holm p (within the eight decoders) "
+            "Not counted: the decoders' predictions are not in the release. The difference is our "
+            "scan minus the published mean of a decoder, Holm p (within the eight decoders) "
             "follows from the published p-values; intervals and p need values per history.",
         ),
     )

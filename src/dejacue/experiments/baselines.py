@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
 from dejacue.evaluation import bootstrap_interval
+from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.study import Corpus, Table
-from dejacue.experiments.table import METRICS, Value, interval_values
+from dejacue.experiments.table import Value, interval_values
 from dejacue.method.durations import PUBLISHED
 from dejacue.method.scan import candidate_windows
 
+Windows = dict[str, dict[str, NDArray[np.int64]]]
 DRAWS = 100
 SEED = 3407
 
@@ -25,23 +27,11 @@ def candidate_frames(entry: Entry, lengths: tuple[int, ...] = PUBLISHED) -> NDAr
     return np.stack([history.frames[starts], history.frames[ends]], axis=1)
 
 
-def whole_history(entry: Entry) -> NDArray[np.int64]:
-    return entry.history.frames[[0, -1]]
-
-
-def longest_run(entry: Entry) -> NDArray[np.int64]:
-    offsets = entry.history.run_offsets
-    run = int(np.argmax(np.diff(offsets)))
-    return entry.history.frames[[offsets[run], offsets[run + 1] - 1]]
-
-
-def _scores(corpus: Corpus) -> Iterator[tuple[str, Table, dict[str, NDArray[np.int64]]]]:
-    """name, scores of every description, windows by history."""
-    for name, window in (("whole history", whole_history), ("longest run", longest_run)):
-        rows = np.concatenate(
-            [np.tile(window(entry), (len(entry.vocabulary), 1)) for entry in corpus.entries]
-        )
-        yield name, corpus.scores(rows), corpus.by_history(rows)
+def _scores(corpus: Corpus) -> Iterator[tuple[str, Table, Windows]]:
+    """name, scores of every description, windows by condition and history."""
+    for name in ("whole-history", "longest-run"):
+        rows = corpus.windows("absolute", name)
+        yield name, corpus.scores(rows), {name: corpus.by_history(rows)}
     rng = np.random.default_rng(SEED)
     drawn = []
     for entry in corpus.entries:
@@ -49,13 +39,14 @@ def _scores(corpus: Corpus) -> Iterator[tuple[str, Table, dict[str, NDArray[np.i
         drawn.append(windows[rng.integers(0, len(windows), size=(DRAWS, len(entry.vocabulary)))])
     draws = np.concatenate(drawn, axis=1)
     mean = np.mean([corpus.scores(windows) for windows in draws], axis=0)
-    yield f"random window, mean of {DRAWS}", mean, corpus.by_history(draws[0])
+    conditions = {f"random window/{k}": corpus.by_history(own) for k, own in enumerate(draws)}
+    yield f"random window, mean of {DRAWS}", mean, conditions
 
 
-def baselines(corpus: Corpus) -> tuple[list[Value], dict[str, dict[str, NDArray[np.int64]]]]:
-    """Rows for a table, and their windows (of the random one: the first draw)."""
+def baselines(corpus: Corpus) -> tuple[list[Value], Windows]:
+    """Rows for a table, and their windows."""
     values: list[Value] = []
-    windows = {}
+    windows: Windows = {}
     for name, scores, chosen in _scores(corpus):
         means = corpus.means(scores)
         for k, (metric, interval) in enumerate(
@@ -63,5 +54,5 @@ def baselines(corpus: Corpus) -> tuple[list[Value], dict[str, dict[str, NDArray[
         ):
             here = (float(means[:, k].mean()), float(interval[0]), float(interval[1]))
             values += interval_values(name, metric, here, None, ())
-        windows[name] = chosen
+        windows |= chosen
     return values, windows

@@ -77,8 +77,8 @@ FINDINGS = {
         "(≥ .5) and not in the published figure. With > .5 other published figures would fail."
     ),
     ("D05", "candidate_oracle_top1_tiou"): (
-        "D05: the published oracle, (19/20 + 32/33)/2, appears when the length 34 is left out, as "
-        "if the schedule of a fold left its own history out."
+        "D05: the published oracle, (19/20 + 32/33)/2, appears when the length 34 is left out of "
+        "the schedule; we do not know why it would be."
     ),
 }
 

@@ -11,7 +11,7 @@ from dejacue.experiments.study import Corpus, Table
 from dejacue.method.locate import locate
 from dejacue.method.plan import as_readout
 from dejacue.method.view import Readout, Scheduled
-from dejacue.records import History, Vocabulary
+from dejacue.records import History
 
 
 def track_scores(
@@ -19,10 +19,9 @@ def track_scores(
     coordinates: str,
     readout: str | Readout,
     engine: str,
-    vocabulary: Vocabulary | None = None,
 ) -> Table:
     """(Q, K) best score of each description on each auxiliary track; −inf where nothing fits."""
-    words = vocabulary or entry.vocabulary
+    words = entry.vocabulary
     table = np.full((len(words), len(entry.tracks)), -np.inf)
     for k, track in enumerate(entry.tracks):
         if fits(track.history, readout):

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation import oracle_tiou, tiou
+from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.baselines import baselines, candidate_frames
 from dejacue.experiments.identity import edge_hits, identity
 from dejacue.experiments.study import COORDINATES_PUBLISHED, Corpus, Study, Table
-from dejacue.experiments.table import METRICS, NO, Experiment, Result, Value, published
+from dejacue.experiments.table import NO, Experiment, Result, Value, published
 from dejacue.experiments.vost_extended import ranking_picture, ranking_values
 from dejacue.method.coordinates import query_directions
 from dejacue.method.durations import PUBLISHED_SINGLE, SCHEDULES
@@ -24,19 +25,19 @@ from dejacue.method.scan import select
 from dejacue.method.view import Readout
 from dejacue.records import Window
 
-ON_DUAL = {
-    "ratio_1_25_sqrt": Scan(durations="published-1.25"),
-    "ratio_1_5_mean": Scan(norm="mean"),
-    "ratio_1_5_single_median": Scan(durations=PUBLISHED_SINGLE),
-    "ratio_1_5_sqrt": Scan(),
-    "ratio_1_5_sum": Scan(norm="sum"),
-    "ratio_2_0_sqrt": Scan(durations="published-2.0"),
+ON_DUAL = {  # published name → ours, and the readout
+    "ratio_1_25_sqrt": ("grid 1.25, sum/√length", Scan(durations="published-1.25")),
+    "ratio_1_5_mean": ("grid 1.5, mean", Scan(norm="mean")),
+    "ratio_1_5_single_median": ("30 frames only", Scan(durations=PUBLISHED_SINGLE)),
+    "ratio_1_5_sqrt": ("grid 1.5, sum/√length", Scan()),
+    "ratio_1_5_sum": ("grid 1.5, sum", Scan(norm="sum")),
+    "ratio_2_0_sqrt": ("grid 2.0, sum/√length", Scan(durations="published-2.0")),
 }
-CONTROLS: dict[str, tuple[str, str | Readout]] = {
-    "max_frame_absolute": ("absolute", MaxFrame(durations=(1,))),
-    "max_frame_vocabulary_centered": ("vocabulary", MaxFrame(durations=(1,))),
-    "multiscale_mean_pool_absolute": ("absolute", "mean-window"),
-    "multiscale_mean_pool_vocabulary_centered": ("vocabulary", "mean-window"),
+CONTROLS: dict[str, tuple[str, str, str | Readout]] = {
+    "max_frame_absolute": ("best frame", "absolute", MaxFrame(durations=(1,))),
+    "max_frame_vocabulary_centered": ("best frame", "vocabulary", MaxFrame(durations=(1,))),
+    "multiscale_mean_pool_absolute": ("mean window", "absolute", "mean-window"),
+    "multiscale_mean_pool_vocabulary_centered": ("mean window", "vocabulary", "mean-window"),
 }
 
 CASES = {  # for a picture: found, found in part, and mistaken for the moment before
@@ -143,8 +144,9 @@ def durations(study: Study) -> Result:
     values: list[Value] = []
     windows = {}
     for name, theirs in published()["seven_duration_and_normalization"].items():
-        values += _compared(corpus, name, "dual", ON_DUAL[name], theirs)
-        windows[name] = corpus.by_history(corpus.windows("dual", ON_DUAL[name]))
+        label, readout = ON_DUAL[name]
+        values += _compared(corpus, label, "dual", readout, theirs)
+        windows[name] = corpus.by_history(corpus.windows("dual", readout))
     return Result(tuple(values), windows)
 
 
@@ -153,10 +155,11 @@ def controls(study: Study) -> Result:
     values: list[Value] = []
     windows = {}
     for name, theirs in published()["seven_matched_similarity_controls"].items():
-        chosen = corpus.windows(*CONTROLS[name])
+        label, system, readout = CONTROLS[name]
+        chosen = corpus.windows(system, readout)
         means = corpus.means(corpus.scores(chosen)).mean(axis=0)
         for metric, here in zip(METRICS, means.tolist(), strict=True):
-            values.append(Value(name, metric, here, theirs[metric]))
+            values.append(Value(f"{label}, {system}", metric, here, theirs[metric]))
         windows[name] = corpus.by_history(chosen)
     return Result(tuple(values), windows)
 
@@ -172,7 +175,7 @@ def nonoverlap(study: Study) -> Result:
     for name, windows in chosen.items():
         means = corpus.means(corpus.scores(windows)).mean(axis=0)
         for metric, here in zip(METRICS, means.tolist(), strict=True):
-            values.append(Value(name, metric, here, figures[name][metric]))
+            values.append(Value(name.replace("_", " "), metric, here, figures[name][metric]))
     overlapping = total = 0
     for entry in corpus.entries:
         own = chosen["independent"][corpus.rows[entry.id]]
@@ -211,7 +214,8 @@ def ranking(study: Study) -> Result:
         replace(value, finding=NEAR_TIE) if value.mark == NO and value.metric == "mrr_03" else value
         for value in values
     ]
-    return Result(tuple(values), figures={"seven_ranking": lambda: ranking_picture(means)})
+    windows = study.seven.conditions("absolute", "vocabulary", "dual")
+    return Result(tuple(values), windows, figures={"seven_ranking": lambda: ranking_picture(means)})
 
 
 NEAR_TIE = (
@@ -263,6 +267,7 @@ def sensitivity(study: Study) -> Result:
                 values.append(Value(row, list(METRICS)[k], here, theirs[key]))
     return Result(
         tuple(values),
+        corpus.conditions("absolute", "vocabulary", "dual"),
         notes=("The references of the single passes A and B are not in the release.",),
     )
 

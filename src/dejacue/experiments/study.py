@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.data.release import Entry, Release, load_release
-from dejacue.evaluation import best_tiou, compare, group_means, recall_at
+from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.evaluation.consistency import paraphrase_pairs
 from dejacue.evaluation.resampling import Paired
-from dejacue.experiments.table import METRICS
 from dejacue.method.batch import locate_many
 from dejacue.method.plan import as_readout
 from dejacue.method.view import Readout
@@ -123,10 +122,13 @@ class Corpus:
     def by_history(self, windows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         return {name: windows[rows] for name, rows in self.rows.items()}
 
+    def conditions(self, *coordinates: str) -> dict[str, dict[str, NDArray[np.int64]]]:
+        """The windows of published scans, by coordinates and history."""
+        return {name: self.by_history(self.windows(name)) for name in coordinates}
+
     def scores(self, windows: NDArray[np.int64]) -> Table:
         """(n, 3): the METRICS of every description."""
-        overlap = best_tiou(windows, self.references)
-        return np.stack([recall_at(0.3, overlap), recall_at(0.5, overlap), overlap], axis=1)
+        return metrics(best_tiou(windows, self.references))
 
     def means(self, values: NDArray[np.float64]) -> Table:
         """Per component (VOST) or history, in the order of their names."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation.overlap import paired_tiou
+from dejacue.evaluation.overlap import METRICS, paired_tiou
 from dejacue.evaluation.resampling import DRAWS, SEED
 from dejacue.experiments.study import Study, Table
 from dejacue.experiments.table import Experiment, Result, Value, published
@@ -25,6 +25,7 @@ CORRELATIONS, SIGNALS, DURATIONS = (0.0, 0.6), (0.5, 1.0, 1.5), (8, 12, 20, 32, 
 TRIALS, FRAMES, MARGIN, CAP = 400, 192, 24, 72
 GRIDS = [Grid(base, ratio, CAP) for base, ratio in product((4, 5, 6), (1.25, 1.5, 2))]
 NORMS = {"mean": "mean", "sqrt_valid_count": "sqrt", "sum": "sum"}
+NAMES = {"mean": "mean", "sqrt_valid_count": "sum/√length", "sum": "sum"}
 WHOLE = np.array([0, FRAMES], dtype=np.int64)
 CELLS = list(product(CORRELATIONS, SIGNALS, DURATIONS))  # noise cells, in the published order
 
@@ -71,15 +72,17 @@ def duration_study(study: Study) -> Result:
     for name, theirs in figures["reported_equal_cell_summary"].items():
         for metric, own in scores[name].items():
             unit = "frames" if metric == "mean_absolute_duration_error" else "%"
-            values.append(Value(name, metric, float(own.mean()), theirs[metric], unit=unit))
+            values.append(Value(NAMES[name], metric, float(own.mean()), theirs[metric], unit=unit))
         cells = float(scores[name]["r1_05"].shape[0] * len(CELLS))
-        values.append(Value(name, "design_cells", cells, theirs["design_cells"], unit="count"))
+        values.append(
+            Value(NAMES[name], "design_cells", cells, theirs["design_cells"], unit="count")
+        )
     for duration in DURATIONS:
         cells_of = [c for c, cell in enumerate(CELLS) if cell[2] == duration]
         for name, theirs in figures["reported_by_true_duration"][str(duration)].items():
             for metric, there in theirs.items():
                 here = float(scores[name][metric][:, cells_of].mean())
-                values.append(Value(f"{name}, duration {duration}", metric, here, there))
+                values.append(Value(f"{NAMES[name]}, duration {duration}", metric, here, there))
     values += _paired(scores, figures["reported_paired_comparisons"])
     return Result(
         tuple(values),
@@ -123,19 +126,21 @@ def _paired(scores: dict[str, dict[str, Table]], figures: Any) -> list[Value]:
     for (name, metric), difference, interval in zip(jobs, differences, intervals, strict=True):
         theirs, key = figures[name], keys[metric]
         low, high = theirs[f"{key}_conditional_stratified_paired_trial_bootstrap_95ci"]
+        row = f"sum/√length − {NAMES[name.removeprefix('sqrt_valid_count_minus_')]}"
         values += [
-            Value(name, metric, float(difference.mean()), theirs[f"{key}_delta"]),
-            Value(name, metric, float(interval[0]), low, "low"),
-            Value(name, metric, float(interval[1]), high, "high"),
+            Value(row, metric, float(difference.mean()), theirs[f"{key}_delta"]),
+            Value(row, metric, float(interval[0]), low, "low"),
+            Value(row, metric, float(interval[1]), high, "high"),
         ]
         cells = difference.mean(axis=2)
-        for label, count in (
-            ("sqrt_better", (cells > TIED).sum()),
-            ("baseline_better", (cells < -TIED).sum()),
-            ("tied", (np.abs(cells) <= TIED).sum()),
+        for label, words, count in (
+            ("sqrt_better", "won", (cells > TIED).sum()),
+            ("baseline_better", "lost", (cells < -TIED).sum()),
+            ("tied", "tied", (np.abs(cells) <= TIED).sum()),
         ):
             there = theirs[f"{key}_cells_{label}"]
-            values.append(Value(name, f"{metric} cells {label}", float(count), there, unit="count"))
+            what = f"{METRICS[metric]}: cells {words}"
+            values.append(Value(row, what, float(count), there, unit="count"))
     return values
 
 

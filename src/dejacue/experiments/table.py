@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # condition → history → rows of [start, end], in the order of the vocabulary
 Windows = Mapping[str, Mapping[str, ArrayLike]]
 
-METRICS = {"r1_03": "R@1 .3", "r1_05": "R@1 .5", "top1_tiou": "Top-1 tIoU"}
+FAMILY = "Holm p: within the three metrics of a comparison."
 GROUPS = 20  # draws of the published size, where the published ones are not known
 YES, ABOUT, NO, ABSENT = "✓", "≈", "✗", "–"
 
@@ -38,6 +38,7 @@ class Value:
     digits      decimals of the published number as it is compared
     drawn       smallest and largest of our draws, where the published draws are not known
     finding     why it differs, where we know something about it
+    derived     computed from other published figures: shown, but neither reproduced nor not
     """
 
     row: str
@@ -49,6 +50,7 @@ class Value:
     digits: int = 6
     drawn: tuple[float, float] | None = None
     finding: str = ""
+    derived: bool = False
 
     @property
     def difference(self) -> float | None:
@@ -58,7 +60,7 @@ class Value:
     @property
     def mark(self) -> str:
         """✓ rounds to the published number; ≈ that lies among our draws; ✗ neither; – no pair."""
-        if self.here is None or self.published is None:
+        if self.here is None or self.published is None or self.derived:
             return ABSENT
         slack = 0.5 * 10.0**-self.digits + 1e-12
         if abs(self.here - self.published) <= slack:
@@ -135,7 +137,10 @@ def drawn(row: str, metric: str, draws: NDArray[np.float64], there: float, **opt
 def paired_values(
     row: str, comparisons: Mapping[str, Paired], figures: Mapping[str, Any], **options: Any
 ) -> list[Value]:
-    """Difference, interval, p and Holm p of every metric; ``figures`` may lack some."""
+    """Difference, interval, p and Holm p of every metric; ``figures`` may lack some.
+
+    The metrics given are the family of the correction; a result's notes say so.
+    """
     found = []
     for metric, ours in comparisons.items():
         theirs = figures.get(metric, {})

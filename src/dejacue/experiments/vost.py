@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dejacue.evaluation import bootstrap_interval, holm, sign_flip
+from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.baselines import baselines
 from dejacue.experiments.study import Corpus, Study
 from dejacue.experiments.table import (
-    METRICS,
+    FAMILY,
     Experiment,
     Result,
     Value,
@@ -103,9 +104,8 @@ def paired(study: Study) -> Result:
     )  # fmt: skip
     return Result(
         tuple(values),
-        notes=(
-            "Holm p: within the three metrics of a comparison, unless the row names its family.",
-        ),
+        {name: corpus.by_history(_windows(corpus, name)) for name in METHODS},
+        notes=(f"{FAMILY.removesuffix('.')}, unless the row names its family.",),
         figures={"vost_effects": lambda: _effects(corpus)},
     )
 
@@ -147,7 +147,7 @@ def peak(study: Study) -> Result:
     table = rows_with_intervals(corpus, conditions, published()["vost_peak"])
     pair = corpus.compare(corpus.windows("vocabulary", "peak"), corpus.windows("absolute", "peak"))
     more = paired_values("vocabulary − absolute", pair, published()["vost_peak_paired"])
-    return Result((*table.values, *more), table.windows)
+    return Result((*table.values, *more), table.windows, (FAMILY,))
 
 
 def prompts(study: Study) -> Result:
@@ -164,16 +164,16 @@ def prompts(study: Study) -> Result:
             corpus.windows("vocabulary", "scan", prompt), corpus.windows("absolute", "scan", prompt)
         )
         values += paired_values(f"{prompt}: vocabulary − absolute", pair, theirs)
-    return Result(tuple(values), table.windows)
+    return Result(tuple(values), table.windows, (FAMILY,))
 
 
 def normalization(study: Study) -> Result:
     corpus, figures = study.vost, published()["vost_normalization"]
-    flat = {f"{n}/{c}": figures[n][c] for n in figures for c in figures[n]}
+    flat = {f"{NORMS[n]}/{c}": figures[n][c] for n in figures for c in figures[n]}
     conditions: list[Condition] = []
     for name in flat:
         norm, coordinates = name.split("/")
-        conditions.append((name, coordinates, Scan(norm=NORMS[norm]), "ensemble"))
+        conditions.append((name, coordinates, Scan(norm=norm), "ensemble"))
     table = rows_with_intervals(corpus, conditions, flat)
     values, paper = list(table.values), published()["paper"]
     by_sum = {c: corpus.windows(c, Scan(norm="sum")) for c in ("absolute", "vocabulary", "dual")}
@@ -183,7 +183,7 @@ def normalization(study: Study) -> Result:
     )
     cost = corpus.compare(corpus.windows("dual"), by_sum["dual"])
     values += paired_values("dual: sqrt − sum", cost, paper["dual_sqrt_minus_sum"], digits=3)
-    return Result(tuple(values), table.windows)
+    return Result(tuple(values), table.windows, (FAMILY,))
 
 
 EXPERIMENTS = (

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from dejacue.evaluation import compare
+from dejacue.evaluation.overlap import METRICS
 from dejacue.evaluation.ranking import RANKING, rank_candidates
 from dejacue.evaluation.strata import duration_strata
 from dejacue.experiments.study import COORDINATES_PUBLISHED, Corpus, Study, Table
 from dejacue.experiments.table import (
-    METRICS,
     Experiment,
     Result,
     Value,
@@ -21,7 +21,7 @@ from dejacue.experiments.table import (
 from dejacue.method.locate import candidates
 from dejacue.method.readouts import Scan
 
-QUARTERS = ("q1_shortest", "q2", "q3", "q4_longest")
+QUARTERS = {"q1_shortest": "shortest", "q2": "second", "q3": "third", "q4_longest": "longest"}
 RANK_TESTS = ("mrr_05", "recall_at_10_05", "best_overlap_normalized_rank")
 
 
@@ -33,13 +33,14 @@ def strata(study: Study) -> Result:
     quarter, boundaries = duration_strata(lengths, lengths[first_of_state])
     values: list[Value] = []
     for name, theirs in figures.items():
-        scores = corpus.scores(corpus.windows(name.removeprefix("scan_")))
+        coordinates = name.removeprefix("scan_")
+        scores = corpus.scores(corpus.windows(coordinates))
         for k, there in enumerate(theirs["duration_quartile_boundaries"]):
             values.append(
-                Value(name, f"boundary {k + 1}", float(boundaries[k]), there, unit="frames")
+                Value(coordinates, f"boundary {k + 1}", float(boundaries[k]), there, unit="frames")
             )
         for q, label in enumerate(QUARTERS):
-            own, row = quarter == q, f"{name} {label}"
+            own, row = quarter == q, f"{coordinates}, {QUARTERS[label]} quarter"
             there = theirs["by_duration"][label]
             count = float(own.sum())
             values.append(
@@ -47,7 +48,7 @@ def strata(study: Study) -> Result:
             )
             for k, metric in enumerate(METRICS):
                 values.append(Value(row, metric, float(scores[own, k].mean()), there[metric]))
-    return Result(tuple(values))
+    return Result(tuple(values), corpus.conditions("absolute", "vocabulary"))
 
 
 def ranks(corpus: Corpus, coordinates: str, readout: Scan | None = None) -> Table:
@@ -86,6 +87,7 @@ def ranking(study: Study) -> Result:
     )  # fmt: skip
     return Result(
         tuple(values),
+        study.vost.conditions("absolute", "vocabulary", "dual"),
         notes=("Holm p: within the three measures compared.",),
         figures={"vost_ranking": lambda: ranking_picture(means)},
     )
@@ -95,7 +97,7 @@ def ranking_picture(means: dict[str, Table]) -> Any:
     from dejacue.report.figures import ranking_figure
 
     shown = {
-        "mrr_05": "MRR .5", "recall_at_10_05": "R@10 .5", "top1_tiou": "selected tIoU",
+        "mrr_05": "MRR .5", "recall_at_10_05": "R@10 .5", "top1_tiou": "Top-1 tIoU",
         "oracle_tiou": "oracle tIoU",
     }  # fmt: skip
     return ranking_figure(
@@ -150,7 +152,7 @@ def examples(study: Study) -> Result:
         for name, here, there in zip(("absolute", "vocabulary"), overlaps, theirs, strict=True):
             row = f"{corpus.histories[at]}: {text}"
             values.append(Value(row, name, float(here[at]), there, unit="tIoU", digits=2))
-    return Result(tuple(values))
+    return Result(tuple(values), corpus.conditions("absolute", "vocabulary"))
 
 
 EXPERIMENTS = (

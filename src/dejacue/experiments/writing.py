@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.table import (
     ABOUT,
     ABSENT,
-    METRICS,
     NO,
     YES,
     Experiment,
     Result,
     Value,
 )
+from dejacue.experiments.words import CAPTIONS, INTRODUCTION, PROTOCOL
 
 LABELS = {
     **METRICS,
@@ -43,6 +44,13 @@ LABELS = {
     "candidate_oracle_top1_tiou": "oracle tIoU",
     "permuted_r1_tiou_0.5": "R@1 .5, states exchanged",
     "mean_absolute_duration_error": "duration error",
+    "design_cells": "cells",
+    "num_original_queries": "descriptions",
+    "target_window_changes": "windows changed",
+    "joint_window_changes": "windows or tracks changed",
+    "joint_identity_changes": "tracks changed",
+    "maximum_absolute_target_score_delta": "largest score change",
+    "maximum_absolute_joint_score_delta": "largest joint change",
 }
 PARTS = {"p": "p", "holm p": "Holm p"}
 DECIMALS = {"p": 5, "count": 0, "norm": 3}
@@ -61,58 +69,62 @@ class Line:
 
 
 def lines(result: Result) -> list[Line]:
-    groups: dict[tuple[str, str, bool], list[Value]] = {}
+    groups: dict[tuple[str, str, str], list[Value]] = {}
     for value in result.values:
-        groups.setdefault((value.row, value.metric, value.unit == "p"), []).append(value)
+        kind = "p" if value.unit == "p" else value.part if value.drawn else ""
+        groups.setdefault((value.row, value.metric, kind), []).append(value)
     found = []
-    for (row, metric, tests), own in groups.items():
+    for (row, metric, kind), own in groups.items():
         label = LABELS.get(metric, metric)
-        if tests:
+        if kind == "p":
             label += ": p (Holm)" if len(own) > 1 else f": {PARTS[own[0].part]}"
+        elif kind in ("low", "high"):
+            label += f", {kind} end"
         texts = (_text(own, "here"), _text(own, "published"))
-        found.append(Line(row, label, *texts, _difference(own), _mark(own)))
+        mark = _mark(own)
+        if mark == NO and texts[0] == texts[1]:  # then the difference is in further digits
+            texts = (_text(own, "here", more=4), _text(own, "published", more=4))
+        found.append(Line(row, label, *texts, _difference(own), mark))
     return found
 
 
-def _number(value: float, unit: str, signed: bool = False) -> str:
-    scaled = 100 * value if unit == "%" else value
-    text = f"{scaled:{'+' if signed else ''}.{DECIMALS.get(unit, 2)}f}"
-    return text.replace("-", "−")
+def _number(value: Value, number: float, side: str, more: int = 0) -> str:
+    """With two decimals, or as many as the paper prints."""
+    shift = 2 if value.unit == "%" else 0
+    decimals = DECIMALS.get(value.unit, 2) + more
+    if side == "published":
+        decimals = min(decimals, max(0, value.digits - shift))
+    return f"{number * 10**shift:.{decimals}f}".replace("-", "−")
 
 
-def _text(own: Sequence[Value], side: str) -> str:
-    """ "20.51 [15.71, 25.64]", "23.7 ± 3.6", "0.00106 (0.00318)"; our draws as "18.2 … 22.1"."""
+def _text(own: Sequence[Value], side: str, more: int = 0) -> str:
+    """ "20.51 [15.71, 25.64]", "0.00106 (0.00318)"; our draws as "20.1 (18.2 … 22.1)"."""
     known: dict[str, str] = {}
     for value in own:
         number = getattr(value, side)
         if number is None:
             continue
-        text = _number(number, value.unit)
+        text = _number(value, number, side, more)
         if side == "here" and value.drawn:
-            low, high = (_number(end, value.unit) for end in value.drawn)
+            low, high = (_number(value, end, side, more) for end in value.drawn)
             text += f" ({low} … {high})" if low != high else ""
         known[value.part] = text
     if "holm p" in known:
         return f"{known['p']} ({known['holm p']})" if "p" in known else f"({known['holm p']})"
-    if "low" in known:
+    if "low" in known and len(own) > 1:
         return f"{known.get('mean', '')} [{known['low']}, {known['high']}]".strip()
     return next(iter(known.values()), "")
 
 
 def _difference(own: Sequence[Value]) -> str:
-    """The largest one of all parts; 0 where every part rounds to the published number."""
+    """Of the mean (else of the first part); 0 where every part rounds to the published number."""
     found = [v for v in own if v.difference is not None]
     if not found:
         return ""
     if all(value.mark == YES for value in found):
         return "0"
-    largest = max(found, key=lambda v: abs(v.difference or 0.0))
-    return _small(largest.difference or 0.0, largest.unit)
-
-
-def _small(difference: float, unit: str) -> str:
-    scaled = 100 * difference if unit == "%" else difference
-    return f"{scaled:+.2g}".replace("-", "−")
+    scale = 100 if found[0].unit == "%" else 1
+    return f"{scale * (found[0].difference or 0.0):+.2g}".replace("-", "−")
 
 
 def _mark(own: Iterable[Value]) -> str:
@@ -123,19 +135,20 @@ def _mark(own: Iterable[Value]) -> str:
 Results = Mapping[str, Result]
 
 
-def summary(results: Iterable[Result]) -> str:
+def summary(results: Iterable[Result], not_run: int = 0) -> str:
     own = list(results)
     total = sum(result.compared for result in own)
     yes, about, no = (sum(r.count(mark) for r in own) for mark in (YES, ABOUT, NO))
     text = f"{yes} of {total} published values reproduced"
-    text += f"; {about} more lie within our draws ({ABOUT})" if about else ""
-    return text + (f"; {no} differ ({NO})" if no else "")
+    text += f"; {about} more within our draws ({ABOUT})" if about else ""
+    text += f"; {no} not ({NO})" if no else ""
+    return text + (f"; {not_run} table{'s' if not_run > 1 else ''} not run" if not_run else "")
 
 
 def as_json(results: Results, absent: Mapping[str, str]) -> str:
     document = {
         "schema": "dejacue.reproduction/1",
-        "summary": summary(results.values()),
+        "summary": summary(results.values(), len(absent)),
         "experiments": {
             name: {"values": [_plain(v) for v in result.values], "notes": result.remarks}
             for name, result in results.items()
@@ -175,6 +188,7 @@ def as_windows(results: Results) -> str:
             for condition, own in result.windows.items()
         }
         for name, result in results.items()
+        if result.windows
     }
     return json.dumps(document) + "\n"
 
@@ -191,23 +205,26 @@ def as_markdown(
     figures   names of the pictures that were drawn; asked: the names given on the command line
     """
     known = list(entries)
-    text = [INTRODUCTION.format(summary=summary(results.values()), asked=asked)]
-    for entry in known:
-        if entry.name not in results:
-            continue
-        result = results[entry.name]
-        text.append(f"## {entry.name}: {entry.title}\n\n{summary([result])}.\n")
+    text = [INTRODUCTION.format(summary=summary(results.values(), len(absent)), asked=asked)]
+    text.append(f"| table | {YES} | {ABOUT} | {NO} |\n|---|---|---|---|")
+    shown = [(entry, results[entry.name]) for entry in known if entry.name in results]
+    for entry, result in shown:
+        counts = " | ".join(str(result.count(mark) or "") for mark in (YES, ABOUT, NO))
+        text.append(f"| [{entry.name}](#{entry.name}): {entry.title} | {counts} |")
+    for entry, result in shown:
+        text.append(f"\n## {entry.name}\n\n{entry.title}: {summary([result])}.\n")
         text.append("| row | metric | here | published | difference | |\n|---|---|---|---|---|---|")
         text += [_row(line) for line in lines(result)]
-        text.append("".join(f"\n{remark}\n" for remark in result.remarks))
-        text += [f"![{name}](figures/{name}.png)\n" for name in result.figures if name in figures]
+        text += [f"\n{remark}" for remark in result.remarks]
+        for name in result.figures:
+            if name in figures:
+                text.append(f"\n![{CAPTIONS[name]}](figures/{name}.png)\n\n*{CAPTIONS[name]}*")
     if absent:
-        text.append("## What was not run, and why\n")
+        text.append("\n## What was not run, and why\n")
         titles = {entry.name: f"**{entry.name}** ({entry.title})" for entry in known}
         for reason, names in by_reason(absent).items():
             text.append(f"- {', '.join(titles[name] for name in names)}: {reason}.")
-        text.append("")
-    text.append(PROTOCOL)
+    text.append(f"\n{PROTOCOL}")
     return "\n".join(text).rstrip() + "\n"
 
 
@@ -222,33 +239,3 @@ def by_reason(absent: Mapping[str, str]) -> dict[str, list[str]]:
 def _row(line: Line) -> str:
     cells = (line.row, line.metric, line.here, line.published, line.difference, line.mark)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-INTRODUCTION = """# The published figures, recomputed
-
-Written by `dejacue reproduce {asked}`. **{summary}.**
-
-✓ rounds to the published number (six decimals, or as many as the paper prints); ≈ the
-published draws are not known and the published number lies between the smallest and the largest
-of ours (in brackets; each draw has the published size); ✗ differs, with what we found below the
-table; – nothing to compare: a row of ours that the paper lacks, or a published number whose
-inputs are not in the release. Numbers are in %, intervals are 95 %, differences in the same unit.
-"""
-
-PROTOCOL = """## Where the protocol differs from the paper's text, or goes beyond it
-
-- **Durations.** The 33 lengths are a fixed list; the recursion in the paper, started afresh for a
-  history, gives others (`durations="generated"`). The published figures need the list.
-- **Holm's correction.** The paper quotes p = .004 for R@1 .5 (family: the four coordinate
-  comparisons); within the three metrics of one comparison it is .0032. Both are shown; every
-  corrected p names its family.
-- **max-frame** is two things: in the VOST table the earliest window of the schedule that holds the
-  best frame, in the matched controls that frame alone.
-- **Bridged windows** cross natural gaps too, start and end on observed frames, and are divided by
-  the root of their number of observed frames.
-- **Texts of S05–S07** hold one state more than the manifest. Only the manifest's states count, also
-  for the origin of the coordinates.
-- **Ties** go to the earliest start, then the earliest end, as in the paper; scores within 1e-9 of
-  the best count as equal, so that the order of summation decides nothing.
-- **Trivial baselines** (whole history, longest run, random window) are ours.
-"""

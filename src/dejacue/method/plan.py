@@ -25,7 +25,7 @@ from dejacue.method.evidence import SCALE_FLOOR
 from dejacue.method.kernel import Engine, Found, Ragged
 from dejacue.method.kernel import engine as engine_named
 from dejacue.method.nonoverlap import NonOverlap
-from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
+from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan, Unseen
 from dejacue.method.view import Readout, Scheduled, Selection, View, check_width, settings_of
 from dejacue.records import Diagnostics, History, Later, Moment, Retrieval, Vocabulary, Window
 
@@ -39,6 +39,8 @@ READOUTS: dict[str, Readout] = {
     "peak": Peak(),
     "single-median": Scan(durations=d.PUBLISHED_SINGLE),
     "non-overlap": NonOverlap(),
+    "whole-history": Unseen(whole=True),
+    "longest-run": Unseen(whole=False),
 }
 
 

@@ -6,6 +6,7 @@ schedules and the tie rule of scan.py. Positions count observed frames.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -22,8 +23,9 @@ from dejacue.method.view import Scheduled, Selection, View, check_width
 from dejacue.records import History
 
 RUNS = ("strict", "bridged")
-STRETCH = 4096  # frames whose products with each other are held at a time
 WINDOWS_AT_A_TIME = 1024
+SHORT_RUN = 1024  # frames whose products with each other are worth having
+NEAR = 1e-6  # how close to the top a score is looked at again; rough ones are good to 1e-9
 
 
 @dataclass(frozen=True)
@@ -151,9 +153,15 @@ class MeanWindow(Scheduled):
     def read(self, view: View) -> Selection:
         offsets, frames = view.history.run_offsets, view.unit_frames
         starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
-        cosines = view.directions.queries.astype(np.float64) @ frames.T
-        scores = s.score_windows(cosines, offsets, starts, ends, "sum")
-        scores /= np.maximum(_sum_norms(frames, offsets, starts, ends), plain.RESIDUAL_FLOOR)
+        queries = view.directions.queries.astype(np.float64)
+        scores = s.score_windows(queries @ frames.T, offsets, starts, ends, "sum")
+        norms, rough = _sum_norms(frames, offsets, starts, ends)
+        scores /= norms
+        if rough.any():  # the tie rule looks closer than rough norms do: near the top, sum frames
+            near = scores >= scores.max(axis=1, keepdims=True) - NEAR
+            again = np.flatnonzero(near.any(axis=0) & rough)
+            for at, sums in _window_sums(frames, offsets, starts, ends, again):
+                scores[:, at] = (queries @ sums) / _norms(sums)
         best = s.select(starts, ends, scores)
         return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
 
@@ -161,30 +169,45 @@ class MeanWindow(Scheduled):
 def _sum_norms(
     frames: NDArray[np.float64], offsets: NDArray[np.int64], starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-) -> NDArray[np.float64]:  # fmt: skip
-    """‖sum of the frames‖ of every window, from the frames' products with each other.
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:  # fmt: skip
+    """‖sum of the frames‖ of every window, and where it is only good to NEAR.
 
-    Two-dimensional prefix sums P of these give ‖x_a + … + x_b−1‖² = P[b, b] − 2 P[a, b] + P[a, a];
-    a long run takes them a stretch at a time. Windows longer than that: from sums of frames.
+    In short runs from the frames' products with each other: two-dimensional prefix sums P of
+    these give ‖x_a + … + x_b−1‖² = P[b, b] − 2 P[a, b] + P[a, a], quickly but with cancellation.
     """
-    out = np.empty(len(starts))
-    todo = np.ones(len(starts), bool)
-    for run_start, run_end in pairwise(offsets.tolist()):
-        for a in range(run_start, run_end, STRETCH // 2):
-            b = min(a + STRETCH, run_end)
-            own = np.flatnonzero(todo & (starts >= a) & (ends < b))
-            prefix = np.zeros((b - a + 1, b - a + 1))
-            np.cumsum(np.cumsum(frames[a:b] @ frames[a:b].T, axis=0), axis=1, out=prefix[1:, 1:])
-            first, last, square = starts[own] - a, ends[own] + 1 - a, prefix.diagonal()
-            out[own] = square[last] - 2 * prefix[first, last] + square[first]
-            todo[own] = False
-    if todo.any():
-        prefix, run = s.run_prefix(frames.T, offsets), s.run_of(starts, offsets)
-        rest = np.flatnonzero(todo)
-        for at in np.split(rest, range(WINDOWS_AT_A_TIME, len(rest), WINDOWS_AT_A_TIME)):
-            sums = prefix[:, ends[at] + 1 + run[at]] - prefix[:, starts[at] + run[at]]
-            out[at] = np.einsum("dw,dw->w", sums, sums)
-    return np.sqrt(np.maximum(out, 0.0))
+    norms, run = np.empty(len(starts)), s.run_of(starts, offsets)
+    rough = (np.diff(offsets) <= SHORT_RUN)[run]
+    order = np.argsort(run, kind="stable")
+    cuts = np.searchsorted(run[order], np.arange(len(offsets)))
+    for r, (a, b) in enumerate(pairwise(offsets.tolist())):
+        own = order[cuts[r] : cuts[r + 1]]
+        if b - a > SHORT_RUN or not len(own):
+            continue
+        prefix = np.zeros((b - a + 1, b - a + 1))
+        np.cumsum(np.cumsum(frames[a:b] @ frames[a:b].T, axis=0), axis=1, out=prefix[1:, 1:])
+        first, last, square = starts[own] - a, ends[own] + 1 - a, prefix.diagonal()
+        squares = square[last] - 2 * prefix[first, last] + square[first]
+        norms[own] = np.sqrt(np.maximum(squares, plain.RESIDUAL_FLOOR**2))
+    for at, sums in _window_sums(frames, offsets, starts, ends, np.flatnonzero(~rough)):
+        norms[at] = _norms(sums)
+    return norms, rough
+
+
+def _window_sums(
+    frames: NDArray[np.float64], offsets: NDArray[np.int64], starts: NDArray[np.int64],
+    ends: NDArray[np.int64], wanted: NDArray[np.int64],
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:  # fmt: skip
+    """The sums of frames (d, n) of the wanted windows, some at a time."""
+    if not len(wanted):
+        return
+    prefix, run = s.run_prefix(frames.T, offsets), s.run_of(starts, offsets)
+    for at in np.split(wanted, range(WINDOWS_AT_A_TIME, len(wanted), WINDOWS_AT_A_TIME)):
+        yield at, prefix[:, ends[at] + 1 + run[at]] - prefix[:, starts[at] + run[at]]
+
+
+def _norms(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    lengths: NDArray[np.float64] = np.sqrt(np.einsum("dw,dw->w", sums, sums))
+    return np.maximum(lengths, plain.RESIDUAL_FLOOR)
 
 
 @dataclass(frozen=True)
@@ -264,3 +287,17 @@ class Peak:
             start[q] = max(offsets[run], before[-1] + 1 if before.size else 0)
             end[q] = min(offsets[run + 1] - 1, after[0] - 1 if after.size else len(row) - 1)
         return Selection(start, end, score)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A baseline that looks at no frame: the same window for every description, with score 0."""
+
+    whole: bool
+    name: ClassVar[str] = "unseen"
+
+    def read(self, view: View) -> Selection:
+        offsets, rows = view.history.run_offsets, len(view.directions.queries)
+        run = int(np.argmax(np.diff(offsets)))
+        first, last = (0, len(view.history)) if self.whole else (offsets[run], offsets[run + 1])
+        return Selection(np.full(rows, first), np.full(rows, last - 1), np.zeros(rows))

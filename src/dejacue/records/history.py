@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ class History:
     frames         (N,) strictly increasing integers; a missing index is an unobserved frame
                    (default 0 … N−1)
     times_s, source_frames, presence   optional (N,) columns that lead back to the file
+    made_with      optional: back end, precision, crop, files … as text, for whoever asks later
     """
 
     features: NDArray[Any]
@@ -31,6 +33,7 @@ class History:
     times_s: NDArray[np.float64] | None = None
     source_frames: NDArray[np.int64] | None = None
     presence: NDArray[np.float64] | None = None
+    made_with: Mapping[str, str] | None = None
     run_offsets: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,6 +55,8 @@ class History:
             )
         for name, value in columns.items():
             object.__setattr__(self, name, value)
+        if self.made_with is not None:
+            check_names("history", **{str(key): text for key, text in self.made_with.items()})
 
     def _checked_frames(self, rows: int) -> NDArray[np.int64]:
         given: Any = self.frames

@@ -59,7 +59,7 @@ def effects_figure(changes: ArrayLike, comparisons: Mapping[str, Mapping[str, In
     left.scatter(at, ordered, s=7, c=colours.tolist(), zorder=3)
     left.axhline(0, color="black", lw=0.6)
     counts = [int((ordered < 0).sum()), int((ordered == 0).sum()), int((ordered > 0).sum())]
-    left.set_title("(a) change in R@1 .5 of each component (points)", loc="left")
+    left.set_title("(a) vocabulary − absolute: R@1 .5 (points)", loc="left")
     left.set_xlabel(f"components: {counts[0]} decline, {counts[1]} tie, {counts[2]} improve")
     left.set_xticks([])
     for k, (name, rows) in enumerate(comparisons.items()):
@@ -130,7 +130,7 @@ def diagnostics_figure(
         bars.bar_label(drawn, fmt="%.1f", fontsize=6.5)
     bars.set_xticks(range(len(metrics)), metrics)
     bars.set_title("(c) window score, dual (%)", loc="left")
-    bars.set_ylim(0, 44)
+    bars.set_ylim(0, 1.6 * max(100 * value for row in norms.values() for value in row.values()))
     bars.legend(frameon=False, loc="upper left")
     return figure  # type: ignore[no-any-return]
 

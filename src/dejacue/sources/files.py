@@ -5,6 +5,7 @@ docs/files.md describes the formats.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,6 +42,7 @@ def read_history(path: str | os.PathLike[str]) -> History:
             frames,  # type: ignore[arg-type]
             id=_text(arrays, "id", Path(name).name.removesuffix(".npz").removesuffix(".history")),
             encoder=_text(arrays, "encoder", None),
+            made_with=_made_with(arrays),
             **{column: arrays.get(column) for column in _COLUMNS},
         )
 
@@ -52,7 +54,19 @@ def write_history(path: str | os.PathLike[str], history: History) -> Path:
         arrays["encoder"] = history.encoder
     arrays |= {"features": history.features, "frames": history.frames}
     arrays |= {c: getattr(history, c) for c in _COLUMNS if getattr(history, c) is not None}
+    if history.made_with is not None:
+        arrays["made_with"] = json.dumps(dict(history.made_with))
     return write_npz(path, arrays)
+
+
+def _made_with(arrays: Mapping[str, NDArray[Any]]) -> dict[str, str] | None:
+    text = _text(arrays, "made_with", None)
+    if text is None:
+        return None
+    document = parse_json(text)
+    if not isinstance(document, dict):
+        raise InputError("made_with must be a JSON object of texts")
+    return document
 
 
 def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None) -> Vocabulary:

@@ -33,7 +33,7 @@ from dejacue.sources.documents import (
 from dejacue.sources.npz import write_text, write_whole
 
 REFERENCES_SCHEMA = "dejacue.references/1"
-MOST_RESULT_BYTES = 1 << 30
+MOST_RESULT_BYTES = 256 << 20
 LEVELS = ("description", "state")
 _REFERENCE_KEYS = ("history", "component", "frames", "states", "descriptions")
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
@@ -52,7 +52,10 @@ def read_references(path: str | os.PathLike[str]) -> list[Reference]:
             return _references_from_rows(text)
         documents = _documents(text)
         if len(documents) != 1 or not isinstance(documents[0], dict):
-            raise InputError('references are one JSON object with the key "histories"')
+            raise InputError(
+                'references are one JSON object with the key "histories"; in dejacue evaluate '
+                "they are the last file"
+            )
         check_document(documents[0], REFERENCES_SCHEMA, ("histories",))
         rows = documents[0].get("histories")
         if not isinstance(rows, list):
@@ -325,6 +328,8 @@ def _rows(
 
 
 def _cell(column: str, text: str) -> Any:
+    if "_" in text:  # Python reads 1_0 as a number
+        return text
     try:
         return _NUMBERS.get(column, str)(text)
     except ValueError:
