@@ -16,7 +16,7 @@ $(VENV)/.developer: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-demo: $(VENV)/.installed ## generate a history, locate its states, draw the evidence
+demo: $(VENV)/.installed ## render a video, find the states of its object, write a report
 	$(BIN)/dejacue demo --output out/demo
 
 test: $(VENV)/.developer ## all tests
@@ -32,8 +32,7 @@ bench: $(VENV)/.developer ## ratios against plain numpy, in one run
 	$(BIN)/python benchmarks/tables.py
 
 docs: $(VENV)/.developer ## pages and figures made by commands, and a check of the examples
-	$(BIN)/dejacue demo --output out/docs
-	cp out/docs/evidence.png docs/evidence.png
+	$(BIN)/dejacue demo --output out/demo
 	$(BIN)/dejacue reproduce all --figures --out out/reproduce
 	mkdir -p docs/figures
 	cp out/reproduce/reproduce.md docs/reproduce.md

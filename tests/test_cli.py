@@ -28,7 +28,6 @@ from dejacue import (
     generate,
     locate,
     read_history,
-    read_vocabulary,
     write_history,
     write_vocabulary,
 )
@@ -185,7 +184,7 @@ def test_the_plotted_evidence_is_that_of_the_call(files, made, tmp_path, dejacue
     )
     words = ("--coordinates", "absolute", "--smoothing", 5, "--plot", tmp_path / "p.png")
     assert dejacue("locate", files[0], "-v", files[1], *words).code == 0
-    (_, shown, found) = seen[0]
+    (_, shown, found, _) = seen[0]
     expected = evidence(made.history, made.vocabulary, coordinates="absolute", smoothing=5)
     assert np.array_equal(shown.responses, expected.responses)
     assert [m.window for m in found] == [
@@ -239,23 +238,21 @@ def test_words_are_printed_as_they_are(dejacue, tmp_path, made):
 # Other commands
 
 
-def test_demo_writes_a_picture_a_result_and_the_inputs(dejacue, tmp_path):
+def test_demo_goes_from_pixels_to_a_report(dejacue, tmp_path):
     folder = tmp_path / "demo[bold]"
     ran = dejacue("demo", "-o", folder, "--seed", 5)
     assert ran.code == 0
-    assert {path.name for path in folder.iterdir()} == {
-        "evidence.png", "cup.history.npz", "cup.vocabulary.npz", "retrieval.json",
-            "references.json",
-    }  # fmt: skip
+    names = {path.name for path in folder.iterdir()}
+    assert names >= {"report.html", "evidence.png", "retrieval.json", "scene.history.npz", "scene"}
     assert (folder / "evidence.png").read_bytes().startswith(PNG)
-    history = read_history(folder / "cup.history.npz")
-    vocabulary = read_vocabulary(folder / "cup.vocabulary.npz")
-    assert history.id == "generated-5"
+    history = read_history(folder / "scene.history.npz")
+    assert history.encoder.startswith("dejacue-mini@")
     found = json.loads((folder / "retrieval.json").read_text(encoding="utf-8"))
-    assert found == locate(history, vocabulary, diagnostics=True).to_dict()
-    assert f"picture: {folder / 'evidence.png'}" in ran.out
-    assert f"again: dejacue locate {folder / 'cup.history.npz'} --vocabulary" in ran.out
-    assert len(rows_of(ran.out)) == 6
+    assert len(found["moments"]) == len(rows_of(ran.out)) == 6
+    assert f"report: {folder / 'report.html'}" in ran.err
+    assert f"again: dejacue locate {folder / 'scene' / 'scene.mp4'} --masks" in ran.out
+    overlaps = [float(row[-1]) for row in rows_of(ran.out)]
+    assert min(overlaps) > 0.5
 
 
 def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_path):
@@ -318,8 +315,8 @@ EVERY_COMMAND = commands(typer.main.get_command(app))
 
 def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
-        "", "locate", "evaluate", "demo", "reproduce", "info", "data", "data fetch", "data show",
-        "data references", "annotate", "annotate template", "annotate consensus",
+        "", "locate", "encode", "evaluate", "demo", "reproduce", "info", "data", "data fetch",
+        "data show", "data references", "annotate", "annotate template", "annotate consensus",
         "annotate events",
     }  # fmt: skip
 
@@ -342,7 +339,11 @@ def test_no_command_at_all_shows_the_help(dejacue):
 def words_only(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
     path = folder / "cup.yaml"
     path.write_text("empty: empty cup\nfilled: full cup\n")
-    return [files[0], "-v", path], r"cup\.yaml: holds words only"
+    return [
+        files[0],
+        "-v",
+        path,
+    ], r"cup\.yaml: history .* was made with .generated.; name the encoder"
 
 
 def missing_history(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
@@ -363,7 +364,7 @@ def history_in_a_file(folder: Path, files: tuple[Path, Path]) -> tuple[list, str
 
 
 def a_folder(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
-    return [folder, "-v", files[1]], "cannot be read"
+    return [folder, "-v", files[1]], "needs the masks of the object"
 
 
 def swapped(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
@@ -468,7 +469,7 @@ def test_a_folder_is_not_overwritten(dejacue, files, tmp_path, option):
 
 def test_a_bad_seed_is_refused(dejacue, tmp_path):
     ran = dejacue("demo", "--seed", -1, "-o", tmp_path / "demo")
-    message = "dejacue: generate: seed -1 must be a whole number, 0 or more\n"
+    message = "dejacue: render: seed -1 must be a whole number, 0 or more\n"
     assert ran == (2, "", message)
     assert list(tmp_path.iterdir()) == []
 

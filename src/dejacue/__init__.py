@@ -31,18 +31,22 @@ if TYPE_CHECKING:
         Vocabulary,
         Window,
     )
+    from dejacue.sources.build import build_history
+    from dejacue.sources.encoders import encode_vocabulary, load_encoder
     from dejacue.sources.files import (
         read_history,
         read_vocabulary,
         write_history,
         write_vocabulary,
     )
+    from dejacue.sources.masks import open_masks
     from dejacue.sources.results import (
         read_references,
         read_retrievals,
         write_references,
         write_retrievals,
     )
+    from dejacue.sources.video import open_video
 
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
 # and ``dejacue --help`` cost next to nothing.
@@ -59,6 +63,11 @@ _HOME = {
     "write_history": "sources.files",
     "read_vocabulary": "sources.files",
     "write_vocabulary": "sources.files",
+    "open_video": "sources.video",
+    "open_masks": "sources.masks",
+    "load_encoder": "sources.encoders",
+    "encode_vocabulary": "sources.encoders",
+    "build_history": "sources.build",
     "read_retrievals": "sources.results",
     "write_retrievals": "sources.results",
     "read_references": "sources.results",
@@ -111,6 +120,11 @@ __all__ = [
     "write_history",
     "read_vocabulary",
     "write_vocabulary",
+    "open_video",
+    "open_masks",
+    "load_encoder",
+    "encode_vocabulary",
+    "build_history",
     "read_retrievals",
     "write_retrievals",
     "read_references",

@@ -55,12 +55,95 @@ Engine = Annotated[
 ]
 
 
+Vocabulary = Annotated[
+    Path,
+    typer.Option(
+        "--vocabulary", "-v", help="Descriptions by state: .yaml or .json words, or .npz features."
+    ),
+]
+Masks = Annotated[
+    Path | None,
+    typer.Option(help="Masks of the object: PNG folder, .npz, COCO .json, boxes .csv or .txt."),
+]
+MaskKind = Annotated[
+    str | None,
+    typer.Option(help="indexed, binary, youtube-vos, stack, coco, boxes; default: looks at them."),
+]
+Match = Annotated[
+    str, typer.Option(help="How masks belong to frames: auto, stem, source or index.")
+]
+Objects = Annotated[
+    str | None,
+    typer.Option("--object", "--objects", help="Mask ids that are one object (1,2), or all."),
+]
+Start = Annotated[str | None, typer.Option(help="First frame (120), second (4.5s) or time (1:30).")]
+End = Annotated[str | None, typer.Option(help="Last frame, second or time, included.")]
+Stride = Annotated[int, typer.Option(help="Take every n-th frame.")]
+Fps = Annotated[float | None, typer.Option(help="Take this many frames a second.")]
+Rate = Annotated[float | None, typer.Option(help="Images a second, for a folder of images.")]
+Errors = Annotated[str, typer.Option(help="Frames that cannot be decoded: skip or fail.")]
+EncoderName = Annotated[
+    str | None,
+    typer.Option("--encoder", help="siglip2 (default), mini, hf:NAME, openclip:NAME, a plug-in."),
+]
+Backend = Annotated[str | None, typer.Option(help="Of siglip2: onnx or torch.")]
+Precision = Annotated[str | None, typer.Option(help="fp32, fp16 or bf16.")]
+Device = Annotated[str | None, typer.Option(help="cuda, mps or cpu, with torch.")]
+
+
+@app.command()
+def encode(
+    video: Annotated[Path, typer.Argument(help="A video, a folder of images, or a glob.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="x.history.npz, or a folder for several objects.")
+    ],
+    masks: Masks = None,
+    kind: MaskKind = None,
+    match: Match = "auto",
+    objects: Objects = None,
+    start: Start = None,
+    end: End = None,
+    stride: Stride = 1,
+    fps: Fps = None,
+    rate: Rate = None,
+    errors: Errors = "skip",
+    encoder: EncoderName = None,
+    backend: Backend = None,
+    precision: Precision = None,
+    device: Device = None,
+) -> None:
+    """Turn a video and the masks of an object into a history of features."""
+    from dejacue.cli import encoding
+
+    footage = encoding.Footage(
+        video, masks, kind, match, objects, start, end, stride, fps, rate, errors
+    )
+    footage.open()  # what is wrong with the input is said before a model is loaded
+    encoding.encode(
+        footage, encoding.load(encoder or "siglip2", backend, precision, device), output
+    )
+
+
 @app.command()
 def locate(
-    history: Annotated[Path, typer.Argument(help="Features of one object: an .npz file.")],
-    vocabulary: Annotated[
-        Path, typer.Option("--vocabulary", "-v", help="Descriptions by state: .npz with features.")
+    source: Annotated[
+        Path, typer.Argument(help="A history (.npz), a video, a folder of images, or a glob.")
     ],
+    vocabulary: Vocabulary,
+    masks: Masks = None,
+    kind: MaskKind = None,
+    match: Match = "auto",
+    objects: Objects = None,
+    start: Start = None,
+    end: End = None,
+    stride: Stride = 1,
+    fps: Fps = None,
+    rate: Rate = None,
+    errors: Errors = "skip",
+    encoder: EncoderName = None,
+    backend: Backend = None,
+    precision: Precision = None,
+    device: Device = None,
     coordinates: Annotated[
         str,
         typer.Option(
@@ -89,7 +172,11 @@ def locate(
     smoothing: Annotated[int, typer.Option(help="Odd width in frames.")] = 3,
     top: Annotated[int, typer.Option(help="Windows per description; they do not overlap.")] = 1,
     prompts: Annotated[
-        str | None, typer.Option(help="Variant in a release prompt file: raw, photo, definite.")
+        str | None,
+        typer.Option(help="Form of the descriptions: ensemble (default), raw, photo, definite."),
+    ] = None,
+    references: Annotated[
+        Path | None, typer.Option(help="True windows (.json, .csv) to show beside the found ones.")
     ] = None,
     diagnostics: Annotated[bool, typer.Option("--diagnostics", help="Say why.")] = False,
     format: Annotated[
@@ -97,19 +184,28 @@ def locate(
         typer.Option("--format", "-f", help="Default: by the name of the output, else a table."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to a file instead of the screen.")
+        Path | None,
+        typer.Option(
+            "--output", "-o",
+            help="A .json, .csv or .txt file; or a folder for the report and all formats.",
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw the evidence as a PNG.")] = None,
+    cut: Annotated[bool, typer.Option("--cut", help="Write the found intervals as clips.")] = False,
     engine: Engine = "auto",
 ) -> None:  # fmt: skip
     """Find the window of frames in which each description holds."""
-    from dejacue.cli import locating
+    from dejacue.cli import encoding, locating
 
     chosen = locating.readout_from(readout, durations, norm, runs)
+    footage = encoding.Footage(
+        source, masks, kind, match, objects, start, end, stride, fps, rate, errors
+    )
+    words = locating.Words(vocabulary, prompts, encoder, backend, precision, device)
+    settings = locating.Settings(coordinates, chosen, smoothing, top, diagnostics, engine)
     locating.run(
-        history, vocabulary, coordinates, chosen, smoothing, top, prompts, diagnostics, engine,
-        format.value if format else None, output, plot,
-    )  # fmt: skip
+        footage, words, settings, format.value if format else None, output, plot, references, cut
+    )
 
 
 @app.command()

@@ -5,22 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import platform
+import shutil
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
 from dejacue._version import __version__
-from dejacue.cli.tables import console, retrieval_table
+from dejacue.cli.tables import console
 from dejacue.data.release import Entries, Release, fetch_release, load_release
-from dejacue.data.synthetic import generate
 from dejacue.errors import DejaCueError, unknown
 from dejacue.method import kernel
-from dejacue.method.locate import evidence, locate
-from dejacue.records import Reference
-from dejacue.report.plots import evidence_figure, save_png
-from dejacue.sources.files import write_history, write_vocabulary
-from dejacue.sources.npz import write_text
 from dejacue.sources.results import write_references
 
 EXTRAS = ("pandas", "polars")
@@ -28,27 +23,25 @@ GROUPS = ("vost", "seven", "development")
 
 
 def demo(output: Path, seed: int) -> None:
-    made = generate(
-        seed, states=("empty", "half full", "full"), frames=240, gaps=((70, 14), (171, 6)),
-        dimension=128,
-    )  # fmt: skip
-    retrieval = locate(made.history, made.vocabulary, diagnostics=True)
-    seen = evidence(made.history, made.vocabulary)
-    title = f"A generated cup, seed {seed}"
-    figure = evidence_figure(made.history, seen, retrieval, made.references, title)
-    picture = save_png(output / "evidence.png", figure)
-    history = write_history(output / "cup.history.npz", made.history)
-    vocabulary = write_vocabulary(output / "cup.vocabulary.npz", made.vocabulary)
-    result = write_text(output / "retrieval.json", retrieval.to_json() + "\n")
-    truth = write_references(
-        output / "references.json", [Reference(made.history.id, made.references)]
-    )
+    """A rendered cup: video and masks → history → windows → report, with the truth beside it."""
+    from dejacue.cli import encoding, locating
+    from dejacue.data.rendered import render, write_scene
+    from dejacue.method.readouts import Scan
+
+    scene = output / "scene"
+    shutil.rmtree(scene, ignore_errors=True)
+    write_scene(scene, render(seed, family="cup", topology="three", hand=0.3, exits=1))
+    footage = encoding.Footage(scene / "scene.mp4", scene / "Annotations", objects="1")
+    words = locating.Words(scene / "vocabulary.yaml", encoder="mini")
+    settings = locating.Settings("vocabulary", Scan(), 3, 1, False, "auto")
+    truth = scene / "references.json"
+    locating.run(footage, words, settings, None, output, None, truth, False)
     screen = console()
-    screen.print(retrieval_table(retrieval, dict(made.references)))
-    for what, path in (("picture", picture), ("result", result)):
-        screen.print(escape(f"{what}: {path}"), soft_wrap=True)
-    again = f"dejacue locate {history} --vocabulary {vocabulary}"
-    measure = f"dejacue evaluate {result} {truth}"
+    again = (
+        f"dejacue locate {footage.video} --masks {footage.masks} --object 1 "
+        f"--vocabulary {words.path} --encoder mini --output {output}"
+    )
+    measure = f"dejacue evaluate {output / 'retrieval.json'} {truth}"
     for what, command in (("again", again), ("measure", measure)):
         screen.print(escape(f"{what}: {command}"), soft_wrap=True)
 

@@ -131,8 +131,12 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
     return Path(path)
 
 
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:
+    return write_whole(path, lambda stream: stream.write(data))
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    return write_whole(path, lambda stream: stream.write(text.encode("utf-8")))
+    return write_bytes(path, text.encode("utf-8"))
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Path:

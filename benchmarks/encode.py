@@ -1,0 +1,140 @@
+"""Frames to features on an accelerator: ``python benchmarks/encode.py [--device cuda]``.
+
+A randomly initialised SigLIP base-patch16-224 (the published architecture, a small vocabulary), so
+that no weights are needed. Compared in one run: the bare image tower on pixels that are on the
+device already; our path from decoded 1280 × 720 frames and masks (crop, copy, resize on the
+device, encode); and a plain transformers loop (processor on the CPU, batches of 32, fp32).
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+import torch
+import transformers
+
+from dejacue.sources.build import build_history
+from dejacue.sources.crops import crop
+from dejacue.sources.encoders.siglip_torch import TorchSiglip
+from dejacue.sources.video import Frame
+
+
+def random_model(folder: Path, layers: int) -> None:
+    shared = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12,
+              "num_hidden_layers": layers}  # fmt: skip
+    config = transformers.SiglipConfig(
+        text_config={**shared, "vocab_size": 100, "num_hidden_layers": 1},
+        vision_config={**shared, "image_size": 224, "patch_size": 16},
+    )
+    transformers.SiglipModel(config).save_pretrained(folder)
+    words = tokenizers.models.WordLevel({"<pad>": 0, "<unk>": 1}, "<unk>")
+    tokenizers.Tokenizer(words).save(str(folder / "tokenizer.json"))
+
+
+class Frames:
+    """Decoded frames that are in memory, over and over."""
+
+    path = name = key = "frames"
+
+    def __init__(self, count: int) -> None:
+        rng = np.random.default_rng(0)
+        self.images = [rng.integers(0, 256, (720, 1280, 3), dtype=np.uint8) for _ in range(16)]
+        self.count = count
+
+    def __iter__(self):
+        for k in range(self.count):
+            image = self.images[k % len(self.images)]
+            image[360, 640] = k % 256, k // 256 % 256, k // 65536  # every frame is another one
+            yield Frame(k, k, k / 30, None, image)
+
+
+class Ellipses:
+    """Masks of objects of about 300 pixels, a little different every time."""
+
+    key = "ellipses"
+
+    def __init__(self) -> None:
+        y, x = np.mgrid[:720, :1280]
+        self.masks = []
+        for k in range(16):
+            a, b = 110 + 4 * k, 150 - 2 * k
+            self.masks.append(((y - 360) / a) ** 2 + ((x - 600 - 5 * k) / b) ** 2 < 1)
+
+    def unions(self, frame, lineages):
+        return [self.masks[frame.index % len(self.masks)]]
+
+
+def timed(run, synchronize) -> float:
+    synchronize()
+    start = time.perf_counter()
+    run()
+    synchronize()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default=None)
+    parser.add_argument("--frames", type=int, default=20_000)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--layers", type=int, default=12, help="fewer for a try on a CPU")
+    parser.add_argument("--croppers", type=int, default=8)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        random_model(folder, options.layers)
+        ours = TorchSiglip(folder=folder, device=options.device, batch=options.batch)
+        model = transformers.SiglipModel.from_pretrained(folder).eval().to(ours.device)
+    wait = torch.cuda.synchronize if ours.device.startswith("cuda") else (lambda: None)
+    n, batch = options.frames, options.batch
+
+    pixels = torch.randn(batch, 3, 224, 224, device=ours.device, dtype=ours._dtype)
+
+    def bare(times: int) -> None:
+        with torch.inference_mode():
+            for _ in range(times):
+                ours._model.get_image_features(pixel_values=pixels)
+
+    bare(3)
+    tower = batch * (n // batch) / timed(lambda: bare(n // batch), wait)
+    masks = Ellipses()
+    few = [crop(f.image, masks.unions(f, [None])[0]) for f in Frames(batch)]
+    ours.encode_images(few)
+    many = [few[k % batch] for k in range(min(n, 40 * batch))]
+    encode = len(many) / timed(lambda: ours.encode_images(many), wait)
+    build_history(Frames(4 * batch), masks, ours, croppers=options.croppers)
+    whole = n / timed(
+        lambda: build_history(Frames(n), masks, ours, croppers=options.croppers), wait
+    )
+    cropping = Frames(min(n, 2000))
+    only = min(n, 2000) / timed(
+        lambda: [crop(f.image, masks.unions(f, [None])[0]) for f in cropping], wait
+    )
+    processor = transformers.SiglipImageProcessor(size={"height": 224, "width": 224})
+
+    def plain(count: int) -> None:
+        with torch.inference_mode():
+            for first in range(0, count, 32):
+                given = processor(few[first % batch :][:32], return_tensors="pt")
+                model.get_image_features(pixel_values=given["pixel_values"].to(ours.device))
+
+    plain(64)
+    count = min(n, 1024)
+    loop = count / timed(lambda: plain(count), wait)
+    print(f"device {ours.device}, {ours.details['precision']}, batch {batch}, {n} frames")
+    print(f"bare image tower          {tower:8.0f} images/s")
+    print(f"crops in memory → rows    {encode:8.0f} images/s  {encode / tower:.2f} of the tower")
+    print(f"frames and masks → rows   {whole:8.0f} images/s  {whole / tower:.2f} of the tower")
+    print(f"cropping, one thread      {only:8.0f} images/s")
+    print(
+        f"plain transformers loop   {loop:8.0f} images/s  ours is {whole / loop:.1f} times as fast"
+    )
+
+
+if __name__ == "__main__":
+    main()

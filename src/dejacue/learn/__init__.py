@@ -1,0 +1,1 @@
+"""What is trained: the embedded encoder ``mini``."""

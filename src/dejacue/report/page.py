@@ -1,0 +1,383 @@
+"""The report: one HTML file that opens from disk, with nothing to fetch and nothing to install.
+
+page.html is the skeleton, page.css the looks, page.js a cursor and a zoom; the page is complete
+without the script. All drawings share one coordinate system, WIDTH × HEIGHT, and are stretched to
+their place, so that they fit a phone, a screen and paper; words stand beside them as HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dejacue._version import __version__
+from dejacue.errors import InputError
+from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.report import markup as m
+from dejacue.report.plots import COLOURS
+from dejacue.report.timeline import (
+    FOOT,
+    HEIGHT,
+    MOST_POINTS,
+    TOP,
+    WIDTH,
+    Axis,
+    clock,
+    curve_path,
+    gaps_path,
+    mean_path,
+    observed_path,
+)
+
+MOST_THREADED = 14  # thumbnails that fit beside each other
+References = Mapping[str, Sequence[Window]]
+
+
+def report_page(
+    history: History,
+    evidence: Evidence,
+    retrieval: Retrieval,
+    *,
+    references: References | None = None,
+    thumbnails: Sequence[tuple[int, bytes]] = (),
+    title: str | None = None,
+    video: str | None = None,
+    references_note: str | None = None,
+) -> str:
+    """The page that shows a retrieval: timeline, table, evidence, and how it was made.
+
+    references        state → its true windows, drawn and compared with
+    thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
+    video             its name, for the heading
+    references_note   where the references come from
+    """
+    if evidence.responses.shape != (len(retrieval), len(history)):
+        raise InputError(
+            f"report of {history.id}: the evidence has shape {evidence.responses.shape}, but there "
+            f"are {len(retrieval)} descriptions and {len(history)} observed frames; "
+            "take all three from the same history and vocabulary"
+        )
+    page = _Page(history, retrieval, references)
+    pictures = sorted(thumbnails, key=lambda thumbnail: thumbnail[0])
+    body = [
+        page.shared(),
+        m.section(
+            "Timeline", page.legend(), _ZOOM, page.strip(pictures), page.states(), page.axes()
+        ),
+        m.section("Found", page.table(references_note)),
+        m.section("Evidence", page.evidence(evidence), page.axes("below")),
+        page.details(),
+    ]
+    room = files("dejacue.report")
+    script = room.joinpath("page.js").read_text(encoding="utf-8")
+    return Template(room.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        title=m.escaped(title or history.id),
+        style=room.joinpath("page.css").read_text(encoding="utf-8"),
+        script=script,
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        facts=page.facts(video),
+        notes=m.listed("notes", [f"<bdi>{m.escaped(note)}</bdi>" for note in retrieval.notes]),
+        body="\n".join(body),
+        footer=f"Made with Déjà Cue (dejacue {__version__}).",
+        first=f"{page.axis.first:.1f}",
+        span=str(history.span),
+        wide=str(WIDTH),
+        times=m.escaped(json.dumps(page.axis.knots())),
+    )
+
+
+class _Page:
+    """The parts of one page, each as HTML."""
+
+    def __init__(
+        self, history: History, retrieval: Retrieval, references: References | None
+    ) -> None:
+        self.history, self.retrieval = history, retrieval
+        self.references = references or {}
+        self.compared = references is not None
+        self.axis = Axis(history)
+        self.names = list(dict.fromkeys(moment.state for moment in retrieval))
+        self.names += [state for state in self.references if state not in self.names]
+        self.further = any(moment.alternatives for moment in retrieval)
+        self.broken = len(history.run_offsets) > 2
+
+    # Small pieces
+
+    def colour(self, state: str) -> str:
+        return f"--c:{COLOURS[self.names.index(state) % len(COLOURS)]}"
+
+    def badge(self, state: str) -> str:
+        number = self.names.index(state) + 1
+        return f'<span class="badge" style="{self.colour(state)}">{number}</span>'
+
+    def span(self, window: Window) -> str:
+        return f"{window.start} – {window.end}"
+
+    def seconds(self, window: Window, times: tuple[float, float] | None = None) -> str:
+        found = times or (self.axis.seconds(window.start), self.axis.seconds(window.end))
+        return "" if found[0] is None else f"{found[0]:.2f} – {found[1]:.2f}"
+
+    def overlap(self, moment: Moment) -> str:
+        own = self.references.get(moment.state, ())
+        return f"{max(moment.window.iou(window) for window in own):.2f}" if own else "–"
+
+    # The parts, from top to bottom
+
+    def facts(self, video: str | None) -> str:
+        history = self.history
+        runs = history.runs()
+        share = 100 * len(history) / history.span
+        when = f"frames {runs[0].start} – {runs[-1].end}"
+        if history.times_s is not None:
+            first, last = history.times_s[[0, -1]].tolist()
+            when += f", {clock(first)} – {clock(last)}"
+        seen = f"{len(history)} of {history.span} ({share:.0f}\N{NO-BREAK SPACE}%)"
+        when += f": {seen} in {m.count(runs, 'run')}"
+        encoder = self.retrieval.encoder or history.encoder or "unnamed"
+        rows = [("Object", history.id), ("Video", video), ("Encoder", encoder), ("Observed", when)]
+        return m.pairs((name, value) for name, value in rows if value)
+
+    def shared(self) -> str:
+        """What every drawing uses: drawn once, shown many times."""
+        grid = "".join(f"M{round(WIDTH * x)} 0V{HEIGHT}" for x, _, _ in self.axis.ticks("frame"))
+        return (
+            '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>'
+            f'<path id="grid" class="grid" d="{grid or "M0 0"}"/>'
+            f'<path id="gaps" class="gaps" d="{gaps_path(self.axis)}"/></defs></svg>'
+        )
+
+    def legend(self) -> str:
+        found = '<rect class="found" x="1" y="1" width="24" height="11"/>'
+        keys = [(found, "window found")]
+        if self.further:
+            keys.append((found.replace("found", "other"), "alternatives, by rank"))
+        if self.compared:
+            bar = '<rect class="reference" x="1" y="4" width="24" height="5"/>'
+            keys.append((bar, "reference"))
+        if self.broken:
+            keys.append((found.replace("found", "gaps"), "not observed"))
+        drawn = (
+            f'<li class="key"><svg viewBox="0 0 26 13" aria-hidden="true">{icon}</svg>{words}</li>'
+            for icon, words in keys
+        )
+        return f'<ul class="keys">{"".join(drawn)}</ul>'
+
+    def strip(self, pictures: Sequence[tuple[int, bytes]]) -> str:
+        if not pictures:
+            return ""
+        items, threads = [], []
+        for n, (frame, data) in enumerate(pictures):
+            when = self.axis.seconds(frame)
+            words = f"frame {frame}" + ("" if when is None else f", {clock(when)}")
+            time = "" if when is None else f"<br>{clock(when)}"
+            items.append(
+                f'<li><img src="{m.picture(frame, data)}" alt="{words}" title="{words}">'
+                f"<small>{frame}{time}</small></li>"
+            )
+            threads.append(
+                f'<line x1="{round(WIDTH * (n + 0.5) / len(pictures))}" y1="0" '
+                f'x2="{self.axis.x(frame)}" y2="{HEIGHT}" data-x="{self.axis.share(frame):.5f}"/>'
+            )
+        many = len(pictures) > MOST_THREADED
+        rows = m.row(
+            "strips", "", f'<ul class="strip{" many" if many else ""}">{"".join(items)}</ul>'
+        )
+        if many:
+            return rows
+        return rows + m.row("threads", "", m.svg("".join(threads), 'aria-hidden="true"'))
+
+    def states(self) -> str:
+        """Like the bar of a player: one row per state, found above, references below."""
+        rows = []
+        high = 620 if self.compared else HEIGHT
+        for n, state in enumerate(self.names):
+            moments = self.retrieval.state(state)
+            own = self.references.get(state, ())
+            bars = [self.axis.bar(moment.window, 0, high, "found") for moment in moments]
+            bars += [self.axis.bar(window, 700, 300, "reference") for window in own]
+            about = f"Found: {m.spoken(moment.window for moment in moments)}."
+            about += f" Reference: {m.spoken(own)}." if self.compared else ""
+            drawing = m.figure(f"s{n}", f"State {state}", about, _GAPS + "".join(bars))
+            rows.append(
+                f'<div class="row state" style="{self.colour(state)}"><div class="label">'
+                f"{self.badge(state)}<bdi>{m.escaped(state)}</bdi></div>"
+                f'<div class="track">{drawing}</div><div class="scale"></div></div>'
+            )
+        if self.broken:
+            about = f"Observed in {m.count(self.history.runs(), 'run')}."
+            body = f'<path class="observed" d="{observed_path(self.axis)}"/>'
+            rows.append(m.row("seen", "observed", m.figure("seen", "Observed frames", about, body)))
+        return "".join(rows)
+
+    def axes(self, place: str = "") -> str:
+        rows = []
+        for unit in ("frame", "time") if self.axis.timed else ("frame",):
+            ticks = "".join(
+                f'<span class="tick{" minor" if minor else ""}'
+                f'{" first" if x < 0.03 else " last" if x > 0.97 else ""}" '
+                f'style="--x:{x:.5f}">{label}</span>'
+                for x, label, minor in self.axis.ticks(unit)
+            )
+            reading = '<output class="reading"></output>' if unit == "frame" else ""
+            row = m.row("axis", reading, ticks, unit)
+            rows.append(row.replace("<div ", f'<div data-unit="{unit}" ', 1))
+        return f'<div class="axes {place}">{"".join(rows)}</div>'
+
+    def table(self, references_note: str | None) -> str:
+        timed = self.history.times_s is not None
+        numbers = ["frames", *(["seconds"] if timed else []), "score"]
+        numbers += ["reference", "tIoU"] if self.compared else []
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("state", "description"))
+        head += "".join(f'<th scope="col" class="number">{name}</th>' for name in numbers)
+        rows = []
+        for moment in self.retrieval:
+            cells = [self.span(moment.window)]
+            cells += [self.seconds(moment.window, moment.times_s)] if timed else []
+            cells.append(f"{moment.score:.2f}")
+            if self.compared:
+                own = self.references.get(moment.state, ())
+                cells += [
+                    m.some([f"<span>{self.span(w)}</span>" for w in own]),
+                    self.overlap(moment),
+                ]
+            remarks = self.remarks(moment)
+            rows.append(
+                f'<tr class="{"told" if remarks else "plain"}"><th scope="row">'
+                f"{self.badge(moment.state)} <bdi>{m.escaped(moment.state)}</bdi></th>"
+                f'<td class="words"><bdi>{m.escaped(moment.description)}</bdi></td>'
+                f"{m.cells(numbers, cells)}</tr>"
+            )
+            if remarks:
+                wide = 1 + len(numbers)
+                rows.append(f'<tr class="more"><td></td><td colspan="{wide}">{remarks}</td></tr>')
+        about = "Frames are inclusive."
+        about += " Seconds: when the first and the last frame are shown." if timed else ""
+        about += " tIoU: frames in both over frames in either." if self.compared else ""
+        about += f" References: <bdi>{m.escaped(references_note)}</bdi>" if references_note else ""
+        return (
+            f'<div class="wide"><table aria-describedby="about"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{''.join(rows)}</tbody></table></div>"
+            f'<p id="about" class="soft small">{about}</p>'
+        )
+
+    def remarks(self, moment: Moment) -> str:
+        """What stands in small type under a moment."""
+        words = []
+        for window, score in moment.alternatives:
+            when = self.seconds(window)
+            words.append(
+                f"or {self.span(window)}{f' ({when} s)' if when else ''}, score {score:.2f}"
+            )
+        why = moment.diagnostics
+        if why is not None:
+            words += ["plain similarity was used"] if why.fallback else []
+            words += ["the response hardly varies"] if why.floor_active else []
+            words += ["touches the edge of its run"] if why.touches_run_edge else []
+        return " · ".join(f"<span>{text}</span>" for text in words)
+
+    def evidence(self, evidence: Evidence) -> str:
+        thinned = ""
+        if len(self.history) > MOST_POINTS:
+            thinned = " Pale: least and greatest of neighbouring frames; dark: their mean."
+        rows = [
+            '<p class="soft">Line: how strongly each frame speaks for the description, compared '
+            f"with its siblings; 0 is the median frame. Each has its own scale.{thinned}</p>"
+        ]
+        for q, (moment, row) in enumerate(zip(self.retrieval, evidence.responses, strict=True)):
+            rows.append(self.curve(q, moment, row))
+        presence = self.history.presence
+        if presence is not None:
+            about = "How sure the tracker was."
+            drawing, scale = self.drawing(presence, "", "presence", "Presence", about)
+            label = '<span></span><div class="words">presence, as tracked</div>'
+            label += f'<div class="facts">{_VALUE}</div>'
+            rows.append(m.row("curve presence", label, drawing, scale))
+        return "".join(rows)
+
+    def curve(self, q: int, moment: Moment, row: NDArray[Any]) -> str:
+        bars = [self.axis.bar(moment.window, 110, 890, "found")]
+        bars += [self.axis.bar(window, 150, 800, "other") for window, _ in moment.alternatives]
+        own = self.references.get(moment.state, ())
+        bars += [self.axis.bar(window, 20, 70, "reference") for window in own]
+        about = f"Calibrated response. Found: frames {self.span(moment.window)}."
+        if moment.alternatives:
+            about += f" Alternatives: {m.spoken(window for window, _ in moment.alternatives)}."
+        about += f" Reference: {m.spoken(own)}." if own else ""
+        drawing, scale = self.drawing(
+            row, "".join(bars), f"e{q}", f"Evidence for {moment.description}", about
+        )
+        ranks = "".join(
+            f'<span class="rank" style="--x:{self.axis.share(window.start - 0.5):.5f}">{n}</span>'
+            for n, (window, _) in enumerate(moment.alternatives, start=2)
+            if window.length > 0.015 * self.history.span
+        )
+        facts = [f"frames {self.span(moment.window)}"]
+        if self.history.times_s is not None:
+            facts.append(self.seconds(moment.window, moment.times_s) + " s")
+        facts.append(f"score {moment.score:.2f}")
+        facts += [f"tIoU {self.overlap(moment)}"] if own else []
+        listed = " · ".join(f"<span>{fact}</span>" for fact in facts)
+        label = (
+            f'{self.badge(moment.state)}<div class="words">'
+            f"<bdi>{m.escaped(moment.description)}</bdi></div>"
+            f'<div class="facts">{listed}{_VALUE}</div>'
+        )
+        made = m.row("curve", label, drawing + ranks, scale)
+        return made.replace("<div ", f'<div style="{self.colour(moment.state)}" ', 1)
+
+    def drawing(
+        self, row: NDArray[Any], bars: str, name: str, title: str, about: str
+    ) -> tuple[str, str]:
+        """A curve with what lies behind it, and the numbers of its scale."""
+        low, high = min(float(row.min()), 0.0), max(float(row.max()), 0.0)
+        unit = max(high - low, 1e-9) / (HEIGHT - FOOT - TOP)
+        zero = TOP + high / unit
+        mean = mean_path(self.axis, row, low, high)
+        body = (
+            f'<use href="#grid"/>{_GAPS}<path class="zero" d="M0 {zero:.0f}H{WIDTH}"/>{bars}'
+            f'<path class="line{" dense" if mean else ""}" '
+            f'd="{curve_path(self.axis, row, low, high)}"/>'
+        )
+        body += f'<path class="mean" d="{mean}"/>' if mean else ""
+        edges = f'data-high="{high + TOP * unit:.5g}" data-low="{low - FOOT * unit:.5g}"'
+        marks = {zero: "0"}
+        if zero - TOP > 0.25 * HEIGHT:
+            marks[TOP] = f"{high:.1f}"
+        if HEIGHT - FOOT - zero > 0.25 * HEIGHT:
+            marks[HEIGHT - FOOT] = f"{low:.1f}".replace("-", "−")
+        scale = "".join(
+            f'<span style="top:{100 * y / HEIGHT:.1f}%">{text}</span>' for y, text in marks.items()
+        )
+        return m.figure(name, title, about, body, edges), scale
+
+    def details(self) -> str:
+        history = self.history
+        rows = [
+            *m.flat("", self.retrieval.settings),
+            ("encoder", self.retrieval.encoder or history.encoder or "unnamed"),
+            *(history.made_with or {}).items(),
+            ("features", f"{len(history)} × {history.dimension}, {history.features.dtype}"),
+            ("observed runs", m.some([str(run) for run in history.runs()])),
+        ]
+        if history.source_frames is not None:
+            first, last = history.source_frames[[0, -1]].tolist()
+            rows.append(("frames of the source", f"{first} – {last}"))
+        return f"<details><summary>Settings and encoder</summary>{m.pairs(rows)}</details>"
+
+
+_GAPS = '<use href="#gaps"/>'
+_VALUE = '<output class="value"></output>'
+_ZOOM = (
+    '<div class="zoom" hidden><button data-do="in" aria-label="zoom in">+</button>'
+    '<button data-do="out" aria-label="zoom out">−</button>'
+    '<button data-do="left" aria-label="earlier">◀</button>'
+    '<button data-do="right" aria-label="later">▶</button><button data-do="all">all</button>'
+    "<span>or drag over a row; double click for all</span></div>"
+)

@@ -1,0 +1,195 @@
+"""Where frames lie on the drawings of a page, and what their curves and gaps look like there.
+
+Every drawing is WIDTH × HEIGHT units and is stretched to its place. Long histories are thinned:
+a curve keeps the extremes of every bin, so that no peak is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.records import History, Window
+
+WIDTH, HEIGHT = 10_000, 1_000
+TOP, FOOT = 150, 40  # room above and below a curve
+MOST_POINTS = 2_000  # of a curve
+MOST_MEANS = 500  # of the line through a thinned curve
+MOST_GAPS = 1_000  # drawn one by one
+MOST_KNOTS = 256  # of frames → seconds, for the script
+MOST_STEPS = 9  # between the ticks of an axis
+_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
+            3600, 7200, 14400, 43200, 86400)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Frames → shares of the width and, where the history has times that grow, seconds.
+
+    The axis holds the observed frames, from the first to the last; a frame is one unit wide
+    around its index.
+    """
+
+    history: History
+
+    @property
+    def first(self) -> float:
+        return float(self.history.frames[0]) - 0.5
+
+    @property
+    def timed(self) -> bool:
+        times = self.history.times_s
+        return times is not None and len(times) > 1 and bool((np.diff(times) > 0).all())
+
+    def share(self, frame: float) -> float:
+        return (frame - self.first) / self.history.span
+
+    def x(self, frame: float) -> int:
+        return round(WIDTH * min(max(self.share(frame), 0.0), 1.0))
+
+    def seconds(self, frame: float) -> float | None:
+        """When a frame is shown; between observed frames by interpolation."""
+        times = self.history.times_s
+        return None if times is None else float(np.interp(frame, self.history.frames, times))
+
+    def bar(self, window: Window, top: int, height: int, kind: str) -> str:
+        """A window as a rectangle, at least one unit wide; nothing where it lies outside."""
+        if window.end < self.history.frames[0] or window.start > self.history.frames[-1]:
+            return ""
+        left, right = self.x(window.start - 0.5), self.x(window.end + 0.5)
+        return (
+            f'<rect class="{kind}" x="{left}" y="{top}" width="{max(right - left, 1)}" '
+            f'height="{height}"/>'
+        )
+
+    def knots(self) -> list[tuple[int, float]]:
+        """Some frames and their seconds, to interpolate between; none without times."""
+        if not self.timed or self.history.times_s is None:
+            return []
+        at = np.unique(np.linspace(0, len(self.history) - 1, MOST_KNOTS).round().astype(int))
+        times = self.history.times_s[at].round(4).tolist()
+        return list(zip(self.history.frames[at].tolist(), times, strict=True))
+
+    def ticks(self, unit: str) -> list[tuple[float, str, bool]]:
+        """Share of the width, label, and whether it can be left out on a phone."""
+        frames, times = self.history.frames, self.history.times_s
+        values = frames if unit == "frame" or times is None else times
+        low, high = float(values[0]), float(values[-1])
+        step: float = _round_step(high - low)
+        if values is times:
+            step = next((s for s in _SECONDS if (high - low) / s <= MOST_STEPS), _SECONDS[-1])
+        counts = np.arange(np.ceil(low / step), high / step + 1e-9)
+        digits = 0 if step >= 1 else 1 if step >= 0.1 else 2
+        where = np.interp(counts * step, values, frames).tolist()
+        return [
+            (self.share(frame), clock(n * step, digits) if values is times else f"{n * step:.0f}",
+             n % 2 == 1)
+            for frame, n in zip(where, counts.tolist(), strict=True)
+        ]  # fmt: skip
+
+
+def _round_step(span: float) -> int:
+    """The smallest of 1, 2, 5, 10, 20, … that gives few enough ticks."""
+    steps: list[int] = [n * 10**power for power in range(19) for n in (1, 2, 5)]
+    return next(step for step in steps if span / step <= MOST_STEPS)
+
+
+def clock(seconds: float, digits: int = 2) -> str:
+    """4.10 s, 1:04.10, 1:00:04.10."""
+    whole = round(abs(seconds), digits)
+    sign = "−" if seconds < 0 and whole else ""
+    if whole < 60:
+        return f"{sign}{whole:.{digits}f} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    words = f"{rest:0{digits + 3 if digits else 2}.{digits}f}"
+    return f"{sign}{hours}:{minutes:02}:{words}" if hours else f"{sign}{minutes}:{words}"
+
+
+def decimate(
+    frames: NDArray[np.int64], row: NDArray[Any], most: int = MOST_POINTS
+) -> NDArray[np.int64]:
+    """Positions of at most ``most`` points of a curve: the least and the greatest of every bin."""
+    if len(frames) <= most:
+        return np.arange(len(frames))
+    bins, starts = _bins(frames, most // 2)
+    order = np.lexsort((row, bins))
+    ends = np.append(starts[1:], len(bins)) - 1
+    return np.unique(np.concatenate((order[starts], order[ends])))
+
+
+def _bins(frames: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The bin of each frame, all of one width, and where the frames of each bin start."""
+    span = int(frames[-1]) - int(frames[0]) + 1
+    bins = (frames - frames[0]) * count // span
+    return bins, np.flatnonzero(np.diff(bins, prepend=-1))
+
+
+def curve_path(axis: Axis, row: NDArray[Any], low: float, high: float) -> str:
+    """A curve, ``high`` at TOP and ``low`` above the foot; it breaks where frames are missing.
+
+    Where it is thinned, gaps narrower than the distance of its points do not show.
+    """
+    kept = decimate(axis.history.frames, row)
+    room = 1 if len(kept) == len(row) else 1 + 2 * axis.history.span // MOST_POINTS
+    return _path(axis, axis.history.frames[kept], row[kept], low, high, room)
+
+
+def mean_path(axis: Axis, row: NDArray[Any], low: float, high: float) -> str:
+    """The mean of every bin, for a curve that had to be thinned; else nothing."""
+    frames = axis.history.frames
+    if len(frames) <= MOST_POINTS:
+        return ""
+    _, starts = _bins(frames, MOST_MEANS)
+    counts = np.diff(np.append(starts, len(frames)))
+    middle = np.add.reduceat(frames, starts) / counts
+    means = np.add.reduceat(row.astype(np.float64), starts) / counts
+    return _path(axis, middle, means, low, high, 2 * axis.history.span / MOST_MEANS)
+
+
+def _path(
+    axis: Axis, at: NDArray[Any], row: NDArray[Any], low: float, high: float, room: float
+) -> str:
+    """Lines through the points, broken where neighbours are more than ``room`` frames apart."""
+    x = np.rint(WIDTH * (at - axis.first) / axis.history.span).astype(int)
+    y = np.rint(TOP + (HEIGHT - FOOT - TOP) * (high - row) / max(high - low, 1e-9)).astype(int)
+    points = [f"{a} {b}" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    breaks = (np.flatnonzero(np.diff(at) > room) + 1).tolist()
+    pieces = [points[a:b] for a, b in pairwise([0, *breaks, len(points)])]
+    return "".join(f"M{' '.join(piece)}{'h0' if len(piece) == 1 else ''}" for piece in pieces)
+
+
+def gaps_path(axis: Axis) -> str:
+    """The unobserved frames; of very many gaps, the stretches that are unobserved for the most."""
+    frames = axis.history.frames
+    at = np.flatnonzero(np.diff(frames) > 1)
+    gaps = list(zip((frames[at] + 0.5).tolist(), (frames[at + 1] - 0.5).tolist(), strict=True))
+    if len(gaps) > MOST_GAPS:
+        edges, seen = _observed_shares(axis)
+        flips = np.flatnonzero(np.diff(np.concatenate(([False], seen < 0.5, [False])))).tolist()
+        gaps = [(edges[a], edges[b]) for a, b in zip(flips[::2], flips[1::2], strict=True)]
+    drawn = ((axis.x(a), max(axis.x(b) - axis.x(a), 1)) for a, b in gaps)
+    return "".join(f"M{x} 0h{width}v{HEIGHT}h-{width}z" for x, width in drawn) or "M0 0h0"
+
+
+def observed_path(axis: Axis) -> str:
+    """The observed runs as bars; of very many runs, the observed share as a profile."""
+    runs = axis.history.runs()
+    if len(runs) <= MOST_GAPS:
+        ends = ((axis.x(run.start - 0.5), axis.x(run.end + 0.5)) for run in runs)
+        return "".join(f"M{a} 0H{max(b, a + 1)}V{HEIGHT}H{a}z" for a, b in ends)
+    edges, seen = _observed_shares(axis)
+    tops = np.rint(HEIGHT * (1 - seen)).astype(int).tolist()
+    steps = (f"V{top}H{axis.x(edge)}" for top, edge in zip(tops, edges[1:], strict=True))
+    return f"M0 {HEIGHT}{''.join(steps)}V{HEIGHT}z"
+
+
+def _observed_shares(axis: Axis) -> tuple[list[float], NDArray[np.float64]]:
+    """Edges of MOST_GAPS equal bins in frames, and the share of each that was observed."""
+    edges = np.linspace(axis.first, axis.first + axis.history.span, MOST_GAPS + 1)
+    seen = np.histogram(axis.history.frames, edges)[0] / np.diff(edges)
+    return edges.tolist(), np.minimum(seen, 1.0)

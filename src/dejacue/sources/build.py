@@ -1,0 +1,283 @@
+"""build_history(): a video, the masks of an object, an encoder → one row per observed frame.
+
+    decode ──▶ union of masks ──▶ crop ──▶ encode, a batch at a time
+
+Decoding and cropping run ahead of the encoder in threads; nothing holds more than a few batches.
+What has been encoded is kept in a partial file, keyed by the pixels of each crop, so that a
+stopped run goes on where it was and a changed mask is never mistaken for an old one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import struct
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.records import History
+from dejacue.sources.crops import crop, fit
+from dejacue.sources.encoders.base import Encoder
+
+if TYPE_CHECKING:
+    from dejacue.sources.masks import Masks
+    from dejacue.sources.video import Frame, Video
+
+T = TypeVar("T")
+U = TypeVar("U")
+Lineage = frozenset[int] | None  # ids that are one object; None: whatever the mask shows
+Pixels = NDArray[np.uint8]
+CROPPERS = 2
+CHUNK = 8  # frames a thread takes at a time
+
+
+@dataclass
+class Track:
+    """What is known of one object so far."""
+
+    id: str
+    indices: list[int] = field(default_factory=list)
+    sources: list[int] = field(default_factory=list)
+    times: list[float | None] = field(default_factory=list)
+    rows: list[NDArray[np.float32]] = field(default_factory=list)
+
+    def see(self, frame: Frame, row: NDArray[np.float32]) -> None:
+        self.indices.append(frame.index)
+        self.sources.append(frame.source)
+        self.times.append(frame.time_s)
+        self.rows.append(row)
+
+
+@dataclass(frozen=True, eq=False)
+class Crop:
+    """One object in one frame; the frame's own pixels are let go."""
+
+    track: Track
+    frame: Frame
+    key: bytes
+    pixels: Pixels
+
+
+def build_history(
+    video: Video | str | os.PathLike[str],
+    masks: Masks | str | os.PathLike[str],
+    encoder: Encoder | str = "siglip2",
+    *,
+    objects: Iterable[int] | None = None,
+    id: str | None = None,
+    **options: Any,
+) -> History:
+    """The history of one object.
+
+    video, masks   as open_video and open_masks give them, or paths
+    encoder        as load_encoder gives it, or a name
+    objects        the mask ids that are its pieces (default: all)
+    options        those of build_histories
+    """
+    from dejacue.sources.encoders import load_encoder
+    from dejacue.sources.masks import open_masks
+    from dejacue.sources.video import open_video
+
+    if isinstance(video, str | os.PathLike):
+        video = open_video(video)
+    if isinstance(masks, str | os.PathLike):
+        masks = open_masks(masks)
+    if isinstance(encoder, str):
+        encoder = load_encoder(encoder)
+    lineage = None if objects is None else frozenset(objects)
+    name = id or video.name
+    return build_histories(video, masks, encoder, {name: lineage}, **options)[name]
+
+
+def build_histories(
+    video: Video,
+    masks: Masks,
+    encoder: Encoder,
+    lineages: Mapping[str, Lineage],
+    *,
+    padding: float = 0.20,
+    minimum: int = 4,
+    partial: str | os.PathLike[str] | None = None,
+    progress: Callable[[str, int], object] | None = None,
+    croppers: int = CROPPERS,
+) -> dict[str, History]:
+    """One history per lineage, in one pass over the video.
+
+    padding, minimum   of the crop, as published
+    partial            file that keeps what is encoded until the caller has written the histories
+    progress           called with "decode", "crop" or "encode" and how many more there are
+    croppers           threads that crop
+    """
+    tell = progress or (lambda what, count: None)
+    tracks = [Track(name) for name in lineages]
+    wanted = list(lineages.values())
+
+    def seen() -> Iterator[tuple[Track, Frame, NDArray[np.bool_]]]:
+        for frame in video:
+            tell("decode", 1)
+            for track, mask in zip(tracks, masks.unions(frame, wanted), strict=True):
+                if mask is not None:
+                    yield track, frame, mask
+
+    known = Partial(partial, encoder)
+
+    def cut(given: tuple[Track, Frame, NDArray[np.bool_]]) -> Crop:
+        track, frame, mask = given
+        pixels = crop(frame.image, mask, padding, minimum)
+        if not encoder.resizes:
+            pixels = fit(pixels, encoder.size)
+        return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
+
+    def crops() -> Iterator[Crop]:
+        for made in ahead(cut, seen(), croppers, CHUNK):
+            tell("crop", 1)
+            yield made
+
+    with known:
+
+        def encode(batch: list[Crop]) -> tuple[list[Crop], dict[bytes, NDArray[np.float32]]]:
+            new = {own.key: own.pixels for own in batch if own.key not in known}
+            rows = encoder.encode_images(list(new.values())) if new else ()
+            return batch, dict(zip(new, rows, strict=True))
+
+        for batch, new in ahead(encode, batches(crops(), encoder.batch), encoder.workers):
+            known.add(new)
+            for own in batch:
+                own.track.see(own.frame, known[own.key])
+            tell("encode", len(batch))
+    if not any(track.rows for track in tracks):
+        masks.check_matched()  # says why, where names or numbers do not fit
+    made = {**encoder.details, "padding": str(padding), "minimum": str(minimum),
+            "video": video.key, "masks": masks.key}  # fmt: skip
+    return {track.id: _history(track, video, encoder, made) for track in tracks}
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    batch: list[T] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _history(track: Track, video: Video, encoder: Encoder, made: dict[str, str]) -> History:
+    if not track.rows:
+        raise InputError(
+            f"{video.path}: {track.id} is never visible; check the mask ids and how masks are "
+            "matched to frames"
+        )
+    times = None if None in track.times else np.array(track.times, dtype=np.float64)
+    return History(
+        np.stack(track.rows), np.array(track.indices), track.id, encoder.identity, times,
+        np.array(track.sources), made_with=made,
+    )  # fmt: skip
+
+
+def ahead(
+    function: Callable[[T], U], items: Iterable[T], workers: int, chunk: int = 1
+) -> Iterator[U]:
+    """``map`` in threads, in order, a few chunks of items ahead of whoever takes the results."""
+    running: deque[Future[list[U]]] = deque()
+
+    def run(own: list[T]) -> list[U]:
+        return [function(item) for item in own]
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for own in batches(items, chunk):
+                running.append(pool.submit(run, own))
+                if len(running) > 2 * workers:
+                    yield from running.popleft().result()
+            while running:
+                yield from running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+class Partial:
+    """Encoded crops by the hash of their pixels, in memory and appended to a file.
+
+    A record: 16 bytes of hash, the row in float32, a checksum. A file cut short or made with
+    another encoder is taken as far as it is good, or started anew.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, encoder: Encoder) -> None:
+        self._path = None if path is None else Path(path)
+        self._rows: dict[bytes, NDArray[np.float32]] = {}
+        self._counter = itertools.count()
+        self._stream: IO[bytes] | None = None
+        head = {"encoder": encoder.identity, **encoder.details, "dimension": encoder.dimension}
+        self._head = json.dumps(head, sort_keys=True).encode() + b"\n"
+        self._row = 4 * encoder.dimension
+
+    def __enter__(self) -> Partial:
+        if self._path is None:
+            return self
+        good = self._read()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        stream = open(self._path, "r+b" if good else "wb")  # closed in __exit__
+        if not good:
+            stream.write(self._head)
+        else:
+            stream.seek(good)
+            stream.truncate()
+        self._stream = stream
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def _read(self) -> int:
+        """Takes over all good records; how many bytes of the file are good."""
+        assert self._path is not None
+        with contextlib.suppress(OSError):
+            data = self._path.read_bytes()
+            if not data.startswith(self._head):
+                return 0
+            at, size = len(self._head), 16 + self._row + 4
+            while at + size <= len(data):
+                record = data[at : at + size - 4]
+                if struct.unpack("<I", data[at + size - 4 : at + size])[0] != zlib.crc32(record):
+                    break
+                self._rows[record[:16]] = np.frombuffer(record[16:], np.float32)
+                at += size
+            return at
+        return 0
+
+    def key(self, pixels: Pixels) -> bytes:
+        """16 bytes that the pixels determine; without a file, any that no other crop has."""
+        if self._path is None:
+            return next(self._counter).to_bytes(16, "big")
+        return hashlib.sha256(np.ascontiguousarray(pixels).data).digest()[:16]
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._rows
+
+    def __getitem__(self, key: bytes) -> NDArray[np.float32]:
+        return self._rows[key]
+
+    def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
+        for key, row in rows.items():
+            self._rows[key] = row
+            if self._stream is not None:
+                record = key + np.ascontiguousarray(row, dtype=np.float32).tobytes()
+                self._stream.write(record + struct.pack("<I", zlib.crc32(record)))
+        if self._stream is not None:
+            self._stream.flush()

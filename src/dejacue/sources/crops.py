@@ -1,0 +1,83 @@
+"""A frame and the mask of an object → the picture that the encoder sees (§6).
+
+The tight box of the mask, padded by a fifth of its longer side, with everything that is not the
+object in mid-grey; then squashed to a square.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+
+
+def crop_box(
+    mask: NDArray[np.bool_], padding: float = 0.20, minimum: int = 4
+) -> tuple[int, int, int, int] | None:
+    """y0, y1, x0, x1 (half-open) of the padded box, clipped to the image; None of an empty mask.
+
+    The padding is max(minimum, round(padding · longer side of the tight box)) pixels on every side.
+    """
+    box = tight_box(mask)
+    return None if box is None else _padded(box, mask.shape, padding, minimum)
+
+
+def crop(
+    image: NDArray[np.uint8],
+    mask: NDArray[np.bool_],
+    padding: float = 0.20,
+    minimum: int = 4,
+    fill: int = 127,
+) -> NDArray[np.uint8]:
+    """The (H, W, 3) pixels in the box of a mask, those outside the mask replaced by ``fill``.
+
+    Always a new array; only pixels of the tight box are looked at. An empty mask is refused.
+    """
+    if image.ndim != 3 or image.shape[:2] != mask.shape:
+        raise InputError(f"a mask of shape {mask.shape} for an image of shape {image.shape}")
+    tight = tight_box(mask)
+    if tight is None:
+        raise InputError("the mask is empty; a frame without the object has no crop")
+    y0, y1, x0, x1 = tight
+    top, bottom, left, right = _padded(tight, mask.shape, padding, minimum)
+    out = np.full((bottom - top, right - left, image.shape[2]), fill, dtype=np.uint8)
+    inner = out[y0 - top : y1 - top, x0 - left : x1 - left]
+    # fill ^ ((pixel ^ fill) & keep) is the pixel where keep is 255 and fill where it is 0: three
+    # passes of plain bytes are several times faster than numpy.where with a mask per pixel
+    keep = np.negative(np.asarray(mask[y0:y1, x0:x1], dtype=bool).view(np.uint8))
+    np.bitwise_xor(image[y0:y1, x0:x1], np.uint8(fill), out=inner)
+    for channel in range(image.shape[2]):
+        inner[..., channel] &= keep
+    np.bitwise_xor(inner, np.uint8(fill), out=inner)
+    return out
+
+
+def fit(crop: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """(size, size, 3): squashed without regard to its shape by Pillow's antialiased bilinear
+    filter, as the image processors of SigLIP do."""
+    from PIL import Image
+
+    if crop.shape[:2] == (size, size):
+        return crop  # Pillow's filter would change nothing
+    picture = Image.fromarray(crop).resize((size, size), Image.Resampling.BILINEAR)
+    return np.asarray(picture)
+
+
+def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
+    """y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none."""
+    rows = np.flatnonzero(mask.any(axis=1))
+    if not rows.size:
+        return None
+    y0, y1 = int(rows[0]), int(rows[-1]) + 1
+    columns = np.flatnonzero(mask[y0:y1].any(axis=0))
+    return y0, y1, int(columns[0]), int(columns[-1]) + 1
+
+
+def _padded(
+    box: tuple[int, int, int, int], shape: tuple[int, ...], padding: float, minimum: int
+) -> tuple[int, int, int, int]:
+    y0, y1, x0, x1 = box
+    margin = max(minimum, round(padding * max(y1 - y0, x1 - x0)))
+    top, left = max(0, y0 - margin), max(0, x0 - margin)
+    return top, min(shape[0], y1 + margin), left, min(shape[1], x1 + margin)

@@ -1,0 +1,81 @@
+"""What an encoder is: images and texts in, unit rows of one space out (§6)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, unknown
+from dejacue.records import Vocabulary
+
+Crops = Sequence[NDArray[np.uint8]]
+Rows = NDArray[np.float32]
+
+FORMS = {"raw": "{}", "photo": "a photo of {}", "definite": "the {}"}
+PROMPTS = ("ensemble", *FORMS)
+
+
+class Encoder(ABC):
+    """A frozen image–text model.
+
+    name        what ``--encoder`` calls it
+    identity    model and revision: histories and vocabularies with the same one may be mixed
+    dimension   of the rows
+    size        side in pixels of the square that an image is squashed to
+    details     back end, precision, files …: recorded in what is made with it
+    batch       images it likes to be given at once; workers: how many calls may overlap
+    resizes     whether it takes crops as they are because it resizes them faster than we can
+    """
+
+    name: str
+    identity: str
+    dimension: int
+    size: int
+    details: dict[str, str]
+    batch: int = 32
+    workers: int = 1
+    resizes: bool = False
+
+    @abstractmethod
+    def encode_images(self, crops: Crops) -> Rows:
+        """(n, dimension) rows of RGB images (H, W, 3), each of its own size."""
+
+    @abstractmethod
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        """(n, dimension) rows."""
+
+
+def unit(rows: NDArray[np.floating], what: str) -> Rows:
+    """Rows at unit length; one that is not finite or zero is named."""
+    wide = np.asarray(rows, dtype=np.float64)
+    norms = np.linalg.norm(wide, axis=-1)
+    bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
+    if bad.size:
+        raise InputError(
+            f"{what} {bad[0]}: the encoder gave {'NaN or infinity' if norms[bad[0]] else 'zero'}; "
+            "try another precision (fp32) or another image"
+        )
+    unit_rows: Rows = (wide / norms[:, None]).astype(np.float32)
+    return unit_rows
+
+
+def encode_vocabulary(
+    vocabulary: Vocabulary, encoder: Encoder, *, prompts: str = "ensemble"
+) -> Vocabulary:
+    """The vocabulary with text features.
+
+    prompts   raw, photo or definite: one form of every description; ensemble (published): the
+              mean of the three unit vectors, at unit length again
+    """
+    if prompts not in PROMPTS:
+        raise unknown("prompts", prompts, PROMPTS)
+    forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
+    texts = [form.format(text) for form in forms for text in vocabulary.descriptions]
+    rows = unit(encoder.encode_texts(texts), "description")
+    mean = rows.reshape(len(forms), len(vocabulary), -1).mean(axis=0)
+    return Vocabulary(
+        vocabulary.states, unit(mean, "description"), encoder.identity, vocabulary.object
+    )

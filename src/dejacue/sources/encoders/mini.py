@@ -1,0 +1,89 @@
+"""``mini``: a small encoder inside the package, for demos, tests and trying things out.
+
+It was trained on this project's rendered scenes alone (dejacue.learn.mini) and knows their objects
+and words, nothing else: real footage needs siglip2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
+from dejacue.sources.encoders.siglip import pixels
+from dejacue.sources.encoders.siglip_onnx import run, session
+
+SIZE, TOKENS = 64, 20
+PADDING, UNKNOWN = 0, 1
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words it knows; others become one and the same."""
+
+    known: tuple[str, ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Words:
+        return cls(tuple(sorted({word for text in texts for word in split(text)})))
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: at for at, word in enumerate(self.known, start=2)}
+
+    def __len__(self) -> int:
+        """With padding and the unknown word."""
+        return len(self.known) + 2
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        rows = np.full((len(texts), TOKENS), PADDING, np.int64)
+        for row, text in zip(rows, texts, strict=True):
+            tokens = [self._index.get(word, UNKNOWN) for word in split(text)][:TOKENS]
+            row[: len(tokens)] = tokens
+        return rows
+
+    def strange(self, text: str) -> list[str]:
+        """The words of a text that it does not know."""
+        return [word for word in split(text) if word not in self._index]
+
+
+def split(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+class Mini(Encoder):
+    name = "mini"
+    size = SIZE
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        parts = {name: _file(f"mini_{name}.onnx") for name in ("image", "text")}
+        self._image, self._text = (session(data, threads) for data in parts.values())
+        known = self._text.get_modelmeta().custom_metadata_map["words"]
+        self.words = Words(tuple(json.loads(known)))
+        digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
+        self.identity = f"dejacue-mini@{digest[:12]}"
+        self.dimension = int(self._image.get_outputs()[0].shape[-1])
+        self.details = {"backend": "onnx", "precision": "fp32", "sha256 mini": digest}
+
+    def encode_images(self, crops: Crops) -> Rows:
+        parts = [
+            run(self._image, "pixel_values", pixels(crops[i : i + BATCH], SIZE))
+            for i in range(0, len(crops), BATCH)
+        ]
+        return unit(np.concatenate(parts), "image")
+
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        return unit(run(self._text, "input_ids", self.words(texts)), "text")
+
+
+def _file(name: str) -> bytes:
+    return files("dejacue.sources.encoders").joinpath(name).read_bytes()

@@ -1,0 +1,200 @@
+"""SigLIP 2 through torch and transformers (extra ``dejacue[torch]``)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, MissingData, need, unknown
+from dejacue.sources.crops import fit
+from dejacue.sources.encoders import siglip
+from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
+from dejacue.sources.encoders.weights import Weights, sha256
+
+PRECISIONS = ("fp32", "fp16", "bf16")
+REMEDY = "pip install 'dejacue[torch]'"
+BATCH = 256
+FILES: dict[str, str | None] = {
+    "config.json": "fe8b5fe6d5734360678fd71c11c21e1ea3364bd8598d34295d9206335973ffd7",
+    "model.safetensors": "612923381c76ec5a9bed335d1c48827e3f2e506ac31b044b63b2031fadee6a0b",
+    "tokenizer.json": siglip.TOKENIZER_HASH,
+}
+
+
+def choose_device(given: str | None) -> str:
+    torch = need("torch", REMEDY)
+    if given is not None:
+        kind = given.split(":")[0]
+        there = {
+            "cpu": True,
+            "cuda": torch.cuda.is_available(),
+            "mps": torch.backends.mps.is_available(),
+        }
+        if kind not in there:
+            raise unknown("device", given, there)
+        if not there[kind]:
+            raise InputError(f'the device "{given}" is not here; leave --device out, or give cpu')
+        return given
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+class TorchSiglip(Encoder):
+    """The published model and revision with transformers.
+
+    device      cuda, mps or cpu (default: the first that is there)
+    precision   fp32, fp16 or bf16 (default: bf16 on cuda, else fp32)
+    folder      a folder that holds the files, instead of the published ones
+    """
+
+    name = "siglip2"
+
+    def __init__(
+        self, *, device: str | None = None, precision: str | None = None, lower: bool = True,
+        folder: Path | None = None, batch: int = BATCH,
+    ) -> None:  # fmt: skip
+        torch = need("torch", REMEDY)
+        transformers = need("transformers", REMEDY)
+        self.device = choose_device(device)
+        precision = precision or ("bf16" if self.device.startswith("cuda") else "fp32")
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        self._dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[
+            precision
+        ]
+        files = _files(folder)
+        model = transformers.SiglipModel.from_pretrained(
+            files["config.json"].parent, dtype=self._dtype, local_files_only=True
+        )
+        self._model = model.eval().requires_grad_(False).to(self.device)
+        self._tokenizer = siglip.Tokenizer(files["tokenizer.json"], lower=lower)
+        self.size = int(model.config.vision_config.image_size)
+        self.dimension = int(model.config.vision_config.hidden_size)
+        self.identity = siglip.IDENTITY if folder is None else f"siglip:{folder.name}"
+        self.batch = batch
+        self.resizes = self.device.startswith("cuda")
+        self.workers = 2 if self.resizes else 1  # one copies, one computes
+        self.details = {
+            "backend": "torch", "precision": precision, "lower_case": str(lower),
+            "sha256 model.safetensors": sha256(files["model.safetensors"]),
+        }  # fmt: skip
+
+    def encode_images(self, crops: Crops) -> Rows:
+        torch = need("torch", REMEDY)
+        parts = []
+        with torch.inference_mode():
+            for first in range(0, len(crops), self.batch):
+                images = self._squashed(crops[first : first + self.batch]).permute(0, 3, 1, 2)
+                images = (images / 127.5 - 1).to(self._dtype)
+                parts.append(_pooled(self._model.get_image_features(pixel_values=images)))
+            rows = torch.cat(parts).float().cpu().numpy()
+        return unit(rows, "image")
+
+    def _squashed(self, crops: Crops) -> Any:
+        """(n, size, size, 3) float32 on the device."""
+        if self.resizes:
+            return squash(crops, self.size, self.device)
+        torch = need("torch", REMEDY)
+        rows = np.stack([fit(crop, self.size) for crop in crops])
+        return torch.from_numpy(rows).to(self.device).float()
+
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        torch = need("torch", REMEDY)
+        ids = torch.from_numpy(self._tokenizer(texts)).to(self.device)
+        with torch.inference_mode():
+            rows = _pooled(self._model.get_text_features(input_ids=ids)).float().cpu().numpy()
+        return unit(rows, "text")
+
+
+def _files(folder: Path | None) -> dict[str, Path]:
+    if folder is None:
+        return Weights(siglip.REPOSITORY, siglip.REVISION, FILES).fetch()
+    found = {name: folder / name for name in FILES}
+    for path in found.values():
+        if not path.is_file():
+            raise MissingData(f"{path}: not there; the folder must hold {', '.join(FILES)}")
+    return found
+
+
+def _pooled(output: Any) -> Any:
+    """transformers 5 returns an output object where 4 returned the pooled rows."""
+    return getattr(output, "pooler_output", output)
+
+
+class Stage(threading.local):
+    """Page-locked memory of this thread, from which copies to a GPU run beside everything else."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Any] = [None, None]
+        self.sent: list[Any] = [None, None]
+        self.turn = 0
+
+    def send(self, crops: Crops, device: str) -> Any:
+        """All pixels, one crop after the other, as bytes on the device."""
+        torch = need("torch", REMEDY)
+        total = sum(crop.size for crop in crops)
+        self.turn = 1 - self.turn
+        if self.sent[self.turn] is not None:
+            self.sent[self.turn].synchronize()  # its last copy must be over
+        buffer = self.buffers[self.turn]
+        if buffer is None or len(buffer) < total:
+            buffer = torch.empty(total + total // 4, dtype=torch.uint8, pin_memory=True)
+            self.buffers[self.turn] = buffer
+        flat, at = buffer.numpy(), 0
+        for crop in crops:
+            flat[at : at + crop.size] = crop.reshape(-1)
+            at += crop.size
+        there = buffer[:total].to(device, non_blocking=True)
+        self.sent[self.turn] = torch.cuda.Event()
+        self.sent[self.turn].record()
+        return there
+
+
+STAGE = Stage()
+
+
+def squash(crops: Crops, size: int, device: str) -> Any:
+    """(n, size, size, 3) float32 on a GPU, 0 … 255: the bilinear, antialiased filter of Pillow.
+
+    A batch of crops, padded to one size, times two banded matrices of filter weights: a CPU
+    cannot resize as fast as a GPU encodes. Differs by one level where Pillow rounds between its
+    two passes.
+    """
+    torch = need("torch", REMEDY)
+    heights, widths = (np.array([crop.shape[k] for crop in crops]) for k in (0, 1))
+    if device.startswith("cuda"):
+        sent = STAGE.send(crops, device)
+    else:
+        sent = torch.from_numpy(np.concatenate([crop.reshape(-1) for crop in crops])).to(device)
+    tall, wide = int(heights.max()), int(widths.max())
+    images = torch.zeros((len(crops), tall, wide, 3), dtype=torch.float32, device=device)
+    at = 0
+    for image, height, width in zip(
+        images.unbind(), heights.tolist(), widths.tolist(), strict=True
+    ):
+        count = height * width * 3
+        image[:height, :width] = sent[at : at + count].view(height, width, 3)
+        at += count
+    down = filter_matrix(heights, tall, size, device)  # (n, size, H)
+    across = filter_matrix(widths, wide, size, device)  # (n, size, W)
+    low = torch.bmm(down, images.view(len(crops), tall, wide * 3))
+    found = torch.einsum("nxw,nywc->nyxc", across, low.view(len(crops), size, wide, 3))
+    return found.round().clamp(0, 255)
+
+
+def filter_matrix(lengths: NDArray[np.int64], longest: int, size: int, device: str) -> Any:
+    """(n, size, longest): the weights with which each output sees the first ``lengths`` inputs."""
+    torch = need("torch", REMEDY)
+    length = torch.as_tensor(lengths, dtype=torch.float32, device=device)[:, None, None]
+    scale = length / size
+    centre = (torch.arange(size, device=device)[None, :, None] + 0.5) * scale
+    at = torch.arange(longest, device=device)[None, None, :] + 0.5
+    weights = (1 - (at - centre).abs() / scale.clamp(min=1)).clamp(min=0)
+    weights = weights * (at < length)
+    return weights / weights.sum(dim=2, keepdim=True)

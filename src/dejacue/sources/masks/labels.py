@@ -1,0 +1,177 @@
+"""Masks with one number per pixel: indexed (VOST, DAVIS, YouTube-VOS) or binary.
+
+In an indexed mask 0 is background, 255 is void and always removed, any other number is an object.
+In a binary mask whatever is not 0 is the object. Masks whose only number is 255 are binary: void
+alone would mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks.reader import Objects, Rows
+
+VOID = 255
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+LOSSY = (".jpg", ".jpeg", ".webp")
+LOOKED_AT = 32  # rows read to tell binary from indexed; a later row that contradicts is refused
+MOST_LABELS = 32  # more numbers in one grey picture look like soft edges, not like objects
+
+
+class Labels(Rows):
+    """Rows of which each is one array of numbers.
+
+    read    gives the (H, W) array of a row
+    label   what a row is called in a sentence
+    """
+
+    def __init__(
+        self,
+        keys: Keys,
+        files: list[Path],
+        read: Callable[[int], NDArray[Any]],
+        label: Callable[[int], str],
+        kind: str | None,
+        known: frozenset[int] | None = None,
+    ) -> None:
+        self.keys, self.files = keys, files
+        self._read_row, self._label = read, label
+        self._values: dict[int, frozenset[int]] = {}
+        self._last: tuple[int, NDArray[Any]] | None = None
+        self._detected = kind is None
+        self.binary = self._looks_binary() if kind is None else kind == "binary"
+        if self.binary:
+            known = frozenset({1}) if known is None or len(known) > 1 else known
+        self._known = None if known is None else known - {0, VOID}
+
+    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
+        array = self._array(row)
+        if self.binary:
+            if self._detected and ((array != 0) & (array != VOID)).any():
+                raise self._contradiction(row)
+            return dict.fromkeys(self._known or (), array != 0)
+        if wanted is None:
+            found = (array != VOID) & (array > 0)
+            return {0: found}
+        return {one: array == one for one in wanted}
+
+    def ids_of(self, row: int) -> frozenset[int]:
+        values = self._row_values(row)
+        return (self._known or frozenset()) if self.binary and values else values - {VOID}
+
+    def known_ids(self) -> frozenset[int] | None:
+        return self._known
+
+    def _array(self, row: int) -> NDArray[Any]:
+        if self._last is None or self._last[0] != row:  # looked at first, then read
+            self._last = (row, self._read_row(row))
+        return self._last[1]
+
+    def _row_values(self, row: int) -> frozenset[int]:
+        """The numbers above 0 in a row; each row is counted once."""
+        if row not in self._values:
+            array = self._array(row)
+            if array.dtype.itemsize == 1:
+                found = np.flatnonzero(np.bincount(array.view(np.uint8).ravel(), minlength=1))
+            else:
+                found = np.unique(array)
+            self._values[row] = frozenset(found[found > 0].tolist())
+        return self._values[row]
+
+    def _looks_binary(self) -> bool:
+        count = len(self.keys.names or self.keys.numbers or ())
+        step = max(1, -(-count // LOOKED_AT))
+        seen = False
+        for row in range(0, count, step):
+            values = self._row_values(row)
+            if len(values) > MOST_LABELS and VOID in values:
+                raise InputError(
+                    f"{self._label(row)}: {len(values)} different numbers, which may be labels of "
+                    'objects or the soft edge of one; choose kind="indexed" or kind="binary"'
+                )
+            if values - {VOID}:
+                return False
+            seen = seen or bool(values)
+        return seen or self._any_left(step)
+
+    def _any_left(self, step: int) -> bool:
+        """None of the rows looked at holds anything: the first other that does decides."""
+        count = len(self.keys.names or self.keys.numbers or ())
+        rest = (row for row in range(count) if row % step)
+        return next((v == {VOID} for v in map(self._row_values, rest) if v), False)
+
+    def _contradiction(self, row: int) -> InputError:
+        others = sorted(self._row_values(row) - {VOID})
+        return InputError(
+            f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} though other masks hold "
+            'only 0 and 255; choose kind="indexed" (255 is void) or kind="binary" (255 is the '
+            "object)"
+        )
+
+
+def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] | None) -> Labels:
+    """The pictures of a folder, in their order; a lossy picture can only be binary."""
+    lossy = next((path for path in pictures if path.suffix.lower() in LOSSY), None)
+    if lossy is not None and kind == "indexed":
+        raise InputError(f"{lossy}: a JPEG blurs its numbers and cannot be indexed; save PNG")
+    binary = lossy is not None or kind == "binary"
+    return Labels(
+        Keys(names=tuple(path.stem for path in pictures)),
+        pictures,
+        lambda row: read_picture(pictures[row], binary=binary),
+        lambda row: str(pictures[row]),
+        "binary" if binary else kind,
+        known,
+    )
+
+
+def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
+    """The numbers of a palette or grey picture, (H, W).
+
+    A colour picture is taken if it is grey or ``binary``. JPEG blurs edges: there, what is darker
+    than half of the brightest pixel counts as 0.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            mode = picture.mode
+            array = np.asarray(picture)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except Exception as error:  # each decoder fails in its own ways
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{path}: not a picture that can be read, or a damaged one ({reason[:120]})"
+        ) from None
+    if mode == "1":
+        return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
+    if array.ndim == 3:
+        array = _without_colour(array, mode, path, binary)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{path}: holds {array.dtype} numbers; save a palette or grey picture")
+    if path.suffix.lower() in LOSSY:
+        array = np.where(array > array.max() // 2, array, 0)
+    return array
+
+
+def _without_colour(array: NDArray[Any], mode: str, path: Path, binary: bool) -> NDArray[Any]:
+    if mode in ("RGBA", "LA"):
+        if (array[..., -1] != 255).any():
+            raise InputError(f"{path}: is partly transparent; save the mask itself, without alpha")
+        array = array[..., :-1]
+    if binary:
+        return np.asarray(array.max(axis=-1))
+    if (array != array[..., :1]).any():
+        raise InputError(
+            f"{path}: is a colour picture, and colours are no object numbers; save it as palette "
+            'or grey, or choose kind="binary" if all that is not black is the object'
+        )
+    return np.ascontiguousarray(array[..., 0])

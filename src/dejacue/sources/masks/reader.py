@@ -1,0 +1,48 @@
+"""What every kind of mask file offers: rows, one for each frame that has masks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.sources.masks.matching import Keys
+
+Objects = dict[int, NDArray[np.bool_]]
+
+
+class Rows(ABC):
+    """The rows of a mask source.
+
+    keys    what each row says about its frame
+    files   the files that the rows come from; when one changes, so do the masks
+    """
+
+    keys: Keys
+    files: list[Path]
+
+    @abstractmethod
+    def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
+        """Masks of the wanted objects (None: of all; then any ids will do) in this row, each of
+        its own size; ``shape`` is the frame's, for masks that have none. Absent ones are left
+        out or empty."""
+
+    @abstractmethod
+    def ids_of(self, row: int) -> frozenset[int]:
+        """The ids of the objects in a row."""
+
+    def known_ids(self) -> frozenset[int] | None:
+        """All ids, where the source lists them; else None: they are found by looking."""
+        return None
+
+
+def resize_nearest(mask: NDArray[np.bool_], shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Every pixel takes the value of the one under its centre; exact in whole numbers."""
+    rows, columns = (
+        (2 * np.arange(new) + 1) * old // (2 * new)
+        for old, new in zip(mask.shape, shape, strict=True)
+    )
+    resized: NDArray[np.bool_] = mask[rows[:, None], columns]
+    return resized

@@ -1,0 +1,278 @@
+"""A video, however it is stored, as a stream of frames: the first step from pixels to a history.
+
+containers.py reads what FFmpeg reads, images.py folders and patterns; sampling.py says which
+frames are taken. Memory stays flat however long the video is: no list of frames is ever made.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import astuple, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, unknown
+from dejacue.sources.containers import Container
+from dejacue.sources.documents import named
+from dejacue.sources.images import Images, images_in, is_image, natural
+from dejacue.sources.npz import write_whole
+from dejacue.sources.sampling import Picture, Sampling, Source, Unreadable
+
+ERRORS = ("skip", "fail")
+_FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
+_QUALITY = {"libx264": {"crf": "18"}, "mpeg4": {"qmin": "2", "qmax": "4"}}
+_TICKS = 60_000  # a second of a variable rate; MPEG-4 allows no more than 65 535
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One frame of the sampled sequence.
+
+    ``index`` is its position there, ``source`` its 0-based ordinal in the source, ``time_s`` its
+    presentation time since the start of the stream (images: position / rate, or none), ``name``
+    the stem of an image file, ``image`` (H, W, 3) RGB, upright.
+    """
+
+    index: int
+    source: int
+    time_s: float | None
+    name: str | None
+    image: NDArray[np.uint8]
+
+
+class Video:
+    """An iterable of frames, decoded afresh in each pass; made by open_video.
+
+    ``length`` is the number of indices to expect, none where the header does not tell: exact for
+    images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
+    or the sampling, not with the folder they lie in. A frame that cannot be decoded keeps its
+    index, is not given, and has a sentence in ``problems``, which tells of the last pass; so has a
+    file that stops too early.
+    """
+
+    def __init__(
+        self, path: str, source: Source, sampling: Sampling, errors: str, key: str
+    ) -> None:
+        self.path, self.name, self.key = path, source.name, key
+        self.problems: list[str] = []
+        self._source, self._sampling, self._errors = source, sampling, errors
+        with named(path):
+            self.length = source.expected(sampling)
+
+    def __iter__(self) -> Iterator[Frame]:
+        self.problems = []
+        first: Frame | None = None
+        index = -1
+        with named(self.path), closing(self._source.pictures(self._report)) as pictures:
+            for index, (source, picture) in enumerate(self._sampling.select(pictures)):
+                try:
+                    image = picture.load()
+                except Unreadable as reason:
+                    place = _place(source, picture)
+                    self._report(
+                        f"{place} cannot be decoded ({reason})", " and counts as not observed"
+                    )
+                    continue
+                frame = Frame(index, source, picture.time_s, picture.name, image)
+                first = first or frame
+                if image.shape != first.image.shape:
+                    raise InputError(
+                        f"frame {first.source} has {_size(first)} pixels, frame {source} "
+                        f"{_size(frame)}; bring all frames to one size"
+                    )
+                yield frame
+            if first is None:
+                raise InputError(self._nothing(index + 1))
+
+    def _report(self, sentence: str, result: str = "") -> None:
+        if self._errors == "fail":
+            raise InputError(
+                f'{sentence}; copy or re-encode it, or go on without with errors="skip"'
+            )
+        self.problems.append(f"{self.path}: {sentence}{result}")
+
+    def _nothing(self, taken: int) -> str:
+        if taken:
+            return "none of its frames can be decoded; re-encode it, or copy it again"
+        if self._sampling.start or self._sampling.start_s:
+            return "start lies beyond its last frame; give an earlier one"
+        return "no frame of it can be decoded; re-encode it, or copy it again"
+
+
+def open_video(
+    path: str | os.PathLike[str],
+    *,
+    start: int | None = None,
+    end: int | None = None,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    stride: int = 1,
+    fps: float | None = None,
+    rate: float | None = None,
+    errors: str = "skip",
+) -> Video:
+    """A video file, a folder of images, or a glob pattern of images; only headers are read.
+
+    ``start`` to ``fps`` are those of Sampling. ``rate`` (images per second) gives times to images.
+    ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail".
+    """
+    name = os.fspath(path)
+    with named(name):
+        if errors not in ERRORS:
+            raise unknown("errors", errors, ERRORS)
+        if rate is not None and not 0 < rate < math.inf:
+            raise InputError(f"rate {rate} is not a rate; give images per second above 0")
+        sampling = Sampling(start, end, start_s, end_s, stride, fps)
+        try:
+            source = _source(name, rate)
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror or error})") from None
+    content = json.dumps([source.identity, astuple(sampling), rate], default=str)
+    key = hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
+    return Video(name, source, sampling, errors, key)
+
+
+def _source(name: str, rate: float | None) -> Source:
+    place = Path(name)
+    if place.is_dir():
+        return Images(place.absolute().name, images_in(place), rate)
+    if place.is_file() and is_image(place):
+        return Images(place.stem, [place], rate)
+    if place.is_file():
+        if rate is not None:
+            raise InputError("rate is for images; a video has times of its own, so leave it out")
+        return Container(place)
+    if place.exists():
+        raise InputError("is a device or a pipe; give a file or a folder")
+    if glob.has_magic(name):
+        found = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
+        if found:
+            return Images(found[0].absolute().parent.name, found, rate)
+        raise InputError("no image matches this pattern; check it, and quote it in the shell")
+    raise InputError("no such file or folder; check the path")
+
+
+def _place(source: int, picture: Picture) -> str:
+    more = picture.name or ("" if picture.time_s is None else f"{picture.time_s:.3f} s")
+    return f"frame {source} ({more})" if more else f"frame {source}"
+
+
+def _size(frame: Frame) -> str:
+    return f"{frame.image.shape[1]} × {frame.image.shape[0]}"
+
+
+def write_video(
+    path: str | os.PathLike[str],
+    frames: Iterable[NDArray[np.uint8]],
+    rate: float | Fraction,
+    *,
+    codec: str = "libx264",
+    times_s: Iterable[float] | None = None,
+) -> Path:
+    """Write (H, W, 3) RGB frames as .mp4, .mov or .mkv; the file appears whole or not at all.
+
+    An odd height or width is made even by repeating the last pixels. With ``times_s``, one per
+    frame and increasing, the rate varies. Where FFmpeg was built without x264, MPEG-4 is written.
+    """
+    import av
+
+    name = os.fspath(path)
+    with named(name):
+        kind = _FORMATS.get(Path(name).suffix.lower())
+        if kind is None:
+            raise InputError(f"a video is written as {', '.join(_FORMATS)}; give it such a name")
+        if not 0.001 <= rate <= 1000:
+            raise InputError(f"rate {rate} is not a rate; give 0.001 to 1000 frames per second")
+        if codec not in av.codecs_available:
+            if codec != "libx264":
+                raise unknown("codec", codec, ("libx264", "mpeg4"))
+            codec = "mpeg4"
+        exact = Fraction(rate).limit_denominator(1001)
+        base = 1 / exact if times_s is None else Fraction(1, _TICKS)
+        stamped = _stamped(frames, times_s)
+        first = next(stamped, None)
+        if first is None:
+            raise InputError("there are no frames to write")
+        everything = itertools.chain([first], stamped)
+        try:
+            return write_whole(path, lambda out: _encode(out, kind, codec, exact, base, everything))
+        except av.FFmpegError as error:
+            raise InputError(f"cannot be written with {codec} ({error.strerror})") from None
+
+
+def _stamped(
+    frames: Iterable[NDArray[np.uint8]], times_s: Iterable[float] | None
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Every frame with its timestamp: its number, or its time in ticks; checked, of even size."""
+    times = None if times_s is None else iter(times_s)
+    shape, before = None, -1
+    for at, frame in enumerate(frames):
+        image = np.asarray(frame)
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+            raise InputError(
+                f"frame {at} is {image.dtype} of shape {image.shape}; give uint8 (height, width, 3)"
+            )
+        shape = shape or image.shape
+        if image.shape != shape:
+            raise InputError(f"frame {at} has the shape {image.shape}, the first one {shape}")
+        stamp = at
+        if times is not None:
+            time_s = next(times, None)
+            if time_s is None or not before < time_s * _TICKS < 2**53:
+                raise InputError(f"frame {at} has the time {time_s}; times start at 0 and increase")
+            stamp = before = max(before + 1, round(time_s * _TICKS))
+        odd = ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0))
+        yield stamp, np.pad(image, odd, mode="edge") if shape[0] % 2 or shape[1] % 2 else image
+
+
+def _encode(
+    out: IO[bytes],
+    kind: str,
+    codec: str,
+    rate: Fraction,
+    base: Fraction,
+    stamped: Iterator[tuple[int, NDArray[np.uint8]]],
+) -> None:
+    import av
+    from av.video.reformatter import (
+        ColorPrimaries,
+        ColorRange,
+        Colorspace,
+        ColorTrc,
+        VideoReformatter,
+    )
+
+    with av.open(out, "w", format=kind) as container:
+        stream: Any = None
+        converter = VideoReformatter()
+        for stamp, image in stamped:
+            if stream is None:
+                stream = container.add_stream(codec, rate=rate, options=_QUALITY.get(codec, {}))
+                stream.height, stream.width = image.shape[:2]
+                stream.pix_fmt = "yuv420p"
+                stream.codec_context.time_base = base
+                # the colours of high definition, and said so: players guess where nothing is said
+                stream.codec_context.colorspace = Colorspace.ITU709
+                stream.codec_context.color_primaries = ColorPrimaries.BT709
+                stream.codec_context.color_trc = ColorTrc.BT709
+                stream.codec_context.color_range = ColorRange.MPEG
+            frame = converter.reformat(
+                av.VideoFrame.from_ndarray(image, format="rgb24"),
+                format="yuv420p",
+                dst_colorspace=Colorspace.ITU709,
+                dst_color_range=ColorRange.MPEG,
+            )
+            frame.pts, frame.time_base = stamp, base
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())

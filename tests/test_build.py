@@ -1,0 +1,292 @@
+"""Histories from video, masks and an encoder; resuming; the whole command from pixels."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dejacue import History, InputError, Vocabulary, locate, read_history
+from dejacue.data.rendered import render, write_scene
+from dejacue.sources.build import Partial, ahead, build_histories, build_history
+from dejacue.sources.crops import crop, fit
+from dejacue.sources.encoders import encode_vocabulary, load_encoder
+from dejacue.sources.encoders.base import Encoder
+from dejacue.sources.masks import open_masks
+from dejacue.sources.video import Frame, open_video
+
+
+class Means(Encoder):
+    """The mean colour and a constant: says exactly which pixels it was given."""
+
+    name = identity = "means"
+    dimension, size, batch = 4, 16, 3
+
+    def __init__(self) -> None:
+        self.details = {"backend": "none"}
+        self.given = 0
+
+    def encode_images(self, crops):
+        self.given += len(crops)
+        rows = [[*crop.reshape(-1, 3).mean(axis=0) / 255, 1.0] for crop in crops]
+        return np.array(rows, dtype=np.float32)
+
+    def encode_texts(self, texts):
+        return np.ones((len(texts), 4), np.float32)
+
+
+class Still:
+    """A video of coloured frames."""
+
+    path = name = key = "still"
+    problems = ()
+
+    def __init__(self, frames: int = 10, stop: int | None = None) -> None:
+        rng = np.random.default_rng(0)
+        self.images = rng.integers(0, 256, (frames, 20, 30, 3), dtype=np.uint8)
+        self.stop = stop
+
+    def __iter__(self):
+        for k, image in enumerate(self.images):
+            if k == self.stop:
+                raise KeyboardInterrupt
+            yield Frame(k, 2 * k, k / 5, None, image)
+
+
+class Boxes:
+    """Object 1 is gone in frames 4 and 5; object 2 is always there; object 9 never."""
+
+    key = "boxes"
+
+    def __init__(self, shift: int = 0) -> None:
+        self.shift = shift
+
+    def unions(self, frame, lineages):
+        found = []
+        for lineage in lineages:
+            mask = np.zeros((20, 30), bool)
+            if lineage is None or 2 in lineage:
+                mask[2:6, 3:9] = True
+            if lineage is not None and 1 in lineage and frame.index not in (4, 5):
+                mask[8:15, 10 + self.shift : 20] = True
+            found.append(mask if mask.any() else None)
+        return found
+
+    def check_matched(self):
+        pass
+
+
+def test_a_history_is_the_encoded_crops_of_the_observed_frames() -> None:
+    video, encoder = Still(), Means()
+    history = build_history(video, Boxes(), encoder, objects=[1], id="cup")
+    assert history.frames.tolist() == [0, 1, 2, 3, 6, 7, 8, 9]
+    assert history.source_frames.tolist() == [0, 2, 4, 6, 12, 14, 16, 18]
+    assert history.times_s.tolist() == pytest.approx([k / 5 for k in history.frames])
+    assert (history.id, history.encoder) == ("cup", "means")
+    assert history.made_with["padding"] == "0.2"
+    assert (history.made_with["video"], history.made_with["masks"]) == ("still", "boxes")
+    mask = Boxes().unions(Frame(0, 0, 0.0, None, video.images[0]), [frozenset([1])])[0]
+    expected = encoder.encode_images([fit(crop(video.images[0], mask), 16)])[0]
+    assert history.features[0].tolist() == pytest.approx(expected.tolist())
+
+
+def test_several_objects_take_one_pass_and_lineages_unite() -> None:
+    encoder = Means()
+    lineages = {"one": frozenset([1]), "two": frozenset([2]), "both": frozenset([1, 2])}
+    found = build_histories(Still(), Boxes(), encoder, lineages)
+    assert [len(found[name]) for name in lineages] == [8, 10, 10]
+    assert encoder.given == 28
+
+
+def test_an_object_that_is_never_visible_is_refused() -> None:
+    with pytest.raises(InputError, match="cup is never visible"):
+        build_history(Still(), Boxes(), Means(), objects=[9], id="cup")
+
+
+def test_progress_is_told() -> None:
+    told = {}
+    build_history(
+        Still(), Boxes(), Means(), objects=[1],
+        progress=lambda what, count: told.update({what: told.get(what, 0) + count}),
+    )  # fmt: skip
+    assert told == {"decode": 10, "crop": 8, "encode": 8}
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path) -> None:
+    path = tmp_path / "partial"
+    with pytest.raises(KeyboardInterrupt):
+        build_history(Still(90, stop=80), Boxes(), Means(), objects=[2], partial=path)
+    again = Means()
+    history = build_history(Still(90), Boxes(), again, objects=[2], partial=path)
+    assert 0 < again.given < 60
+    whole = build_history(Still(90), Boxes(), Means(), objects=[2])
+    assert np.array_equal(history.features, whole.features)
+
+
+def test_other_masks_or_another_encoder_are_never_taken_from_the_partial_file(tmp_path) -> None:
+    path = tmp_path / "partial"
+    build_history(Still(), Boxes(), Means(), objects=[1], partial=path)
+    moved = Means()
+    history = build_history(Still(), Boxes(shift=3), moved, objects=[1], partial=path)
+    assert moved.given == 8
+    assert np.array_equal(
+        history.features, build_history(Still(), Boxes(3), Means(), objects=[1]).features
+    )
+    other = Means()
+    other.details = {"backend": "another"}
+    build_history(Still(), Boxes(), other, objects=[1], partial=path)
+    assert other.given == 8
+
+
+@pytest.mark.parametrize("keep", [0, 10, 100, 150])
+def test_a_damaged_partial_file_is_used_as_far_as_it_is_good(tmp_path, keep) -> None:
+    path = tmp_path / "partial"
+    build_history(Still(), Boxes(), Means(), objects=[2], partial=path)
+    data = bytearray(path.read_bytes())
+    path.write_bytes(bytes(data[:keep]) + b"\xff" * 5)
+    encoder = Means()
+    history = build_history(Still(), Boxes(), encoder, objects=[2], partial=path)
+    whole = build_history(Still(), Boxes(), Means(), objects=[2])
+    assert np.array_equal(history.features, whole.features)
+    with Partial(path, encoder) as known:  # and is whole again
+        assert len(known._rows) == 10
+
+
+def test_results_come_in_order_from_several_threads() -> None:
+    assert list(ahead(lambda x: x * x, range(100), 3, 4)) == [x * x for x in range(100)]
+
+
+def test_an_error_in_a_thread_is_the_callers() -> None:
+    def fail(x: int) -> int:
+        raise InputError(f"number {x}")
+
+    with pytest.raises(InputError, match="number 0"):
+        list(ahead(fail, range(10), 2))
+
+
+# From pixels, with the embedded encoder
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scene") / "cup"
+    made = render(11, family="cup", topology="three", frames=90, hand=0.2, exits=1)
+    write_scene(folder, made)
+    return folder, made
+
+
+def test_mini_finds_the_states_of_a_scene(scene) -> None:
+    folder, made = scene
+    encoder = load_encoder("mini")
+    video = open_video(folder / "scene.mp4")
+    history = build_history(video, open_masks(folder / "Annotations"), encoder, objects=[1])
+    assert history.frames.tolist() == np.flatnonzero(made.visible).tolist()
+    found = locate(history, encode_vocabulary(made.vocabulary, encoder))
+    overlaps = [max(m.window.iou(w) for w in made.references[m.state]) for m in found]
+    assert min(overlaps) > 0.5
+
+
+def test_mini_names_the_words_it_does_not_know() -> None:
+    encoder = load_encoder("mini")
+    assert encoder.words.strange("an Empty cup of Ouzo") == ["ouzo"]
+    assert encoder.dimension == encoder.encode_texts(["empty cup"]).shape[1]
+
+
+def test_encoders_are_not_mixed() -> None:
+    encoder = load_encoder("mini")
+    words = Vocabulary({"empty": ["empty cup"], "full": ["full cup"]})
+    history = History(np.ones((5, encoder.dimension)), encoder="google/siglip2@x")
+    with pytest.raises(InputError, match=r"google/siglip2@x.*dejacue-mini"):
+        locate(history, encode_vocabulary(words, encoder))
+
+
+def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None:
+    folder, _ = scene
+    out = tmp_path / "out"
+    words = ("locate", folder / "scene.mp4", "--masks", folder / "Annotations", "--object", 1,
+             "-v", folder / "vocabulary.yaml", "--encoder", "mini", "-o", out)  # fmt: skip
+    ran = dejacue(*words, "--references", folder / "references.json", "--cut")
+    assert ran.code == 0
+    assert "report: " in ran.err
+    names = {path.name for path in out.iterdir()}
+    assert names >= {"report.html", "evidence.png", "retrieval.json", "retrieval.csv",
+                     "retrieval.vtt", "retrieval.qvhighlights.jsonl", "scene.history.npz",
+                     "clips"}  # fmt: skip
+    assert not [name for name in names if name.startswith(".")]  # nothing partial is left
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "data:image/jpeg;base64," in page
+    moments = json.loads((out / "retrieval.json").read_text())["moments"]
+    assert len(moments) == 6
+    assert all("start_s" in moment for moment in moments)
+    clip = open_video(out / "clips" / "01-empty.mp4")
+    own = next(m for m in moments if m["state"] == "empty")
+    assert len(list(clip)) == own["end"] - own["start"] + 1
+    again = dejacue(*words)
+    assert again.code == 0
+    assert "taken from" in again.err
+    other = dejacue(*words, "--stride", 2)
+    assert "taken from" not in other.err
+
+
+def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
+    folder, _ = scene
+    path = tmp_path / "cup.history.npz"
+    ran = dejacue("encode", folder / "scene.mp4", "--masks", folder / "Annotations",
+                  "--object", 1, "--encoder", "mini", "-o", path)  # fmt: skip
+    assert ran.code == 0
+    history = read_history(path)
+    assert history.made_with["backend"] == "onnx"
+    ran = dejacue("locate", path, "-v", folder / "vocabulary.yaml", "-f", "json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["history"] == "scene"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ((), "is a video, and needs the masks of the object"),
+        (("--masks", "nowhere"), "nowhere: "),
+        (("--masks", "MASKS", "--object", "7"), "7"),
+        (("--masks", "MASKS", "--object", "cup"), "give ids such as 1 or 1,2, or all"),
+        (("--masks", "MASKS", "--encoder", "minni"), 'did you mean "mini"'),
+        (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no --device"),
+        (("--masks", "MASKS", "--start", "soon"), "give a frame"),
+        (("--masks", "MASKS", "--start", "500"), "beyond its 90 frames"),
+        (("--masks", "MASKS", "--match", "names"), "unknown"),
+        (("--masks", "MASKS", "-o", "x.json"), "give a folder"),
+    ],
+)
+def test_bad_input_from_pixels_is_one_sentence(
+    dejacue, scene, tmp_path, monkeypatch, more, message
+):
+    folder, _ = scene
+    monkeypatch.chdir(tmp_path)
+    given = [folder / "Annotations" if word == "MASKS" else word for word in more]
+    encoder = () if "--encoder" in given else ("--encoder", "mini")
+    ran = dejacue(
+        "locate", folder / "scene.mp4", "-v", folder / "vocabulary.yaml", *encoder, *given
+    )
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert not list(tmp_path.rglob("*.npz"))
+
+
+def test_without_weights_the_command_says_which_files_to_put_where(
+    dejacue, scene, tmp_path, monkeypatch
+):
+    import huggingface_hub
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError("no connection")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
+    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
+    folder, _ = scene
+    files = ("--masks", folder / "Annotations", "-v", folder / "vocabulary.yaml")
+    words = ("--backend", "onnx", "-o", tmp_path / "o")
+    ran = dejacue("locate", folder / "scene.mp4", *files, *words)
+    assert ran.code == 1
+    assert "onnx/vision_model.onnx" in ran.err
+    assert "$DEJACUE_WEIGHTS" in ran.err
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,285 @@
+"""Encoders on small models with the published classes and file layout: no weights, no network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from dejacue import InputError, MissingData, Vocabulary
+from dejacue.sources.crops import fit
+from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, siglip, weights
+from dejacue.sources.encoders.base import Encoder, unit
+from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
+from dejacue.sources.encoders.weights import Weights
+
+TEXTS = ["empty cup", "Cup filled with espresso", "a photo of the empty cup"]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A SigLIP of 32 dimensions as Hugging Face lays it out, its ONNX export, and a tokenizer."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    import tokenizers
+
+    root = tmp_path_factory.mktemp("weights")
+    folder, exported = root / siglip.REPOSITORY, root / ONNX_REPOSITORY / "onnx"
+    exported.mkdir(parents=True)
+    folder.mkdir(parents=True)
+    torch.manual_seed(0)
+    shared = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+              "num_attention_heads": 4}  # fmt: skip
+    config = transformers.SiglipConfig(
+        text_config={**shared, "vocab_size": 50, "max_position_embeddings": 64,
+                     "projection_size": 32, "pad_token_id": 0, "eos_token_id": 1},
+        vision_config={**shared, "image_size": 32, "patch_size": 8},
+    )  # fmt: skip
+    model = transformers.SiglipModel(config).eval()
+    model.save_pretrained(folder)
+    words = [
+        "<pad>",
+        "<eos>",
+        "<unk>",
+        "empty",
+        "cup",
+        "filled",
+        "with",
+        "espresso",
+        "a",
+        "photo",
+        "of",
+        "the",
+        "Cup",
+    ]
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>")
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="$A <eos>", special_tokens=[("<eos>", 1)]
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    for tower, name, example in (
+        (model.vision_model, "pixel_values", torch.zeros(2, 3, 32, 32)),
+        (model.text_model, "input_ids", torch.zeros(2, 64, dtype=torch.int64)),
+    ):
+        export(torch, tower, name, example, exported)
+    return root
+
+
+def export(torch, tower, name, example, folder):
+    class Pooled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tower = tower
+
+        def forward(self, given):
+            return self.tower(given).pooler_output
+
+    kind = "vision" if name == "pixel_values" else "text"
+    torch.onnx.export(
+        Pooled(), (example,), folder / f"{kind}_model.onnx", dynamo=False, opset_version=17,
+        input_names=[name], output_names=["pooler_output"],
+        dynamic_axes={name: {0: "n"}, "pooler_output": {0: "n"}},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def offline(small, monkeypatch, tmp_path):
+    """The small files stand where the published ones would; their hashes are those expected."""
+    from dejacue.sources.encoders import siglip_torch
+
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    own = {
+        name: hashlib.sha256((small / siglip.REPOSITORY / name).read_bytes()).hexdigest()
+        for name in siglip_torch.FILES
+    }
+    monkeypatch.setattr(siglip_torch, "FILES", own)
+    tokenizer = Weights(
+        siglip.REPOSITORY, siglip.REVISION, {"tokenizer.json": own["tokenizer.json"]}
+    )
+    monkeypatch.setattr(siglip, "TOKENIZER", tokenizer)
+    return small
+
+
+def crops(seed: int = 0, count: int = 5) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sides = rng.integers(5, 90, size=(count, 2))
+    return [rng.integers(0, 256, size=(h, w, 3), dtype=np.uint8) for h, w in sides]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", ["onnx", "torch"])
+def test_rows_are_unit_and_named_by_the_published_model(offline, backend) -> None:
+    encoder = load_encoder("siglip2", backend=backend)
+    rows = encoder.encode_images(crops())
+    assert rows.shape == (5, encoder.dimension) == (5, 32)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    assert encoder.encode_texts(TEXTS).shape == (3, 32)
+    assert encoder.identity == f"google/siglip2-base-patch16-224@{siglip.REVISION}"
+    assert encoder.details["backend"] == backend
+    assert any(len(value) == 64 for value in encoder.details.values())  # a sha256
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_both_back_ends_agree(offline) -> None:
+    onnx, torch = (load_encoder("siglip2", backend=name) for name in ("onnx", "torch"))
+    texts = np.abs(onnx.encode_texts(TEXTS) - torch.encode_texts(TEXTS)).max()
+    images = np.abs(onnx.encode_images(crops()) - torch.encode_images(crops())).max()
+    assert texts < 1e-5
+    assert images < 1e-5
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_image_does_not_depend_on_its_batch(offline) -> None:
+    encoder = load_encoder("siglip2", backend="torch")
+    given = crops(1, 7)
+    alone = np.concatenate([encoder.encode_images([crop]) for crop in given])
+    np.testing.assert_allclose(encoder.encode_images(given), alone, atol=1e-5)
+
+
+def test_the_resize_on_the_device_is_that_of_pillow() -> None:
+    pytest.importorskip("torch")
+    from dejacue.sources.encoders.siglip_torch import squash
+
+    given = crops(2, 12)
+    found = squash(given, 32, "cpu").numpy()
+    expected = np.stack([fit(crop, 32) for crop in given]).astype(float)
+    assert np.abs(found - expected).max() <= 1
+    assert np.abs(found - expected).mean() < 0.25
+
+
+def test_texts_are_lower_cased_unless_asked_otherwise(offline) -> None:
+    path = offline / siglip.REPOSITORY / "tokenizer.json"
+    lower, exact = siglip.Tokenizer(path), siglip.Tokenizer(path, lower=False)
+    assert lower(["Cup"]).tolist() == lower(["cup"]).tolist() != exact(["Cup"]).tolist()
+
+
+def test_texts_are_padded_to_64_tokens_and_cut_there(offline) -> None:
+    tokens = siglip.Tokenizer(offline / siglip.REPOSITORY / "tokenizer.json")
+    short, long = tokens(["empty cup", "cup " * 100])
+    assert short.tolist() == [3, 4, 1] + [0] * 61
+    assert len(long) == 64
+    assert long[-1] == 1
+
+
+class Words(Encoder):
+    """Counts letters: enough to see what is asked of an encoder."""
+
+    name = identity = "words"
+    dimension, size, details = 26, 8, {}
+
+    def encode_images(self, crops):
+        return np.ones((len(crops), 26), np.float32)
+
+    def encode_texts(self, texts):
+        self.asked = list(texts)
+        return np.array([[t.count(chr(97 + k)) + 0.1 for k in range(26)] for t in texts])
+
+
+def test_the_ensemble_is_the_mean_of_three_unit_forms() -> None:
+    words = Vocabulary({"empty": ["empty cup"], "full": ["full cup"]}, object="cup")
+    encoder = Words()
+    made = encode_vocabulary(words, encoder)
+    assert encoder.asked[::2] == ["empty cup", "a photo of empty cup", "the empty cup"]
+    rows = [encoder.encode_texts([form.format("empty cup")])[0] for form in base.FORMS.values()]
+    mean = np.mean([row / np.linalg.norm(row) for row in rows], axis=0)
+    np.testing.assert_allclose(made.features[0], mean / np.linalg.norm(mean), atol=1e-6)
+    assert (made.encoder, made.object) == ("words", "cup")
+    raw = encode_vocabulary(words, encoder, prompts="raw")
+    assert encoder.asked == ["empty cup", "full cup"]
+    assert raw.features.shape == (2, 26)
+    with pytest.raises(InputError, match='did you mean "photo"'):
+        encode_vocabulary(words, encoder, prompts="foto")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_rows_that_cannot_be_used_are_named(value) -> None:
+    rows = np.ones((3, 4))
+    rows[1] = value
+    with pytest.raises(InputError, match="image 1: the encoder gave"):
+        unit(rows, "image")
+
+
+def test_an_unknown_encoder_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match='did you mean "siglip2"'):
+        load_encoder("siglip")
+    with pytest.raises(InputError, match="unknown backend"):
+        load_encoder("siglip2", backend="tensorflow")
+
+
+def test_plug_ins_are_found_and_checked(monkeypatch) -> None:
+    class Entry:
+        name = "words"
+
+        def __init__(self, made):
+            self.load = lambda: made
+
+    from dejacue.sources import encoders
+
+    monkeypatch.setattr(encoders, "_entry_points", lambda: [Entry(Words)])
+    assert isinstance(load_encoder("words"), Words)
+    monkeypatch.setattr(encoders, "_entry_points", lambda: [Entry(dict)])
+    with pytest.raises(InputError, match="made a dict, not an Encoder"):
+        load_encoder("words")
+
+
+# Files
+
+
+def made(folder, **files) -> Weights:
+    (folder / "a" / "b").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / "a" / "b" / name).write_text(text)
+    known = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    return Weights("a/b", "abc", known)
+
+
+def test_files_are_taken_from_the_folder_that_is_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = made(tmp_path, config="{}").fetch()
+    assert found == {"config": tmp_path / "a" / "b" / "config"}
+
+
+def test_a_file_that_is_not_the_published_one_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    wanted = made(tmp_path, config="{}")
+    wanted.fetch()
+    (tmp_path / "a" / "b" / "config").write_text("[]")
+    with pytest.raises(InputError, match="config: is not the published file"):
+        wanted.fetch()
+
+
+def test_a_hash_is_remembered_until_the_file_changes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    first = weights.sha256(path)
+    assert first == hashlib.sha256(b"one").hexdigest()
+    memory = json.loads((tmp_path / "cache" / "dejacue" / "hashes.json").read_text())
+    assert memory[str(path)][2] == first
+    path.write_bytes(b"other")
+    assert weights.sha256(path) == hashlib.sha256(b"other").hexdigest()
+
+
+def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
+    import huggingface_hub
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError("no connection")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
+    with pytest.raises(
+        MissingData, match=r"put tokenizer\.json \(revision 75de.*\$DEJACUE_WEIGHTS"
+    ):
+        siglip.TOKENIZER.fetch()

@@ -1,0 +1,282 @@
+"""Exports: each format against what was worked out by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dejacue import History, InputError, MissingExtra, Moment, Retrieval, Window
+from dejacue.report.exports import (
+    EXPORTS,
+    frame_ends_s,
+    to_activitynet,
+    to_label_studio,
+    to_parquet_bytes,
+    to_qvhighlights,
+    to_webvtt,
+)
+
+
+def cup(**more) -> History:
+    """Frames 0 … 3 and 6 … 8, half a second each."""
+    frames = np.array([0, 1, 2, 3, 6, 7, 8])
+    return History(np.ones((7, 2)), frames, "cup", **{"times_s": frames * 0.5, **more})
+
+
+def found(id: str = "cup") -> Retrieval:
+    moments = (
+        Moment(
+            "empty", "empty cup", Window(0, 3), 2.5, times_s=(0.0, 1.5),
+            alternatives=((Window(6, 7), 0.75), (Window(8, 8), 0.5)),
+        ),
+        Moment("filled", "cup filled with tea", Window(6, 8), 4.0, times_s=(3.0, 4.0)),
+    )  # fmt: skip
+    return Retrieval(moments, {}, id)
+
+
+def test_a_frame_ends_where_the_next_one_begins() -> None:
+    assert frame_ends_s(cup()).tolist() == [0.5, 1.0, 1.5, 2.0, 3.5, 4.0, 4.5]
+
+
+def test_frames_of_varying_length_end_as_documented() -> None:
+    # frames 0 1 2 | 5 | 9 10: before a gap a frame has its share of it, the last one the median
+    history = History(
+        np.ones((6, 2)), [0, 1, 2, 5, 9, 10], times_s=[0.0, 0.1, 0.3, 0.9, 2.9, 3.0]
+    )  # fmt: skip
+    assert frame_ends_s(history) == pytest.approx([0.1, 0.3, 0.5, 1.4, 3.0, 3.1])
+
+
+def test_the_last_frame_of_lonely_frames_lasts_like_the_median_of_the_others() -> None:
+    history = History(np.ones((3, 2)), [0, 2, 6], times_s=[0.0, 1.0, 5.0])
+    assert frame_ends_s(history) == pytest.approx([0.5, 2.0, 5.75])
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.floats(0.001, 10)), min_size=1, max_size=30),
+    st.floats(-5, 5),
+)
+def test_every_frame_ends_after_it_begins_and_before_the_next_observed_one(steps, start) -> None:
+    frames = np.cumsum([0, *(frame for frame, _ in steps)])
+    times = start + np.cumsum([0.0, *(second for _, second in steps)])
+    ends = frame_ends_s(History(np.ones((len(frames), 2)), frames, times_s=times))
+    assert (ends > times).all()
+    assert (ends[:-1] <= times[1:] + 1e-9).all()
+
+
+def test_qvhighlights_has_one_line_per_description_with_all_windows() -> None:
+    lines = [json.loads(line) for line in to_qvhighlights(found(), cup()).splitlines()]
+    assert lines == [
+        {
+            "qid": 1,
+            "query": "empty cup",
+            "vid": "cup",
+            "pred_relevant_windows": [[0.0, 2.0, 2.5], [3.0, 4.0, 0.75], [4.0, 4.5, 0.5]],
+        },
+        {
+            "qid": 2,
+            "query": "cup filled with tea",
+            "vid": "cup",
+            "pred_relevant_windows": [[3.0, 4.5, 4.0]],
+        },
+    ]
+
+
+def test_several_retrievals_count_their_queries_through_and_name_their_videos() -> None:
+    plate = History(np.ones((9, 2)), range(9), "plate", times_s=np.arange(9) * 2.0)
+    text = to_qvhighlights([found(), found("plate")], [plate, cup()], videos={"cup": "kitchen"})
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert [(row["qid"], row["vid"]) for row in rows] == [
+        (1, "kitchen"), (2, "kitchen"), (3, "plate"), (4, "plate"),
+    ]  # fmt: skip
+    assert rows[3]["pred_relevant_windows"] == [[12.0, 18.0, 4.0]]
+
+
+def test_activitynet_lists_labels_scores_and_segments_best_first() -> None:
+    assert json.loads(to_activitynet(found(), cup(), videos={"cup": "kitchen"})) == {
+        "version": "VERSION 1.3",
+        "results": {
+            "kitchen": [
+                {"label": "filled", "score": 4.0, "segment": [3.0, 4.5]},
+                {"label": "empty", "score": 2.5, "segment": [0.0, 2.0]},
+                {"label": "empty", "score": 0.75, "segment": [3.0, 4.0]},
+                {"label": "empty", "score": 0.5, "segment": [4.0, 4.5]},
+            ]
+        },
+        "external_data": {},
+    }
+
+
+def test_a_window_that_descriptions_share_is_one_detection_and_one_cue() -> None:
+    moments = (
+        Moment("empty", "empty cup", Window(0, 1), 1.0, "state"),
+        Moment("empty", "cup with nothing in it", Window(0, 1), 3.0, "state"),
+    )
+    retrieval = Retrieval(moments, {}, "cup")
+    assert json.loads(to_activitynet(retrieval, cup()))["results"]["cup"] == [
+        {"label": "empty", "score": 3.0, "segment": [0.0, 1.0]}
+    ]
+    assert to_webvtt(retrieval, cup()) == (
+        "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\nempty: empty cup / cup with nothing in it\n"
+    )
+
+
+def test_webvtt_has_a_cue_per_found_window_in_the_order_of_time() -> None:
+    backwards = Retrieval(tuple(reversed(found().moments)), {}, "cup")
+    assert to_webvtt(backwards, cup()) == (
+        "WEBVTT\n\n"
+        "1\n00:00:00.000 --> 00:00:02.000\nempty: empty cup\n\n"
+        "2\n00:00:03.000 --> 00:00:04.500\nfilled: cup filled with tea\n"
+    )
+
+
+def test_webvtt_timestamps_have_hours_and_are_never_negative_or_empty() -> None:
+    times = [-1.0, -0.9999, 3661.0015, 360_000.0]
+    history = History(np.ones((4, 2)), range(4), "cup", times_s=times)
+    moments = tuple(Moment(f"s{n}", "x", Window(n, n), 1.0) for n in range(3))
+    text = to_webvtt(Retrieval(moments, {}, "cup"), history)
+    assert re.findall(r"(\S+) --> (\S+)", text) == [
+        ("00:00:00.000", "00:00:00.001"),
+        ("00:00:00.000", "01:01:01.002"),
+        ("01:01:01.002", "100:00:00.000"),
+    ]
+
+
+def test_webvtt_text_cannot_end_its_cue_or_carry_marks() -> None:
+    words = "a\n\n00:00 --> 00:01 <b>&amp;</b>\r\nSTYLE\x00\ud800"
+    text = to_webvtt(Retrieval((Moment("x<y", words, Window(0, 0), 1.0),), {}, "cup"), cup())
+    assert text == (
+        "WEBVTT\n\n1\n00:00:00.000 --> 00:00:00.500\n"
+        "x&lt;y: a 00:00 --&gt; 00:01 &lt;b&gt;&amp;amp;&lt;/b&gt; STYLE\ufffd?\n"
+    )
+    text.encode()
+
+
+def test_webvtt_of_several_objects_names_them_and_of_several_videos_is_refused() -> None:
+    given = [found("cup"), found("plate")]
+    histories = [cup(), History(np.ones((9, 2)), range(9), "plate", times_s=np.arange(9.0))]
+    text = to_webvtt(given, histories, videos={"cup": "kitchen", "plate": "kitchen"})
+    assert "cup · empty: empty cup" in text
+    assert "plate · filled: cup filled with tea" in text
+    with pytest.raises(InputError, match=r"belong to one video, not to hall, kitchen"):
+        to_webvtt(given, histories, videos={"cup": "kitchen", "plate": "hall"})
+
+
+def test_label_studio_counts_from_one_and_in_frames_of_the_source() -> None:
+    def ranges(text: str) -> list:
+        (task,) = json.loads(text)
+        return [region["value"]["ranges"] for region in task["predictions"][0]["result"]]
+
+    assert ranges(to_label_studio(found())) == [
+        [{"start": 1, "end": 4}], [{"start": 7, "end": 9}],
+    ]  # fmt: skip
+    source = cup(source_frames=np.array([10, 15, 20, 25, 40, 45, 50]))
+    assert ranges(to_label_studio(found(), source)) == [
+        [{"start": 11, "end": 26}], [{"start": 41, "end": 51}],
+    ]  # fmt: skip
+    assert ranges(to_label_studio(found(), cup())) == ranges(to_label_studio(found()))
+
+
+def test_label_studio_regions_are_predictions_of_a_task() -> None:
+    (task,) = json.loads(to_label_studio(found(), videos={"cup": "kitchen.mp4"}))
+    assert task["data"] == {"video": "kitchen.mp4"}
+    assert task["predictions"][0]["result"][1] == {
+        "id": "dejacue-2",
+        "type": "timelinelabels",
+        "from_name": "states",
+        "to_name": "video",
+        "value": {"ranges": [{"start": 7, "end": 9}], "timelinelabels": ["filled"]},
+        "score": 4.0,
+        "meta": {"text": ["cup filled with tea"]},
+    }
+
+
+@pytest.mark.parametrize("name", [name for name, export in EXPORTS.items() if export.timed])
+def test_formats_in_seconds_refuse_a_history_without_times(name) -> None:
+    export = EXPORTS[name]
+    with pytest.raises(InputError, match=r'history "cup" has no times, and this format counts in'):
+        export(found(), cup(times_s=None))
+    with pytest.raises(InputError, match=r'history "cup" is not given, .*give the history'):
+        export(found())
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS if name != "parquet"])
+def test_a_registered_format_gives_the_bytes_of_its_function(name) -> None:
+    makers = {
+        "qvhighlights": to_qvhighlights, "webvtt": to_webvtt, "activitynet": to_activitynet,
+        "label-studio": to_label_studio,
+    }  # fmt: skip
+    made = EXPORTS[name](found(), cup(), videos={"cup": "tasse à café"})
+    assert made.decode("utf-8") == makers[name](found(), cup(), videos={"cup": "tasse à café"})
+
+
+def test_suffixes_tell_the_formats_apart() -> None:
+    suffixes = [export.suffix for export in EXPORTS.values()]
+    assert len(set(suffixes)) == len(suffixes)
+    assert not {".json", ".csv"} & set(suffixes)  # retrieval.json and .csv are our own
+
+
+def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:
+    with pytest.raises(InputError, match=r"times_s do not increase at frame 2"):
+        frame_ends_s(History(np.ones((3, 2)), times_s=[0.0, 1.0, 1.0]))
+    with pytest.raises(InputError, match=r"has a single frame, and nothing says how long"):
+        frame_ends_s(History(np.ones((1, 2)), times_s=[0.0]))
+
+
+@pytest.mark.parametrize("window", [Window(0, 4), Window(4, 7), Window(6, 12), Window(20, 22)])
+def test_a_window_of_another_history_is_refused(window) -> None:
+    retrieval = Retrieval((Moment("a", "an a", window, 1.0),), {}, "cup")
+    for export in (to_qvhighlights, to_webvtt, to_activitynet):
+        with pytest.raises(InputError, match=r"has not observed both ends of the window \["):
+            export(retrieval, cup())
+
+
+def test_nothing_to_export_is_said() -> None:
+    for export in EXPORTS.values():
+        with pytest.raises(InputError, match="no retrieval to export"):
+            export([])
+
+
+def test_parquet_without_its_packages_names_the_remedy(monkeypatch) -> None:
+    for name in ("pyarrow", "pyarrow.parquet", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr("dejacue.report.exports.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pyarrow is not installed; pip install pyarrow"):
+        to_parquet_bytes(found())
+
+
+ROWS = {
+    "history": ["cup"] * 4 + ["jug"],
+    "state": ["empty", "empty", "empty", "filled", "full"],
+    "description": ["empty cup"] * 3 + ["cup filled with tea", "full jug"],
+    "start": [0, 6, 8, 6, 2],
+    "end": [3, 7, 8, 8, 4],
+    "score": [2.5, 0.75, 0.5, 4.0, 1.0],
+    "level": ["description"] * 5,
+    "rank": [1, 2, 3, 1, 1],
+    "start_s": [0.0, None, None, 3.0, None],
+    "end_s": [1.5, None, None, 4.0, None],
+}
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_parquet_holds_the_rows_of_all_retrievals(library, monkeypatch) -> None:
+    module = pytest.importorskip(library)
+    if library == "polars":  # written with polars where pyarrow is not there
+        monkeypatch.setattr(
+            "dejacue.report.exports.find_spec", lambda name: None if name == "pyarrow" else name
+        )
+    jug = Retrieval((Moment("full", "full jug", Window(2, 4), 1.0),), {}, "jug")
+    data = EXPORTS["parquet"]([found(), jug])
+    assert data[:4] == data[-4:] == b"PAR1"
+    if library == "pyarrow":
+        table = pytest.importorskip("pyarrow.parquet").read_table(io.BytesIO(data)).to_pydict()
+    else:
+        table = module.read_parquet(io.BytesIO(data)).to_dict(as_series=False)
+    assert table == ROWS

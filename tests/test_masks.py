@@ -1,0 +1,990 @@
+"""Masks of every kind → the union of a lineage in a frame; what does not fit is explained."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from PIL import Image
+
+from dejacue import InputError
+from dejacue.sources.masks import open_masks, write_masks
+from dejacue.sources.masks.labels import LOOKED_AT
+from dejacue.sources.masks.reader import resize_nearest
+from dejacue.sources.masks.rle import decode_rle
+from dejacue.sources.masks.writing import palette
+from dejacue.sources.video import Frame
+
+ROOT = Path(__file__).resolve().parent.parent
+H, W = 6, 8
+
+
+@pytest.fixture(scope="session")
+def footage() -> Path:
+    folder = ROOT.parent / "shared" / "footage"
+    if not (folder / "Annotations").is_dir():
+        message = "the real footage is not here; it lies in ../shared/footage beside the checkout"
+        if os.environ.get("DEJACUE_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
+def frame(index: int, source: int | None = None, name: str | None = None, shape=(H, W)) -> Frame:
+    image = np.zeros((*shape, 3), dtype=np.uint8)
+    return Frame(index, index if source is None else source, None, name, image)
+
+
+def block(value: int = 1, rows=slice(1, 3), columns=slice(2, 5), shape=(H, W)) -> np.ndarray:
+    labels = np.zeros(shape, dtype=np.uint8)
+    labels[rows, columns] = value
+    return labels
+
+
+def save(folder: Path, pictures: dict[str, np.ndarray]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, labels in pictures.items():
+        Image.fromarray(labels).save(folder / name)
+    return folder
+
+
+def numbered(folder: Path, numbers, form: str = "{:05d}.png") -> Path:
+    """One mask for each number; the number itself can be read from its first row."""
+    return save(folder, {form.format(n): block(1, 0, slice(0, 1 + n % W)) for n in numbers})
+
+
+def one(masks, at: Frame, lineage=None):
+    return masks.unions(at, [lineage])[0]
+
+
+def refused(path: Path, message: str):
+    """The error is an InputError that starts with the file's name."""
+    return pytest.raises(InputError, match=f"^{re.escape(str(path))}.*{message}")
+
+
+# Pictures with numbers: indexed and binary
+
+
+def test_an_indexed_folder_unites_lineages_and_removes_void(tmp_path):
+    labels = block(1) + block(2, 4, slice(0, 3)) + block(255, 5, slice(0, 8))
+    labels[0, 7] = 7
+    masks = open_masks(save(tmp_path / "m", {"a.png": labels}))
+    assert masks.kind == "indexed"
+    assert masks.ids() == (1, 2, 7)
+    assert len(masks) == 1
+    first, both, every = masks.unions(frame(0, name="a"), [frozenset({1}), frozenset({1, 2}), None])
+    assert np.array_equal(first, labels == 1)
+    assert np.array_equal(both, (labels == 1) | (labels == 2))
+    assert np.array_equal(every, (labels > 0) & (labels < 255))
+    assert first.dtype == both.dtype == every.dtype == bool
+
+
+def test_palette_pictures_are_read_by_number_not_by_colour(tmp_path):
+    picture = Image.fromarray(block(3)).convert("P")
+    picture.putpalette([255, 255, 255] * 3 + [0, 0, 0] + [9, 9, 9] * 252)
+    (tmp_path / "m").mkdir()
+    picture.save(tmp_path / "m" / "a.png")
+    masks = open_masks(tmp_path / "m")
+    assert masks.ids() == (3,)
+    assert np.array_equal(one(masks, frame(0, name="a"), frozenset({3})), block(3) == 3)
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "RGB", "P"])
+def test_masks_whose_only_number_is_255_are_binary(tmp_path, mode):
+    (tmp_path / "m").mkdir()
+    picture = Image.fromarray(block(255))
+    if mode == "P":
+        picture.putpalette(list(range(256)) * 3)
+    picture = picture if mode == "P" else picture.convert(mode)
+    picture.save(tmp_path / "m" / "a.png")
+    masks = open_masks(tmp_path / "m")
+    assert (masks.kind, masks.ids()) == ("binary", (1,))
+    assert np.array_equal(one(masks, frame(0, name="a"), frozenset({1})), block() == 1)
+
+
+def test_void_alone_in_some_masks_does_not_make_a_folder_binary(tmp_path):
+    folder = save(tmp_path, {"0.png": block(255), "1.png": block(255), "2.png": block(4)})
+    masks = open_masks(folder)
+    assert (masks.kind, masks.ids()) == ("indexed", (4,))
+    assert one(masks, frame(0, name="0")) is None
+    assert one(masks, frame(2, name="2")).sum() == 6
+
+
+def test_binary_takes_whatever_is_not_zero(tmp_path):
+    labels = block(1) + block(9, 5, slice(0, 2)) + block(255, 4, slice(0, 2))
+    masks = open_masks(save(tmp_path, {"a.png": labels}), kind="binary")
+    assert (masks.kind, masks.ids()) == ("binary", (1,))
+    assert np.array_equal(one(masks, frame(0, name="a"), frozenset({1})), labels > 0)
+
+
+def test_the_kind_is_the_users_word(tmp_path):
+    masks = open_masks(save(tmp_path, {"a.png": block(255)}), kind="indexed")
+    assert masks.kind == "indexed"
+    assert masks.ids() == ()
+    assert one(masks, frame(0, name="a")) is None
+
+
+def test_a_jpeg_is_binary_and_its_blurred_edge_is_cut_in_the_middle(tmp_path):
+    labels = block(200, slice(11, 30), slice(5, 21), (48, 40))
+    save(tmp_path, {"a.jpg": labels, "b.jpg": np.zeros_like(labels)})
+    masks = open_masks(tmp_path)
+    assert (masks.kind, masks.ids()) == ("binary", (1,))
+    assert np.array_equal(one(masks, frame(0, name="a", shape=(48, 40))), labels > 0)
+    assert one(masks, frame(1, name="b", shape=(48, 40))) is None
+    with refused(tmp_path, "cannot be indexed; save PNG"):
+        open_masks(tmp_path, kind="indexed")
+
+
+def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
+    count = 2 * LOOKED_AT  # every second one is looked at first
+    pictures = {f"{n:03d}.png": block(255) for n in range(count)}
+    pictures["001.png"] = block(255) + block(3, 5, 0)
+    masks = open_masks(save(tmp_path, pictures))
+    assert masks.kind == "binary"
+    assert one(masks, frame(0)) is not None
+    with refused(tmp_path / "001.png", 'holds 3 though .* only 0 and 255; choose kind="indexed"'):
+        masks.unions(frame(1), [None])
+
+
+def test_a_folder_is_binary_even_if_few_of_its_masks_hold_the_object(tmp_path):
+    pictures = {f"{n:03d}.png": np.zeros((H, W), np.uint8) for n in range(2 * LOOKED_AT)}
+    pictures["033.png"] = block(255)
+    assert open_masks(save(tmp_path, pictures)).kind == "binary"
+
+
+def test_soft_edges_are_not_taken_for_objects(tmp_path):
+    soft = np.arange(H * W, dtype=np.uint8).reshape(H, W) * 5
+    soft[0, 0] = 255
+    folder = save(tmp_path, {"a.png": soft})
+    with refused(folder / "a.png", 'soft edge of one; choose kind="indexed" or kind="binary"'):
+        open_masks(folder)
+    assert one(open_masks(folder, kind="binary"), frame(0, name="a")).sum() == (soft > 0).sum()
+
+
+def test_sixteen_bit_pictures_hold_many_objects(tmp_path):
+    labels = block(1).astype(np.uint16) * 1000
+    masks = open_masks(save(tmp_path, {"a.png": labels}))
+    assert masks.ids() == (1000,)
+    assert one(masks, frame(0, name="a"), frozenset({1000})).sum() == 6
+
+
+def test_colours_are_no_numbers(tmp_path):
+    colours = np.zeros((H, W, 3), np.uint8)
+    colours[1, 1] = (128, 0, 0)
+    folder = save(tmp_path, {"a.png": colours})
+    with refused(folder / "a.png", "is a colour picture"):
+        open_masks(folder)
+    assert one(open_masks(folder, kind="binary"), frame(0, name="a")).sum() == 1
+    save(folder, {"a.png": np.full((H, W, 4), 9, np.uint8)})
+    with refused(folder / "a.png", "partly transparent"):
+        open_masks(folder)
+
+
+def test_a_frame_without_file_or_object_is_unobserved(tmp_path):
+    folder = save(tmp_path, {"f0.png": block(1), "f2.png": np.zeros((H, W), np.uint8)})
+    masks = open_masks(folder)
+    wanted = [None, frozenset({1})]
+    assert [mask is None for mask in masks.unions(frame(0, name="f0"), wanted)] == [False, False]
+    assert masks.unions(frame(1, name="f1"), wanted) == [None, None]
+    assert masks.unions(frame(2, name="f2"), wanted) == [None, None]
+
+
+def test_absent_ids_are_refused_and_the_others_listed(tmp_path):
+    folder = save(tmp_path, {"0.png": block(2), "1.png": block(5)})
+    masks = open_masks(folder)
+    assert one(masks, frame(0, name="0"), frozenset({5})) is None  # in another frame
+    with refused(folder, "no object 1, 3; the ids in these masks: 2, 5"):
+        masks.unions(frame(0, name="0"), [frozenset({2, 3}), frozenset({1})])
+
+
+def test_looking_for_an_id_stops_where_it_is_found(tmp_path):
+    folder = save(tmp_path, {f"{n}.png": block(1) for n in range(40)})
+    (folder / "39.png").write_bytes(b"broken")
+    masks = open_masks(folder)
+    assert one(masks, frame(0), frozenset({1})) is not None
+    with refused(folder / "39.png", "damaged"):
+        masks.ids()
+
+
+# Sizes
+
+
+def test_other_sizes_are_resized_with_one_warning(tmp_path):
+    folder = numbered(tmp_path, range(3))
+    masks = open_masks(folder)
+    with pytest.warns(UserWarning, match=r'mask "00000" is 8×6, the frame 16×12; .*nearest'):
+        found = one(masks, frame(0, shape=(12, 16)))
+    expected = np.zeros((12, 16), dtype=bool)
+    expected[0:2, 0:2] = True
+    assert np.array_equal(found, expected)
+    assert one(masks, frame(1, shape=(12, 16))).shape == (12, 16)  # warnings are errors here
+
+
+@given(
+    mask=arrays.arrays(bool, st.tuples(st.integers(1, 9), st.integers(1, 9))),
+    shape=st.tuples(st.integers(1, 30), st.integers(1, 30)),
+)
+def test_nearest_takes_the_pixel_under_each_centre(mask, shape):
+    found = resize_nearest(mask, shape)
+    for y in range(shape[0]):
+        for x in range(shape[1]):
+            row = (2 * y + 1) * mask.shape[0] // (2 * shape[0])
+            column = (2 * x + 1) * mask.shape[1] // (2 * shape[1])
+            assert found[y, x] == mask[row, column]
+
+
+# Which mask belongs to a frame
+
+
+def found_widths(masks, frames) -> list[int | None]:
+    """Which numbered mask each frame got, read from its width; None if none."""
+    found = [one(masks, each) for each in frames]
+    return [None if mask is None else int(mask.sum()) - 1 for mask in found]
+
+
+def test_stems_win_over_numbers(tmp_path):
+    masks = open_masks(numbered(tmp_path, [1, 3, 5], "frame{:03d}.png"))
+    frames = [frame(i, name=f"frame{n:03d}") for i, n in enumerate([0, 1, 2, 3, 4, 5, 6])]
+    assert found_widths(masks, frames) == [None, 1, None, 3, None, 5, None]
+
+
+def test_numbers_that_mean_the_same_in_every_reading_need_no_choice(tmp_path):
+    masks = open_masks(numbered(tmp_path, range(5)))
+    assert found_widths(masks, map(frame, range(6))) == [0, 1, 2, 3, 4, None]
+    masks = open_masks(numbered(tmp_path / "every-fifth", [0, 5, 10, 20]))
+    frames = [frame(i, 5 * i) for i in range(5)]
+    assert found_widths(masks, frames) == [0, 5, 10 % W, None, 20 % W]
+
+
+def test_names_of_other_form_fall_back_to_numbers(tmp_path):
+    masks = open_masks(numbered(tmp_path, range(3), "mask_{}.png"))
+    frames = [frame(i, name=f"img_{i:04d}") for i in range(3)]
+    assert found_widths(masks, frames) == [0, 1, 2]
+
+
+AMBIGUOUS = [
+    ("names count in steps", [0, 5, 10], frame(1), "no mask", 'mask "00005"'),
+    ("names count from one", [1, 2, 3], frame(0), "no mask", 'mask "00001"'),
+    ("the video is sampled", range(12), frame(1, 5), 'mask "00005"', 'mask "00001"'),
+    ("the first masks lack", [3, 4, 5], frame(0), "no mask", 'mask "00003"'),
+]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "at", "source", "index"),
+    [case[1:] for case in AMBIGUOUS],
+    ids=[case[0] for case in AMBIGUOUS],
+)
+def test_two_readings_are_explained_and_never_guessed(tmp_path, numbers, at, source, index):
+    masks = open_masks(numbered(tmp_path, numbers))
+    message = (
+        f"source frame {at.source}\\) has {source}, or as positions in the sampled sequence, "
+        f'where it has {index}; choose match="source" or match="index"'
+    )
+    with refused(tmp_path, message):
+        masks.unions(at, [None])
+
+
+def test_source_and_index_are_taken_at_their_word(tmp_path):
+    folder = numbered(tmp_path, [2, 4, 6, 10])
+    by_source = open_masks(folder, match="source")
+    frames = [frame(i, 2 * i) for i in range(6)]
+    assert found_widths(by_source, frames) == [None, 2, 4, 6, None, 10 % W]
+    by_index = open_masks(folder, match="index")  # 8 is missing and leaves its gap
+    assert found_widths(by_index, frames) == [2, 4, 6, None, 10 % W, None]
+
+
+def test_names_without_numbers_can_be_taken_in_their_order(tmp_path):
+    folder = save(tmp_path, {"b.png": block(1), "a.png": block(2)})
+    masks = open_masks(folder, match="index")
+    assert one(masks, frame(0), frozenset({2})) is not None
+    assert one(masks, frame(1), frozenset({1})) is not None
+    with refused(folder, 'mask "a" has no number'):
+        open_masks(folder).unions(frame(0), [None])
+    with refused(folder, 'called "a", "b", the frames "f1" and so on; .*match="index"'):
+        open_masks(folder).unions(frame(0, name="f1"), [None])
+
+
+def test_files_are_taken_in_natural_order(tmp_path):
+    masks = open_masks(numbered(tmp_path, [2, 10], "f{}.png"), match="index")
+    assert found_widths(masks, [frame(0), frame(8)]) == [2, None]
+    assert found_widths(masks, [frame(1)]) == [10 % W]
+
+
+def test_of_several_numbers_in_a_name_the_changing_one_counts(tmp_path):
+    masks = open_masks(numbered(tmp_path / "a", range(3), "cam2_{:03d}_v1.png"))
+    assert found_widths(masks, map(frame, range(3))) == [0, 1, 2]
+    folder = save(tmp_path / "b", {"0_1.png": block(1), "1_2.png": block(1)})
+    with refused(folder, "differ in 2 numbers"):
+        open_masks(folder).unions(frame(0), [None])
+    folder = save(tmp_path / "c", {"0.png": block(1), "v1_2.png": block(1)})
+    with refused(folder, "named differently"):
+        open_masks(folder).unions(frame(0), [None])
+    folder = save(tmp_path / "d", {"1.png": block(1), "01.png": block(1)})
+    with refused(folder, "have the same number"):
+        open_masks(folder).unions(frame(0), [None])
+
+
+def test_stems_need_names_on_both_sides(tmp_path):
+    masks = open_masks(numbered(tmp_path, range(2)), match="stem")
+    with refused(tmp_path, "video file have no names"):
+        masks.unions(frame(0), [None])
+    np.save(tmp_path / "m.npy", np.ones((2, H, W), dtype=bool))
+    with refused(tmp_path / "m.npy", "masks have no names"):
+        open_masks(tmp_path / "m.npy", match="stem")
+    with pytest.raises(InputError, match='unknown match "steam"; did you mean "stem"'):
+        open_masks(tmp_path, match="steam")
+
+
+def test_the_same_stem_twice_is_refused(tmp_path):
+    with refused(save(tmp_path, {"a.png": block(1), "a.bmp": block(1)}), "two masks are called"):
+        open_masks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("form", "names", "examples"),
+    [
+        ("f{}.png", ["f1", "f2", "f3"], '"f100", "f101", …, the frames "f1", "f2"'),
+        ("f{}.png", [None, None], '"f100", "f101", …, the frames "0", "1"'),
+    ],
+)
+def test_masks_of_other_frames_are_refused_with_examples(tmp_path, form, names, examples):
+    masks = open_masks(numbered(tmp_path, range(100, 104), form), match="auto")
+    masks = masks if names[0] else open_masks(tmp_path, match="source")
+    for index, name in enumerate(names):
+        assert one(masks, frame(index, name=name)) is None
+    with refused(tmp_path, f"no mask belongs to any of these frames.*{examples}"):
+        masks.check_matched()
+
+
+def test_masks_that_belong_to_some_frame_pass_the_check(tmp_path):
+    masks = open_masks(numbered(tmp_path, range(2)))
+    masks.check_matched()  # nothing was asked yet
+    masks.unions(frame(7), [None])
+    masks.unions(frame(1), [None])
+    masks.check_matched()
+
+
+# Folders and the layouts of datasets
+
+
+def test_youtube_vos_is_found_from_its_root(tmp_path):
+    numbered(tmp_path / "Annotations" / "v1", [0, 5, 10])
+    objects = {"1": {"category": "cup", "frames": ["00000"]}, "4": {"category": "hand"}}
+    meta = {"videos": {"v1": {"objects": objects}, "v2": {"objects": {}}}}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    for path in (tmp_path, tmp_path / "Annotations", tmp_path / "Annotations" / "v1"):
+        masks = open_masks(path)
+        assert (masks.kind, masks.ids()) == ("youtube-vos", (1, 4))
+        frames = [frame(i, name=f"{i:05d}") for i in range(7)]
+        assert found_widths(masks, frames) == [0, None, None, None, None, 5, None]
+
+
+def test_of_several_videos_one_must_be_given(tmp_path):
+    numbered(tmp_path / "Annotations" / "v1", [0])
+    numbered(tmp_path / "Annotations" / "v2", [0])
+    with refused(tmp_path / "Annotations", "holds the folders v1, v2; give the one of this video"):
+        open_masks(tmp_path)
+    with refused(tmp_path / "Annotations" / "v1", "no meta.json above names this video"):
+        open_masks(tmp_path / "Annotations" / "v1", kind="youtube-vos")
+
+
+def test_what_is_not_there_or_empty_is_named(tmp_path):
+    with refused(tmp_path / "none", "no such file or folder"):
+        open_masks(tmp_path / "none")
+    with refused(tmp_path, "is an empty folder, or holds no pictures"):
+        open_masks(tmp_path)
+    (tmp_path / "notes.txt").write_text("hello")
+    with refused(tmp_path, "is an empty folder, or holds no pictures"):
+        open_masks(tmp_path)
+    (tmp_path / "a.mp4").write_bytes(b"")
+    with refused(tmp_path / "a.mp4", "masks are a folder of PNG, or"):
+        open_masks(tmp_path / "a.mp4")
+    save(tmp_path, {"a.png": block(1)})
+    with refused(tmp_path / "a.png", "single picture; give the folder"):
+        open_masks(tmp_path / "a.png")
+
+
+def test_the_kind_must_exist_and_fit(tmp_path):
+    with pytest.raises(InputError, match='unknown kind of masks "indxed"; did you mean "indexed"'):
+        open_masks(tmp_path, kind="indxed")
+    with refused(tmp_path, "masks of the kind coco are one file"):
+        open_masks(tmp_path, kind="coco")
+    np.save(tmp_path / "m.npy", np.ones((1, H, W), dtype=bool))
+    with refused(tmp_path / "m.npy", "is not of the kind youtube-vos"):
+        open_masks(tmp_path / "m.npy", kind="youtube-vos")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a picture", None])
+def test_a_damaged_picture_is_named(tmp_path, content):
+    noise = np.random.default_rng(0).integers(0, 3, (64, 64), dtype=np.uint8)
+    folder = save(tmp_path, {"a.png": block(1), "b.png": noise})
+    whole = (folder / "b.png").read_bytes()
+    (folder / "b.png").write_bytes(whole[: len(whole) // 2] if content is None else content)
+    masks = open_masks(folder)
+    with refused(folder / "b.png", "not a picture that can be read, or a damaged one"):
+        masks.unions(frame(1, name="b"), [None])
+
+
+def test_the_key_follows_the_content_and_not_the_place(tmp_path):
+    folder = numbered(tmp_path / "m", range(2))
+    key = open_masks(folder).key
+    moved = shutil.copytree(folder, tmp_path / "moved")
+    assert open_masks(moved).key == key
+    assert open_masks(folder, match="index").key != key
+    assert open_masks(folder, kind="binary").key != key
+    os.utime(folder / "00001.png", ns=(1, 1))
+    assert open_masks(folder).key != key
+    (moved / "00001.png").rename(moved / "00002.png")
+    assert open_masks(moved).key != key
+
+
+# Stacks
+
+
+def test_a_bool_stack_is_one_object(tmp_path):
+    stack = np.stack([block(1), block(0), block(1, 5)]).astype(bool)
+    np.save(tmp_path / "m.npy", stack)
+    np.savez_compressed(tmp_path / "m.npz", anything=stack)
+    for name in ("m.npy", "m.npz"):
+        masks = open_masks(tmp_path / name)
+        assert (masks.kind, masks.ids(), len(masks)) == ("stack", (1,), 3)
+        assert np.array_equal(one(masks, frame(2)), stack[2])  # in any order
+        assert np.array_equal(one(masks, frame(0), frozenset({1})), stack[0])
+        assert one(masks, frame(1)) is one(masks, frame(3)) is None
+
+
+def test_a_label_stack_is_read_as_indexed(tmp_path):
+    labels = np.stack([block(2), block(255), block(3)]).astype(np.int32)
+    labels[0, 5, 5] = -1
+    np.savez(tmp_path / "m.npz", masks=labels, frames=np.array([0, 10, 20]))
+    masks = open_masks(tmp_path / "m.npz")
+    assert (masks.kind, masks.ids()) == ("stack", (2, 3))
+    assert one(masks, frame(0, 0)).sum() == 6
+    assert one(masks, frame(10, 10)) is None
+    assert one(masks, frame(20, 20), frozenset({3})).sum() == 6
+    with refused(tmp_path / "m.npz", r"source frame 20\) has mask 20, or .* it has no mask"):
+        masks.unions(frame(2, 20), [None])
+
+
+def test_a_stack_of_0_and_255_is_binary(tmp_path):
+    np.save(tmp_path / "m.npy", np.stack([block(255)] * 2))
+    assert open_masks(tmp_path / "m.npy").ids() == (1,)
+    assert open_masks(tmp_path / "m.npy", kind="indexed").ids() == ()
+
+
+def test_objects_may_have_an_axis_and_overlap(tmp_path):
+    stack = np.zeros((2, 3, H, W), dtype=bool)
+    stack[0, 0, 1:3] = stack[0, 2, 2:5] = stack[1, 1, 0] = True
+    np.savez(tmp_path / "m.npz", masks=stack)
+    masks = open_masks(tmp_path / "m.npz")
+    assert masks.ids() == (1, 2, 3)
+    wanted = [frozenset({1, 3}), frozenset({3}), frozenset({2})]
+    both, third, second = masks.unions(frame(0), wanted)
+    assert np.array_equal(both, stack[0, 0] | stack[0, 2])
+    assert np.array_equal(third, stack[0, 2])
+    assert second is None
+    np.savez(tmp_path / "m.npz", masks=stack, ids=[4, 9, 11])
+    assert open_masks(tmp_path / "m.npz").ids() == (4, 9, 11)
+
+
+def test_rows_of_one_frame_are_its_objects(tmp_path):
+    stack = np.stack([block(1), block(1, 5), block(1, 0)]).astype(bool)
+    np.savez(tmp_path / "m.npz", masks=stack, frames=[0, 0, 1], ids=[3, 5, 3])
+    masks = open_masks(tmp_path / "m.npz")
+    assert (masks.ids(), len(masks)) == ((3, 5), 2)
+    assert np.array_equal(one(masks, frame(0)), stack[0] | stack[1])
+    assert np.array_equal(one(masks, frame(1), frozenset({3})), stack[2])
+    assert one(masks, frame(1), frozenset({5})) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"masks": np.zeros((1, H, W))}, "masks of type float64"),
+        ({"masks": np.zeros((1, 2, H, W), np.uint8)}, "give bool, or integer labels"),
+        ({"masks": np.zeros((H, W), bool)}, r"masks of shape \(6, 8\); give \(N, H, W\)"),
+        ({"masks": np.zeros((0, H, W), bool)}, "not empty"),
+        ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, 'call the array .* "masks"'),
+        ({"masks": np.ones((2, H, W), bool), "frames": [0]}, r"frames of .* shape \(1,\) for 2"),
+        ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, "frames of type float64"),
+        ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, "frames hold -1"),
+        ({"masks": np.ones((2, H, W), bool), "frames": [3, 3]}, "rows 0 and 1 are the same obj"),
+        ({"masks": np.ones((2, H, W), np.uint8), "frames": [3, 3]}, "frames repeat"),
+        ({"masks": np.ones((3, H, W), bool), "ids": [1, 2]}, "2 ids for 3 rows"),
+        ({"masks": np.ones((3, 2, H, W), bool), "ids": [1]}, "1 ids for 2 objects"),
+        ({"masks": np.ones((1, H, W), bool), "ids": ["a"]}, "ids of type <U1"),
+        ({"masks": np.array([[[{}]]], dtype=object)}, "pickled objects"),
+        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, "column by column"),
+    ],
+)
+def test_a_stack_of_another_form_is_refused(tmp_path, content, message):
+    np.savez(tmp_path / "m.npz", **content)
+    with refused(tmp_path / "m.npz", message):
+        open_masks(tmp_path / "m.npz")
+
+
+def test_a_damaged_stack_is_named(tmp_path):
+    path = tmp_path / "m.npy"
+    np.save(path, np.ones((5, H, W), dtype=bool))
+    path.write_bytes(path.read_bytes()[:-1])
+    with refused(path, "truncated, or damaged"):
+        open_masks(path)
+    path.write_bytes(b"not numpy")
+    with refused(path, "not a stack of arrays, or a damaged one"):
+        open_masks(path)
+    path = tmp_path / "m.npz"
+    path.write_bytes(b"PK not a zip")
+    with refused(path, "not a stack of arrays, or a damaged one"):
+        open_masks(path)
+    noise = np.random.default_rng(0).integers(0, 2, (9, 90, 90)).astype(bool)
+    np.savez_compressed(path, masks=noise)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 400] = bytes(400)
+    path.write_bytes(content)
+    masks = open_masks(path)
+    with refused(path, "row [0-9]: cannot be read; the file is damaged"):
+        for index in range(9):
+            masks.unions(frame(index, shape=(90, 90)), [None])
+
+
+# COCO
+
+
+def rle(mask: np.ndarray) -> dict:
+    from pycocotools import mask as coco
+
+    packed = coco.encode(np.asfortranarray(mask, dtype=np.uint8))
+    return {"size": list(packed["size"]), "counts": packed["counts"].decode()}
+
+
+def listed(mask: np.ndarray) -> dict:
+    """Runs as a list of numbers, counted pixel by pixel."""
+    runs, value = [0], 0
+    for pixel in mask.T.ravel().astype(int).tolist():
+        if pixel != value:
+            runs, value = [*runs, 0], pixel
+        runs[-1] += 1
+    return {"size": list(mask.shape), "counts": runs}
+
+
+def document(path: Path, content: object) -> Path:
+    path.write_text(json.dumps(content))
+    return path
+
+
+@given(arrays.arrays(bool, st.tuples(st.integers(1, 40), st.integers(1, 40))))
+def test_run_lengths_are_decoded_as_by_pycocotools(mask):
+    assert np.array_equal(decode_rle(rle(mask)), mask)
+    assert np.array_equal(decode_rle(listed(mask)), mask)
+
+
+def test_long_runs_and_their_differences_are_decoded():
+    mask = np.zeros((700, 900), dtype=bool)
+    mask[3:690, 5:800] = True
+    mask[200:300, 100:110] = False
+    assert np.array_equal(decode_rle(rle(mask)), mask)
+
+
+def coco_document(**more) -> dict:
+    size = {"height": H, "width": W}
+    images = [
+        {"id": 7, "file_name": "v/a1.jpg", **size},
+        {"id": 3, "file_name": "v/a2.jpg", **size},
+    ]
+    polygon = [[2, 1, 5, 1, 5, 3, 2, 3]]
+    annotations = [
+        {"id": 1, "image_id": 7, "category_id": 2, "segmentation": rle(block(1))},
+        {"id": 2, "image_id": 3, "category_id": 2, "segmentation": polygon},
+        {"id": 3, "image_id": 3, "category_id": 4, "bbox": [0, 4, 2, 2], "segmentation": []},
+        {"id": 4, "image_id": 3, "category_id": 2, "segmentation": listed(block(1, 5))},
+    ]
+    return {"images": images, "annotations": annotations} | more
+
+
+def test_coco_annotations_of_every_sort(tmp_path):
+    masks = open_masks(document(tmp_path / "m.json", coco_document()))
+    assert (masks.kind, masks.ids(), len(masks)) == ("coco", (2, 4), 2)
+    assert np.array_equal(one(masks, frame(0, name="a1"), frozenset({2})), block(1) > 0)
+    second, fourth = masks.unions(frame(1, name="a2"), [frozenset({2}), frozenset({4})])
+    assert np.array_equal(second, (block(1) + block(1, 5)) > 0)  # the polygon and the runs
+    assert np.array_equal(fourth, block(1, slice(4, 6), slice(0, 2)) > 0)
+
+
+def test_tracks_are_the_objects_where_there_are_any(tmp_path):
+    content = coco_document()
+    for at, annotation in enumerate(content["annotations"]):
+        annotation["track_id"] = 10 + at
+    assert open_masks(document(tmp_path / "m.json", content)).ids() == (10, 11, 12, 13)
+    for annotation in content["annotations"]:
+        del annotation["track_id"], annotation["category_id"]
+    assert open_masks(document(tmp_path / "m.json", content)).ids() == (1, 2, 3, 4)
+
+
+def test_frame_numbers_of_images_count(tmp_path):
+    content = coco_document()
+    for image, number in zip(content["images"], (0, 4), strict=True):
+        del image["file_name"]
+        image["frame_index"] = number
+    masks = open_masks(document(tmp_path / "m.json", content))
+    assert one(masks, frame(4), frozenset({4})).sum() == 4
+    for image in content["images"]:
+        del image["frame_index"]
+    masks = open_masks(document(tmp_path / "m.json", content))  # then their order
+    assert one(masks, frame(1), frozenset({4})).sum() == 4
+
+
+def test_a_plain_list_of_masks(tmp_path):
+    rows = [
+        {"frame": 1, "id": 5, "segmentation": rle(block(1))},
+        {"frame": 0, "id": 6, "segmentation": [[2, 1, 5, 1, 5, 3, 2, 3]]},
+    ]
+    masks = open_masks(document(tmp_path / "m.json", rows))
+    assert masks.ids() == (5, 6)
+    assert one(masks, frame(0), frozenset({5})) is None
+    assert one(masks, frame(0)).shape == (H, W)
+    assert np.array_equal(one(masks, frame(1), frozenset({5})), block(1) > 0)
+
+
+def test_youtube_vis_has_one_list_per_object(tmp_path):
+    content = {
+        "videos": [
+            {"id": 1, "file_names": ["v/00000.jpg", "v/00005.jpg"], "height": H, "width": W}
+        ],
+        "annotations": [{"id": 3, "video_id": 1, "segmentations": [None, rle(block(1))]}],
+    }
+    masks = open_masks(document(tmp_path / "m.json", content))
+    assert masks.ids() == (3,)
+    assert one(masks, frame(0, name="00000")) is None
+    assert np.array_equal(one(masks, frame(1, name="00005")), block(1) > 0)
+    content["videos"].append(content["videos"][0])
+    with refused(tmp_path / "m.json", "holds 2 videos"):
+        open_masks(document(tmp_path / "m.json", content))
+
+
+def test_masks_drawn_for_another_size_are_resized(tmp_path):
+    rows = [{"frame": 0, "id": 1, "segmentation": rle(block(1))}]
+    masks = open_masks(document(tmp_path / "m.json", rows))
+    with pytest.warns(UserWarning, match="mask 0 is 8×6, the frame 16×12"):
+        assert one(masks, frame(0, shape=(12, 16))).sum() == 4 * 6
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "message"),
+    [
+        ({"size": [H, W + 1], "counts": rle(block(1))["counts"]}, "its runs do not fill 6×9"),
+        ({"size": [H, W], "counts": ""}, "not COCO's text of runs, or are cut short"),
+        ({"size": [H, W], "counts": "o" * 9}, "not COCO's text of runs, or are cut short"),
+        ({"size": [H, W], "counts": "ooooooo0"}, "a run has no end"),
+        ({"size": [H, W], "counts": "☕"}, "not COCO's text of runs"),
+        ({"size": [H, W], "counts": [-2, 50]}, "its runs do not fill"),
+        ({"size": [H, W], "counts": [48, 10**30]}, "its runs do not fill"),
+        ({"size": [H, W], "counts": [1.5, 46.5]}, "a text or a list of whole numbers"),
+        ({"size": [H, W]}, "a text or a list of whole numbers"),
+    ],
+)
+def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation, message):
+    rows = [{"frame": 0, "id": 1, "segmentation": segmentation}]
+    masks = open_masks(document(tmp_path / "m.json", rows))
+    with refused(tmp_path / "m.json", f"mask 1: .*{message}"):
+        masks.unions(frame(0), [None])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"frame": 0, "id": 1, "segmentation": {"size": [0, 4], "counts": ""}}, "not .height, wi"),
+        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]}, "three corners or more"),
+        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]}, "three corners or more"),
+        ({"frame": 0, "id": 1, "segmentation": "abc"}, "neither a run-length mask nor polygons"),
+        ({"frame": 0, "id": 1}, "neither a segmentation nor a bbox"),
+        ({"frame": 0, "id": 1, "bbox": [1, 1, -2, 2]}, "negative width or height"),
+        ({"frame": -1, "id": 1, "bbox": [1, 1, 2, 2]}, "frame -1 is not a whole number"),
+        ({"frame": 0, "id": "cup", "bbox": [1, 1, 2, 2]}, "id 'cup' is not a whole number"),
+        (3, "must be an object"),
+    ],
+)
+def test_a_broken_annotation_is_named(tmp_path, row, message):
+    path = document(tmp_path / "m.json", [row])
+    with refused(path, f"mask 1: .*{message}"):
+        open_masks(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"images": []}, 'no list of "images"'),
+        ({"images": [{"id": 1}, {"id": 1}]}, "image 2: id 1 is given twice"),
+        ({"images": [{"id": 1}]}, "annotation 1: image_id 7 is not the id of an image"),
+        ({"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
+         "annotation 1: its mask is 8×6, its image 9×9"),
+        ({"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]}, "images of 2 videos"),
+        ({"annotations": [{"image_id": 7}]}, "none of track_id, instance_id, category_id, id"),
+        ({"annotations": None}, "holds no masks but the keys images, annotations"),
+    ],
+)  # fmt: skip
+def test_a_broken_coco_file_is_named(tmp_path, change, message):
+    path = document(tmp_path / "m.json", coco_document(**change))
+    with refused(path, message):
+        open_masks(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not valid JSON"),
+        ("", "is empty"),
+        ("3", "holds no masks; masks are COCO's images"),
+        ("[]", "is an empty list"),
+        ('{"schema": "dejacue.retrieval/1"}', "holds no masks but the keys schema"),
+        ('[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]', "NaN is not a number"),
+    ],
+)
+def test_json_of_another_kind_is_refused(tmp_path, text, message):
+    (tmp_path / "m.json").write_text(text)
+    with refused(tmp_path / "m.json", message):
+        open_masks(tmp_path / "m.json")
+
+
+# Boxes
+
+
+def table(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_mot_frames_count_from_one_and_a_box_is_a_mask(tmp_path):
+    path = table(
+        tmp_path / "gt.txt", "1,2,2,1,3,2,1,-1,-1,-1", "1,2,0,5,1,1,1,-1,-1,-1", "3,9,0,0,8,6"
+    )
+    masks = open_masks(path)
+    assert (masks.kind, masks.ids()) == ("boxes", (2, 9))
+    expected = block(1)
+    expected[5, 0] = 1
+    assert np.array_equal(one(masks, frame(0), frozenset({2})), expected > 0)
+    assert one(masks, frame(1)) is None
+    assert one(masks, frame(2), frozenset({9})).all()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("frame,id,x,y,w,h", "0,4,2,1,3,2"),
+        ("id,frame,x1,y1,x2,y2,name", "4,0,2,1,5,3,cup"),
+        ("Frame; ID; x; y; w; h", "0; 4; 2; 1; 3; 2"),
+        ("1 4 2 1 3 2",),
+        ("", "1, 4, 2, 1, 3, 2"),
+        ("1.0,4.0,2,1,3,2,1",),
+    ],
+)
+def test_tables_of_boxes(tmp_path, lines):
+    masks = open_masks(table(tmp_path / "boxes.csv", *lines))
+    assert masks.ids() == (4,)
+    assert np.array_equal(one(masks, frame(0), frozenset({4})), block(1) > 0)
+
+
+def test_rows_of_confidence_zero_are_left_out(tmp_path):
+    masks = open_masks(table(tmp_path / "m.txt", "1,4,2,1,3,2,1", "1,5,2,1,3,2,0"))
+    assert masks.ids() == (4,)
+
+
+@pytest.mark.parametrize(
+    ("box", "pixels"),
+    [
+        ("-3,-3,4,5", (slice(0, 2), slice(0, 1))),
+        ("6,4,99,99", (slice(4, 6), slice(6, 8))),
+        ("1.4,1.6,2,2", (slice(2, 4), slice(1, 3))),  # the centres decide
+        ("-9,-9,100,100", (slice(0, 6), slice(0, 8))),
+    ],
+)
+def test_boxes_are_clipped_to_the_frame(tmp_path, box, pixels):
+    masks = open_masks(table(tmp_path / "m.csv", "frame,id,x,y,w,h", f"0,1,{box}"))
+    expected = np.zeros((H, W), dtype=bool)
+    expected[pixels] = True
+    assert np.array_equal(one(masks, frame(0)), expected)
+
+
+@pytest.mark.parametrize("box", ["9,1,3,3", "-5,-5,3,3", "2,2,0,3", "2.6,2,0.3,3"])
+def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
+    masks = open_masks(table(tmp_path / "m.csv", "frame,id,x,y,w,h", f"0,1,{box}"))
+    assert one(masks, frame(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1,1,0,0,-1,2"], "line 1: box .* has a negative width or height"),
+        (["frame,id,x1,y1,x2,y2", "0,1,5,0,2,2"], "line 2: box .* negative width"),
+        (["1,1,nan,0,1,2"], "line 1: x 'nan' is not a finite number"),
+        (["1,1,0,0,1,inf"], "line 1: h 'inf' is not a finite number"),
+        (["1,1,0,0,1e300,1"], "is not a finite number"),
+        (["1,1,0,0,1,x"], "line 1: h 'x' is not a finite number"),
+        (["1,1,0,0"], "line 1: 4 cells, too few"),
+        (["0,1,0,0,1,1"], "frame 0 is no frame; .* count from 1 as in MOT"),
+        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is no frame"),
+        (["1.5,1,0,0,1,1"], "frame '1.5' is not a whole number"),
+        (["frame,id,x,y,w", "0,1,0,0,1"], "line 1: no column h"),
+        (["frame,id,left,top", "0,1,0,0"], "line 1: no column x1, y1, x2, y2"),
+        (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], "two columns of one name"),
+        (["frame,id,x,y,w,h"], "holds no boxes"),
+        (["hello world"], "no column frame, id"),
+        ([""], "is empty"),
+    ],
+)
+def test_a_broken_table_is_named_by_its_line(tmp_path, lines, message):
+    path = table(tmp_path / "m.csv", *lines)
+    with refused(path, message):
+        open_masks(path)
+
+
+# Writing
+
+
+def scene() -> list[tuple[int, dict[int, np.ndarray]]]:
+    empty = np.zeros((H, W), dtype=bool)
+    return [
+        (0, {1: block(1) > 0, 7: block(1, 5) > 0}),
+        (5, {}),
+        (10, {7: block(1, 0, slice(1, 2)) > 0, 1: empty}),
+    ]
+
+
+@pytest.mark.parametrize("name", ["m", "m.npz", "m.json"])
+@pytest.mark.parametrize("named", [False, True])
+def test_written_masks_come_back(tmp_path, name, named):
+    rows = [(f"f{key}" if named else key, masks) for key, masks in scene()]
+    path = write_masks(tmp_path / "new" / name, iter(rows))
+    assert path == tmp_path / "new" / name
+    masks = open_masks(path, match="stem" if named else "source")
+    assert masks.ids() == (1, 7)
+    for index, (key, objects) in enumerate(scene()):
+        at = frame(index, key, f"f{key}" if named else None)
+        for wanted in (1, 7):
+            found = one(masks, at, frozenset({wanted}))
+            if wanted in objects and objects[wanted].any():
+                assert np.array_equal(found, objects[wanted])
+            else:
+                assert found is None
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]  # nothing half-written
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.integers(1, 254), arrays.arrays(bool, (5, 7)), max_size=3), min_size=1
+    ).filter(any)
+)
+def test_overlapping_masks_survive_in_stacks_and_json(tmp_path_factory, frames):
+    folder = tmp_path_factory.mktemp("masks")
+    for name in ("m.npz", "m.json"):
+        masks = open_masks(write_masks(folder / name, enumerate(frames)))
+        for index, objects in enumerate(frames):
+            for wanted, mask in objects.items():
+                found = one(masks, frame(index, shape=(5, 7)), frozenset({wanted}))
+                assert np.array_equal(mask, np.zeros_like(mask) if found is None else found)
+
+
+def test_an_indexed_folder_says_where_objects_overlap(tmp_path):
+    both = {1: block(1) > 0, 2: block(1, 2) > 0}
+    with pytest.warns(UserWarning, match="objects overlap in 1 frames, first in 3; "):
+        write_masks(tmp_path / "m", [(3, both)])
+    with Image.open(tmp_path / "m" / "00003.png") as picture:
+        assert picture.mode == "P"
+        labels = np.asarray(picture)
+    assert np.array_equal(labels, np.where(block(1, 2) > 0, 2, block(1)))
+
+
+def test_the_palette_is_that_of_davis():
+    colours = list(palette())
+    assert len(set(colours)) == 256
+    assert colours[:4] == [(0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0)]
+    assert colours[8] == (64, 0, 0)
+    assert colours[255] == (224, 224, 192)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "there is no mask to write"),
+        ([(0, {})], "there is no mask to write"),
+        ([(0, {1: np.ones((H, W), bool)}), (0, {})], "given twice"),
+        ([(0, {1: np.ones((H, W), bool)}), ("a", {})], "partly by number and partly by name"),
+        ([(0, {1: np.ones((H, W), bool), 2: np.ones((W, H), bool)})], "all of the size"),
+        ([(0, {1: np.ones((H, W), np.uint8)})], "give bool masks"),
+        ([("../x", {1: np.ones((H, W), bool)})], "neither a number nor a file stem"),
+        ([(0, {255: np.ones((H, W), bool)})], "object 255: an indexed folder holds the ids 1 to"),
+    ],
+)
+def test_what_cannot_be_written_leaves_nothing(tmp_path, rows, message):
+    with pytest.raises(InputError, match=message):
+        write_masks(tmp_path / "m", rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_generator_leaves_nothing(tmp_path):
+    def rows():
+        yield scene()[0]
+        raise RuntimeError("tracker lost")
+
+    for name in ("m", "m.npz", "m.json"):
+        with pytest.raises(RuntimeError, match="tracker lost"):
+            write_masks(tmp_path / name, rows())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_is_not_overwritten(tmp_path):
+    save(tmp_path / "m", {"a.png": block(1)})
+    with refused(tmp_path / "m", "is there already"):
+        write_masks(tmp_path / "m", scene())
+    (tmp_path / "empty").mkdir()
+    write_masks(tmp_path / "empty", scene())
+    assert len(list((tmp_path / "empty").iterdir())) == 3
+    with pytest.raises(InputError, match=r"written to a folder, \.npz or \.json"):
+        write_masks(tmp_path / "m.mp4", scene())
+    with pytest.raises(InputError, match='unknown kind of written masks "boxes"'):
+        write_masks(tmp_path / "x", scene(), kind="boxes")
+
+
+def test_a_written_stack_is_small(tmp_path):
+    mask = np.zeros((720, 1280), dtype=bool)
+    mask[100:300, 200:500] = True
+    path = write_masks(tmp_path / "m.npz", ((index, {1: mask}) for index in range(20)))
+    assert path.stat().st_size < 20 * mask.size / 50
+    with zipfile.ZipFile(path) as archive, warnings.catch_warnings():
+        assert {member.filename for member in archive.infolist()} == {
+            "frames.npy", "ids.npy", "masks.npy",
+        }  # fmt: skip
+
+
+# Real footage
+
+
+def test_vost_masks_belong_to_their_frames_by_name(footage):
+    folder = footage / "Annotations" / "3161_peel_banana"
+    masks = open_masks(folder)
+    assert (masks.kind, len(masks)) == ("indexed", 85)
+    at = frame(1, name="frame00012", shape=(360, 640))
+    with Image.open(folder / "frame00012.png") as picture:
+        expected = np.asarray(picture) == 1
+    assert np.array_equal(one(masks, at, frozenset({1})), expected)
+    with refused(folder, "no object 2; the ids in these masks: 1"):
+        masks.unions(at, [frozenset({2})])
+
+
+def test_vost_masks_for_a_video_file_need_a_word(footage):
+    """Named in steps of 12: 85 positions, or every twelfth frame of the source?"""
+    folder = footage / "Annotations" / "3161_peel_banana"
+    with refused(folder, 'mask "frame00012"; choose match="source" or match="index"'):
+        open_masks(folder).unions(frame(1, shape=(360, 640)), [None])
+    masks = open_masks(folder, match="index")
+    assert one(masks, frame(84, shape=(360, 640))) is not None
