@@ -1,4 +1,4 @@
-"""The compiled kernel. Everything else about the package is in pyproject.toml.
+"""The compiled parts. Everything else about the package is in pyproject.toml.
 
 The extension is optional: where it cannot be built the package installs all the same and computes
 the same windows with numpy, with one warning at first use.
@@ -33,7 +33,16 @@ setup(
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             py_limited_api=True,
             optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
-        )
+        ),
+        Extension(
+            "dejacue.sources._pixels",
+            sources=["src/kernel/pixels.c"],
+            extra_compile_args=flags,
+            extra_link_args=links,
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            py_limited_api=True,
+            optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
+        ),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

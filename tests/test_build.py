@@ -229,6 +229,35 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     assert "taken from" not in other.err
 
 
+def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue, scene, tmp_path):
+    folder, _ = scene
+    ran = dejacue(
+        "locate", folder / "scene.mp4", "--masks", folder / "Annotations", "--object", 1,
+        "--match", "source", "--stride", 2, "-v", folder / "vocabulary.yaml", "--encoder", "mini",
+        "--references", folder / "references.json", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert "frames count what was sampled" in ran.err
+    overlaps = [float(line.split("│")[-2]) for line in ran.out.splitlines() if "–" in line]
+    assert len(overlaps) == 6
+    assert min(overlaps) > 0.5
+
+
+def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
+    made = render(3, family="cup", topology="binary", frames=30, distractors=1)
+    write_scene(tmp_path / "scene", made)
+    files = ("--masks", tmp_path / "scene" / "Annotations", "--encoder", "mini")
+    ran = dejacue("encode", tmp_path / "scene" / "scene.mp4", *files, "-o", tmp_path / "x.npz")
+    assert (ran.code, ran.out) == (2, "")
+    assert "holds the objects 1, 2; say which one with --object 1" in ran.err
+    ran = dejacue(
+        "encode", tmp_path / "scene" / "scene.mp4", *files, "--objects", "all", "-o", tmp_path / "o"
+    )
+    assert ran.code == 0
+    names = sorted(path.name for path in (tmp_path / "o").iterdir())
+    assert names == ["scene-1.history.npz", "scene-2.history.npz"]
+
+
 def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
     folder, _ = scene
     path = tmp_path / "cup.history.npz"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dejacue import InputError, MissingData, Vocabulary
-from dejacue.sources.crops import fit
 from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, siglip, weights
 from dejacue.sources.encoders.base import Encoder, unit
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
@@ -141,17 +140,6 @@ def test_an_image_does_not_depend_on_its_batch(offline) -> None:
     given = crops(1, 7)
     alone = np.concatenate([encoder.encode_images([crop]) for crop in given])
     np.testing.assert_allclose(encoder.encode_images(given), alone, atol=1e-5)
-
-
-def test_the_resize_on_the_device_is_that_of_pillow() -> None:
-    pytest.importorskip("torch")
-    from dejacue.sources.encoders.siglip_torch import squash
-
-    given = crops(2, 12)
-    found = squash(given, 32, "cpu").numpy()
-    expected = np.stack([fit(crop, 32) for crop in given]).astype(float)
-    assert np.abs(found - expected).max() <= 1
-    assert np.abs(found - expected).mean() < 0.25
 
 
 def test_texts_are_lower_cased_unless_asked_otherwise(offline) -> None:

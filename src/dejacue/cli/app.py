@@ -245,7 +245,7 @@ def demo(
     ),
     seed: Annotated[int, typer.Option(help="Another seed, another history.")] = 7,
 ) -> None:
-    """Generate a history with known states, locate them, and draw the evidence."""
+    """Render a short video, find the states of its object, and write a report."""
     from dejacue.cli import showing
 
     showing.demo(output, seed)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from dejacue.cli.encoding import Footage, safe
 from dejacue.cli.tables import console
 from dejacue.records import History, Retrieval
-from dejacue.sources.video import open_video, write_video
+from dejacue.sources.video import Video, open_video, write_video
 
 
 def cut(folder: Path, footage: Footage, history: History, retrieval: Retrieval) -> None:
@@ -22,19 +22,17 @@ def cut(folder: Path, footage: Footage, history: History, retrieval: Retrieval) 
     for number, (state, window) in enumerate(found, start=1):
         first, last = source[window.start], source[window.end]
         path = folder / "clips" / f"{number:02d}-{safe(state)}.mp4"
-        write_video(path, _frames(footage, first, last), footage.rate or rate_of(history))
+        frames = open_video(footage.video, start=first, end=last, rate=footage.rate)
+        times = [frame.time_s for frame in frames]
+        if None in times or len(times) < 2:
+            write_video(path, _images(frames), 25.0)
+        else:
+            stamps = [time - times[0] for time in times]  # type: ignore[operator]
+            rate = (len(times) - 1) / stamps[-1] if stamps[-1] > 0 else 25.0
+            write_video(path, _images(frames), rate, times_s=stamps)
         console(stderr=True).print(escape(f"clip: {path}"), soft_wrap=True)
 
 
-def _frames(footage: Footage, first: int, last: int) -> Iterator[Any]:
-    for frame in open_video(footage.video, start=first, end=last, rate=footage.rate):
+def _images(frames: Video) -> Iterator[Any]:
+    for frame in frames:
         yield frame.image
-
-
-def rate_of(history: History) -> float:
-    """Source frames per second, from the times of the history; 25 where there are none."""
-    if history.times_s is None or history.source_frames is None or len(history) < 2:
-        return 25.0
-    seconds = float(history.times_s[-1] - history.times_s[0])
-    frames = int(history.source_frames[-1] - history.source_frames[0])
-    return round(frames / seconds, 3) if seconds > 0 else 25.0

@@ -61,6 +61,14 @@ class Footage:
     def lineages(self, video: Video, masks: Masks) -> dict[str, Lineage]:
         """Which histories to make: one of all ids, one of some, or one each."""
         if self.objects is None:
+            there = masks.ids()
+            if len(there) > 1:
+                names = ", ".join(str(id) for id in there[:9]) + (", …" if len(there) > 9 else "")
+                raise InputError(
+                    f"{masks.path}: holds the objects {names}; say which one with --object "
+                    f"{there[0]}, give the pieces of one as --object {there[0]},{there[1]}, or "
+                    "take each with --objects all"
+                )
             return {video.name: None}
         if self.objects == "all":
             return {f"{video.name}-{id}": frozenset([id]) for id in masks.ids()}
@@ -203,7 +211,7 @@ def histories(
         made = build_histories(
             watched,  # type: ignore[arg-type]
             masks, encoder, lineages, partial=partial, progress=bars,
-            croppers=min(8, os.cpu_count() or 1),
+            croppers=min(16, os.cpu_count() or 1),
         )  # fmt: skip
     for name, history in made.items():
         write_history(files[name], history)
@@ -260,7 +268,7 @@ def encode(footage: Footage, encoder: Encoder, output: Path) -> None:
     with Bars(video.length, len(lineages)).shown() as bars:
         made = build_histories(
             video, masks, encoder, lineages, partial=partial, progress=bars,
-            croppers=min(8, os.cpu_count() or 1),
+            croppers=min(16, os.cpu_count() or 1),
         )  # fmt: skip
     screen = console()
     for name, history in made.items():

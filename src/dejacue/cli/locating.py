@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from rich.markup import escape
 
@@ -116,6 +117,8 @@ def run(
     if footage.video.suffix.lower() == ".npz":
         if footage.masks is not None:
             raise InputError(f"{footage.video}: is a history, which needs no --masks")
+        if cut:
+            raise InputError(f"{footage.video}: is a history; clips are cut from a video")
         history = read_history(footage.video)
         _one(history, footage.video, words, settings, format, output, plot, truth)
     else:
@@ -132,9 +135,28 @@ def _references(path: Path | None) -> dict[str, References]:
 
 
 def _of(truth: Mapping[str, References], history: History) -> References | None:
-    if len(truth) == 1:
-        return next(iter(truth.values()))
-    return truth.get(history.id)
+    own = next(iter(truth.values())) if len(truth) == 1 else truth.get(history.id)
+    if own is None or not sampled(history):
+        return own
+    return {state: _in_samples(windows, history) for state, windows in own.items()}
+
+
+def sampled(history: History) -> bool:
+    """Whether its frames are not those of the file."""
+    source = history.source_frames
+    return source is not None and bool((source != history.frames).any())
+
+
+def _in_samples(windows: Sequence[Window], history: History) -> list[Window]:
+    """References count the frames of the file; here they are found among the observed samples."""
+    found = []
+    assert history.source_frames is not None
+    for window in windows:
+        first = int(np.searchsorted(history.source_frames, window.start))
+        last = int(np.searchsorted(history.source_frames, window.end, side="right")) - 1
+        if first <= last:
+            found.append(Window(int(history.frames[first]), int(history.frames[last])))
+    return found
 
 
 def located(
@@ -213,12 +235,11 @@ def _from_video(
     footage: encoding.Footage, words: Words, settings: Settings, format: str | None,
     output: Path | None, plot: Path | None, truth: Mapping[str, References], cut: bool,
 ) -> None:  # fmt: skip
-    if footage.masks is None:
-        footage.open()  # says that a video needs masks
+    footage.open()  # what is wrong with the input is said before a model is loaded
     if output is not None and output.suffix:
         raise InputError(f"{output}: a video gives several files; give a folder with --output")
     folder = output or Path("out") / encoding.safe(footage.video.stem)
-    read_vocabulary(words.path)  # bad words are refused before the video is decoded
+    read_vocabulary(words.path)
     encoder = words.load(words.encoder or "siglip2")
     vocabulary = words.vocabulary(encoder)
     made, pictures = encoding.histories(footage, encoder, folder)
@@ -234,6 +255,9 @@ def _from_video(
             from dejacue.cli.cutting import cut as write_clips
 
             write_clips(place, footage, history, retrieval)
+        if sampled(history):
+            note = "note: frames count what was sampled; seconds, clips and references do not"
+            console(stderr=True).print(note, soft_wrap=True)
         console(stderr=True).print(escape(f"report: {place / 'report.html'}"), soft_wrap=True)
 
 

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from dejacue.cli.tables import console
 from dejacue.errors import InputError, MissingData
-from dejacue.experiments import REGISTRY, experiment
+from dejacue.experiments import ON_REQUEST, REGISTRY, experiment
 from dejacue.experiments.study import Study
 from dejacue.experiments.table import ABOUT, NO, YES, Experiment, Result
-from dejacue.experiments.words import LEGEND
+from dejacue.experiments.words import CAPTIONS, LEGEND
 from dejacue.experiments.writing import (
     as_csv,
     as_json,
@@ -37,6 +37,8 @@ def show_list() -> None:
     table = Table("name", "what", "why it is not here", box=SIMPLE_HEAD)
     for entry in REGISTRY.values():
         table.add_row(entry.name, entry.title, entry.reason)
+    for entry in ON_REQUEST.values():
+        table.add_row(entry.name, entry.title, "on request: not in all")
     console().print(table)
 
 
@@ -69,7 +71,7 @@ def run(
 def _chosen(names: Sequence[str]) -> list[Experiment]:
     chosen = [experiment(name) for name in dict.fromkeys(names) if name != "all"]
     if "all" in names:
-        return list(REGISTRY.values())
+        return [*REGISTRY.values(), *(entry for entry in chosen if entry.on_request)]
     for entry in chosen:
         if entry.run is None:
             raise InputError(f'"{entry.name}" cannot be computed here: {entry.reason}')
@@ -165,5 +167,6 @@ def _write(
                 drawn.append(name)
     write_text(folder / "reproduce.json", as_json(results, absent))
     write_text(folder / "reproduce.csv", as_csv(results))
-    write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, drawn, asked))
+    captioned = [name for name in drawn if name in CAPTIONS]
+    write_text(folder / "reproduce.md", as_markdown(chosen, results, absent, captioned, asked))
     return drawn

@@ -39,7 +39,7 @@ def demo(output: Path, seed: int) -> None:
     screen = console()
     again = (
         f"dejacue locate {footage.video} --masks {footage.masks} --object 1 "
-        f"--vocabulary {words.path} --encoder mini --output {output}"
+        f"--vocabulary {words.path} --encoder mini --references {truth} --output {output}"
     )
     measure = f"dejacue evaluate {output / 'retrieval.json'} {truth}"
     for what, command in (("again", again), ("measure", measure)):

@@ -1,4 +1,7 @@
-"""One function per published table, and the registry that ``dejacue reproduce`` lists."""
+"""One function per published table, and the registries that ``dejacue reproduce`` lists.
+
+REGISTRY is what "all" means; ON_REQUEST holds experiments of our own, which are run by name.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dejacue.experiments import (
     missing,
     negatives,
     protocol,
+    rendered,
     seven,
     stress,
     synthetic,
@@ -19,17 +23,18 @@ from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
-    arithmetic,
+    arithmetic, rendered,
 )  # fmt: skip
-REGISTRY: dict[str, Experiment] = {
-    entry.name: entry for module in MODULES for entry in module.EXPERIMENTS
-}
+_ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
+REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}
+ON_REQUEST: dict[str, Experiment] = {e.name: e for e in _ALL if e.on_request}
 
 
 def experiment(name: str) -> Experiment:
-    if name not in REGISTRY:
-        raise unknown("experiment", name, ["all", *REGISTRY])
-    return REGISTRY[name]
+    known = {**REGISTRY, **ON_REQUEST}
+    if name not in known:
+        raise unknown("experiment", name, ["all", *known])
+    return known[name]
 
 
-__all__ = ["REGISTRY", "Experiment", "Result", "Value", "experiment"]
+__all__ = ["ON_REQUEST", "REGISTRY", "Experiment", "Result", "Value", "experiment"]

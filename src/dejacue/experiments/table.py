@@ -100,12 +100,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A published table, figure or claim. Without ``run``: what cannot be computed, and why."""
+    """A published table, figure or claim. Without ``run``: what cannot be computed, and why.
+
+    on_request   ours, not published, and slow: "all" leaves it out
+    """
 
     name: str
     title: str
     run: Callable[[Study], Result] | None = None
     reason: str = ""
+    on_request: bool = False
 
 
 @cache

@@ -35,6 +35,11 @@ CAPTIONS = {
     "circular_shifts": "Features rolled within runs, R@1 .5 in dual coordinates: a small roll, as "
     "with seed 7, changes little.",
     "synthetic_durations": "Synthetic study: which norm finds intervals of which length.",
+    "rendered_retrieval": "Rendered scenes with mini: four coordinates and two windows that look "
+    "at no frame, by topology.",
+    "rendered_masks": "Rendered scenes: masks eroded, dilated, drifting, or switched to another "
+    "object.",
+    "rendered_difficulty": "Rendered scenes: one difficulty at a time.",
 }
 
 PROTOCOL = """## Where the protocol differs from the paper's text, or goes beyond it

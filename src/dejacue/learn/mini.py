@@ -240,7 +240,7 @@ def accuracy(image: Any, text: Any, words: Words, count: int, device: str) -> fl
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m dejacue.learn.mini")
     parser.add_argument("--out", type=Path, required=True, help="folder for the two ONNX files")
-    parser.add_argument("--crops", type=int, default=150_000)
+    parser.add_argument("--crops", type=int, default=200_000)
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--device", default=None)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.records import History
-from dejacue.sources.crops import crop, fit
+from dejacue.sources.crops import picture
 from dejacue.sources.encoders.base import Encoder
 
 if TYPE_CHECKING:
@@ -135,9 +135,7 @@ def build_histories(
 
     def cut(given: tuple[Track, Frame, NDArray[np.bool_]]) -> Crop:
         track, frame, mask = given
-        pixels = crop(frame.image, mask, padding, minimum)
-        if not encoder.resizes:
-            pixels = fit(pixels, encoder.size)
+        pixels = picture(frame.image, mask, encoder.size, padding, minimum)
         return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
 
     def crops() -> Iterator[Crop]:

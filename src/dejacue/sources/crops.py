@@ -6,10 +6,18 @@ object in mid-grey; then squashed to a square.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+
+_compiled: ModuleType | None
+try:
+    from dejacue.sources import _pixels as _compiled  # type: ignore[attr-defined, no-redef]
+except ImportError:  # no compiler where it was installed
+    _compiled = None
 
 
 def crop_box(
@@ -55,13 +63,36 @@ def crop(
 
 def fit(crop: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """(size, size, 3): squashed without regard to its shape by Pillow's antialiased bilinear
-    filter, as the image processors of SigLIP do."""
+    filter, as the image processors of SigLIP do; along rows first, whatever Pillow's version."""
     from PIL import Image
 
-    if crop.shape[:2] == (size, size):
+    height, width = crop.shape[:2]
+    if (height, width) == (size, size):
         return crop  # Pillow's filter would change nothing
-    picture = Image.fromarray(crop).resize((size, size), Image.Resampling.BILINEAR)
-    return np.asarray(picture)
+    narrow = Image.fromarray(crop).resize((size, height), Image.Resampling.BILINEAR)
+    return np.asarray(narrow.resize((size, size), Image.Resampling.BILINEAR))
+
+
+def picture(
+    image: NDArray[np.uint8],
+    mask: NDArray[np.bool_],
+    size: int,
+    padding: float = 0.20,
+    minimum: int = 4,
+    fill: int = 127,
+) -> NDArray[np.uint8]:
+    """``fit(crop(image, mask, …), size)``, in compiled code where that is there: the same bytes,
+    several times faster, and without holding up other threads."""
+    if _compiled is None:
+        return fit(crop(image, mask, padding, minimum, fill), size)
+    if image.ndim != 3 or image.shape != (*mask.shape, 3):
+        raise InputError(f"a mask of shape {mask.shape} for an image of shape {image.shape}")
+    out = np.empty((size, size, 3), np.uint8)
+    pixels = np.ascontiguousarray(image, dtype=np.uint8)
+    seen = np.ascontiguousarray(mask, dtype=bool).view(np.uint8)
+    if not _compiled.picture(pixels, seen, out, *mask.shape, padding, minimum, fill, size):
+        raise InputError("the mask is empty; a frame without the object has no crop")
+    return out
 
 
 def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:

@@ -27,7 +27,6 @@ class Encoder(ABC):
     size        side in pixels of the square that an image is squashed to
     details     back end, precision, files …: recorded in what is made with it
     batch       images it likes to be given at once; workers: how many calls may overlap
-    resizes     whether it takes crops as they are because it resizes them faster than we can
     """
 
     name: str
@@ -37,7 +36,6 @@ class Encoder(ABC):
     details: dict[str, str]
     batch: int = 32
     workers: int = 1
-    resizes: bool = False
 
     @abstractmethod
     def encode_images(self, crops: Crops) -> Rows:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, MissingData, need, unknown
 from dejacue.sources.crops import fit
@@ -78,8 +77,7 @@ class TorchSiglip(Encoder):
         self.dimension = int(model.config.vision_config.hidden_size)
         self.identity = siglip.IDENTITY if folder is None else f"siglip:{folder.name}"
         self.batch = batch
-        self.resizes = self.device.startswith("cuda")
-        self.workers = 2 if self.resizes else 1  # one copies, one computes
+        self.workers = 2 if self.device.startswith("cuda") else 1  # one copies, one computes
         self.details = {
             "backend": "torch", "precision": precision, "lower_case": str(lower),
             "sha256 model.safetensors": sha256(files["model.safetensors"]),
@@ -90,19 +88,13 @@ class TorchSiglip(Encoder):
         parts = []
         with torch.inference_mode():
             for first in range(0, len(crops), self.batch):
-                images = self._squashed(crops[first : first + self.batch]).permute(0, 3, 1, 2)
-                images = (images / 127.5 - 1).to(self._dtype)
+                own = [fit(crop, self.size) for crop in crops[first : first + self.batch]]
+                # the channels stay last in memory, which the convolution likes
+                images = STAGE.send(own, self.device).permute(0, 3, 1, 2)
+                images = (images.float() / 127.5 - 1).to(self._dtype)
                 parts.append(_pooled(self._model.get_image_features(pixel_values=images)))
             rows = torch.cat(parts).float().cpu().numpy()
         return unit(rows, "image")
-
-    def _squashed(self, crops: Crops) -> Any:
-        """(n, size, size, 3) float32 on the device."""
-        if self.resizes:
-            return squash(crops, self.size, self.device)
-        torch = need("torch", REMEDY)
-        rows = np.stack([fit(crop, self.size) for crop in crops])
-        return torch.from_numpy(rows).to(self.device).float()
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         torch = need("torch", REMEDY)
@@ -135,66 +127,23 @@ class Stage(threading.local):
         self.sent: list[Any] = [None, None]
         self.turn = 0
 
-    def send(self, crops: Crops, device: str) -> Any:
-        """All pixels, one crop after the other, as bytes on the device."""
+    def send(self, images: Crops, device: str) -> Any:
+        """(n, size, size, 3) bytes on the device."""
         torch = need("torch", REMEDY)
-        total = sum(crop.size for crop in crops)
+        if not device.startswith("cuda"):
+            return torch.from_numpy(np.stack(images)).to(device)
         self.turn = 1 - self.turn
         if self.sent[self.turn] is not None:
             self.sent[self.turn].synchronize()  # its last copy must be over
-        buffer = self.buffers[self.turn]
-        if buffer is None or len(buffer) < total:
-            buffer = torch.empty(total + total // 4, dtype=torch.uint8, pin_memory=True)
+        count, buffer = len(images), self.buffers[self.turn]
+        if buffer is None or len(buffer) < count or buffer.shape[1:] != images[0].shape:
+            buffer = torch.empty((count, *images[0].shape), dtype=torch.uint8, pin_memory=True)
             self.buffers[self.turn] = buffer
-        flat, at = buffer.numpy(), 0
-        for crop in crops:
-            flat[at : at + crop.size] = crop.reshape(-1)
-            at += crop.size
-        there = buffer[:total].to(device, non_blocking=True)
+        np.stack(images, out=buffer.numpy()[:count])
+        there = buffer[:count].to(device, non_blocking=True)
         self.sent[self.turn] = torch.cuda.Event()
         self.sent[self.turn].record()
         return there
 
 
 STAGE = Stage()
-
-
-def squash(crops: Crops, size: int, device: str) -> Any:
-    """(n, size, size, 3) float32 on a GPU, 0 … 255: the bilinear, antialiased filter of Pillow.
-
-    A batch of crops, padded to one size, times two banded matrices of filter weights: a CPU
-    cannot resize as fast as a GPU encodes. Differs by one level where Pillow rounds between its
-    two passes.
-    """
-    torch = need("torch", REMEDY)
-    heights, widths = (np.array([crop.shape[k] for crop in crops]) for k in (0, 1))
-    if device.startswith("cuda"):
-        sent = STAGE.send(crops, device)
-    else:
-        sent = torch.from_numpy(np.concatenate([crop.reshape(-1) for crop in crops])).to(device)
-    tall, wide = int(heights.max()), int(widths.max())
-    images = torch.zeros((len(crops), tall, wide, 3), dtype=torch.float32, device=device)
-    at = 0
-    for image, height, width in zip(
-        images.unbind(), heights.tolist(), widths.tolist(), strict=True
-    ):
-        count = height * width * 3
-        image[:height, :width] = sent[at : at + count].view(height, width, 3)
-        at += count
-    down = filter_matrix(heights, tall, size, device)  # (n, size, H)
-    across = filter_matrix(widths, wide, size, device)  # (n, size, W)
-    low = torch.bmm(down, images.view(len(crops), tall, wide * 3))
-    found = torch.einsum("nxw,nywc->nyxc", across, low.view(len(crops), size, wide, 3))
-    return found.round().clamp(0, 255)
-
-
-def filter_matrix(lengths: NDArray[np.int64], longest: int, size: int, device: str) -> Any:
-    """(n, size, longest): the weights with which each output sees the first ``lengths`` inputs."""
-    torch = need("torch", REMEDY)
-    length = torch.as_tensor(lengths, dtype=torch.float32, device=device)[:, None, None]
-    scale = length / size
-    centre = (torch.arange(size, device=device)[None, :, None] + 0.5) * scale
-    at = torch.arange(longest, device=device)[None, None, :] + 0.5
-    weights = (1 - (at - centre).abs() / scale.clamp(min=1)).clamp(min=0)
-    weights = weights * (at < length)
-    return weights / weights.sum(dim=2, keepdim=True)

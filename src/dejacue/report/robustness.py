@@ -1,0 +1,63 @@
+"""Figures of the experiments on rendered scenes: groups with intervals, and curves over a level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dejacue.report.figures import SMALL, Interval, panels
+from dejacue.report.plots import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MARKS = "os^Dv<>"
+
+
+def groups_figure(rows: Mapping[str, Mapping[str, Interval]], title: str) -> Figure:
+    """name → group → interval (fractions): the groups side by side, a point per name in each."""
+    from matplotlib import rc_context
+
+    with rc_context(SMALL):
+        figure, ((axis,),) = panels(1, 1, 6.0, 2.6)
+        groups = list(next(iter(rows.values())))
+        for k, (name, own) in enumerate(rows.items()):
+            at = np.arange(len(groups)) + 0.13 * (k - (len(rows) - 1) / 2)
+            mean, low, high = 100 * np.array([own[group] for group in groups]).T
+            axis.errorbar(at, mean, yerr=[mean - low, high - mean], fmt=MARKS[k % 7], ms=4, lw=1.2,
+                          color=COLOURS[k % 7], label=name)  # fmt: skip
+        axis.set_xticks(range(len(groups)), groups)
+        axis.set_ylim(0, 100)
+        axis.set_title(title, loc="left")
+        figure.legend(frameon=False, loc="outside lower center", ncols=len(rows))
+        return figure  # type: ignore[no-any-return]
+
+
+def levels_figure(
+    levels: Sequence[float], lines: Mapping[str, Mapping[str, Sequence[Interval]]]
+) -> Figure:
+    """metric → kind → one interval (fractions) per level: a panel per metric, a line per kind.
+
+    The lines are set a little apart, so that their intervals can be told from each other.
+    """
+    from matplotlib import rc_context
+
+    with rc_context(SMALL):
+        figure, (axes,) = panels(1, len(lines), 6.8, 2.8, sharey=True)
+        step = 0.25 * min(np.diff(levels)) / max(len(rows) for rows in lines.values())
+        for axis, (metric, rows) in zip(axes, lines.items(), strict=True):
+            for k, (kind, points) in enumerate(rows.items()):
+                at = np.asarray(levels) + step * (k - (len(rows) - 1) / 2)
+                mean, low, high = 100 * np.asarray(points).T
+                axis.errorbar(at, mean, yerr=[mean - low, high - mean], fmt=f"{MARKS[k % 7]}-",
+                              ms=3.5, lw=1.3, elinewidth=0.8, color=COLOURS[k % 7],
+                              label=kind)  # fmt: skip
+            axis.set_title(f"{metric} (%)", loc="left")
+            axis.set_xlabel("level")
+            axis.set_xticks(list(levels))
+        axes[0].set_ylim(0, 100)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=len(labels))
+        return figure  # type: ignore[no-any-return]
