@@ -268,6 +268,6 @@ def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkey
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
     with pytest.raises(
-        MissingData, match=r"put tokenizer\.json \(revision 75de.*\$DEJACUE_WEIGHTS"
+        MissingData, match=r"put tokenizer\.json \(revision 75de.*set DEJACUE_WEIGHTS"
     ):
         siglip.TOKENIZER.fetch()

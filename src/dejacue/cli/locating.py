@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.markup import escape
 
 from dejacue.cli import encoding
 from dejacue.cli.tables import as_text, console, diagnostics_table, retrieval_table
-from dejacue.errors import DejaCueError, InputError
+from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.method.coordinates import check_pair
 from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.locate import evidence, locate
@@ -277,16 +278,21 @@ def _report(
     _plot(folder / "evidence.png", history, vocabulary, retrieval, settings, references)
     write_text(folder / "retrieval.json", retrieval.to_json() + "\n")
     write_text(folder / "retrieval.csv", as_csv(retrieval))
+    shutil.rmtree(folder / "clips", ignore_errors=True)  # of an earlier run
     for export in EXPORTS.values():
+        path = folder / f"retrieval{export.suffix}"
+        path.unlink(missing_ok=True)
         if export.timed and history.times_s is None:
             continue
         try:
             data = export(retrieval, history)
+        except MissingExtra:
+            continue
         except DejaCueError as error:
             note = f"note: no {export.suffix}: {error}"
             console(stderr=True).print(escape(note), soft_wrap=True)
             continue
-        write_bytes(folder / f"retrieval{export.suffix}", data)
+        write_bytes(path, data)
 
 
 def as_csv(retrieval: Retrieval) -> str:

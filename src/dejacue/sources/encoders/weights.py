@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,6 +55,8 @@ class Weights:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
+        # it tells of every retry; we tell how it ended
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
         try:  # what is in the cache needs no connection
             return Path(
                 hf_hub_download(
@@ -69,10 +72,12 @@ class Weights:
             raise self._missing(f"{name} could not be downloaded ({reason})") from None
 
     def _missing(self, reason: str) -> MissingData:
-        folder = os.environ.get(FOLDER) or f"a folder that ${FOLDER} names"
+        folder = os.environ.get(FOLDER) or "FOLDER"
+        also = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to that FOLDER"
         return MissingData(
             f"{self.repository}: {reason}; with a connection it is fetched once, without one put "
-            f"{', '.join(self.files)} (revision {self.revision}) into {folder}/{self.repository}"
+            f"{', '.join(self.files)} (revision {self.revision}) into "
+            f"{folder}/{self.repository}{also}"
         )
 
 
