@@ -233,7 +233,7 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
     folder, _ = scene
     ran = dejacue(
         "locate", folder / "scene.mp4", "--masks", folder / "Annotations", "--object", 1,
-        "--match", "source", "--stride", 2, "-v", folder / "vocabulary.yaml", "--encoder", "mini",
+        "--stride", 2, "-v", folder / "vocabulary.yaml", "--encoder", "mini",
         "--references", folder / "references.json", "-o", tmp_path / "out",
     )  # fmt: skip
     assert ran.code == 0

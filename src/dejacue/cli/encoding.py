@@ -56,7 +56,12 @@ class Footage:
             self.video, stride=self.stride, fps=self.fps, rate=self.rate, errors=self.errors,
             **limits,
         )  # fmt: skip
-        return video, open_masks(self.masks, kind=self.kind, match=self.match)
+        masks = open_masks(self.masks, kind=self.kind, match=self.match)
+        # More masks than frames to look at: they can only be numbered as the file's frames are.
+        more = video.length is not None and len(masks) > video.length
+        if self.match == "auto" and more and not os.path.isdir(self.video):
+            masks = open_masks(self.masks, kind=self.kind, match="source")
+        return video, masks
 
     def lineages(self, video: Video, masks: Masks) -> dict[str, Lineage]:
         """Which histories to make: one of all ids, one of some, or one each."""
