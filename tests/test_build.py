@@ -104,6 +104,15 @@ def test_an_object_that_is_never_visible_is_refused() -> None:
         build_history(Still(), Boxes(), Means(), objects=[9], id="cup")
 
 
+def test_one_id_may_be_a_number_and_words_a_plain_mapping() -> None:
+    one = build_history(Still(), Boxes(), Means(), objects=1)
+    assert len(one) == 8
+    with pytest.raises(InputError, match='objects "all": give mask ids'):
+        build_history(Still(), Boxes(), Means(), objects="all")
+    made = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
+    assert made.descriptions == ("empty cup", "full cup")
+
+
 def test_progress_is_told() -> None:
     told = {}
     build_history(

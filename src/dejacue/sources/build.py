@@ -75,13 +75,13 @@ def build_history(
     masks: Masks | str | os.PathLike[str],
     encoder: Encoder | str = "siglip2",
     *,
-    objects: Iterable[int] | None = None,
+    objects: int | Iterable[int] | None = None,
     id: str | None = None,
     **options: Any,
 ) -> History:
     """The history of one object.
 
-    video, masks   as open_video and open_masks give them, or paths
+    video, masks   as open_video (where frames are sampled) and open_masks give them, or paths
     encoder        as load_encoder gives it, or a name
     objects        the mask ids that are its pieces (default: all)
     options        those of build_histories
@@ -96,6 +96,10 @@ def build_history(
         masks = open_masks(masks)
     if isinstance(encoder, str):
         encoder = load_encoder(encoder)
+    if isinstance(objects, int):
+        objects = [objects]
+    if isinstance(objects, str):
+        raise InputError(f'objects "{objects}": give mask ids, such as [1] or [1, 2]')
     lineage = None if objects is None else frozenset(objects)
     name = id or video.name
     return build_histories(video, masks, encoder, {name: lineage}, **options)[name]

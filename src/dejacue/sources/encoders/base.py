@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,15 +62,17 @@ def unit(rows: NDArray[np.floating], what: str) -> Rows:
 
 
 def encode_vocabulary(
-    vocabulary: Vocabulary, encoder: Encoder, *, prompts: str = "ensemble"
+    vocabulary: Vocabulary | Mapping[str, Any], encoder: Encoder, *, prompts: str = "ensemble"
 ) -> Vocabulary:
-    """The vocabulary with text features.
+    """The vocabulary (or states with their descriptions) with text features.
 
     prompts   raw, photo or definite: one form of every description; ensemble (published): the
               mean of the three unit vectors, at unit length again
     """
     if prompts not in PROMPTS:
         raise unknown("prompts", prompts, PROMPTS)
+    if not isinstance(vocabulary, Vocabulary):
+        vocabulary = Vocabulary.from_dict(vocabulary)
     forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
     texts = [form.format(text) for form in forms for text in vocabulary.descriptions]
     rows = unit(encoder.encode_texts(texts), "description")

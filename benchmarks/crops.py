@@ -1,0 +1,69 @@
+"""Crop and resize of real footage against a plain loop: ``python benchmarks/crops.py [FOLDER]``.
+
+FOLDER holds JPEGImages and Annotations in VOST's layout. The plain loop finds the box with
+argwhere, masks the whole frame with numpy.where, and crops and resizes with Pillow.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from dejacue import open_masks, open_video
+from dejacue.sources.crops import crop, fit, picture
+
+FOOTAGE = Path(__file__).resolve().parents[2] / "shared" / "footage"
+SIZE = 224
+
+
+def plain(image: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    inside = np.argwhere(mask)
+    (y0, x0), (y1, x1) = inside.min(axis=0), inside.max(axis=0) + 1
+    margin = max(4, round(0.20 * max(y1 - y0, x1 - x0)))
+    masked = np.where(mask[..., None], image, 127).astype(np.uint8)
+    height, width = mask.shape
+    box = (
+        max(0, x0 - margin),
+        max(0, y0 - margin),
+        min(width, x1 + margin),
+        min(height, y1 + margin),
+    )
+    return np.asarray(
+        Image.fromarray(masked).crop(box).resize((SIZE, SIZE), Image.Resampling.BILINEAR)
+    )
+
+
+def best(run, rounds: int = 7) -> float:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOOTAGE
+    print(f"{'sequence':28} {'plain':>9} {'crop + fit':>11} {'compiled':>9}   ratio")
+    for sequence in sorted(path.name for path in (folder / "JPEGImages").iterdir()):
+        masks = open_masks(folder / "Annotations" / sequence)
+        pairs = []
+        for frame in open_video(folder / "JPEGImages" / sequence):
+            mask = masks.unions(frame, [None])[0]
+            if mask is not None:
+                pairs.append((frame.image, mask))
+        sides = (
+            lambda: [plain(image, mask) for image, mask in pairs],
+            lambda: [fit(crop(image, mask), SIZE) for image, mask in pairs],
+            lambda: [picture(image, mask, SIZE) for image, mask in pairs],
+        )
+        a, b, c = (1e3 * best(side) / len(pairs) for side in sides)
+        print(f"{sequence:28} {a:6.2f} ms {b:8.2f} ms {c:6.2f} ms   {a / c:.1f}x")
+
+
+if __name__ == "__main__":
+    main()
