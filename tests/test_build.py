@@ -235,7 +235,22 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     assert again.code == 0
     assert "taken from" in again.err
     other = dejacue(*words, "--stride", 2)
+    assert other.code == 0
     assert "taken from" not in other.err
+
+
+def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) -> None:
+    write_scene(tmp_path / "scene", render(3, family="cup", frames=30, distractors=1))
+    files = ("--masks", tmp_path / "scene" / "Annotations", "--encoder", "mini",
+             "-v", tmp_path / "scene" / "vocabulary.yaml", "-o", tmp_path / "out")  # fmt: skip
+    rows = []
+    for id in (1, 2):
+        ran = dejacue("locate", tmp_path / "scene" / "scene.mp4", *files, "--object", id)
+        assert ran.code == 0
+        assert "taken from" not in ran.err
+        rows.append(read_history(tmp_path / "out" / "scene.history.npz"))
+    assert [history.made_with["objects"] for history in rows] == ["1", "2"]
+    assert not np.array_equal(rows[0].features, rows[1].features)
 
 
 def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue, scene, tmp_path):

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from dejacue.cli.tables import console
 from dejacue.errors import InputError
 from dejacue.records import History
-from dejacue.sources.build import Lineage, build_histories
+from dejacue.sources.build import Lineage, build_histories, recipe
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.masks import Masks, open_masks
@@ -201,16 +201,27 @@ def histories(
     ready = {
         name: found
         for name, path in files.items()
-        if (found := _up_to_date(path, encoder, video, masks)) is not None
+        if (found := _up_to_date(path, encoder, video, masks, lineages[name])) is not None
     }
-    screen = console(stderr=True)
     if len(ready) == len(lineages):
-        screen.print(escape(f"taken from {', '.join(str(f) for f in files.values())}"))
-        return ready, _pictures(video)
+        for _ in watched:  # for the pictures
+            pass
+        names = ", ".join(str(path) for path in files.values())
+        console(stderr=True).print(escape(f"taken from {names}"), soft_wrap=True)
+        return ready, watched.pictures
+    return _build(watched, masks, encoder, lineages, files), watched.pictures
+
+
+def _build(
+    watched: Watched, masks: Masks, encoder: Encoder, lineages: dict[str, Lineage],
+    files: dict[str, Path],
+) -> dict[str, History]:  # fmt: skip
+    """Makes and writes the histories, with progress, and says how long it took."""
+    screen, video = console(stderr=True), watched.video
     if encoder.name == "mini":
-        screen.print(MINI_ONLY_KNOWS)
-    partial = folder / f".{safe(video.name)}.partial"
-    folder.mkdir(parents=True, exist_ok=True)
+        screen.print(MINI_ONLY_KNOWS, soft_wrap=True)
+    first = next(iter(files.values()))
+    partial = first.with_name(f".{first.name}.partial")
     start = time.perf_counter()
     with Bars(video.length, len(lineages)).shown() as bars:
         made = build_histories(
@@ -229,7 +240,7 @@ def histories(
     )
     for problem in video.problems:
         screen.print(escape(f"note: {problem}"), soft_wrap=True)
-    return made, watched.pictures
+    return made
 
 
 def safe(name: str) -> str:
@@ -237,7 +248,9 @@ def safe(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_.+" else "_" for c in name)
 
 
-def _up_to_date(path: Path, encoder: Encoder, video: Video, masks: Masks) -> History | None:
+def _up_to_date(
+    path: Path, encoder: Encoder, video: Video, masks: Masks, lineage: Lineage
+) -> History | None:
     """The history in a file, if it was made from the same pixels in the same way."""
     if not path.is_file():
         return None
@@ -245,18 +258,8 @@ def _up_to_date(path: Path, encoder: Encoder, video: Video, masks: Masks) -> His
         found = read_history(path)
     except InputError:
         return None  # whatever it is, it will be made again
-    made = dict(found.made_with or {})
-    wanted = {**encoder.details, "video": video.key, "masks": masks.key}
-    same = found.encoder == encoder.identity and all(made.get(k) == v for k, v in wanted.items())
-    return found if same else None
-
-
-def _pictures(video: Video) -> dict[int, bytes]:
-    """Without encoding there is time to look at the video once more."""
-    watched = Watched(video)
-    for _ in watched:
-        pass
-    return watched.pictures
+    same = dict(found.made_with or {}) == recipe(video, masks, encoder, lineage)
+    return found if same and found.encoder == encoder.identity else None
 
 
 def encode(footage: Footage, encoder: Encoder, output: Path) -> None:
@@ -264,24 +267,9 @@ def encode(footage: Footage, encoder: Encoder, output: Path) -> None:
     lineages = footage.lineages(video, masks)
     if output.suffix == ".npz" and len(lineages) > 1:
         raise InputError(f"{output}: {len(lineages)} objects need a folder, not one file")
-    if encoder.name == "mini":
-        console(stderr=True).print(MINI_ONLY_KNOWS)
-    single = output.suffix == ".npz"
-    folder = output.parent if single else output
-    partial = folder / f".{safe(output.name)}.partial"
-    start = time.perf_counter()
-    with Bars(video.length, len(lineages)).shown() as bars:
-        made = build_histories(
-            video, masks, encoder, lineages, partial=partial, progress=bars,
-            croppers=min(16, os.cpu_count() or 1),
-        )  # fmt: skip
-    screen = console()
-    for name, history in made.items():
-        path = output if single else folder / f"{safe(name)}.history.npz"
-        write_history(path, history)
-        screen.print(escape(f"{path}: {history!r}"), soft_wrap=True)
-    partial.unlink(missing_ok=True)
-    seconds = time.perf_counter() - start
-    screen.print(f"{bars.seen.get('encode', 0)} crops in {seconds:.1f} s")
-    for problem in video.problems:
-        console(stderr=True).print(escape(f"note: {problem}"), soft_wrap=True)
+    files = {
+        name: output if output.suffix == ".npz" else output / f"{safe(name)}.history.npz"
+        for name in lineages
+    }
+    for name, history in _build(Watched(video), masks, encoder, lineages, files).items():
+        console().print(escape(f"{files[name]}: {history!r}"), soft_wrap=True)

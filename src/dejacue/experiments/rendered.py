@@ -36,7 +36,7 @@ from dejacue.experiments.table import (
     paired_values,
 )
 from dejacue.records import History
-from dejacue.sources.crops import crop, fit
+from dejacue.sources.crops import picture
 from dejacue.sources.encoders import Encoder, encode_vocabulary, load_encoder
 
 FIRST_SEED = 1_000_000_000
@@ -114,7 +114,7 @@ def film(shot: Shot) -> list[Entry | None]:
             mask = (labels if noise is None else noise(labels, frame)) == 1
             if mask.any():
                 frames.append(frame)
-                crops.append(fit(crop(image, mask), encoder.size))
+                crops.append(picture(image, mask, encoder.size))
     return [_entry(scene, encoder, *own) if own[0] else None for own in seen]
 
 

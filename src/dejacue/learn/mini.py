@@ -134,7 +134,7 @@ def train(
     tokens = torch.from_numpy(words(sentences)).to(device)
     owner = torch.from_numpy(owners).to(device)
     rng = torch.Generator(device="cpu").manual_seed(seed)
-    start, total = time.perf_counter(), 0.0
+    start = time.perf_counter()
     for step in range(steps):
         rows = torch.randint(len(pixels), (batch,), generator=rng).to(device)
         chosen = torch.randint(len(tokens), (512,), generator=rng).to(device)
@@ -150,7 +150,6 @@ def train(
         loss.backward()
         optimizer.step()
         schedule.step()
-        total += float(loss.detach()) if step % 50 == 0 else 0.0
         if step % 500 == 0 or step == steps - 1:
             seconds = time.perf_counter() - start
             print(

@@ -16,7 +16,7 @@ from dejacue.report.plots import COLOURS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PINK = COLOURS[:4]
+BLUE, ORANGE, GREEN = COLOURS[:3]
 GREY = "#999999"
 Interval = tuple[float, float, float]  # mean, low, high
 P = ParamSpec("P")

@@ -161,9 +161,24 @@ def build_histories(
             tell("encode", len(batch))
     if not any(track.rows for track in tracks):
         masks.check_matched()  # says why, where names or numbers do not fit
-    made = {**encoder.details, "padding": str(padding), "minimum": str(minimum),
-            "video": video.key, "masks": masks.key}  # fmt: skip
-    return {track.id: _history(track, video, encoder, made) for track in tracks}
+    return {
+        track.id: _history(
+            track, video, encoder, recipe(video, masks, encoder, lineage, padding, minimum)
+        )
+        for track, lineage in zip(tracks, wanted, strict=True)
+    }
+
+
+def recipe(
+    video: Video, masks: Masks, encoder: Encoder, lineage: Lineage, padding: float = 0.20,
+    minimum: int = 4,
+) -> dict[str, str]:  # fmt: skip
+    """What a history is made with and of: two that agree in it hold the same rows."""
+    objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
+    return {
+        **encoder.details, "padding": str(padding), "minimum": str(minimum),
+        "video": video.key, "masks": masks.key, "objects": objects,
+    }  # fmt: skip
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

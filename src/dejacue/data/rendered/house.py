@@ -18,7 +18,6 @@ from dejacue.data.rendered.drawing import (
 
 WHITE = (252, 252, 250)
 DARK = (46, 40, 40)
-METAL = (170, 172, 178)
 
 
 def candle(rng: np.random.Generator) -> Paint:

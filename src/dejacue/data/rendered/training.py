@@ -84,7 +84,7 @@ def _draw_scene(rng: np.random.Generator, seed: int, family: str) -> Scene:
 def _of_scene(
     rng: np.random.Generator, scene: Scene, count: int, size: int, between: float, least: float
 ) -> Iterator[Crop]:
-    from dejacue.sources.crops import crop, fit
+    from dejacue.sources.crops import picture
 
     labels = scene.story.labels
     pure = [np.flatnonzero(labels == state) for state in scene.story.states]
@@ -96,7 +96,7 @@ def _of_scene(
         mask = given == 1
         if mask.any() and mask.sum() >= least * scene.area(frame):
             yield Crop(
-                fit(crop(image, mask), size),
+                picture(image, mask, size),
                 scene.family.name,
                 scene.states[frame],
                 float(scene.progress[frame]),

@@ -15,7 +15,6 @@ from dejacue.sources.encoders.base import FORMS, PROMPTS, Encoder, encode_vocabu
 
 GROUP = "dejacue.encoders"
 BUILT_IN = ("siglip2", "mini")
-PREFIXES = ("hf:", "openclip:")
 
 
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
