@@ -35,6 +35,15 @@ setup(
             optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
         ),
         Extension(
+            "dejacue.method._contrast",
+            sources=["src/kernel/contrast.c"],
+            extra_compile_args=flags,
+            extra_link_args=links,
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            py_limited_api=True,
+            optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
+        ),
+        Extension(
             "dejacue.sources._pixels",
             sources=["src/kernel/pixels.c"],
             extra_compile_args=flags,

@@ -18,7 +18,7 @@ NAMES = """
     read_history write_history read_vocabulary write_vocabulary
     open_video open_masks load_encoder encode_vocabulary build_history
     read_retrievals write_retrievals read_references write_references
-    locate locate_many evidence candidates
+    locate locate_many evidence candidates occurrences Contrast Joint
     Scan Grid MeanWindow Boxcar MaxFrame Peak NonOverlap
     evaluate Evaluation load_release generate DejaCueError InputError MissingData MissingExtra
 """

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from dejacue.errors import DejaCueError, InputError, MissingData, MissingExtra
     from dejacue.evaluation.evaluate import Evaluation, evaluate
     from dejacue.method.batch import locate_many
+    from dejacue.method.contrast import Contrast
     from dejacue.method.durations import Grid
+    from dejacue.method.joint import Joint
     from dejacue.method.locate import candidates, evidence, locate
     from dejacue.method.nonoverlap import NonOverlap
+    from dejacue.method.occurrences import occurrences
     from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
     from dejacue.records import (
         Diagnostics,
@@ -76,6 +79,9 @@ _HOME = {
     "locate_many": "method.batch",
     "evidence": "method.locate",
     "candidates": "method.locate",
+    "occurrences": "method.occurrences",
+    "Contrast": "method.contrast",
+    "Joint": "method.joint",
     "Scan": "method.readouts",
     "Grid": "method.durations",
     "MeanWindow": "method.readouts",
@@ -133,6 +139,9 @@ __all__ = [
     "locate_many",
     "evidence",
     "candidates",
+    "occurrences",
+    "Contrast",
+    "Joint",
     "Scan",
     "Grid",
     "MeanWindow",

@@ -74,25 +74,47 @@ def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     return wide
 
 
-def query_directions(vocabulary: Vocabulary, coordinates: Coordinates) -> Directions:
-    """ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback)."""
+def query_directions(
+    vocabulary: Vocabulary, coordinates: Coordinates, pooling: float = 0.0
+) -> Directions:
+    """ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback).
+
+    pooling   share of its state's mean in each z̄_q; 0 is the paper, at 1 paraphrases are equal
+    """
     if vocabulary.features is None:
         raise InputError(
             "the vocabulary has no text features yet: encode its descriptions with the encoder "
             "of the history, or give an .npz that holds them"
         )
     unit = unit_rows(vocabulary.features)
+    if pooling:
+        unit = _pooled(unit, vocabulary.labels, pooling)
     if coordinates.origin is None:
+        unit = unit_rows(unit) if pooling else unit
         return Directions(unit.astype(np.float32), np.ones(len(unit)), np.zeros(len(unit), bool))
     # c = Σ π_q z̄_q; with the query-uniform origin every description weighs the same
     residual = unit - (vocabulary.weights @ unit if coordinates.origin == "state" else unit.mean(0))
     norms = np.sqrt(np.einsum("nd,nd->n", residual, residual))
     fallback = norms <= FALLBACK_BELOW
     if fallback.any():
-        residual = np.where(fallback[:, None], unit, residual / np.maximum(norms, 1e-300)[:, None])
+        plain = unit_rows(unit) if pooling else unit
+        residual = np.where(fallback[:, None], plain, residual / np.maximum(norms, 1e-300)[:, None])
     else:
         residual /= norms[:, None]
     return Directions(residual.astype(np.float32), norms, fallback)
+
+
+def _pooled(
+    unit: NDArray[np.float64], labels: NDArray[np.int64], share: float
+) -> NDArray[np.float64]:
+    """Every row moved towards the mean of its state; where that leaves nothing, the state's first
+    row instead."""
+    members = np.equal.outer(np.arange(labels.max() + 1), labels)
+    means = (members @ unit / members.sum(axis=1, keepdims=True))[labels]
+    rows: NDArray[np.float64] = (1 - share) * unit + share * means
+    vanished = np.einsum("nd,nd->n", rows, rows) <= FALLBACK_BELOW**2
+    rows[vanished] = unit[members.argmax(axis=1)[labels[vanished]]]
+    return rows
 
 
 def check_pair(history: History, vocabulary: Vocabulary) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.method.confidence import judged
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import Scan
+from dejacue.method.states import Steady
 from dejacue.method.view import Readout
 from dejacue.records import Evidence, History, Retrieval, Vocabulary
 
@@ -22,21 +26,30 @@ def locate(
     smoothing: int = 3,
     top: int = 1,
     diagnostics: bool = False,
+    unrelated: Sequence[Vocabulary] = (),
+    absent_at: float | None = None,
     engine: str = "auto",
 ) -> Retrieval:
     """The window of frames in which each description of the vocabulary holds.
 
     coordinates   absolute, trajectory, vocabulary (published), dual, query-uniform, …
-    readout       a name or a readout object: Scan(norm="sum"), Peak(ratio=0.5), …
-    smoothing     odd width in frames, applied inside observed runs
-    top           with a scan: up to top−1 further windows per description, none overlapping
+    readout       a name or a readout object: "scan" (published), "contrast" (recommended),
+                  "joint", Scan(norm="sum"), Peak(ratio=0.5), …
+    smoothing     odd width in frames, applied inside observed runs; contrast and joint have
+                  their own, in seconds
+    top           with scan or contrast: up to top−1 further windows each, none overlapping
     diagnostics   attach residual norms, calibration, the run used, … to every moment
+    unrelated     vocabularies of other things: with contrast, gives every moment a p-value
+    absent_at     moments with a higher p-value are marked absent
     engine        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     view = plan.view(history, vocabulary)  # §2: queries measured from their siblings
     selection = plan.readout.read(view)  # §3–5: cosines, calibration, smoothing, scan
-    return plan.retrieval(history, vocabulary, selection, view)
+    found = plan.retrieval(history, vocabulary, selection, view)
+    if not unrelated and absent_at is None:
+        return found
+    return judged(found, plan, view, vocabulary, unrelated, absent_at)
 
 
 def evidence(
@@ -44,12 +57,20 @@ def evidence(
     vocabulary: Vocabulary,
     *,
     coordinates: str | Coordinates = "vocabulary",
+    readout: str | Readout = "scan",
     smoothing: int = 3,
     engine: str = "auto",
 ) -> Evidence:
-    """What the scan sees: cosines, their calibration, and the smoothed responses."""
-    plan = Plan.of(coordinates, "scan", smoothing, 1, False, engine)
+    """What a readout sees: cosines, their calibration, and the smoothed responses."""
+    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     view = plan.view(history, vocabulary)
+    if isinstance(plan.readout, Steady):
+        seen = plan.readout.see(view)
+        rows = seen.row_of
+        return Evidence(
+            seen.cosines[rows], seen.centre[rows], seen.scale[rows], seen.responses[rows],
+            history.frames,
+        )  # fmt: skip
     responses, centre, scale = view.responded
     return Evidence(view.cosines, centre, scale, responses, history.frames)
 

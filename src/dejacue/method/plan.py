@@ -7,13 +7,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, repeat
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
+from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import (
     Coordinates,
     Directions,
@@ -22,10 +23,12 @@ from dejacue.method.coordinates import (
     query_directions,
 )
 from dejacue.method.evidence import SCALE_FLOOR
+from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine, Found, Ragged
 from dejacue.method.kernel import engine as engine_named
 from dejacue.method.nonoverlap import NonOverlap
 from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan, Unseen
+from dejacue.method.states import Steady
 from dejacue.method.view import Readout, Scheduled, Selection, View, check_width, settings_of
 from dejacue.records import Diagnostics, History, Later, Moment, Retrieval, Vocabulary, Window
 
@@ -41,7 +44,18 @@ READOUTS: dict[str, Readout] = {
     "non-overlap": NonOverlap(),
     "whole-history": Unseen(whole=True),
     "longest-run": Unseen(whole=False),
+    "contrast": Contrast(),
+    "joint": Joint(),
 }
+
+
+@runtime_checkable
+class Ranked(Protocol):
+    """A readout that has further windows to offer."""
+
+    def alternatives(
+        self, view: View, query: int, chosen: tuple[int, int], more: int
+    ) -> list[tuple[int, int, float]]: ...
 
 
 def as_readout(given: str | Readout) -> Readout:
@@ -71,14 +85,19 @@ class Plan:
     ) -> Plan:  # fmt: skip
         system, how = as_coordinates(coordinates), as_readout(readout)
         width = check_width(smoothing)
-        if not isinstance(top, int) or top < 1 or (top > 1 and not isinstance(how, Scan)):
-            raise InputError(f"top={top}: alternatives are numbered from 1 and need a scan readout")
+        if not isinstance(top, int) or top < 1 or (top > 1 and not isinstance(how, Ranked)):
+            raise InputError(
+                f"top={top}: alternatives are numbered from 1, and the readouts scan and contrast "
+                "have them"
+            )
         settings = {
             "coordinates": system.name,
             "readout": deepcopy(settings_of(how)),
             "smoothing": width,
             "top": top,
         }
+        if isinstance(how, Steady):
+            del settings["smoothing"]  # it has its own
         return cls(system, how, width, top, diagnostics, engine_named(engine), settings)
 
     def view(
@@ -86,17 +105,18 @@ class Plan:
     ) -> View:
         check_pair(history, vocabulary)
         return View(
-            history, directions or query_directions(vocabulary, self.coordinates),
-            vocabulary.labels, self.coordinates.centred_frames, self.smoothing, self.engine,
+            history, directions or self.directions(vocabulary),
+            vocabulary, self.coordinates.centred_frames, self.smoothing, self.engine,
         )  # fmt: skip
+
+    def directions(self, vocabulary: Vocabulary) -> Directions:
+        pooling = self.readout.pooling if isinstance(self.readout, Steady) else 0.0
+        return query_directions(vocabulary, self.coordinates, pooling)
 
     def run(self, pairs: Sequence[Pair]) -> list[Retrieval]:
         """A chunk: strict scans in one kernel call, other readouts one by one."""
         distinct = {id(vocabulary): vocabulary for _, vocabulary in pairs}
-        directions = {
-            key: query_directions(vocabulary, self.coordinates)
-            for key, vocabulary in distinct.items()
-        }
+        directions = {key: self.directions(vocabulary) for key, vocabulary in distinct.items()}
         own = [directions[id(vocabulary)] for _, vocabulary in pairs]
         readout = self.readout
         if not isinstance(readout, Scan) or readout.runs != "strict":
@@ -189,7 +209,7 @@ class Plan:
     def _alternatives(
         self, view: View, selection: Selection
     ) -> list[tuple[tuple[Window, float], ...]]:
-        assert isinstance(self.readout, Scan)
+        assert isinstance(self.readout, Ranked)
         frames = view.history.frames
         found = []
         for q, chosen in enumerate(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +15,30 @@ from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method.coordinates import Directions
 from dejacue.method.kernel import Engine, Ragged
-from dejacue.records import History
+from dejacue.records import History, Vocabulary
+
+T = TypeVar("T")
 
 
 class View:
     """One history seen through one set of query directions: what a readout may ask for."""
 
     def __init__(
-        self, history: History, directions: Directions, labels: NDArray[np.int64],
+        self, history: History, directions: Directions, vocabulary: Vocabulary,
         centred_frames: bool, smoothing: int, engine: Engine,
     ) -> None:  # fmt: skip
-        self.history, self.directions, self.labels = history, directions, labels
+        self.history, self.directions, self.labels = history, directions, vocabulary.labels
+        self.state_names = tuple(vocabulary.states)
         self.centred_frames, self.smoothing, self.engine = centred_frames, smoothing, engine
         self.batch = Ragged.of([history], [directions.queries])
+        self._known: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What ``compute`` gives, kept under the key as long as the view is."""
+        if key not in self._known:
+            self._known[key] = compute()
+        known: T = self._known[key]
+        return known
 
     @cached_property
     def centres(self) -> NDArray[np.float32] | None:

@@ -1,0 +1,105 @@
+"""Does the state occur at all? A p-value against vocabularies that have nothing to do with it.
+
+Every history has a window that fits some words better than the rest of it does. So the contrast
+of a state is compared with the contrasts that unrelated states, encoded the same way, reach on
+the same frames: p = (1 + those at least as high) / (1 + all). Where the state is absent, p is about
+uniform; docs/beyond.md says how nearly, and how few present states stand out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method.contrast import Contrast, search
+from dejacue.method.coordinates import check_pair
+from dejacue.method.kernel import Ragged
+from dejacue.method.plan import Plan
+from dejacue.method.states import compiled, gaussian, smooth
+from dejacue.method.view import View
+from dejacue.records import Retrieval, Vocabulary
+
+FEW = 19  # unrelated states below which p cannot reach 5 %
+_FUNCTION_WORDS = frozenset(
+    ("a", "an", "and", "are", "as", "at", "been", "being", "by", "down", "for", "from", "has",
+     "in", "into", "is", "it", "its", "no", "not", "of", "off", "on", "onto", "or", "out", "over",
+     "that", "the", "this", "to", "up", "with")
+)  # fmt: skip
+
+
+def judged(
+    retrieval: Retrieval, plan: Plan, view: View, vocabulary: Vocabulary,
+    unrelated: Sequence[Vocabulary], absent_at: float | None,
+) -> Retrieval:  # fmt: skip
+    """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
+    readout = plan.readout
+    if not isinstance(readout, Contrast):
+        raise InputError("p-values are those of the contrast readout; choose it, or leave them out")
+    if absent_at is not None and not 0 < absent_at < 1:
+        raise InputError(f"absent_at {absent_at} must lie between 0 and 1")
+    others = unrelated_to(vocabulary, unrelated)
+    null = null_scores(readout, plan, view, others)
+    scores = np.array([moment.score for moment in retrieval])
+    values = p_values(scores, null)
+    moments = tuple(
+        replace(moment, p_value=p, absent=absent_at is not None and p > absent_at)
+        for moment, p in zip(retrieval, values.tolist(), strict=True)
+    )
+    notes = retrieval.notes
+    if len(null) < FEW:
+        notes += (
+            f"only {len(null)} unrelated states to compare with, so no p-value is below "
+            f"{1 / (1 + len(null)):.2f}",
+        )
+    settings = {**retrieval.settings, "unrelated": len(null), "absent_at": absent_at}
+    return replace(retrieval, moments=moments, notes=notes, settings=settings)
+
+
+def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(Q,) shares of the null scores that reach each score, counting the score itself."""
+    reached = len(null) - np.searchsorted(np.sort(null), scores)
+    values: NDArray[np.float64] = (1 + reached) / (1 + len(null))
+    return values
+
+
+def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[Vocabulary]:
+    """Those that share no content word with the vocabulary, in description, state or object."""
+    own = _words(vocabulary)
+    found = [other for other in others if not own & _words(other)]
+    if not found:
+        raise InputError(
+            f"none of the {len(others)} vocabularies for comparison is unrelated to this one; "
+            "give vocabularies of other objects and states"
+        )
+    return found
+
+
+def null_scores(
+    readout: Contrast, plan: Plan, view: View, others: Sequence[Vocabulary]
+) -> NDArray[np.float64]:
+    """The highest contrast of each unrelated state (with pooling below 1: of each description)."""
+    tables = []
+    for other in others:
+        check_pair(view.history, other)
+        queries = plan.directions(other).queries
+        if readout.pooling == 1:
+            queries = queries[np.unique(other.labels, return_index=True)[1]]
+        tables.append(queries)
+    history, how = view.history, compiled() if view.engine.name != "numpy" else None
+    batch = Ragged.of([history], [np.concatenate(tables)])
+    cosines = view.engine.cosines(batch, view.centres)[0]
+    cuts = readout.cuts(history)
+    weights = gaussian(readout.deviation(history), history.span)
+    responses, _, _ = smooth(cosines, history.frames, cuts, weights, how)
+    return search(responses, cuts, len(history), how)[2]
+
+
+def _words(vocabulary: Vocabulary) -> frozenset[str]:
+    texts = [*vocabulary.descriptions, vocabulary.object or ""]
+    words = {word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower())}
+    return frozenset(words) - _FUNCTION_WORDS

@@ -1,0 +1,232 @@
+"""State evidence and the complement statistic: exact, robust where the published scan is not."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dejacue import History, InputError, Vocabulary, locate
+from dejacue.data.synthetic import generate
+from dejacue.evaluation import tiou
+from dejacue.method.contrast import Contrast, contrast_norms, disjoint, search
+from dejacue.method.states import auto_bridge, compiled, gaussian, smooth, stretches
+
+
+def brute_force(row, cuts):
+    """The best window by its definition; ties to the earliest start, then the earliest end."""
+    n = len(row)
+    windows = []
+    for first, last in pairwise(cuts):
+        for a in range(first, last):
+            for b in range(a, last):
+                inside, length = row[a : b + 1].sum(), b - a + 1
+                score = inside / np.sqrt(length * max(1 - length / n, 1 / n))
+                windows.append((score, a, b))
+    best = max(score for score, _, _ in windows)
+    near = [(a, b) for score, a, b in windows if score >= best - 1e-9 * max(1, abs(best))]
+    return min(near)
+
+
+@st.composite
+def evidence(draw):
+    n = draw(st.integers(1, 60))
+    kind = draw(st.sampled_from(["normal", "whole", "steps", "skewed"]))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    row = {
+        "normal": lambda: rng.normal(size=n),
+        "whole": lambda: rng.integers(-2, 3, size=n).astype(float),  # many ties
+        "steps": lambda: np.repeat(rng.normal(size=n), 5)[:n],
+        "skewed": lambda: rng.exponential(size=n),
+    }[kind]()
+    row = row - row.mean()
+    row /= max(row.std(), 1e-4)
+    inner = draw(st.lists(st.integers(1, max(1, n - 1)), max_size=3, unique=True))
+    cuts = np.array(sorted({0, *(c for c in inner if c < n), n}), dtype=np.int64)
+    return row, cuts
+
+
+@settings(max_examples=300, deadline=None)
+@given(evidence())
+def test_both_searches_find_the_window_of_brute_force(given_evidence):
+    row, cuts = given_evidence
+    if np.abs(row).max() < 1e-9:
+        return
+    expected = brute_force(row, cuts.tolist())
+    for how in (None, compiled()):
+        start, end, score = search(row[None], cuts, len(row), how)
+        assert (start[0], end[0]) == expected
+        length = end[0] - start[0] + 1
+        norm = np.sqrt(length * max(1 - length / len(row), 1 / len(row)))
+        assert score[0] == pytest.approx(row[start[0] : end[0] + 1].sum() / norm, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["walk", "rising", "falling", "waves"])
+def test_the_compiled_search_equals_numpy_on_long_rows(shape):
+    rng = np.random.default_rng(7)
+    n = 3000
+    row = {
+        "walk": np.cumsum(rng.normal(size=n)) / 10 + rng.normal(size=n),
+        "rising": np.linspace(-1, 1, n),
+        "falling": np.linspace(1, -1, n) ** 3,
+        "waves": np.sin(np.arange(n) / 40) + 0.1 * rng.normal(size=n),
+    }[shape]
+    row = (row - row.mean()) / row.std()
+    cuts = np.array([0, 900, 901, n])
+    assert compiled() is not None
+    for a, b in zip(search(row[None], cuts, n, None), search(row[None], cuts, n, compiled()),
+                    strict=True):  # fmt: skip
+        assert a[0] == b[0]
+
+
+def test_smoothing_gives_the_same_bits_compiled_and_not():
+    rng = np.random.default_rng(3)
+    frames = np.flatnonzero(rng.random(400) > 0.3)
+    rows = rng.normal(size=(3, len(frames))).astype(np.float32)
+    for limit in (0, 2, 10):
+        cuts = stretches(frames, limit)
+        for deviation in (0, 0.4, 4, 300):
+            weights = gaussian(deviation, 400)
+            plain = smooth(rows, frames, cuts, weights)
+            for a, b in zip(plain, smooth(rows, frames, cuts, weights, compiled()), strict=True):
+                assert np.array_equal(a, b)
+
+
+def test_smoothing_is_a_weighted_mean_over_the_frames_that_are_there():
+    frames, weights = np.array([0, 1, 3, 9]), np.array([1.0, 0.5, 0.25])
+    rows = np.array([[1.0, 2.0, 6.0, 0.0]], np.float32)
+    out, centre, scale = smooth(rows, frames, np.array([0, 3, 4]), weights)
+    plain = np.array([(1 + 1) / 1.5, (2 + 0.5 + 1.5) / 1.75, (6 + 0.5) / 1.25, 0.0])
+    assert out * scale + centre == pytest.approx(plain[None])
+    assert out.mean() == pytest.approx(0)
+    assert out.std() == pytest.approx(1)
+
+
+def test_a_row_without_variation_gives_the_first_frame_and_score_zero():
+    history = History(np.tile([1.0, 2.0, 3.0], (50, 1)).astype(np.float32))
+    vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(3, dtype=np.float32)[:2])
+    for engine in ("auto", "numpy"):
+        found = locate(history, vocabulary, readout="contrast", engine=engine)
+        assert [(tuple(m.window), m.score) for m in found] == [((0, 0), 0.0)] * 2
+
+
+def test_a_state_that_fills_most_of_the_history_is_found():
+    scene = generate(5, episodes=[("empty", 30), ("filled", 270)], signal=1.5)
+    reference = tuple(scene.references["filled"][0])
+    found = locate(scene.history, scene.vocabulary, readout="contrast")["filled"][0]
+    assert tiou([tuple(found.window)], [reference])[0, 0] > 0.9
+    published = locate(scene.history, scene.vocabulary)["filled"][0]  # its median lies inside
+    assert tiou([tuple(published.window)], [reference])[0, 0] < 0.9
+
+
+def test_skewed_noise_favours_no_length():
+    """With median centring the longest window wins even without a signal; here it does not."""
+    rng = np.random.default_rng(11)
+    lengths = []
+    for _ in range(200):
+        row = rng.exponential(size=300) ** 2
+        row = (row - row.mean()) / row.std()
+        start, end, _ = search(row[None], np.array([0, 300]), 300, compiled())
+        lengths.append(end[0] - start[0] + 1)
+    assert np.mean(np.array(lengths) > 150) < 0.1
+
+
+def test_full_pooling_gives_paraphrases_one_window_and_no_pooling_their_own():
+    scene = generate(2, signal=0.6, descriptions=3)
+    pooled = locate(scene.history, scene.vocabulary, readout="contrast")
+    for state in ("empty", "filled"):
+        assert len({m.window for m in pooled[state]}) == 1
+        assert {m.level for m in pooled[state]} == {"state"}
+    single = locate(scene.history, scene.vocabulary, readout=Contrast(pooling=0))
+    assert {m.level for m in single} == {"description"}
+    assert len({m.score for m in single["empty"]}) == 3
+
+
+def test_pooled_paraphrases_that_cancel_fall_back_and_say_so():
+    rows = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0]], np.float32)
+    vocabulary = Vocabulary({"a": ["x", "not x"], "b": ["y"]}, rows)
+    history = History(np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32))
+    found = locate(history, vocabulary, readout="contrast", coordinates="absolute")
+    assert len({m.window for m in found["a"]}) == 1
+
+
+def test_windows_cross_frames_lost_at_random_but_not_long_absences():
+    whole = generate(4, frames=300, signal=1.5)
+    reference = tuple(whole.references["filled"][0])
+    lossy = generate(4, frames=300, signal=1.5, missing=0.2)
+    found = locate(lossy.history, lossy.vocabulary, readout="contrast")["filled"][0]
+    assert tiou([tuple(found.window)], [reference])[0, 0] > 0.8
+    strict = locate(lossy.history, lossy.vocabulary, readout=Contrast(bridge=0))["filled"][0]
+    assert strict.window.end - strict.window.start < 60
+    away = generate(4, frames=300, signal=1.5, gaps=[(reference[0] + 20, 40)])
+    found = locate(away.history, away.vocabulary, readout="contrast")["filled"][0].window
+    assert found.start > reference[0] + 20 or found.end < reference[0] + 60
+
+
+@pytest.mark.parametrize(
+    ("frames", "limit"),
+    [
+        (range(100), 0),
+        ([*range(50), *range(52, 100)], 1),  # one gap: a single frame would be bridged, two not
+        ([t for t in range(100) if t % 2], 5),
+    ],
+)
+def test_the_bridge_is_what_losing_frames_at_random_explains(frames, limit):
+    frames = np.array(frames)
+    features = np.random.default_rng(0).normal(size=(len(frames), 4)).astype(np.float32)
+    assert auto_bridge(History(features, frames)) == limit
+
+
+def test_smoothing_in_seconds_means_the_same_at_twice_the_rate():
+    slow = generate(9, frames=200, correlation=0.0)
+    h = slow.history
+    fast = History(np.repeat(h.features, 2, axis=0), times_s=np.arange(400) / 10, encoder=h.encoder)
+    timed = History(h.features, times_s=np.arange(200) / 5, encoder=h.encoder)
+    one = locate(timed, slow.vocabulary, readout="contrast")
+    two = locate(fast, slow.vocabulary, readout="contrast")
+    for a, b in zip(one, two, strict=True):
+        assert abs(2 * a.window.start - b.window.start) <= 2
+        assert abs(2 * a.window.end + 1 - b.window.end) <= 2
+    assert one.settings["readout"]["smoothing_s"] == 0.8
+    assert "smoothing" not in one.settings
+
+
+def test_alternatives_are_disjoint_ranked_and_each_the_best_of_what_is_left():
+    scene = generate(6, recurrences=3, frames=300)
+    found = locate(scene.history, scene.vocabulary, readout="contrast", top=5)
+    plain = locate(scene.history, scene.vocabulary, readout="contrast", top=5, engine="numpy")
+    for moment, other in zip(found, plain, strict=True):
+        assert moment.alternatives == other.alternatives
+        windows = [moment.window, *(window for window, _ in moment.alternatives)]
+        frames = np.concatenate([np.arange(w.start, w.end + 1) for w in windows])
+        assert len(set(frames.tolist())) == len(frames)
+        scores = [moment.score, *(score for _, score in moment.alternatives)]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_alternatives_inside_a_piece_equal_brute_force():
+    rng = np.random.default_rng(2)
+    row = rng.normal(size=30)
+    row = (row - row.mean()) / row.std()
+    start, end, _ = search(row[None], np.array([0, 30]), 30, compiled())
+    chosen = (int(start[0]), int(end[0]))
+    norms = contrast_norms(30)
+    best = max(
+        ((row[a : b + 1].sum() / norms[b - a + 1], a, b)
+         for a in range(30) for b in range(a, 30) if b < chosen[0] or a > chosen[1]),
+    )  # fmt: skip
+    for how in (None, compiled()):
+        (window,) = disjoint(row, np.array([0, 30]), chosen, 1, how)
+        assert window[:2] == best[1:]
+        assert window[2] == pytest.approx(best[0])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"pooling": 1.5}, {"pooling": -0.1}, {"width": -1.0}, {"smoothing_s": float("nan")},
+     {"bridge": -1}, {"bridge": "short"}, {"bridge": True}],
+)  # fmt: skip
+def test_settings_outside_their_range_are_refused(wrong):
+    with pytest.raises(InputError):
+        Contrast(**wrong)

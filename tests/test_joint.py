@@ -1,0 +1,173 @@
+"""Joint labelling, occurrences, and whether a state occurs at all."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from dejacue import History, InputError, Vocabulary, locate, occurrences
+from dejacue.data.synthetic import generate
+from dejacue.evaluation.occurrences import match
+from dejacue.method.confidence import p_values, unrelated_to
+from dejacue.method.contrast import Contrast
+from dejacue.method.joint import Joint, _nodes, best_path, leads
+
+
+def paths(states, count):
+    return (np.array(path) for path in product(range(states), repeat=count))
+
+
+def visits(path):
+    ends = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), len(path)]
+    return [(int(path[a]), b - a) for a, b in pairwise(ends)]
+
+
+def allowed(path, stay, order, irreversible):
+    own = visits(path)
+    if any(length < stay for _, length in own):
+        return False
+    states = [state for state, _ in own]
+    if irreversible and len(set(states)) < len(states):
+        return False
+    if order is not None:
+        at = [order.index(state) if state in order else None for state in states]
+        if None in at:
+            return False
+        return all((a + 1) % len(order) == b for a, b in pairwise(at)) and not (
+            irreversible and any(b < a for a, b in pairwise(at))
+        )
+    return True
+
+
+@pytest.mark.parametrize("stay", [1, 2, 3])
+@pytest.mark.parametrize("order", [None, (2, 0, 1), (0, 1)])
+@pytest.mark.parametrize("irreversible", [False, True])
+def test_the_labelling_is_the_best_of_all_that_are_allowed(stay, order, irreversible):
+    names = ("a", "b", "c")
+    rng = np.random.default_rng(stay)
+    named = None if order is None else tuple(names[k] for k in order)
+    for _ in range(4):
+        responses, cost = rng.normal(size=(3, 7)), float(rng.uniform(0, 1.5))
+
+        def worth(path, responses=responses, cost=cost):
+            return responses[path, np.arange(7)].sum() - cost * (len(visits(path)) - 1)
+
+        best = max(worth(path) for path in paths(3, 7) if allowed(path, stay, order, irreversible))
+        found = best_path(responses, _nodes(names, named, irreversible), cost, stay)
+        assert allowed(found, stay, order, irreversible)
+        assert worth(found) == pytest.approx(best)
+
+
+def test_no_two_states_share_a_frame_and_scores_add_up():
+    scene = generate(3, recurrences=4, frames=400)
+    found = occurrences(scene.history, scene.vocabulary)
+    claimed = np.concatenate(
+        [np.arange(m.window.start, m.window.end + 1) for own in found.values() for m in own]
+    )
+    assert len(set(claimed.tolist())) == len(claimed) == len(scene.history)
+    for state, own in found.items():
+        assert [m.score for m in own] == sorted((m.score for m in own), reverse=True)
+        references = [tuple(w) for w in scene.references[state]]
+        windows, scores = [tuple(m.window) for m in own], [m.score for m in own]
+        assert match(windows, scores, references, 0.5).sum() == len(references) == len(own)
+
+
+def test_leads_compare_a_state_with_its_strongest_sibling():
+    rows = np.array([[1.0, 5.0], [2.0, 0.0], [4.0, 3.0]])
+    assert leads(rows).tolist() == [[-3.0, 2.0], [-2.0, -5.0], [2.0, -2.0]]
+
+
+def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_window():
+    rng = np.random.default_rng(0)
+    axes = np.eye(8, dtype=np.float32)
+    features = axes[[0] * 60 + [1] * 60] + 0.05 * rng.normal(size=(120, 8)).astype(np.float32)
+    vocabulary = Vocabulary({"one": ["1"], "two": ["2"], "none": ["0"]}, axes[:3] + axes[7])
+    history = History(features)
+    found = occurrences(history, vocabulary, readout=Joint(switch=4.0))
+    assert not found["none"]
+    assert found["one"]
+    assert found["two"]
+    moments = locate(history, vocabulary, readout=Joint(switch=4.0))
+    assert moments["none"][0].score < 0 < moments["one"][0].score
+    assert tuple(moments["two"][0].window) == (60, 119)
+
+
+def test_a_known_order_and_an_irreversible_change_are_kept():
+    scene = generate(8, recurrences=3, frames=300, signal=0.8)
+    once = occurrences(scene.history, scene.vocabulary, readout=Joint(irreversible=True))
+    assert all(len(own) <= 1 for own in once.values())
+    order = Joint(order=("filled", "empty"), irreversible=True)
+    found = occurrences(scene.history, scene.vocabulary, readout=order)
+    if found["filled"] and found["empty"]:
+        assert found["filled"][0].window.end < found["empty"][0].window.start
+
+
+def test_wrong_joint_settings_get_one_sentence():
+    scene = generate(1)
+    with pytest.raises(
+        InputError, match='unknown state in the order "full"; did you mean'
+    ):
+        locate(scene.history, scene.vocabulary, readout=Joint(order=("empty", "full")))
+    with pytest.raises(InputError, match="a stay of 500 frames is longer than every stretch"):
+        locate(scene.history, scene.vocabulary, readout=Joint(stay=500))
+    for wrong in ({"pooling": 0.5}, {"stay": 0}, {"switch": -1.0}, {"order": ("a",)}):
+        with pytest.raises(InputError):
+            Joint(**wrong)
+    with pytest.raises(InputError, match="joint labelling"):
+        occurrences(scene.history, scene.vocabulary, readout="contrast")
+
+
+def others(count, dimension=64, seed=99):
+    rng = np.random.default_rng(seed)
+    names = (f"{chr(97 + k // 26)}{chr(97 + k % 26)}x" for k in range(2 * count))
+    return [
+        Vocabulary(
+            {a: [a], b: [b]}, rng.normal(size=(2, dimension)).astype(np.float32), "generated"
+        )
+        for a, b in zip(names, names, strict=True)
+    ]
+
+
+def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
+    scene = generate(3, signal=2.0)
+    found = locate(scene.history, scene.vocabulary, readout="contrast", unrelated=others(50),
+                   absent_at=0.05)  # fmt: skip
+    assert all(m.p_value == pytest.approx(1 / 101) and not m.absent for m in found)
+    assert found.settings["unrelated"] == 100
+    assert found.settings["absent_at"] == 0.05
+    assert found[0].to_dict()["p_value"] == found[0].p_value
+    strange = others(1, seed=5)[0]
+    found = locate(scene.history, strange, readout="contrast", unrelated=others(50)[2:],
+                   absent_at=0.01)  # fmt: skip
+    assert all(m.absent and m.p_value > 0.01 for m in found)
+
+
+def test_p_values_count_the_null_scores_that_are_at_least_as_high():
+    null = np.array([1.0, 2.0, 3.0])
+    assert p_values(np.array([0.0, 2.0, 3.5]), null).tolist() == [1.0, 0.75, 0.25]
+
+
+def test_words_that_are_shared_make_a_vocabulary_related():
+    own = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
+    far = Vocabulary({"a": ["a lit candle"], "b": ["the candle is out"]})
+    near = Vocabulary({"a": ["a cup of tea"], "b": ["tea leaves"]})
+    assert unrelated_to(own, [near, far]) == [far]
+    with pytest.raises(InputError, match="none of the 1 vocabularies"):
+        unrelated_to(own, [near])
+
+
+def test_confidence_refuses_what_it_cannot_judge():
+    scene = generate(3)
+    for absent_at in (0.0, 1.0, -1.0):
+        with pytest.raises(InputError, match="absent_at"):
+            locate(scene.history, scene.vocabulary, readout="contrast", unrelated=others(20),
+                   absent_at=absent_at)  # fmt: skip
+    with pytest.raises(InputError, match="contrast readout"):
+        locate(scene.history, scene.vocabulary, unrelated=others(20))
+    with pytest.raises(InputError, match="none of the 0 vocabularies"):
+        locate(scene.history, scene.vocabulary, readout="contrast", absent_at=0.05)
+    other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")
+    with pytest.raises(InputError, match='encoded with "generated" but the vocabulary with'):
+        locate(scene.history, scene.vocabulary, readout="contrast", unrelated=[other])
+    few = locate(scene.history, scene.vocabulary, readout=Contrast(), unrelated=others(4))
+    assert any("only 8 unrelated states" in note for note in few.notes)
