@@ -8,9 +8,11 @@ from __future__ import annotations
 from dejacue.errors import unknown
 from dejacue.experiments import (
     arithmetic,
+    beyond,
     development,
     missing,
     negatives,
+    occurring,
     protocol,
     rendered,
     seven,
@@ -23,7 +25,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
-    arithmetic, rendered,
+    arithmetic, rendered, beyond, occurring,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}

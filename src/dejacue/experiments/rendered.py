@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
 from dejacue.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, Scene, render
-from dejacue.evaluation import bootstrap_interval, group_means, metrics, oracle_tiou
+from dejacue.evaluation import group_means, metrics, oracle_tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.baselines import candidate_frames
 from dejacue.experiments.study import Corpus, Study, Table
@@ -32,8 +32,9 @@ from dejacue.experiments.table import (
     Experiment,
     Result,
     Value,
-    interval_values,
+    intervals,
     paired_values,
+    with_intervals,
 )
 from dejacue.records import History
 from dejacue.sources.crops import picture
@@ -156,14 +157,14 @@ def retrieval(study: Study, scenes: int = SCENES, workers: int | None = None) ->
     scores["best window of the schedule"] = _best(corpus)
     values: list[Value] = []
     for name, own in scores.items():
-        values += _with_intervals(name, corpus.means(own))
+        values += with_intervals(name, corpus.means(own))
     values += _features(corpus)
     overall = corpus.compare(chosen["vocabulary"], chosen["absolute"])
     values += paired_values("vocabulary − absolute", overall, {})
     for topology in _topologies(corpus):
         part = corpus.only(topology)
         for name in COORDINATES:
-            values += _with_intervals(
+            values += with_intervals(
                 f"{topology}: {name}", part.means(part.scores(part.windows(name)))
             )
         pair = part.compare(part.windows("vocabulary"), part.windows("absolute"))
@@ -308,11 +309,11 @@ def _curves(study: Study, conditions: Conditions, figure: str, notes: tuple[str,
         row = f"{kind} {level:g}"
         table, windows[row] = _measured(entries, ids, study.engine)
         tables[kind, level] = table
-        values += _with_intervals(row, table, CURVES)
+        values += with_intervals(row, table, CURVES)
         if level:
             change = table - tables[kind, 0.0]
             labels = {metric: f"{METRICS[metric]}, change" for metric in CURVES}
-            values += _with_intervals(row, change, CURVES, labels)
+            values += with_intervals(row, change, CURVES, labels)
     return Result(tuple(values), windows, notes, {figure: partial(_levels_figure, tables)})
 
 
@@ -331,25 +332,6 @@ def _measured(
     return np.stack(list(table.values())), corpus.by_history(windows)
 
 
-def _with_intervals(
-    row: str, means: Table, chosen: Iterable[str] = METRICS, labels: Mapping[str, str] | None = None
-) -> list[Value]:
-    """Mean and interval of some of the METRICS, which are the columns of ``means``."""
-    values: list[Value] = []
-    for metric, (mean, low, high) in zip(METRICS, _intervals(means), strict=True):
-        if metric in chosen:
-            label = (labels or {}).get(metric, metric)
-            values += interval_values(row, label, (mean, low, high), None, ())
-    return values
-
-
-def _intervals(means: Table) -> list[tuple[float, float, float]]:
-    """Mean, low and high of every column."""
-    low, high = bootstrap_interval(means)
-    columns = zip(means.mean(axis=0), low, high, strict=True)
-    return [(float(a), float(b), float(c)) for a, b, c in columns]
-
-
 def _retrieval_figure(corpus: Corpus) -> Any:
     from dejacue.report.robustness import groups_figure
 
@@ -358,7 +340,7 @@ def _retrieval_figure(corpus: Corpus) -> Any:
     names["longest-run"] = ("absolute", "longest-run")
     rows = {
         name: {
-            title: _intervals(part.means(part.scores(part.windows(*how))))[1]
+            title: intervals(part.means(part.scores(part.windows(*how))))[1]
             for title, part in parts.items()
         }
         for name, how in names.items()
@@ -373,7 +355,7 @@ def _levels_figure(tables: Mapping[Cell, Table]) -> Any:
     kinds = [kind for kind in dict.fromkeys(kind for kind, _ in tables) if kind != STILL]
     columns = {METRICS[metric]: list(METRICS).index(metric) for metric in CURVES}
     lines = {
-        title: {kind: [_intervals(tables[kind, x])[column] for x in levels] for kind in kinds}
+        title: {kind: [intervals(tables[kind, x])[column] for x in levels] for kind in kinds}
         for title, column in columns.items()
     }
     return levels_figure(levels, lines)

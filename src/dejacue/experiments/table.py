@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dejacue.evaluation import Paired
+from dejacue.evaluation import Paired, bootstrap_interval
+from dejacue.evaluation.overlap import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,6 +131,28 @@ def interval_values(
         Value(row, metric, ours, theirs, part, **options)
         for part, ours, theirs in zip(("mean", "low", "high"), here, figures, strict=True)
     ]
+
+
+def with_intervals(
+    row: str,
+    means: NDArray[np.float64],
+    chosen: Iterable[str] = METRICS,
+    labels: Mapping[str, str] | None = None,
+) -> list[Value]:
+    """Mean and interval of some of the METRICS, which are the columns of ``means`` (groups, 3)."""
+    values: list[Value] = []
+    for metric, (mean, low, high) in zip(METRICS, intervals(means), strict=True):
+        if metric in chosen:
+            label = (labels or {}).get(metric, metric)
+            values += interval_values(row, label, (mean, low, high), None, ())
+    return values
+
+
+def intervals(means: NDArray[np.float64]) -> list[tuple[float, float, float]]:
+    """Mean, low and high of every column."""
+    low, high = bootstrap_interval(means)
+    columns = zip(means.mean(axis=0), low, high, strict=True)
+    return [(float(a), float(b), float(c)) for a, b, c in columns]
 
 
 def drawn(row: str, metric: str, draws: NDArray[np.float64], there: float, **options: Any) -> Value:

@@ -129,17 +129,18 @@ def auto_bridge(history: History) -> int:
 
     A share p of frames lost independently interrupts p(1 − p) of them, and of the gaps about
     span · (1 − p) · p^(g+1) are longer than g frames. The limit is the least g ≥ 1 for which that
-    is below one. Detection that flickers is bridged; a few long absences, in which the state may
-    well change, interrupt seldom and are not.
+    is below one. If it leaves most gaps unexplained, the object goes away rather than flickers,
+    its state may change meanwhile, and nothing is bridged.
     """
-    gaps = len(history.run_offsets) - 2
-    if gaps == 0:
+    gaps = np.diff(history.frames)
+    gaps = gaps[gaps > 1] - 1
+    if not len(gaps):
         return 0
-    lost = (1 - np.sqrt(1 - 4 * min(gaps / history.span, 0.25))) / 2
+    lost = (1 - np.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))) / 2
     limit = 1
     while history.span * (1 - lost) * lost ** (limit + 1) >= 1:
         limit += 1
-    return limit
+    return limit if 2 * np.count_nonzero(gaps <= limit) >= len(gaps) else 0
 
 
 def gaussian(deviation: float, span: int) -> NDArray[np.float64]:

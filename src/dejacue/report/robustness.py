@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.report.figures import SMALL, Interval, panels
 from dejacue.report.plots import COLOURS
@@ -36,7 +37,9 @@ def groups_figure(rows: Mapping[str, Mapping[str, Interval]], title: str) -> Fig
 
 
 def levels_figure(
-    levels: Sequence[float], lines: Mapping[str, Mapping[str, Sequence[Interval]]]
+    levels: Sequence[float],
+    lines: Mapping[str, Mapping[str, Sequence[Interval]]],
+    what: str = "level",
 ) -> Figure:
     """metric → kind → one interval (fractions) per level: a panel per metric, a line per kind.
 
@@ -55,9 +58,34 @@ def levels_figure(
                               ms=3.5, lw=1.3, elinewidth=0.8, color=COLOURS[k % 7],
                               label=kind)  # fmt: skip
             axis.set_title(f"{metric} (%)", loc="left")
-            axis.set_xlabel("level")
+            axis.set_xlabel(what)
             axis.set_xticks(list(levels))
         axes[0].set_ylim(0, 100)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=len(labels))
+        return figure  # type: ignore[no-any-return]
+
+
+def calibration_figure(
+    curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
+) -> Figure:
+    """name → p-values where the state is there, and where it was cut out: how many lie below a
+    level, against the level. Calibrated is on the diagonal."""
+    from matplotlib import rc_context
+
+    with rc_context(SMALL):
+        figure, (axes,) = panels(1, len(curves), 1.9 * len(curves), 2.4, sharey=True)
+        for axis, (name, (there, cut)) in zip(axes, curves.items(), strict=True):
+            axis.plot([0, 100], [0, 100], color="0.7", lw=0.8)
+            for k, (label, own) in enumerate((("state present", there), ("state cut out", cut))):
+                share = 100 * np.arange(1, len(own) + 1) / len(own)
+                axis.step(100 * np.sort(own), share, where="post", color=COLOURS[k], lw=1.3,
+                          label=label)  # fmt: skip
+            axis.set_title(name, loc="left")
+            axis.set_xlabel("level (%)")
+            axis.set_xlim(0, 100)
+        axes[0].set_ylim(0, 100)
+        axes[0].set_ylabel("called present (%)")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=2)
         return figure  # type: ignore[no-any-return]
