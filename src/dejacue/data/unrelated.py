@@ -1,0 +1,114 @@
+"""Everyday things in two states each: what a state is compared with to see whether it occurs.
+
+Words only. They are encoded by the encoder at hand, once, and kept in the user's cache; ``mini``,
+which knows few words, is given those of its own families.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dejacue.data.rendered import FAMILIES
+from dejacue.errors import DejaCueError
+from dejacue.records import Vocabulary
+from dejacue.sources.encoders import Encoder, encode_vocabulary
+from dejacue.sources.npz import read_npz, write_npz
+
+PAIRS = (
+    ("an open door", "a closed door"),
+    ("a lit candle", "an unlit candle"),
+    ("a lamp that is switched on", "a lamp that is switched off"),
+    ("a clean window", "a dirty window"),
+    ("a green leaf", "a withered leaf"),
+    ("a whole loaf of bread", "bread cut into slices"),
+    ("a folded towel", "a crumpled towel"),
+    ("an inflated balloon", "a burst balloon"),
+    ("a packed suitcase", "an unpacked suitcase"),
+    ("a raw egg in its shell", "a fried egg"),
+    ("a full bottle", "an empty bottle"),
+    ("a tied shoelace", "a loose shoelace"),
+    ("a parked car", "a car on a lift"),
+    ("a plain wall", "a freshly painted wall"),
+    ("a rolled up carpet", "a carpet spread on the floor"),
+    ("a sharp pencil", "a broken pencil"),
+    ("a frozen pond", "a pond with open water"),
+    ("a sleeping dog", "a running dog"),
+    ("an umbrella that is folded", "an umbrella that is opened"),
+    ("a ripe banana", "a peeled banana"),
+    ("a blank sheet of paper", "a sheet covered with handwriting"),
+    ("a set table", "a table after the meal"),
+    ("a standing domino", "a fallen domino"),
+    ("melted butter", "a hard block of butter"),
+    ("a snow covered roof", "a bare roof"),
+    ("a bicycle with two wheels", "a bicycle without its front wheel"),
+    ("a budding rose", "a rose in full bloom"),
+    ("a curtain drawn aside", "a curtain hanging straight"),
+    ("hair in a braid", "hair worn loose"),
+    ("a stacked pile of bricks", "bricks scattered on the ground"),
+    ("a flag at half mast", "a flag at the top of its pole"),
+    ("a wrapped gift", "a gift without its wrapping"),
+    ("a rusty nail", "a shiny nail"),
+    ("a smoking chimney", "a cold chimney"),
+    ("a coiled rope", "a rope pulled tight"),
+    ("a screen that shows a picture", "a screen that is dark"),
+    ("a mown lawn", "an overgrown lawn"),
+    ("a shirt with its buttons done", "a shirt hanging unbuttoned"),
+    ("an assembled jigsaw puzzle", "loose jigsaw pieces"),
+    ("a boat in the harbour", "a boat under sail"),
+    ("a ladder leaning upright", "a ladder lying flat"),
+    ("a cracked mirror", "an intact mirror"),
+    ("a burning log", "a heap of ashes"),
+    ("a tree in blossom", "a tree without foliage"),
+)
+
+
+def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[Vocabulary]:
+    """Vocabularies with features of this encoder; those of the user are sorted out later."""
+    if encoder.name == "mini":
+        return [encode_vocabulary(own, encoder, prompts=prompts) for own in _of_families()]
+    states = {f"{k}-{side}": [text] for k, pair in enumerate(PAIRS) for side, text in
+              zip("ab", pair, strict=True)}  # fmt: skip
+    place = _cache(encoder, prompts)
+    rows = _kept(place, len(states), encoder.dimension)
+    if rows is None:
+        rows = np.asarray(encode_vocabulary(Vocabulary(states), encoder, prompts=prompts).features)
+        with contextlib.suppress(OSError, DejaCueError):  # a cache: without it, encode again
+            write_npz(place, {"features": rows})
+    return [
+        Vocabulary({"a": [one], "b": [other]}, rows[2 * k : 2 * k + 2], encoder.identity)
+        for k, (one, other) in enumerate(PAIRS)
+    ]
+
+
+def _of_families() -> Iterator[Vocabulary]:
+    """One for every way of saying the states of a family."""
+    for family in FAMILIES.values():
+        for texts in zip(*family.descriptions.values(), strict=False):
+            states = {state: [text] for state, text in zip(family.states, texts, strict=True)}
+            yield Vocabulary(states, object=family.object)
+
+
+def _cache(encoder: Encoder, prompts: str) -> Path:
+    """Another file for every encoder, way of encoding and list of words."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    what = repr((encoder.identity, sorted(encoder.details.items()), prompts, PAIRS))
+    name = hashlib.sha256(what.encode()).hexdigest()[:16]
+    return Path(base).expanduser() / "dejacue" / f"unrelated-{name}.npz"
+
+
+def _kept(place: Path, rows: int, dimension: int) -> np.ndarray | None:
+    if not place.is_file():
+        return None
+    try:
+        found = read_npz(place).get("features")
+    except DejaCueError:
+        return None
+    if found is None or found.shape != (rows, dimension) or not np.isfinite(found).all():
+        return None
+    return found
