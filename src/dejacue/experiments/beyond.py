@@ -8,6 +8,7 @@ Nothing here has a published value. Forms and constants were chosen on half A of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
+from dejacue.data.synthetic import generate
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb, rendered
@@ -29,6 +31,8 @@ from dejacue.experiments.table import (
     with_intervals,
 )
 from dejacue.method.batch import locate_many
+from dejacue.method.locate import evidence, locate
+from dejacue.method.occurrences import occurrences
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
 
@@ -65,7 +69,8 @@ def sets(study: Study) -> dict[str, Corpus]:
 
 
 def retrieval(study: Study) -> Result:
-    return _compared(sets(study), (HALVES, FAMILY))
+    result = _compared(sets(study), (HALVES, FAMILY))
+    return replace(result, figures={**result.figures, "beyond_pieces": _pieces_figure})
 
 
 def from_pixels(study: Study, scenes: int = rendered.SCENES, workers: int | None = None) -> Result:
@@ -216,6 +221,42 @@ def _figure(corpora: Mapping[str, Corpus]) -> Any:
         for row, how in READINGS.items()
     }
     return groups_figure(rows, f"{METRICS['r1_05']} (%)")
+
+
+def _pieces_figure() -> Any:
+    """What each piece is for, on generated histories."""
+    from dejacue.report.robustness import Case, cases_figure
+
+    made = {
+        "a state that fills most of the history": generate(
+            5, episodes=[("empty", 40), ("filled", 260)], signal=1.0
+        ),
+        "a tenth of the frames lost": generate(4, frames=300, missing=0.1),
+        "a state that comes back": generate(3, frames=300, recurrences=4),
+    }
+    cases = []
+    for title, scene in made.items():
+        history, words = scene.history, scene.vocabulary
+        found = {
+            name: [locate(history, words, readout=how)["filled"][0].window]
+            for name, how in (("published", "scan"), ("contrast", "contrast"))
+        }
+        if "back" in title:
+            found["occurrences"] = [m.window for m in occurrences(history, words)["filled"]]
+        seen = evidence(history, words, readout="contrast").responses[-1]
+        truth = scene.references["filled"]
+        cases.append(Case(title, history.frames, seen, truth, found))
+    scene = generate(11, frames=300, signal=0.6, descriptions=3)
+    history, words = scene.history, scene.vocabulary
+    found = {
+        f"published, {k}": [moment.window]
+        for k, moment in enumerate(locate(history, words)["filled"], start=1)
+    }
+    found["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
+    seen = evidence(history, words, readout="contrast").responses[-1]
+    truth = scene.references["filled"]
+    cases.append(Case("three paraphrases of one state", history.frames, seen, truth, found))
+    return cases_figure(cases)
 
 
 def _loss_figure(lines: Mapping[str, list[tuple[float, float, float]]]) -> Any:

@@ -39,6 +39,7 @@ def recurring(study: Study) -> Result:
         "development": _recurrent(study.development.entries),
         "seven": _recurrent(study.seven.entries),
     }
+    groups["all real"] = [*groups["development"], *groups["seven"]]
     for count in GENERATED:
         groups[f"generated, {count} times"] = [_generated(seed, count) for seed in GENERATED_SEEDS]
     values: list[Value] = []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.records import Window
 from dejacue.report.figures import SMALL, Interval, panels
 from dejacue.report.plots import COLOURS
 
@@ -88,4 +90,46 @@ def calibration_figure(
         axes[0].set_ylabel("called present (%)")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=2)
+        return figure  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One history in a picture: what the evidence is, what is true, what each readout finds."""
+
+    title: str
+    frames: NDArray[np.int64]
+    responses: NDArray[np.float64]
+    references: Sequence[Window]
+    found: Mapping[str, Sequence[Window]]
+
+
+def cases_figure(cases: Sequence[Case]) -> Figure:
+    """A panel per case: the response as a line, a row of bars for the truth and each readout."""
+    from matplotlib import rc_context
+
+    with rc_context(SMALL):
+        rows = (len(cases) + 1) // 2
+        figure, axes = panels(rows, 2, 7.2, 2.1 * rows)
+        for axis, case in zip(axes.flat, cases, strict=False):
+            gaps = np.flatnonzero(np.diff(case.frames) > 1) + 1
+            axis.plot(
+                np.insert(case.frames.astype(float), gaps, np.nan),
+                np.insert(case.responses, gaps, np.nan), lw=0.7, color="0.35",
+            )  # fmt: skip
+            low, high = case.responses.min(), case.responses.max()
+            step = 0.16 * (high - low)
+            bars = {"true": case.references, **case.found}
+            for k, (name, windows) in enumerate(bars.items()):
+                level = low - (k + 1) * step
+                for window in windows:
+                    axis.plot([window.start - 0.5, window.end + 0.5], [level, level], lw=4,
+                              solid_capstyle="butt",
+                              color="black" if k == 0 else COLOURS[k - 1])  # fmt: skip
+                axis.text(1.01, level, name, transform=axis.get_yaxis_transform(), va="center",
+                          fontsize=7)  # fmt: skip
+            axis.set_title(case.title, loc="left")
+            axis.set_yticks([])
+        for axis in list(axes.flat)[len(cases) :]:
+            axis.set_axis_off()
         return figure  # type: ignore[no-any-return]
