@@ -608,6 +608,15 @@ def test_template_command_reads_a_history(wide, tmp_path, capsys) -> None:
     assert json.loads((tmp_path / "other.json").read_text())["history"] == "H007"
 
 
+def test_template_command_counts_the_frames_of_the_file_where_some_were_sampled(wide, tmp_path):
+    history = History(np.ones((4, 2)), [0, 1, 3, 4], "cup", source_frames=[10, 15, 25, 30])
+    write_history(tmp_path / "cup.npz", history)
+    annotating.template(tmp_path / "cup.npz", "A", tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text())["runs"] == [
+        run(10, 15, None), run(16, 24, "unobserved"), run(25, 30, None),
+    ]  # fmt: skip
+
+
 def test_template_command_works_without_a_file(wide, tmp_path) -> None:
     output = tmp_path / "a.json"
     annotating.template(None, "A", output, frames="5:9", id="cup")
@@ -749,17 +758,18 @@ def test_events_command_marks_the_earliest_and_writes_it(wide, tmp_path, capsys)
     text = "ppppp" + "t" + "qqqqq" + "t" + "ppppp" + "t" + "qqqqq"
     path, output = agreed(tmp_path / "c.json", text), tmp_path / "references.json"
     annotating.events([path], output)
-    lines = capsys.readouterr().out.splitlines()
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
     (marked,) = (line for line in lines if "│ earliest" in line)
     assert "0 – 4" in marked
     assert any("12 – 16" in line for line in lines)
     sides = {"pre": (Window(0, 4),), "post": (Window(6, 10),)}
     assert read_references(output) == [Reference("H001", sides, frames=Window(0, 22))]
     why = "not in the references (only the earliest event counts)"
-    assert lines[-3:] == [
+    assert lines[-1] == f"{output}: the references of H001, states pre and post"
+    assert shown.err.splitlines() == [
         f"note: {path}: pre also holds in [12, 16]: {why}",
         f"note: {path}: post also holds in [18, 22]: {why}",
-        f"{output}: the references of H001, states pre and post",
     ]
 
 
@@ -779,8 +789,8 @@ def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_p
         Reference("cup", {"[b]": [(8, 12)], "full": [(14, 18)]}, "kitchen", Window(0, 18)),
         Reference("pan", {"[b]": [(0, 4)], "full": [(6, 10)]}, "kitchen", Window(0, 10)),
     ]
-    shown = capsys.readouterr().out
-    assert f"note: {first}: [b] also holds in [0, 6]: not in the references" in shown
+    shown, notes = capsys.readouterr()
+    assert f"note: {first}: [b] also holds in [0, 6]: not in the references" in notes
     assert f"{output}: the references of 2 histories, states [b] and full" in shown
     assert [cells(shown, name)[0] for name in ("cup", "pan")] == ["1", "1"]
 
@@ -814,7 +824,7 @@ def test_events_command_writes_no_csv_which_has_no_place_for_frames(tmp_path, pa
 
 def test_events_command_says_when_a_pass_is_no_consensus(wide, passes, capsys) -> None:
     annotating.events([passes[0]])
-    assert "a.json: is the pass of Ann alone, not a consensus" in capsys.readouterr().out
+    assert "a.json: is the pass of Ann alone, not a consensus" in capsys.readouterr().err
 
 
 def test_events_command_without_an_event_says_why_and_writes_nothing(wide, tmp_path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from dejacue import History, InputError, Vocabulary, locate, read_history
 from dejacue.data.rendered import render, write_scene
-from dejacue.sources.build import Partial, ahead, build_histories, build_history
+from dejacue.sources import build
+from dejacue.sources.build import Partial, ahead, build_histories, build_history, kept
 from dejacue.sources.crops import crop, fit
 from dejacue.sources.encoders import encode_vocabulary, load_encoder
 from dejacue.sources.encoders.base import Encoder
@@ -111,6 +112,66 @@ def test_one_id_may_be_a_number_and_words_a_plain_mapping() -> None:
         build_history(Still(), Boxes(), Means(), objects="all")
     made = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
     assert made.descriptions == ("empty cup", "full cup")
+
+
+def test_options_of_opening_reach_the_video_and_the_masks(scene) -> None:
+    folder, made = scene
+    given = (folder / "scene.mp4", folder / "Annotations", Means())
+    history = build_history(*given, objects=1, stride=3, match="source")
+    seen = [k for k in range(0, len(made.visible), 3) if made.visible[k]]
+    assert history.source_frames.tolist() == seen
+    with pytest.raises(InputError, match='option of build_history "strid"; did you mean "stride"'):
+        build_history(*given, strid=3)
+    with pytest.raises(InputError, match="stride: an option of open_video; give it there"):
+        build_history(open_video(given[0]), *given[1:], stride=3)
+
+
+def test_an_encoder_that_lacks_something_is_told_what() -> None:
+    class Half:
+        identity, size = "half", 16
+
+    with pytest.raises(InputError, match="Half has no dimension, details, batch, workers, encode_"):
+        build_history(Still(), Boxes(), Half())
+
+
+def test_a_full_disk_names_the_partial_file_and_leaves_no_empty_one(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "partial"
+    real = open
+
+    class Full:
+        """A file on a disk with room for so many bytes."""
+
+        def __init__(self, stream, room):
+            self.stream, self.room = stream, room
+
+        def write(self, data):
+            self.room -= len(data)
+            if self.room < 0:
+                raise OSError(28, "No space left on device")
+            self.stream.write(data)
+
+        def __getattr__(self, name):
+            return getattr(self.stream, name)
+
+    for room, left in ((10, False), (400, True)):
+        monkeypatch.setattr(
+            build, "open", lambda *given, room=room: Full(real(*given), room), raising=False
+        )
+        with pytest.raises(OSError, match="No space left") as caught:
+            build_history(Still(40), Boxes(), Means(), objects=[2], partial=path)
+        assert caught.value.filename == str(path)
+        assert path.exists() == left
+    monkeypatch.undo()
+    assert kept(path, Means()) > 0
+    whole = build_history(Still(40), Boxes(), Means(), objects=[2])
+    again = build_history(Still(40), Boxes(), Means(), objects=[2], partial=path)
+    assert np.array_equal(again.features, whole.features)
+
+
+def test_a_run_that_is_stopped_before_the_first_crop_leaves_nothing(tmp_path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        build_history(Still(stop=0), Boxes(), Means(), partial=tmp_path / "partial")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_progress_is_told() -> None:
@@ -265,6 +326,15 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
     overlaps = [float(line.split("│")[-2]) for line in ran.out.splitlines() if "–" in line]
     assert len(overlaps) == 6
     assert min(overlaps) > 0.5
+    found = json.loads((tmp_path / "out" / "retrieval.json").read_text())["moments"]
+    assert all(m["source_start"] == 2 * m["start"] for m in found)
+    assert all(m["source_end"] == 2 * m["end"] for m in found)
+    first = next(line for line in ran.out.splitlines() if found[0]["description"] in line)
+    assert "{source_start} – {source_end}".format(**found[0]) in first
+    measured = dejacue("evaluate", tmp_path / "out" / "retrieval.csv", folder / "references.json",
+                       "--json")  # fmt: skip
+    mean = json.loads(measured.out)["methods"]["retrieval"]["top1_tiou"]["mean"]
+    assert mean == pytest.approx(np.mean(overlaps), abs=0.005)
 
 
 def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
@@ -307,7 +377,8 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
         (("--masks", "MASKS", "--start", "500"), "beyond its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),
-        (("--masks", "MASKS", "-o", "x.json"), "give a folder"),
+        (("--masks", "MASKS", "-o", "x.pdf"), "give a .json, .csv, .txt file, or a folder"),
+        (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be made there"),
     ],
 )
 def test_bad_input_from_pixels_is_one_sentence(

@@ -85,6 +85,15 @@ def test_only_an_unexplained_difference_fails(dejacue, monkeypatch, tmp_path, fi
     assert ("known." in ran.out) == bool(finding)
 
 
+def test_where_nothing_is_published_nothing_is_counted(dejacue, tmp_path, monkeypatch):
+    ours = Experiment("ours", "made up", lambda study: Result((Value("row", "r1_05", 0.5, None),)))
+    monkeypatch.setitem(REGISTRY, "ours", ours)
+    ran = dejacue("reproduce", "ours", "--data", tmp_path)
+    assert ran.code == 0
+    assert "50.00" in ran.out
+    assert "published values reproduced" not in ran.out
+
+
 @pytest.mark.parametrize("option", ["--out", "--windows"])
 def test_a_place_that_cannot_be_written_is_noticed_before_the_work(dejacue, tmp_path, option):
     (tmp_path / "file").write_text("")

@@ -271,3 +271,82 @@ def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkey
         MissingData, match=r"put tokenizer\.json \(revision 75de.*set DEJACUE_WEIGHTS"
     ):
         siglip.TOKENIZER.fetch()
+
+
+@pytest.fixture
+def no_hub(tmp_path, monkeypatch):
+    """A hub that has nothing and cannot be reached; the downloads that were tried."""
+    import huggingface_hub
+
+    tried: list[str] = []
+
+    def refused(repository, name, *, revision, local_files_only):
+        if not local_files_only:
+            tried.append(name)
+        raise OSError("No connection.\nCheck the cable.")
+
+    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
+    return tried
+
+
+def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub) -> None:
+    with pytest.raises(MissingData) as caught:
+        load_encoder("siglip2", backend="onnx", precision="fp16")
+    towers = "onnx/vision_model_fp16.onnx, onnx/text_model_fp16.onnx"
+    assert str(caught.value) == (
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: {towers}, tokenizer.json are not on this "
+        "machine (download: No connection); with a connection they are fetched once, without one "
+        f"put {towers} (revision main) into FOLDER/{ONNX_REPOSITORY} and tokenizer.json (revision "
+        f"{siglip.REVISION}) into FOLDER/{siglip.REPOSITORY}, and set DEJACUE_WEIGHTS to that "
+        "FOLDER"
+    )
+    assert no_hub == ["onnx/vision_model_fp16.onnx"]  # the others would only make one wait
+
+
+def test_a_folder_of_ones_own_lacks_what_it_lacks(no_hub, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    (tmp_path / ONNX_REPOSITORY / "onnx").mkdir(parents=True)
+    (tmp_path / ONNX_REPOSITORY / "onnx" / "vision_model.onnx").write_bytes(b"")
+    (tmp_path / siglip.REPOSITORY).mkdir(parents=True)
+    with pytest.raises(MissingData) as caught:
+        load_encoder("siglip2", backend="onnx")
+    assert str(caught.value) == (
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: onnx/text_model.onnx, tokenizer.json are not "
+        f"on this machine; put onnx/text_model.onnx (revision main) into "
+        f"{tmp_path}/{ONNX_REPOSITORY} and tokenizer.json (revision {siglip.REVISION}) into "
+        f"{tmp_path}/{siglip.REPOSITORY}"
+    )
+    assert no_hub == []
+
+
+def test_files_that_are_not_in_the_cache_are_downloaded(tmp_path, monkeypatch) -> None:
+    import huggingface_hub
+
+    def download(repository, name, *, revision, local_files_only):
+        if local_files_only and name == "new":
+            raise OSError("not in the cache")
+        (tmp_path / name).write_text(name)
+        return str(tmp_path / name)
+
+    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    one, two = Weights("a/b", "abc", {"old": None, "new": None}), Weights("c/d", "e", {"x": None})
+    assert weights.fetch(one, two) == [
+        {"old": tmp_path / "old", "new": tmp_path / "new"}, {"x": tmp_path / "x"}
+    ]  # fmt: skip
+
+
+def test_a_commit_is_known_in_the_cache_of_the_hub_only(tmp_path) -> None:
+    found = "0123456789" * 4
+    snapshot = tmp_path / "hub" / "models--a--b" / "snapshots"
+    assert weights.commit(snapshot / found / "onnx" / "vision_model.onnx") == found
+    assert weights.commit(snapshot / "main" / "vision_model.onnx") is None
+    assert weights.commit(snapshot) is None
+    assert weights.commit(tmp_path / "a" / "b" / "vision_model.onnx") is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_folder_of_ones_own_tells_no_commit_of_the_export(offline) -> None:
+    encoder = load_encoder("siglip2", backend="onnx")
+    assert encoder.details["export"] == f"{ONNX_REPOSITORY}@unknown"

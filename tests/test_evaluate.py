@@ -54,6 +54,17 @@ SECOND = [
 ]
 
 
+def test_a_sampled_retrieval_is_compared_in_frames_of_the_file() -> None:
+    """Frames 0, 2, 4, … of the file were taken: samples 0 … 4 are its frames 0 … 8."""
+    moment = Moment("a", "a 1", Window(0, 4), 1.0, source=Window(0, 8))
+    result = evaluate({"m": [Retrieval((moment,), {}, "h2")]}, [REFERENCES[1]])
+    assert result.methods["m"]["top1_tiou"].mean == pytest.approx(9 / 10)
+    outside = dataclasses.replace(moment, source=Window(0, 20))
+    bounded = Reference("h2", {"a": TRUE}, frames=Window(0, 10))
+    with pytest.raises(InputError, match=r"windows outside the frames .*\[0, 20\]"):
+        evaluate({"m": [Retrieval((outside,), {}, "h2")]}, [bounded])
+
+
 def test_means_are_taken_level_by_level() -> None:
     result = evaluate({"ours": FIRST}, REFERENCES)
     means = {metric: estimate.mean for metric, estimate in result.methods["ours"].items()}

@@ -25,7 +25,7 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.sources.npz import read_npz, write_npz, write_text, write_whole
+from dejacue.sources.npz import check_place, read_npz, write_npz, write_text, write_whole
 
 ROWS = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 WORDS = "empty: [empty cup, cup with nothing in it]\nfilled: cup with coffee\n"
@@ -231,7 +231,9 @@ def test_a_byte_order_mark_is_no_part_of_the_words(tmp_path, name, text):
     [
         ("empty: a\nfilled: b\nempty: c\n", '"empty" is given twice; list its descriptions'),
         ("states: {a: x, b: y}\nstates: {c: x, d: y}\n", '"states" is given twice'),
-        ("on: lamp on\noff: lamp off\n", "state name True is not text; put it in quotes"),
+        ("on: lamp on\noff: lamp off\n", 'line 1: YAML reads on as .*put it in quotes: "on"'),
+        ("a: x\nb: [y, Off]\n", 'line 2: YAML reads Off as .*put it in quotes: "Off"'),
+        ("object: yes\nstates: {a: x, b: y}\n", 'line 1: YAML reads yes as .*quotes: "yes"'),
         ("1: one\n2: two\n", "state name 1 is not text; put it in quotes"),
         ("empty: [a\n", "not valid YAML"),
         ("a: x\n--- \nb: y\n", "not valid YAML"),
@@ -668,3 +670,34 @@ def test_a_device_is_never_replaced_by_a_file(tmp_path):
     with refused(tmp_path / "null", "is a folder or a device"):
         write_text(tmp_path / "null", "x")
     assert Path("/dev/null").is_char_device()
+
+
+# Where files can be made
+
+
+def test_a_place_is_checked_without_making_anything(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    for path, folder in (("new/x.json", False), ("new", True), ("file", False), ("", True)):
+        check_place(tmp_path / path, folder=folder)
+    with pytest.raises(InputError, match="file: is a file, not a folder; give another place"):
+        check_place(tmp_path / "file", folder=True)
+    with pytest.raises(InputError, match=r"x\.json: .*file is a file, not a folder"):
+        check_place(tmp_path / "file" / "x.json")
+    with pytest.raises(InputError, match="no file can be made there; give another place"):
+        check_place("/proc/x/y")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_place_without_permission_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(InputError, match=r"x\.json: .* may not be written to; give another place"):
+        check_place(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("name", ["file/x.json", "file/deeper/x.json"])
+def test_a_file_that_cannot_be_made_names_the_place(tmp_path, name) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=rf"{name}: .*file is a file, not a folder"):
+        write_text(tmp_path / name, "x")
+    with pytest.raises(InputError, match=r"cannot be made there \(File name too long\)"):
+        write_text(tmp_path / ("x" * 400), "x")

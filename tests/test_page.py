@@ -440,3 +440,33 @@ def test_a_single_frame_and_a_flat_response_are_drawn() -> None:
     Outline(page)
     assert 'd="M5000 150h0"' in page
     assert table_of(page)[1] == ["1 a", "an a", "7 – 7", "0.50 – 0.50", "0.00"]
+
+
+def test_a_sampled_history_shows_both_counts_and_references_where_they_lie() -> None:
+    history, seen, retrieval = small()
+    sampled = History(history.features, history.frames, "cup", source_frames=5 * history.frames)
+    truth = {"empty": (Window(0, 12),), "filled": (Window(30, 44),)}
+    page = report_page(sampled, seen, retrieval, references=truth, object="coffee cup")
+    words = Outline(page).text
+    assert "source frames" in words
+    assert "30 – 45 " in words  # frames 6 – 9 of the samples
+    assert "30 – 44 " in words  # the reference, as it was given
+    assert f"{Window(30, 45).iou(Window(30, 44)):.2f}" in words
+    assert "Object coffee cup" in words
+    bars = [svg for svg in drawings(page) if svg.find("./rect[@class='reference']") is not None]
+    plain = report_page(*small(), references={"empty": (Window(0, 2),), "filled": (Window(6, 8),)})
+    drawn = [svg for svg in drawings(plain) if svg.find("./rect[@class='reference']") is not None]
+    assert [rectangles(svg) for svg in bars] == [rectangles(svg) for svg in drawn]
+
+
+def rectangles(svg) -> list[tuple[str, str]]:
+    found = svg.findall("./rect[@class='reference']")
+    return [(own.get("x"), own.get("width")) for own in found]
+
+
+def test_all_frames_taken_need_no_second_count() -> None:
+    history, seen, retrieval = small()
+    whole = History(history.features, history.frames, "cup", source_frames=history.frames)
+    words = Outline(report_page(whole, seen, retrieval)).text
+    assert "source frames" not in words
+    assert "Object cup" in words

@@ -24,6 +24,7 @@ from dejacue import (
     generate,
     locate,
 )
+from dejacue.records.retrieval import from_source, sampled, to_source
 
 frames = st.integers(-50, 50)
 windows = st.tuples(frames, frames).map(lambda pair: Window(min(pair), max(pair)))
@@ -590,3 +591,44 @@ def test_an_unaligned_array_is_copied_into_place():
 
 def test_the_span_counts_gaps():
     assert History(np.ones((2, 2)), [-(2**62), 2**62]).span == 2**63 + 1
+
+
+# Sampled histories: frames count what was taken, the source counts its own
+
+
+def taken() -> History:
+    """Every third frame from 10 on; the one at 19 was not observed."""
+    frames = np.array([0, 1, 2, 4, 5])
+    return History(np.eye(5), frames, "cup", source_frames=10 + 3 * frames)
+
+
+def test_a_window_of_samples_leads_back_to_the_file_and_a_window_of_the_file_to_samples():
+    history = taken()
+    assert sampled(history)
+    assert to_source(history, Window(1, 4)) == Window(13, 22)
+    assert from_source(history, Window(13, 22)) == Window(1, 4)
+    assert from_source(history, Window(11, 21)) == Window(1, 2)  # what was taken in it
+    assert from_source(history, Window(17, 21)) is None
+    with pytest.raises(InputError, match="has not observed both ends of the window"):
+        to_source(history, Window(1, 3))
+
+
+def test_a_history_of_all_frames_is_not_sampled():
+    whole = History(np.eye(3), [2, 3, 5], source_frames=[2, 3, 5])
+    for history in (whole, History(np.eye(3), [2, 3, 5])):
+        assert not sampled(history)
+        assert to_source(history, Window(2, 5)) == Window(2, 5)
+        assert from_source(history, Window(0, 9)) == Window(0, 9)
+        assert Retrieval((), {}).with_source(history).moments == ()
+
+
+def test_moments_carry_the_frames_of_the_source():
+    moment = Moment("a", "x", Window(1, 4), 2.0, alternatives=((Window(0, 0), 1.0),))
+    assert moment.in_source == Window(1, 4)
+    assert "source_start" not in moment.to_dict()
+    found = Retrieval((moment,), {}, "cup").with_source(taken())
+    assert found[0].source == found[0].in_source == Window(13, 22)
+    assert found[0].window == Window(1, 4)
+    row, other = found.to_rows()
+    assert (row["start"], row["end"], row["source_start"], row["source_end"]) == (1, 4, 13, 22)
+    assert "source_start" not in other  # an alternative has no place for it

@@ -200,6 +200,31 @@ def test_what_locate_writes_as_csv_comes_back(tmp_path) -> None:
     assert back.history_id == "cup"
 
 
+@pytest.mark.parametrize("name", ["found.json", "found.csv"])
+def test_the_frames_of_the_source_come_back(tmp_path, name) -> None:
+    moments = (
+        Moment(
+            "a", "x", Window(1, 4), 2.0, source=Window(13, 22), alternatives=((Window(6, 6), 1.0),)
+        ),
+        Moment("b", "y", Window(0, 0), 1.0, source=Window(10, 10)),
+    )
+    given = Retrieval(moments, {}, "cup")
+    text = as_csv(given) if name.endswith("csv") else given.to_json()
+    (back,) = read_retrievals(save(tmp_path / name, text))
+    assert back.moments == moments
+
+
+def test_half_a_window_of_the_source_is_refused(tmp_path) -> None:
+    row = {"state": "a", "description": "x", "start": 0, "end": 1, "source_start": 7}
+    path = save(tmp_path / "f.json", json.dumps({"history": "cup", "moments": [row]}))
+    with pytest.raises(InputError, match="only one of source_start and source_end"):
+        read_retrievals(path)
+    row["source_end"] = 3
+    path = save(tmp_path / "f.json", json.dumps({"history": "cup", "moments": [row]}))
+    with pytest.raises(InputError, match=r"window \[7, 3\] ends before it starts"):
+        read_retrievals(path)
+
+
 def test_the_rows_of_several_histories_may_be_mixed(tmp_path) -> None:
     text = (
         "history,state,description,start,end\ncup,empty,empty cup,0,9\n"

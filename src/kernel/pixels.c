@@ -2,9 +2,13 @@
  *
  * The tight box of the mask, padded; pixels outside the mask become `fill`; then Pillow's bilinear,
  * antialiased filter, first along rows and then along columns, in its fixed-point arithmetic: the
- * same bytes as dejacue.sources.crops computes with numpy and Pillow. Both passes combine whole
- * rows, which vectorises; between them pixels are transposed. What the padding adds is constant,
- * so only the tight box is filtered.
+ * same bytes as dejacue.sources.crops computes with numpy and Pillow.
+ *
+ *   a band of 16 rows ──▶ turned, 48 bytes a column ──▶ masked ──▶ filtered ──▶ turned back
+ *   all bands ──▶ filtered
+ *
+ * Turned, both passes are weighted sums of lines of bytes, which vectorise. What lies outside the
+ * mask's columns of a band is constant and is not computed.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,13 +16,25 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
-#define BITS 22 /* of a weight, as in Pillow */
+#define BITS 22         /* of a weight, as in Pillow */
+#define BAND 16         /* rows that are turned together */
+#define LINE (3 * BAND) /* bytes of a column of pixels in a band */
+#define LARGEST 8192    /* side: rounding so few weights moves no constant and no sum above 255 */
 
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define FAST __attribute__((target_clones("avx2", "default")))
 #else
 #define FAST
+#endif
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
 #endif
 
 typedef struct {
@@ -68,119 +84,222 @@ static int filter_make(Filter *f, int length, int size) {
     return 0;
 }
 
-/* sums[j] += weight · row[j] */
-FAST static void add_row(int32_t *restrict sums, const uint8_t *restrict row, int32_t weight,
-                         int64_t n) {
-    for (int64_t j = 0; j < n; j++) sums[j] += weight * row[j];
-}
-
-FAST static void finish(uint8_t *restrict out, const int32_t *restrict sums, int64_t n) {
-    for (int64_t j = 0; j < n; j++) {
-        const int32_t value = sums[j] >> BITS;
-        out[j] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+/* out[j] = Σ weights[k] · lines[k · step + j]; how many weights, the compiler knows. */
+INLINE void few(uint8_t *restrict out, const uint8_t *restrict lines, int64_t step,
+                const int32_t *restrict weights, const int count, int32_t start, int n) {
+    for (int j = 0; j < n; j++) {
+        int32_t sum = start;
+        for (int k = 0; k < count; k++) sum += weights[k] * lines[k * step + j];
+        out[j] = (uint8_t)(sum >> BITS);
     }
 }
 
-/* Every output row is a weighted sum of the input rows [from, to); others are `fill` throughout. */
-static void combine(uint8_t *out, int64_t out_step, const uint8_t *rows, int from, int to,
-                    int64_t n, const Filter *f, int size, uint8_t fill, int32_t *sums) {
-    for (int i = 0; i < size; i++) {
-        const int32_t *weights = f->weights + (size_t)i * (size_t)f->room;
-        int32_t outside = 1 << (BITS - 1); /* rounds to the nearest */
-        int inside = 0;
-        for (int k = 0; k < f->count[i]; k++) {
-            const int at = f->first[i] + k;
-            if (at < from || at >= to) outside += weights[k] * fill;
-            else inside = 1;
-        }
-        uint8_t *own = out + (int64_t)i * out_step;
-        for (int64_t j = 0; j < n; j++) sums[j] = outside;
-        if (inside)
-            for (int k = 0; k < f->count[i]; k++) {
-                const int at = f->first[i] + k;
-                if (at >= from && at < to)
-                    add_row(sums, rows + (int64_t)(at - from) * n, weights[k], n);
-            }
-        finish(own, sums, n);
+/* The same for any number, four lines at a time. */
+INLINE void many(uint8_t *restrict out, const uint8_t *restrict lines, int64_t step,
+                 const int32_t *restrict weights, int count, int32_t start, int n) {
+    int32_t sums[LINE];
+    for (int done = 0; done < n; done += LINE) {
+        const int m = n - done < LINE ? n - done : LINE;
+        const uint8_t *restrict own = lines + done;
+        for (int j = 0; j < m; j++) sums[j] = start;
+        int k = 0;
+        for (; k + 4 <= count; k += 4, own += 4 * step)
+            for (int j = 0; j < m; j++)
+                sums[j] += weights[k] * own[j] + weights[k + 1] * own[step + j] +
+                           weights[k + 2] * own[2 * step + j] + weights[k + 3] * own[3 * step + j];
+        for (; k < count; k++, own += step)
+            for (int j = 0; j < m; j++) sums[j] += weights[k] * own[j];
+        for (int j = 0; j < m; j++) out[done + j] = (uint8_t)(sums[j] >> BITS);
     }
 }
 
-/* (rows, columns) pixels of three bytes → (columns, rows) */
-static void transpose(uint8_t *out, const uint8_t *in, int rows, int columns) {
-    for (int r0 = 0; r0 < rows; r0 += 16)
-        for (int c0 = 0; c0 < columns; c0 += 16) {
-            const int r1 = r0 + 16 < rows ? r0 + 16 : rows, c1 = c0 + 16 < columns ? c0 + 16 : columns;
-            for (int c = c0; c < c1; c++)
-                for (int r = r0; r < r1; r++) {
-                    const uint8_t *from = in + ((int64_t)r * columns + c) * 3;
-                    uint8_t *to = out + ((int64_t)c * rows + r) * 3;
-                    to[0] = from[0], to[1] = from[1], to[2] = from[2];
-                }
-        }
+INLINE void weigh(uint8_t *out, const uint8_t *lines, int64_t step, const int32_t *weights,
+                  int count, int32_t start, int n) {
+    switch (count) {
+    case 1: few(out, lines, step, weights, 1, start, n); break;
+    case 2: few(out, lines, step, weights, 2, start, n); break;
+    case 3: few(out, lines, step, weights, 3, start, n); break;
+    case 4: few(out, lines, step, weights, 4, start, n); break;
+    case 5: few(out, lines, step, weights, 5, start, n); break;
+    default: many(out, lines, step, weights, count, start, n);
+    }
+}
+
+/* Of the inputs that an output sees, those in [from, to): the first, how many, their weights; and
+ * what the others add, which are `fill`. */
+typedef struct {
+    int first, count;
+    const int32_t *weights;
+    int32_t start;
+} Share;
+
+static Share share(const Filter *f, int output, int from, int to, int fill) {
+    const int32_t *weights = f->weights + (size_t)output * (size_t)f->room;
+    const int first = f->first[output], end = first + f->count[output];
+    int low = first > from ? first : from, high = end < to ? end : to;
+    if (high < low) low = high = end;
+    Share s = {low, high - low, weights + (low - first), 1 << (BITS - 1)}; /* rounds to nearest */
+    for (int k = first; k < end; k++)
+        if (k < low || k >= high) s.start += weights[k - first] * fill;
+    return s;
 }
 
 typedef struct {
     int y0, y1, x0, x1;
 } Box;
 
+/* Widens [*low, *high) so that it holds every set byte of row[0, n). */
+static void widen(const uint8_t *row, int n, int *low, int *high) {
+    const uint8_t *found = memchr(row, 1, (size_t)(*low < n ? *low : n));
+    if (found) *low = (int)(found - row);
+    uint64_t eight = 0;
+    while (n - 8 >= *high && (memcpy(&eight, row + n - 8, 8), !eight)) n -= 8;
+    while (n > *high && !row[n - 1]) n--;
+    if (n > *high) *high = n;
+}
+
 /* Whether the mask has a pixel, and the tight box of those it has. */
 static int tight(const uint8_t *mask, int height, int width, Box *box) {
-    int y0 = 0, y1 = height;
+    int y0 = 0, y1 = height, x0 = width, x1 = 0;
     while (y0 < height && !memchr(mask + (int64_t)y0 * width, 1, (size_t)width)) y0++;
     if (y0 == height) return 0;
     while (!memchr(mask + (int64_t)(y1 - 1) * width, 1, (size_t)width)) y1--;
-    int x0 = width, x1 = 0;
-    for (int y = y0; y < y1; y++) {
-        const uint8_t *row = mask + (int64_t)y * width;
-        const uint8_t *found = memchr(row, 1, (size_t)x0);
-        if (found) x0 = (int)(found - row);
-        int end = width;
-        while (end > x1 && !row[end - 1]) end--;
-        if (end > x1) x1 = end;
-    }
+    for (int y = y0; y < y1; y++) widen(mask + (int64_t)y * width, width, &x0, &x1);
     *box = (Box){y0, y1, x0, x1};
     return 1;
 }
 
+/* 16 × 16 bytes, rows and columns change places */
+INLINE void turn(uint8_t *out, int64_t out_step, const uint8_t *in, int64_t in_step) {
+#if defined(__SSE2__)
+    __m128i a[BAND], b[BAND];
+    for (int r = 0; r < BAND; r++) a[r] = _mm_loadu_si128((const __m128i *)(in + r * in_step));
+    for (int round = 0; round < 2; round++) { /* four times: row r and row r + 8, byte by byte */
+        for (int r = 0; r < 8; r++) {
+            b[2 * r] = _mm_unpacklo_epi8(a[r], a[r + 8]);
+            b[2 * r + 1] = _mm_unpackhi_epi8(a[r], a[r + 8]);
+        }
+        for (int r = 0; r < 8; r++) {
+            a[2 * r] = _mm_unpacklo_epi8(b[r], b[r + 8]);
+            a[2 * r + 1] = _mm_unpackhi_epi8(b[r], b[r + 8]);
+        }
+    }
+    for (int r = 0; r < BAND; r++) _mm_storeu_si128((__m128i *)(out + r * out_step), a[r]);
+#else
+    for (int r = 0; r < BAND; r++)
+        for (int c = 0; c < BAND; c++) out[c * out_step + r] = in[r * in_step + c];
+#endif
+}
+
+static int64_t rounded(int64_t n) { return (n + BAND - 1) / BAND * BAND; }
+
+typedef struct {
+    const uint8_t *image, *mask; /* from the corner of the tight box on */
+    int64_t pixels, width;       /* of the frame: from that corner to its end, and of a row */
+    int tw, th, left, top;       /* the tight box, and its place in the padded one */
+    int fill, size;
+    Filter across, down;
+    int *first, *last; /* of each band: the outputs that are not constant, [first, last) */
+    uint8_t *rows, *seen, *turned, *keep, *columns;
+    uint8_t *narrow; /* what the first pass makes: `th` rows, `pitch` bytes apart */
+    int64_t pitch;
+} Work;
+
+/* Columns [from, to) of the band at row y: turned, with `fill` where the mask is not set. */
+INLINE void turn_band(Work *w, int y, int from, int to) {
+    const uint8_t *image = w->image + (y * w->width + from) * 3;
+    const uint8_t *mask = w->mask + y * w->width + from;
+    int64_t step = w->width;
+    const int n = to - from;
+    if ((y + BAND - 1) * step + from + rounded(n) > w->pixels) { /* more than is in the frame */
+        const int64_t own = rounded(n);
+        for (int r = 0; r < BAND && r < w->th - y; r++) {
+            memcpy(w->rows + r * own * 3, image + r * step * 3, (size_t)n * 3);
+            memcpy(w->seen + r * own, mask + r * step, (size_t)n);
+        }
+        image = w->rows, mask = w->seen, step = own;
+    }
+    for (int x = 0; x < n; x += BAND) turn(w->keep + x * BAND, BAND, mask + x, step);
+    for (int x = 0; x < 3 * n; x += BAND) turn(w->turned + x * BAND, BAND, image + x, 3 * step);
+    const uint8_t fill = (uint8_t)w->fill;
+    for (int x = 0; x < n; x++)
+        for (int c = 0; c < 3; c++) {
+            uint8_t *restrict pixels = w->turned + x * LINE + c * BAND;
+            const uint8_t *restrict keep = w->keep + x * BAND;
+            for (int r = 0; r < BAND; r++)
+                pixels[r] = (uint8_t)(fill ^ ((pixels[r] ^ fill) & -keep[r]));
+        }
+}
+
+/* The first pass of a band; bands with little of the object have few columns to filter. */
+FAST static void pass_across(Work *w, int y) {
+    const int band = y / BAND, end = w->th - y < BAND ? w->th : y + BAND;
+    int from = w->tw, to = 0;
+    for (int r = y; r < end; r++) widen(w->mask + r * w->width, w->tw, &from, &to);
+    int first = w->size, last = 0;
+    if (from < to) turn_band(w, y, from, to);
+    memset(w->columns, w->fill, (size_t)w->pitch * BAND);
+    for (int i = 0; i < w->size; i++) {
+        const Share s = share(&w->across, i, w->left + from, w->left + to, w->fill);
+        if (!s.count) continue;
+        if (i < first) first = i;
+        last = i + 1;
+        weigh(w->columns + i * LINE, w->turned + (s.first - w->left - from) * LINE, LINE,
+              s.weights, s.count, s.start, LINE);
+    }
+    w->first[band] = first;
+    w->last[band] = last;
+    uint8_t *out = w->narrow + y * w->pitch;
+    for (int x = 0; x < w->pitch; x += BAND)
+        turn(out + x, w->pitch, w->columns + x * BAND, BAND);
+}
+
+FAST static void pass_down(Work *w, uint8_t *out) {
+    const int64_t length = (int64_t)w->size * 3;
+    for (int i = 0; i < w->size; i++, out += length) {
+        const Share s = share(&w->down, i, w->top, w->top + w->th, w->fill);
+        const int top = s.first - w->top;
+        int first = w->size, last = 0;
+        for (int band = top / BAND; s.count && band <= (top + s.count - 1) / BAND; band++) {
+            if (w->first[band] < first) first = w->first[band];
+            if (w->last[band] > last) last = w->last[band];
+        }
+        memset(out, w->fill, (size_t)length);
+        if (first < last)
+            weigh(out + 3 * first, w->narrow + top * w->pitch + 3 * first, w->pitch, s.weights,
+                  s.count, s.start, 3 * (last - first));
+    }
+}
+
 static int make(const uint8_t *image, const uint8_t *mask, int height, int width, Box t, Box padded,
                 int fill, uint8_t *out, int size) {
-    (void)height;
-    const int th = t.y1 - t.y0, tw = t.x1 - t.x0;
-    const int ph = padded.y1 - padded.y0, pw = padded.x1 - padded.x0;
-    const int64_t most = (int64_t)(th > size ? th : size) * 3;
-    Filter across = {0}, down = {0};
-    uint8_t *kept = malloc((size_t)th * (size_t)tw * 3);
-    uint8_t *turned = malloc((size_t)th * (size_t)tw * 3);
-    uint8_t *narrow = malloc((size_t)size * (size_t)th * 3);
-    uint8_t *back = malloc((size_t)size * (size_t)th * 3);
-    int32_t *sums = malloc(sizeof(int32_t) * (size_t)most);
-    int failed = !kept || !turned || !narrow || !back || !sums ||
-                 filter_make(&across, pw, size) || filter_make(&down, ph, size);
+    const int64_t corner = (int64_t)t.y0 * width + t.x0;
+    Work w = {
+        .image = image + corner * 3, .mask = mask + corner,
+        .pixels = (int64_t)height * width - corner, .width = width,
+        .tw = t.x1 - t.x0, .th = t.y1 - t.y0, .left = t.x0 - padded.x0, .top = t.y0 - padded.y0,
+        .fill = fill, .size = size, .pitch = rounded((int64_t)size * 3),
+    };
+    const int64_t bands = rounded(w.th) / BAND, wide = rounded(w.tw) * BAND;
+    w.first = malloc(sizeof(int) * 2 * (size_t)bands);
+    uint8_t *bytes = malloc((size_t)(8 * wide + (bands + 1) * BAND * w.pitch));
+    const int failed = !w.first || !bytes || filter_make(&w.across, padded.x1 - padded.x0, size) ||
+                       filter_make(&w.down, padded.y1 - padded.y0, size);
     if (!failed) {
-        for (int y = 0; y < th; y++) {
-            const uint8_t *from = image + ((int64_t)(t.y0 + y) * width + t.x0) * 3;
-            const uint8_t *seen = mask + (int64_t)(t.y0 + y) * width + t.x0;
-            uint8_t *to = kept + (int64_t)y * tw * 3;
-            for (int x = 0; x < tw; x++) {
-                const uint8_t keep = (uint8_t)-seen[x];
-                for (int c = 0; c < 3; c++)
-                    to[3 * x + c] = (uint8_t)(fill ^ ((from[3 * x + c] ^ fill) & keep));
-            }
-        }
-        transpose(turned, kept, th, tw);
-        combine(narrow, (int64_t)th * 3, turned, t.x0 - padded.x0, t.x1 - padded.x0, (int64_t)th * 3,
-                &across, size, (uint8_t)fill, sums);
-        transpose(back, narrow, size, th);
-        combine(out, (int64_t)size * 3, back, t.y0 - padded.y0, t.y1 - padded.y0, (int64_t)size * 3,
-                &down, size, (uint8_t)fill, sums);
+        w.last = w.first + bands;
+        w.rows = bytes;
+        w.seen = w.rows + 3 * wide;
+        w.turned = w.seen + wide;
+        w.keep = w.turned + 3 * wide;
+        w.columns = w.keep + wide;
+        w.narrow = w.columns + BAND * w.pitch;
+        for (int y = 0; y < w.th; y += BAND) pass_across(&w, y);
+        pass_down(&w, out);
     }
-    filter_free(&across);
-    filter_free(&down);
-    free(kept);
-    free(turned);
-    free(narrow);
-    free(back);
-    free(sums);
+    filter_free(&w.across);
+    filter_free(&w.down);
+    free(w.first);
+    free(bytes);
     return failed ? -1 : 0;
 }
 
@@ -194,9 +313,10 @@ static PyObject *picture(PyObject *self, PyObject *args) {
         return NULL;
     PyObject *answer = NULL;
     const int64_t pixels = (int64_t)height * width;
-    if (height < 1 || width < 1 || size < 1 || size > 8192 || fill < 0 || fill > 255 ||
-        minimum < 0 || !(padding >= 0.0 && padding < 1e6) || image.len != pixels * 3 ||
-        mask.len != pixels || out.len != (int64_t)size * size * 3) {
+    if (height < 1 || height > LARGEST || width < 1 || width > LARGEST || size < 1 ||
+        size > LARGEST || fill < 0 || fill > 255 || minimum < 0 ||
+        !(padding >= 0.0 && padding < 1e6) || image.len != pixels * 3 || mask.len != pixels ||
+        out.len != (int64_t)size * size * 3) {
         PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes");
     } else {
         int status = 0;
@@ -207,8 +327,10 @@ static PyObject *picture(PyObject *self, PyObject *args) {
         } else {
             const int longer = t.y1 - t.y0 > t.x1 - t.x0 ? t.y1 - t.y0 : t.x1 - t.x0;
             const double wanted = nearbyint(padding * longer); /* half to even, as Python rounds */
-            const int margin = wanted > minimum ? (wanted < 1e9 ? (int)wanted : 1000000000) : minimum;
-            Box p = {t.y0 - margin, t.y1 + margin, t.x0 - margin, t.x1 + margin};
+            double margin = wanted > minimum ? wanted : minimum;
+            if (margin > LARGEST) margin = LARGEST; /* as good as all there is */
+            const int more = (int)margin;
+            Box p = {t.y0 - more, t.y1 + more, t.x0 - more, t.x1 + more};
             if (p.y0 < 0) p.y0 = 0;
             if (p.x0 < 0) p.x0 = 0;
             if (p.y1 > height) p.y1 = height;

@@ -1,6 +1,7 @@
 """The command line: thin wrappers around the library.
 
-Exit codes: 0 done; 1 something failed or did not agree; 2 the input or the command is wrong.
+Exit codes: 0 done; 1 something failed or did not agree; 2 the input or the command is wrong; 130
+stopped by the user.
 """
 
 from __future__ import annotations
@@ -9,6 +10,14 @@ import contextlib
 import os
 import sys
 
+from dejacue.errors import DejaCueError, InputError
+
+STOPPED = 130  # what shells give for Ctrl-C
+
+
+class Stopped(DejaCueError):
+    """The user stopped it; the message says what is kept."""
+
 
 def main() -> None:
     """Entry point of ``dejacue``: errors become one sentence, never a traceback."""
@@ -16,10 +25,11 @@ def main() -> None:
     import warnings
 
     from dejacue.cli.app import app
-    from dejacue.errors import DejaCueError, InputError
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        print(f"dejacue: {message}", file=sys.stderr)
+        from dejacue.cli.tables import note  # not before: --help is quick
+
+        note(" ".join(str(message).split()))
 
     for stream in (sys.stdout, sys.stderr):  # a narrow code page prints "?" instead of failing
         if isinstance(stream, io.TextIOWrapper):
@@ -32,10 +42,14 @@ def main() -> None:
             sys.stdout.flush()  # a full disk or a closed pipe shows here, not after we have gone
     except InputError as error:
         code, message = 2, str(error)
+    except (Stopped, KeyboardInterrupt) as error:
+        code, message = STOPPED, str(error) or "stopped"
     except DejaCueError as error:
         code, message = 1, str(error)
-    except KeyboardInterrupt:
-        code, message = 1, "stopped"
+    except SystemExit as error:
+        if error.code != STOPPED:
+            raise
+        code, message = STOPPED, "stopped"
     except OSError as error:
         with contextlib.suppress(OSError, ValueError):  # what is left unwritten has nowhere to go
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

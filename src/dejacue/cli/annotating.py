@@ -9,13 +9,14 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from dejacue.cli.tables import console
+from dejacue.cli.tables import console, note, show_tables
 from dejacue.data import annotation, passes
 from dejacue.data.annotation import Event
 from dejacue.data.passes import Disagreement, Pass
 from dejacue.errors import DejaCueError, InputError
 from dejacue.evaluation.agreement import cohen_kappa
-from dejacue.records import Window
+from dejacue.records import History, Window
+from dejacue.records.retrieval import to_source
 from dejacue.sources.documents import named
 from dejacue.sources.files import read_history
 from dejacue.sources.results import write_references
@@ -32,7 +33,7 @@ def template(
     if history is not None:
         found = read_history(history)
         with named(str(history)):
-            made = annotation.template(id or found.id, found.frames.tolist(), annotator)
+            made = annotation.template(id or found.id, _seen(found), annotator)
     else:
         window = _frames(frames or "")
         if not id:
@@ -43,6 +44,13 @@ def template(
         f"{output}: {made.frames.length} frames of {made.history} for {made.annotator}; split the "
         f"runs where the state changes and replace every null by {', '.join(passes.LABELS)}"
     )
+
+
+def _seen(history: History) -> list[int]:
+    """The frames of the file in which the object is seen: people look at the file, also where the
+    history took only some of its frames."""
+    runs = (to_source(history, run) for run in history.runs())
+    return [frame for run in runs for frame in range(run.start, run.end + 1)]
 
 
 def _frames(text: str) -> Window:
@@ -81,10 +89,9 @@ def consensus(
             else f"the passes agree on every frame; {output} is the consensus,"
         )
         done += f" go on with: dejacue annotate events {output}"
-    screen = console()
-    screen.print(_agreement_table(a, b))
+    show_tables(_agreement_table(a, b))
     if to_decide.rows:
-        screen.print(_disagreement_table(a, b, to_decide.rows))
+        show_tables(_disagreement_table(a, b, to_decide.rows))
     _say(done)
 
 
@@ -114,11 +121,11 @@ def events(
     ]
     if output is not None:
         write_references(output, references)
-    console().print(_event_table({given[path].history: own for path, own in found.items()}))
+    show_tables(_event_table({given[path].history: own for path, own in found.items()}))
     for path, own in found.items():
         _say_notes(path, given[path], own[0], minimum, {"pre": pre, "post": post})
     for miss in misses:
-        _say(f"note: left out: {miss}", stderr=True)
+        note(f"left out: {miss}")
     what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
     if output is not None:
         _say(f"{output}: the references of {what}, states {pre} and {post}")
@@ -157,11 +164,11 @@ def _say_notes(
     path: Path, pass_: Pass, event: Event, minimum: int, states: Mapping[str, str]
 ) -> None:
     if pass_.annotator != passes.CONSENSUS:
-        _say(f"note: {path}: is the pass of {pass_.annotator} alone, not a consensus")
+        note(f"{path}: is the pass of {pass_.annotator} alone, not a consensus")
     for side, windows in annotation.other_runs(pass_, event, minimum).items():
         if windows:
-            _say(
-                f"note: {path}: {states[side]} also holds in {', '.join(map(str, windows))}: "
+            note(
+                f"{path}: {states[side]} also holds in {', '.join(map(str, windows))}: "
                 "not in the references (only the earliest event counts)"
             )
 

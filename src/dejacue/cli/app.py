@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dejacue.cli import options as o
+from dejacue.cli.groups import annotate, data
 
 app = typer.Typer(
     name="dejacue",
@@ -15,21 +17,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data = typer.Typer(help="The public release of frozen features.", no_args_is_help=True)
 app.add_typer(data, name="data")
-
-
-annotate = typer.Typer(
-    help="Two passes over the frames of a history, their consensus, its events.",
-    no_args_is_help=True,
-)
 app.add_typer(annotate, name="annotate")
 
 
-class Format(StrEnum):
-    table = "table"
-    json = "json"
-    csv = "csv"
+SEVERAL = {"allow_extra_args": True}  # of a glob without quotes; what to do then is ours to say
 
 
 def _version(wanted: bool) -> None:
@@ -50,100 +42,66 @@ def _options(
     pass
 
 
-Engine = Annotated[
-    str, typer.Option(help="auto, avx2, baseline or numpy: the same answer, at another speed.")
-]
-
-
-Vocabulary = Annotated[
-    Path,
-    typer.Option(
-        "--vocabulary", "-v", help="Descriptions by state: .yaml or .json words, or .npz features."
-    ),
-]
-Masks = Annotated[
-    Path | None,
-    typer.Option(help="Masks of the object: PNG folder, .npz, COCO .json, boxes .csv or .txt."),
-]
-MaskKind = Annotated[
-    str | None,
-    typer.Option(help="indexed, binary, youtube-vos, stack, coco, boxes; default: looks at them."),
-]
-Match = Annotated[
-    str, typer.Option(help="How masks belong to frames: auto, stem, source or index.")
-]
-Objects = Annotated[
-    str | None,
-    typer.Option("--object", "--objects", help="Mask ids that are one object (1,2), or all."),
-]
-Start = Annotated[str | None, typer.Option(help="First frame (120), second (4.5s) or time (1:30).")]
-End = Annotated[str | None, typer.Option(help="Last frame, second or time, included.")]
-Stride = Annotated[int, typer.Option(help="Take every n-th frame.")]
-Fps = Annotated[float | None, typer.Option(help="Take this many frames a second.")]
-Rate = Annotated[float | None, typer.Option(help="Images a second, for a folder of images.")]
-Errors = Annotated[str, typer.Option(help="Frames that cannot be decoded: skip or fail.")]
-EncoderName = Annotated[
-    str | None,
-    typer.Option("--encoder", help="siglip2 (default), mini, hf:NAME, openclip:NAME, a plug-in."),
-]
-Backend = Annotated[str | None, typer.Option(help="Of siglip2: onnx or torch.")]
-Precision = Annotated[str | None, typer.Option(help="fp32, fp16 or bf16.")]
-Device = Annotated[str | None, typer.Option(help="cuda, mps or cpu, with torch.")]
-
-
-@app.command()
+@app.command(context_settings=SEVERAL)
 def encode(
-    video: Annotated[Path, typer.Argument(help="A video, a folder of images, or a glob.")],
+    context: typer.Context,
+    video: Annotated[
+        Path, typer.Argument(help="A video, a folder of images, or a glob in quotes.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="x.history.npz, or a folder for several objects.")
     ],
-    masks: Masks = None,
-    kind: MaskKind = None,
-    match: Match = "auto",
-    objects: Objects = None,
-    start: Start = None,
-    end: End = None,
-    stride: Stride = 1,
-    fps: Fps = None,
-    rate: Rate = None,
-    errors: Errors = "skip",
-    encoder: EncoderName = None,
-    backend: Backend = None,
-    precision: Precision = None,
-    device: Device = None,
+    masks: o.Masks = None,
+    kind: o.MaskKind = None,
+    match: o.Match = "auto",
+    objects: o.Objects = None,
+    start: o.Start = None,
+    end: o.End = None,
+    stride: o.Stride = 1,
+    fps: o.Fps = None,
+    rate: o.Rate = None,
+    errors: o.Errors = "skip",
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.cli import encoding
 
+    path = encoding.one(video, context.args)
     footage = encoding.Footage(
-        video, masks, kind, match, objects, start, end, stride, fps, rate, errors
+        path, masks, kind, match, objects, start, end, stride, fps, rate, errors
     )
     footage.open()  # what is wrong with the input is said before a model is loaded
+    encoding.check_output(output)
     encoding.encode(
         footage, encoding.load(encoder or "siglip2", backend, precision, device), output
     )
 
 
-@app.command()
+@app.command(context_settings=SEVERAL)
 def locate(
+    context: typer.Context,
     source: Annotated[
-        Path, typer.Argument(help="A history (.npz), a video, a folder of images, or a glob.")
+        Path,
+        typer.Argument(help="A history (.npz), a video, a folder of images, or a glob in quotes."),
     ],
-    vocabulary: Vocabulary,
-    masks: Masks = None,
-    kind: MaskKind = None,
-    match: Match = "auto",
-    objects: Objects = None,
-    start: Start = None,
-    end: End = None,
-    stride: Stride = 1,
-    fps: Fps = None,
-    rate: Rate = None,
-    errors: Errors = "skip",
-    encoder: EncoderName = None,
-    backend: Backend = None,
-    precision: Precision = None,
-    device: Device = None,
+    vocabulary: o.Vocabulary,
+    masks: o.Masks = None,
+    kind: o.MaskKind = None,
+    match: o.Match = "auto",
+    objects: o.Objects = None,
+    start: o.Start = None,
+    end: o.End = None,
+    stride: o.Stride = 1,
+    fps: o.Fps = None,
+    rate: o.Rate = None,
+    errors: o.Errors = "skip",
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
     coordinates: Annotated[
         str,
         typer.Option(
@@ -180,7 +138,7 @@ def locate(
     ] = None,
     diagnostics: Annotated[bool, typer.Option("--diagnostics", help="Say why.")] = False,
     format: Annotated[
-        Format | None,
+        o.Format | None,
         typer.Option("--format", "-f", help="Default: by the name of the output, else a table."),
     ] = None,
     output: Annotated[
@@ -192,14 +150,15 @@ def locate(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Also draw the evidence as a PNG.")] = None,
     cut: Annotated[bool, typer.Option("--cut", help="Write the found intervals as clips.")] = False,
-    engine: Engine = "auto",
+    engine: o.Engine = "auto",
 ) -> None:  # fmt: skip
     """Find the window of frames in which each description holds."""
     from dejacue.cli import encoding, locating
 
     chosen = locating.readout_from(readout, durations, norm, runs)
+    path = encoding.one(source, context.args)
     footage = encoding.Footage(
-        source, masks, kind, match, objects, start, end, stride, fps, rate, errors
+        path, masks, kind, match, objects, start, end, stride, fps, rate, errors
     )
     words = locating.Words(vocabulary, prompts, encoder, backend, precision, device)
     settings = locating.Settings(coordinates, chosen, smoothing, top, diagnostics, engine)
@@ -222,7 +181,7 @@ def evaluate(
         bool, typer.Option("--only-common", help="Leave out what they do not all share.")
     ] = False,
     format: Annotated[
-        Format | None,
+        o.Format | None,
         typer.Option("--format", "-f", help="Default: by the name of the output, else a table."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -268,7 +227,7 @@ def reproduce(
     windows: Annotated[
         Path | None, typer.Option(help="Write every selected window to this JSON file.")
     ] = None,
-    engine: Engine = "auto",
+    engine: o.Engine = "auto",
     list_: Annotated[
         bool, typer.Option("--list", help="List what there is, and what is not released.")
     ] = False,
@@ -284,116 +243,7 @@ def reproduce(
 
 @app.command()
 def info() -> None:
-    """Versions, the kernel in use, and the extras that are installed."""
+    """Versions, the kernel in use, the extras that are installed, the encoders that are ready."""
     from dejacue.cli import showing
 
     showing.info()
-
-
-@data.command()
-def fetch(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Where to put it (default: the user's cache).")
-    ] = None,
-) -> None:
-    """Download the release from the Hugging Face hub and show its terms."""
-    from dejacue.cli import showing
-
-    showing.fetch(folder)
-
-
-@data.command()
-def show(
-    folder: Annotated[
-        Path | None, typer.Argument(help="The release folder (default: DEJACUE_DATA, or fetched).")
-    ] = None,
-) -> None:
-    """List what is in the release."""
-    from dejacue.cli import showing
-
-    showing.show(folder)
-
-
-@data.command()
-def references(
-    group: Annotated[str, typer.Argument(help="vost, seven or development.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="A .json file.")],
-    folder: Annotated[
-        Path | None,
-        typer.Option("--data", help="The release folder (default: DEJACUE_DATA, or fetched)."),
-    ] = None,
-) -> None:
-    """Write the benchmark's references, to evaluate your own retrievals on it."""
-    from dejacue.cli import showing
-
-    showing.references(group, folder, output)
-
-
-Force = Annotated[bool, typer.Option("--force", help="Replace an output that is already there.")]
-
-
-@annotate.command()
-def template(
-    annotator: Annotated[str, typer.Option("--annotator", "-a", help="Who will fill it in.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The pass, as JSON.")],
-    history: Annotated[
-        Path | None, typer.Argument(help="Features of one object: an .npz file.")
-    ] = None,
-    frames: Annotated[
-        str | None, typer.Option(help="FIRST:LAST, both included, instead of a file.")
-    ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="Name of the history.")] = None,
-    force: Force = False,
-) -> None:
-    """Write a pass to fill in: every frame from the first to the last observed one."""
-    from dejacue.cli import annotating
-
-    annotating.template(history, annotator, output, frames, id, force)
-
-
-@annotate.command()
-def consensus(
-    first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
-    second: Annotated[Path, typer.Argument(help="The pass of another one.")],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="The consensus, or what has to be decided first."),
-    ],
-    decisions: Annotated[
-        Path | None, typer.Option("--decisions", "-d", help="The decisions, filled in.")
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Compare two passes; write their disagreements or, with decisions, the consensus."""
-    from dejacue.cli import annotating
-
-    annotating.consensus(first, second, decisions, output, force)
-
-
-@annotate.command()
-def events(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="A consensus (or one pass) for each history.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the references to this file.")
-    ] = None,
-    pre: Annotated[str, typer.Option(help="The state before, as in the vocabulary.")] = "pre",
-    post: Annotated[str, typer.Option(help="The state after, as in the vocabulary.")] = "post",
-    component: Annotated[
-        str | None,
-        typer.Option(help="The source (video) they all come from (default: each its own)."),
-    ] = None,
-    minimum: Annotated[int, typer.Option(help="Frames that a stable side needs.")] = 5,
-    skip: Annotated[bool, typer.Option("--skip", help="Leave out files without an event.")] = False,
-    force: Force = False,
-) -> None:
-    """List the qualifying events; the earliest one of each history gives the references."""
-    from dejacue.cli import annotating
-
-    annotating.events(files, output, minimum, pre, post, component, force, skip)

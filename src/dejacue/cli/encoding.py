@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,19 @@ from typing import Any
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dejacue.cli.tables import console
+from dejacue.cli import Stopped
+from dejacue.cli.tables import console, note
+from dejacue.cli.thumbnails import Pictures, Watched, read_pictures, write_pictures
 from dejacue.errors import InputError
 from dejacue.records import History
-from dejacue.sources.build import Lineage, build_histories, recipe
+from dejacue.sources.build import Lineage, build_histories, kept, recipe
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.masks import Masks, open_masks
-from dejacue.sources.video import Frame, Video, open_video
+from dejacue.sources.npz import check_place
+from dejacue.sources.video import Video, open_video
 
-THUMBNAILS, THUMBNAIL_WIDTH = 12, 192
+PIXELS = ("video", "masks", "objects")  # of a recipe: what pictures depend on
 MINI_ONLY_KNOWS = (
     "mini knows this project's rendered scenes only; for real footage use --encoder siglip2"
 )
@@ -56,12 +58,7 @@ class Footage:
             self.video, stride=self.stride, fps=self.fps, rate=self.rate, errors=self.errors,
             **limits,
         )  # fmt: skip
-        masks = open_masks(self.masks, kind=self.kind, match=self.match)
-        # More masks than frames to look at: they can only be numbered as the file's frames are.
-        more = video.length is not None and len(masks) > video.length
-        if self.match == "auto" and more and not os.path.isdir(self.video):
-            masks = open_masks(self.masks, kind=self.kind, match="source")
-        return video, masks
+        return video, open_masks(self.masks, kind=self.kind, match=self.match, frames=video.length)
 
     def lineages(self, video: Video, masks: Masks) -> dict[str, Lineage]:
         """Which histories to make: one of all ids, one of some, or one each."""
@@ -76,6 +73,8 @@ class Footage:
                 )
             return {video.name: None}
         if self.objects == "all":
+            if not masks.ids():
+                raise InputError(f"{masks.path}: shows no object; are they the right masks?")
             return {f"{video.name}-{id}": frozenset([id]) for id in masks.ids()}
         try:
             ids = [int(part) for part in self.objects.split(",") if part.strip()]
@@ -84,6 +83,24 @@ class Footage:
         if not ids:
             raise InputError(f'--object "{self.objects}": give ids such as 1 or 1,2, or all')
         return {video.name: frozenset(ids)}
+
+
+def one(path: Path, further: Sequence[str]) -> Path:
+    """The one source that is asked for; a shell makes many of a glob without quotes."""
+    if not further:
+        return path
+    paths = [path, *map(Path, further)]
+    folders = {path.parent for path in paths}
+    if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
+        raise InputError(
+            f"{len(paths)} paths are given, {paths[0]} first; give one: a video, a folder of "
+            "images, or a glob in quotes"
+        )
+    folder, suffix = folders.pop(), paths[0].suffix
+    raise InputError(
+        f"{len(paths)} files are given; quote the glob: '{folder / f'*{suffix}'}', or give the "
+        f"folder: {folder}"
+    )
 
 
 def moment(name: str, text: str | None) -> dict[str, Any]:
@@ -128,41 +145,6 @@ def encoder_for(history: History) -> str:
     )
 
 
-class Watched:
-    """A video that keeps a few small pictures of what passes, evenly over its length."""
-
-    def __init__(self, video: Video) -> None:
-        self.video, self.path, self.name, self.key = video, video.path, video.name, video.key
-        self._kept: dict[int, bytes] = {}
-
-    def __iter__(self) -> Iterator[Frame]:
-        self._kept, step = {}, 1
-        for frame in self.video:
-            if frame.index % step == 0:
-                self._kept[frame.index] = small(frame)
-                if len(self._kept) > 4 * THUMBNAILS:  # the length need not be known
-                    step *= 2
-                    self._kept = {k: v for k, v in self._kept.items() if k % step == 0}
-            yield frame
-
-    @property
-    def pictures(self) -> dict[int, bytes]:
-        """At most THUMBNAILS of them."""
-        every = list(self._kept.items())
-        count = min(THUMBNAILS, len(every))
-        return dict(every[k * len(every) // count] for k in range(count))
-
-
-def small(frame: Frame) -> bytes:
-    from PIL import Image
-
-    height, width = frame.image.shape[:2]
-    size = (THUMBNAIL_WIDTH, max(1, round(height * THUMBNAIL_WIDTH / width)))
-    stream = io.BytesIO()
-    Image.fromarray(frame.image).resize(size).save(stream, "JPEG", quality=80)
-    return stream.getvalue()
-
-
 @dataclass
 class Bars:
     """Progress of the three steps on the terminal; quiet when it is piped."""
@@ -191,56 +173,113 @@ class Bars:
 
 
 def histories(
-    footage: Footage, encoder: Encoder, folder: Path
-) -> tuple[dict[str, History], dict[int, bytes]]:
-    """Histories by id, from the folder where they are up to date, and pictures of the video."""
+    footage: Footage, encoder: Encoder, place: Path, pictures: bool = False
+) -> tuple[dict[str, History], dict[str, Path], dict[str, Pictures]]:
+    """Histories by id, their files and, if wanted, pictures of the video for each.
+
+    place   a folder, or the .npz file of a single history; what is there and up to date is taken
+    """
     video, masks = footage.open()
     lineages = footage.lineages(video, masks)
-    files = {name: folder / f"{safe(name)}.history.npz" for name in lineages}
-    watched = Watched(video)
-    ready = {
-        name: found
-        for name, path in files.items()
-        if (found := _up_to_date(path, encoder, video, masks, lineages[name])) is not None
+    if place.suffix == ".npz" and len(lineages) > 1:
+        raise InputError(f"{place}: {len(lineages)} objects need a folder, not one file")
+    files = {
+        name: place if place.suffix == ".npz" else place / f"{safe(name)}.history.npz"
+        for name in lineages
     }
-    if len(ready) == len(lineages):
-        for _ in watched:  # for the pictures
-            pass
-        names = ", ".join(str(path) for path in files.values())
-        console(stderr=True).print(escape(f"taken from {names}"), soft_wrap=True)
-        return ready, watched.pictures
-    return _build(watched, masks, encoder, lineages, files), watched.pictures
+    recipes = {name: recipe(video, masks, encoder, own) for name, own in lineages.items()}
+    ready = {
+        name: own
+        for name, path in files.items()
+        if (own := _up_to_date(path, encoder, recipes[name])) is not None
+    }
+    if ready:
+        names = ", ".join(str(files[name]) for name in ready)
+        note(f"taken from {names}: made of the same video, masks and options")
+    seen: dict[str, Pictures] = {}
+    missing = {name: lineage for name, lineage in lineages.items() if name not in ready}
+    if missing:
+        asked = Watched(masks) if pictures else masks
+        ready |= _build(video, asked, encoder, missing, files)
+        if isinstance(asked, Watched):
+            seen = {name: asked.pictures(at) for at, name in enumerate(missing)}
+    found = {name: ready[name] for name in lineages}
+    if pictures:
+        seen = _pictures(video, masks, lineages, files, recipes, seen)
+    return found, files, seen
+
+
+def _pictures(
+    video: Video, masks: Masks, lineages: dict[str, Lineage], files: dict[str, Path],
+    recipes: dict[str, dict[str, str]], seen: dict[str, Pictures],
+) -> dict[str, Pictures]:  # fmt: skip
+    """Of each object: those just seen, those of an earlier run or, where these are gone, from a
+    pass of their own; kept beside the history."""
+    places = {
+        name: path.with_name(path.name.removesuffix(".history.npz") + ".thumbnails.npz")
+        for name, path in files.items()
+    }
+    of = {name: {key: own[key] for key in PIXELS} for name, own in recipes.items()}
+    before = {
+        name: own
+        for name in files
+        if name not in seen and (own := read_pictures(places[name], of[name])) is not None
+    }
+    gone = {name: own for name, own in lineages.items() if name not in seen and name not in before}
+    if gone:
+        watched = Watched(masks)
+        for frame in video:
+            watched.unions(frame, list(gone.values()))
+        seen = seen | {name: watched.pictures(at) for at, name in enumerate(gone)}
+    for name, own in seen.items():
+        write_pictures(places[name], own, of[name])
+    return before | seen
 
 
 def _build(
-    watched: Watched, masks: Masks, encoder: Encoder, lineages: dict[str, Lineage],
+    video: Video, masks: Masks | Watched, encoder: Encoder, lineages: dict[str, Lineage],
     files: dict[str, Path],
 ) -> dict[str, History]:  # fmt: skip
     """Makes and writes the histories, with progress, and says how long it took."""
-    screen, video = console(stderr=True), watched.video
-    if encoder.name == "mini":
-        screen.print(MINI_ONLY_KNOWS, soft_wrap=True)
     first = next(iter(files.values()))
     partial = first.with_name(f".{first.name}.partial")
+    check_place(first)
+    if encoder.name == "mini":
+        note(MINI_ONLY_KNOWS)
+    if before := kept(partial, encoder):
+        note(f"going on from {before} encoded crops")
     start = time.perf_counter()
-    with Bars(video.length, len(lineages)).shown() as bars:
-        made = build_histories(
-            watched,  # type: ignore[arg-type]
-            masks, encoder, lineages, partial=partial, progress=bars,
-            croppers=min(16, os.cpu_count() or 1),
-        )  # fmt: skip
+    try:
+        with Bars(video.length, len(lineages)).shown() as bars:
+            made = build_histories(
+                video,
+                masks,  # type: ignore[arg-type]
+                encoder, lineages, partial=partial, progress=bars,
+                croppers=min(16, os.cpu_count() or 1),
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        raise _stopped(partial, kept(partial, encoder), video.length, len(lineages)) from None
     for name, history in made.items():
         write_history(files[name], history)
     partial.unlink(missing_ok=True)
     seconds = time.perf_counter() - start
     count = bars.seen.get("encode", 0)
-    screen.print(
+    console(stderr=True).print(
         f"{bars.seen.get('decode', 0)} frames, {count} crops in {seconds:.1f} s "
-        f"({count / max(seconds, 1e-9):.0f} a second)"
+        f"({count / max(seconds, 1e-9):.0f} a second)",
+        soft_wrap=True,
     )
-    for problem in video.problems:
-        screen.print(escape(f"note: {problem}"), soft_wrap=True)
+    for problem in (*video.problems, *masks.problems):
+        note(problem)
     return made
+
+
+def _stopped(partial: Path, count: int, length: int | None, objects: int) -> Stopped:
+    if not count:
+        return Stopped("stopped; nothing was encoded yet")
+    what = "frames" if objects == 1 else "crops"
+    of = f"{count} {what}" if length is None else f"{count} of {length * objects} {what}"
+    return Stopped(f"stopped; {of} are kept in {partial} and will be reused")
 
 
 def safe(name: str) -> str:
@@ -248,9 +287,7 @@ def safe(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_.+" else "_" for c in name)
 
 
-def _up_to_date(
-    path: Path, encoder: Encoder, video: Video, masks: Masks, lineage: Lineage
-) -> History | None:
+def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> History | None:
     """The history in a file, if it was made from the same pixels in the same way."""
     if not path.is_file():
         return None
@@ -258,18 +295,15 @@ def _up_to_date(
         found = read_history(path)
     except InputError:
         return None  # whatever it is, it will be made again
-    same = dict(found.made_with or {}) == recipe(video, masks, encoder, lineage)
+    same = dict(found.made_with or {}) == made_with
     return found if same and found.encoder == encoder.identity else None
 
 
+def check_output(output: Path) -> None:
+    check_place(output, folder=output.suffix != ".npz")
+
+
 def encode(footage: Footage, encoder: Encoder, output: Path) -> None:
-    video, masks = footage.open()
-    lineages = footage.lineages(video, masks)
-    if output.suffix == ".npz" and len(lineages) > 1:
-        raise InputError(f"{output}: {len(lineages)} objects need a folder, not one file")
-    files = {
-        name: output if output.suffix == ".npz" else output / f"{safe(name)}.history.npz"
-        for name in lineages
-    }
-    for name, history in _build(Watched(video), masks, encoder, lineages, files).items():
+    made, files, _ = histories(footage, encoder, output)
+    for name, history in made.items():
         console().print(escape(f"{files[name]}: {history!r}"), soft_wrap=True)

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dejacue.cli.tables import as_text, console
+from dejacue.cli.tables import as_text, console, note, show_tables
 from dejacue.errors import InputError
 from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
@@ -46,9 +46,8 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
     found = evaluate(retrievals, references, only_common=only_common)
     tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
     if format == "table" and output is None:
-        screen = console()
-        screen.print(*tables, sep="\n")
-        screen.print(_counts(found), soft_wrap=True)
+        show_tables(*tables)
+        console().print(_counts(found), soft_wrap=True)
     else:
         text = {
             "json": lambda: json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n",
@@ -60,7 +59,7 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
         else:
             write_text(output, text)
     for sentence in found.left_out:
-        console(stderr=True).print(escape(f"note: left out: {sentence}"), soft_wrap=True)
+        note(f"left out: {sentence}")
 
 
 def _same(one: Path, other: Path) -> bool:

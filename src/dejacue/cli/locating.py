@@ -15,7 +15,14 @@ import typer
 from rich.markup import escape
 
 from dejacue.cli import encoding
-from dejacue.cli.tables import as_text, console, diagnostics_table, retrieval_table
+from dejacue.cli.tables import (
+    as_text,
+    console,
+    diagnostics_table,
+    note,
+    retrieval_table,
+    show_tables,
+)
 from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.method.coordinates import check_pair
 from dejacue.method.durations import SCHEDULES, as_durations
@@ -23,12 +30,22 @@ from dejacue.method.locate import evidence, locate
 from dejacue.method.plan import Plan, as_readout
 from dejacue.method.view import Readout
 from dejacue.records import History, Retrieval, Vocabulary, Window
+from dejacue.records.retrieval import sampled
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder, encode_vocabulary
 from dejacue.sources.files import read_history, read_vocabulary
-from dejacue.sources.npz import write_bytes, write_text
+from dejacue.sources.npz import check_place, write_bytes, write_text
+from dejacue.sources.video import Video
 
 References = Mapping[str, Sequence[Window]]
+FILES = (".json", ".csv", ".txt")
+NEARLY = 1e-6  # of a cosine
+STILL = (
+    "all frames look the same to the encoder, so which of them are found is arbitrary; is it a "
+    "still picture, or are the masks those of the background?"
+)
+SAMPLED = "frames count what was sampled; source frames, seconds, clips and references do not"
+NO_TIMES = "images have no times, so there are no seconds and no .vtt; --rate 25 would give them"
 
 
 @dataclass(frozen=True)
@@ -80,9 +97,7 @@ class Words:
     def _warn(self, found: Vocabulary, encoder: Any) -> None:
         strange = [word for text in found.descriptions for word in encoder.words.strange(text)]
         if strange:
-            names = ", ".join(dict.fromkeys(strange))
-            note = f"note: words that mini does not know: {names}"
-            console(stderr=True).print(escape(note), soft_wrap=True)
+            note(f"words that mini does not know: {', '.join(dict.fromkeys(strange))}")
 
 
 def readout_from(name: str, durations: str | None, norm: str | None, runs: str | None) -> Readout:
@@ -136,28 +151,7 @@ def _references(path: Path | None) -> dict[str, References]:
 
 
 def _of(truth: Mapping[str, References], history: History) -> References | None:
-    own = next(iter(truth.values())) if len(truth) == 1 else truth.get(history.id)
-    if own is None or not sampled(history):
-        return own
-    return {state: _in_samples(windows, history) for state, windows in own.items()}
-
-
-def sampled(history: History) -> bool:
-    """Whether its frames are not those of the file."""
-    source = history.source_frames
-    return source is not None and bool((source != history.frames).any())
-
-
-def _in_samples(windows: Sequence[Window], history: History) -> list[Window]:
-    """References count the frames of the file; here they are found among the observed samples."""
-    found = []
-    assert history.source_frames is not None
-    for window in windows:
-        first = int(np.searchsorted(history.source_frames, window.start))
-        last = int(np.searchsorted(history.source_frames, window.end, side="right")) - 1
-        if first <= last:
-            found.append(Window(int(history.frames[first]), int(history.frames[last])))
-    return found
+    return next(iter(truth.values())) if len(truth) == 1 else truth.get(history.id)
 
 
 def located(
@@ -166,11 +160,21 @@ def located(
     with named(f"{names[0]} with {names[1]}"):
         check_pair(history, vocabulary)
     with named(str(names[0])):
-        return locate(
+        found = locate(
             history, vocabulary, coordinates=settings.coordinates, readout=settings.readout,
             smoothing=settings.smoothing, top=settings.top, diagnostics=settings.diagnostics,
             engine=settings.engine,
         )  # fmt: skip
+    if still(history):
+        found = replace(found, notes=(*found.notes, STILL))
+    return found.with_source(history)
+
+
+def still(history: History) -> bool:
+    """Whether all its frames look the same to the encoder."""
+    rows = history.features.astype(np.float64)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return len(rows) > 1 and bool((rows @ rows[0] > 1 - NEARLY).all())
 
 
 def _one(
@@ -178,40 +182,49 @@ def _one(
     output: Path | None, plot: Path | None, truth: Mapping[str, References],
 ) -> None:  # fmt: skip
     vocabulary = words.vocabulary(None, history)
-    retrieval = located(history, vocabulary, settings, (path, words.path))
+    found = located(history, vocabulary, settings, (path, words.path))
     own = _of(truth, history)
     if plot is not None:
-        _plot(plot, history, vocabulary, retrieval, settings, own)
+        _plot(plot, history, vocabulary, found, settings, own)
     if output is not None and not output.suffix and (output.is_dir() or not output.exists()):
-        _report(output, history, vocabulary, retrieval, settings, own, {}, str(history.id))
+        _report(output, history, vocabulary, found, settings, own, {}, None)
         output = None
         format = format or "table"
-    show(retrieval, settings, format, output, own)
+    show([(found, own)], settings, format, output)
+    if sampled(history):
+        note(SAMPLED)
+
+
+Found = tuple[Retrieval, References | None]
 
 
 def show(
-    retrieval: Retrieval, settings: Settings, format: str | None, output: Path | None,
-    references: References | None = None,
-) -> None:  # fmt: skip
+    found: Sequence[Found], settings: Settings, format: str | None, output: Path | None
+) -> None:
+    """On the screen, or all in one file; their notes on stderr."""
     if format is None:
         suffix = output.suffix.lower() if output else ""
         format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
+    retrievals = [retrieval for retrieval, _ in found]
     if format == "table":
-        known = {s: tuple(w) for s, w in references.items()} if references else None
-        tables = [retrieval_table(retrieval, known)]
-        tables += [diagnostics_table(retrieval)] if settings.diagnostics else []
+        tables = []
+        for retrieval, own in found:
+            known = {s: tuple(w) for s, w in own.items()} if own else None
+            tables.append(retrieval_table(retrieval, known))
+            tables += [diagnostics_table(retrieval)] if settings.diagnostics else []
         if output is None:
-            console().print(*tables, sep="\n")
+            show_tables(*tables)
         else:
             write_text(output, as_text(*tables))
     else:
-        text = retrieval.to_json() + "\n" if format == "json" else as_csv(retrieval)
+        text = as_json(*retrievals) if format == "json" else as_csv(*retrievals)
         if output is None:
             typer.echo(text, nl=False)
         else:
             write_text(output, text)
-    for note in retrieval.notes:
-        console(stderr=True).print(escape(f"note: {note}"), soft_wrap=True)
+    for retrieval in retrievals:
+        for sentence in retrieval.notes:
+            note(sentence if len(found) == 1 else f"{retrieval.history_id}: {sentence}")
 
 
 def _plot(
@@ -232,39 +245,63 @@ def _seen(history: History, vocabulary: Vocabulary, settings: Settings) -> Any:
     )  # fmt: skip
 
 
+def _places(output: Path | None, video: Video) -> tuple[Path, Path | None]:
+    """The folder for history and report, and the one file that is wanted instead of a report."""
+    folder = Path("out") / encoding.safe(video.name)
+    if output is None or output.is_dir() or not output.suffix:
+        return output or folder, None
+    if output.suffix.lower() not in FILES:
+        raise InputError(f"{output}: give a {', '.join(FILES)} file, or a folder for the report")
+    return folder, output
+
+
 def _from_video(
     footage: encoding.Footage, words: Words, settings: Settings, format: str | None,
     output: Path | None, plot: Path | None, truth: Mapping[str, References], cut: bool,
 ) -> None:  # fmt: skip
-    footage.open()  # what is wrong with the input is said before a model is loaded
-    if output is not None and output.suffix:
-        raise InputError(f"{output}: a video gives several files; give a folder with --output")
-    folder = output or Path("out") / encoding.safe(footage.video.stem)
+    video, _ = footage.open()  # what is wrong with the input is said before a model is loaded
+    folder, file = _places(output, video)
+    check_place(folder, folder=True)
+    for place in (file, plot):
+        if place is not None:
+            check_place(place)
     read_vocabulary(words.path)
     encoder = words.load(words.encoder or "siglip2")
     vocabulary = words.vocabulary(encoder)
-    made, pictures = encoding.histories(footage, encoder, folder)
+    made, files, pictures = encoding.histories(footage, encoder, folder, pictures=file is None)
+    found: list[Found] = []
     for name, history in made.items():
         retrieval = located(history, vocabulary, settings, (footage.video, words.path))
         own = _of(truth, history)
+        found.append((retrieval, own))
         place = folder if len(made) == 1 else folder / encoding.safe(name)
-        _report(place, history, vocabulary, retrieval, settings, own, pictures, str(footage.video))
+        if file is None:
+            _report(place, history, vocabulary, retrieval, settings, own, pictures[name],
+                    str(footage.video))  # fmt: skip
+            show([(retrieval, own)], settings, format, None)
         if plot is not None:
-            _plot(plot, history, vocabulary, retrieval, settings, own)
-        show(retrieval, settings, format, None, own)
+            drawn = plot if len(made) == 1 else plot.with_stem(f"{plot.stem}-{place.name}")
+            _plot(drawn, history, vocabulary, retrieval, settings, own)
         if cut:
             from dejacue.cli.cutting import cut as write_clips
 
             write_clips(place, footage, history, retrieval)
-        if sampled(history):
-            note = "note: frames count what was sampled; seconds, clips and references do not"
-            console(stderr=True).print(note, soft_wrap=True)
-        console(stderr=True).print(escape(f"report: {place / 'report.html'}"), soft_wrap=True)
+        if file is None:
+            console(stderr=True).print(escape(f"report: {place / 'report.html'}"), soft_wrap=True)
+    if file is not None:
+        show(found, settings, format, file)
+        for path in files.values():
+            console(stderr=True).print(escape(f"history: {path}"), soft_wrap=True)
+    if any(sampled(history) for history in made.values()):
+        note(SAMPLED)
+    if any(history.times_s is None for history in made.values()):
+        note(NO_TIMES)
 
 
 def _report(
     folder: Path, history: History, vocabulary: Vocabulary, retrieval: Retrieval,
-    settings: Settings, references: References | None, pictures: Mapping[int, bytes], video: str,
+    settings: Settings, references: References | None, pictures: Mapping[int, bytes],
+    video: str | None,
 ) -> None:  # fmt: skip
     """Everything a reader or another tool may want, in one folder."""
     from dejacue.report.exports import EXPORTS
@@ -272,32 +309,39 @@ def _report(
 
     page = report_page(
         history, _seen(history, vocabulary, settings), retrieval, references=references,
-        thumbnails=list(pictures.items()), video=video,
+        thumbnails=list(pictures.items()), video=video, object=vocabulary.object,
     )  # fmt: skip
     write_text(folder / "report.html", page)
     _plot(folder / "evidence.png", history, vocabulary, retrieval, settings, references)
-    write_text(folder / "retrieval.json", retrieval.to_json() + "\n")
+    write_text(folder / "retrieval.json", as_json(retrieval))
     write_text(folder / "retrieval.csv", as_csv(retrieval))
     shutil.rmtree(folder / "clips", ignore_errors=True)  # of an earlier run
+    paths = {} if video is None else {history.id: video}
     for export in EXPORTS.values():
         path = folder / f"retrieval{export.suffix}"
         path.unlink(missing_ok=True)
         if export.timed and history.times_s is None:
             continue
         try:
-            data = export(retrieval, history)
+            data = export(retrieval, history, videos=paths if export.opens else None)
         except MissingExtra:
             continue
         except DejaCueError as error:
-            note = f"note: no {export.suffix}: {error}"
-            console(stderr=True).print(escape(note), soft_wrap=True)
+            note(f"no {export.suffix}: {error}")
             continue
         write_bytes(path, data)
 
 
-def as_csv(retrieval: Retrieval) -> str:
+def as_json(*retrievals: Retrieval) -> str:
+    """One as it is, several as a list."""
+    if len(retrievals) == 1:
+        return retrievals[0].to_json() + "\n"
+    return "[\n" + ",\n".join(retrieval.to_json() for retrieval in retrievals) + "\n]\n"
+
+
+def as_csv(*retrievals: Retrieval) -> str:
     stream = io.StringIO()
-    rows = retrieval.to_rows()
+    rows = [row for retrieval in retrievals for row in retrieval.to_rows()]
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
     writer.writeheader()

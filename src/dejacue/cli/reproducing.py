@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
-from dejacue.cli.tables import console
+from dejacue.cli.tables import console, show_tables
 from dejacue.errors import InputError, MissingData
 from dejacue.experiments import ON_REQUEST, REGISTRY, experiment
 from dejacue.experiments.study import Study
@@ -26,7 +26,7 @@ from dejacue.experiments.writing import (
     lines,
     summary,
 )
-from dejacue.sources.npz import write_text
+from dejacue.sources.npz import check_place, write_text
 
 COLOUR = {YES: "green", ABOUT: "yellow", NO: "red"}
 FOLDER = Path("out/reproduce")
@@ -39,7 +39,7 @@ def show_list() -> None:
         table.add_row(entry.name, entry.title, entry.reason)
     for entry in ON_REQUEST.values():
         table.add_row(entry.name, entry.title, "on request: not in all")
-    console().print(table)
+    show_tables(table)
 
 
 def run(
@@ -48,9 +48,10 @@ def run(
 ) -> None:  # fmt: skip
     chosen = _chosen(names)
     folder = out or (FOLDER if figures else None)
-    for place in (folder, windows.parent if windows else None):  # before the work, not after it
-        if place is not None:
-            _check_folder(place)
+    if folder is not None:  # before the work, not after it
+        check_place(folder, folder=True)
+    if windows is not None:
+        check_place(windows)
     results, absent = _run(chosen, Study(data, engine), every="all" in names)
     screen = console()
     if len(chosen) > 1:
@@ -62,8 +63,9 @@ def run(
         screen.print(escape(f"written to {folder}"), soft_wrap=True)
     if windows is not None:
         write_text(windows, as_windows(results))
-    screen.print(LEGEND, style="dim")
-    screen.print(summary(results.values(), len(absent)), soft_wrap=True)
+    if any(result.compared for result in results.values()):  # with something published
+        screen.print(LEGEND, style="dim")
+        screen.print(summary(results.values(), len(absent)), soft_wrap=True)
     if any(result.unexplained for result in results.values()):
         raise typer.Exit(1)
 
@@ -76,14 +78,6 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
         if entry.run is None:
             raise InputError(f'"{entry.name}" cannot be computed here: {entry.reason}')
     return chosen
-
-
-def _check_folder(folder: Path) -> None:
-    for place in (folder, *folder.parents):
-        if place.exists():
-            if not place.is_dir():
-                raise InputError(f"{folder}: {place} is a file, not a folder; give another place")
-            return
 
 
 def _run(
@@ -145,7 +139,7 @@ def _overview(results: Mapping[str, Result], absent: Mapping[str, str]) -> None:
     table = Table("table", YES, ABOUT, NO, box=SIMPLE_HEAD)
     for name, result in results.items():
         table.add_row(name, *(str(result.count(mark) or "") for mark in (YES, ABOUT, NO)))
-    screen.print(table)
+    show_tables(table)
     for reason, names in by_reason(absent).items():
         screen.print(escape(f"not run: {', '.join(names)}: {reason}"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
+import os
 import platform
 import shutil
 from pathlib import Path
@@ -12,13 +12,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from dejacue._version import __version__
-from dejacue.cli.tables import console
+from dejacue.cli.tables import console, show_tables
 from dejacue.data.release import Entries, Release, fetch_release, load_release
 from dejacue.errors import DejaCueError, unknown
 from dejacue.method import kernel
+from dejacue.sources.encoders import siglip, siglip_onnx, siglip_torch
+from dejacue.sources.encoders.weights import FOLDER, Weights
+from dejacue.sources.npz import check_place
 from dejacue.sources.results import write_references
 
-EXTRAS = ("pandas", "polars")
+PACKAGES = ("numpy", "onnxruntime", "av")
+EXTRAS = ("torch", "transformers", "pyarrow", "pandas", "polars")
 GROUPS = ("vost", "seven", "development")
 
 
@@ -28,6 +32,7 @@ def demo(output: Path, seed: int) -> None:
     from dejacue.data.rendered import render, write_scene
     from dejacue.method.readouts import Scan
 
+    check_place(output, folder=True)
     scene = output / "scene"
     shutil.rmtree(scene, ignore_errors=True)
     write_scene(scene, render(seed, family="cup", topology="three", hand=0.3, exits=1))
@@ -47,23 +52,61 @@ def demo(output: Path, seed: int) -> None:
 
 
 def info() -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
     builds = kernel.compiled()
     in_use = f"{builds[0]} (also: {', '.join((*builds[1:], 'numpy'))})" if builds else "numpy"
-    table.add_row("dejacue", __version__)
-    table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
-    table.add_row("numpy", importlib.metadata.version("numpy"))
-    table.add_row("kernel", in_use)
-    if not builds:
-        table.add_row("", escape(f"not compiled: {kernel.why_not()}"))
-    for name in EXTRAS:
-        there = importlib.util.find_spec(name) is not None
-        table.add_row(name, importlib.metadata.version(name) if there else "not installed")
+    rows = {
+        "dejacue": __version__,
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        "kernel": in_use if builds else f"{in_use}; not compiled: {kernel.why_not()}",
+        **{name: _version(name) for name in (*PACKAGES, *EXTRAS)},
+        "weights": _weights(),
+        "encoders": "; ".join(f"{name}: {ready}" for name, ready in _encoders().items()),
+    }
     try:
-        table.add_row("release", escape(str(load_release().folder)))
+        rows["release"] = str(load_release().folder)
     except DejaCueError:
-        table.add_row("release", "not here (dejacue data fetch)")
+        rows["release"] = "not here (dejacue data fetch)"
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
     console().print(table)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _weights() -> str:
+    return os.environ.get(FOLDER) or f"in the cache of the hub ({FOLDER} is not set)"
+
+
+def _encoders() -> dict[str, str]:
+    """Which encoders need no connection."""
+    towers = dict.fromkeys(f"onnx/{tower}_model.onnx" for tower in ("vision", "text"))
+    back_ends = {
+        "onnx": [Weights(siglip_onnx.REPOSITORY, "main", towers), siglip.TOKENIZER],
+        "torch": [Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)],
+    }
+    there = [name for name, own in back_ends.items() if all(map(_is_here, own))]
+    found = f"ready ({', '.join(there)})" if there else "not here; fetched when it is first used"
+    return {"mini": "ready", "siglip2": found}
+
+
+def _is_here(weights: Weights) -> bool:
+    """Whether all files are where ``Weights.fetch`` finds them without a connection."""
+    from huggingface_hub import try_to_load_from_cache
+
+    own = Path(os.environ.get(FOLDER) or os.devnull).expanduser() / weights.repository
+    if own.is_dir():
+        return all((own / name).is_file() for name in weights.files)
+    repository, revision = weights.repository, weights.revision
+    found = (try_to_load_from_cache(repository, n, revision=revision) for n in weights.files)
+    return all(isinstance(path, str) for path in found)
 
 
 def fetch(folder: Path | None) -> None:
@@ -90,7 +133,7 @@ def show(folder: Path | None) -> None:
             str(sum(len(e.vocabulary.states) for e in entries)),
             str(sum(len(e.vocabulary) for e in entries)), escape("; ".join(entries.missing)),
         )  # fmt: skip
-    console().print(table)
+    show_tables(table)
 
 
 def references(group: str, folder: Path | None, output: Path) -> None:

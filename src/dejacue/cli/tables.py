@@ -1,52 +1,116 @@
-"""Tables on the terminal."""
+"""What is said on the terminal: tables, and notes beside them."""
 
 from __future__ import annotations
 
 import io
 from typing import Any
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, Group
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from dejacue.records import Retrieval, Window
+
+FILE_WIDTH = 120  # letters of a line
 
 
 def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, soft_wrap=False, emoji=False)
 
 
+def note(sentence: str) -> None:
+    """What a reader should know beside the result: one line, on stderr, always in this style."""
+    console(stderr=True).print(escape(f"note: {sentence}"), soft_wrap=True)
+
+
+def show_tables(*tables: Table) -> None:
+    """On the screen; where it is too narrow for a table, its rows become lines of text, so that
+    no column is lost."""
+    screen = console()
+    for at, table in enumerate(tables):
+        if at:
+            screen.print()
+        needed = _least_width(table)
+        if needed <= screen.width:
+            screen.print(table)
+        elif not screen.is_terminal:  # a file or a pipe has no width
+            Console(width=max(needed, FILE_WIDTH), highlight=False, emoji=False).print(table)
+        else:
+            screen.print(_as_lines(table))
+
+
+def _least_width(table: Table) -> int:
+    """Letters that it needs where no word and no number is broken."""
+    needed = 1 if table.box else 0
+    for column in table.columns:
+        texts = [Text.from_markup(str(cell)).plain for cell in (column.header, *column.cells)]
+        between = "\n" if column.justify == "right" else None
+        parts = [part for text in texts for part in text.split(between)]
+        needed += 3 + max(column.min_width or 0, *(cell_len(part) for part in (*parts, "")))
+    return needed
+
+
+def _as_lines(table: Table) -> Group:
+    """A row: its words, and under them the numbers with the names of their columns."""
+    columns = table.columns
+    names = [" ".join(Text.from_markup(str(own.header)).plain.split()) for own in columns]
+    words = [column.justify != "right" for column in columns]
+    lines: list[Text | Padding] = []
+    if table.title:
+        lines.append(Text.from_markup(str(table.title), style="italic"))
+    for row in zip(*(column.cells for column in columns), strict=True):
+        cells = [Text.from_markup(str(cell)).plain for cell in row]
+        head = [c for c, own in zip(cells, words, strict=True) if own and c]
+        if head:
+            lines.append(Text(": ".join(head)))
+        rest = [f"{n} {c}" for n, c, own in zip(names, cells, words, strict=True) if c and not own]
+        if rest:
+            lines.append(Padding(Text(" · ".join(rest)), (0, 0, 0, 2)))
+    return Group(*lines)
+
+
 def as_text(*tables: Table) -> str:
     """Tables as plain text, for a file."""
     stream = io.StringIO()
-    Console(file=stream, width=120, emoji=False, highlight=False).print(*tables, sep="\n")
+    width = max(FILE_WIDTH, *(_least_width(table) for table in tables))
+    Console(file=stream, width=width, emoji=False, highlight=False).print(*tables, sep="\n")
     return stream.getvalue()
 
 
 def retrieval_table(
     retrieval: Retrieval, references: dict[str, tuple[Window, ...]] | None = None
 ) -> Table:
-    """One row per description; with references, the true windows and the overlap."""
+    """One row per description; with references, the true windows and the overlap.
+
+    References count the frames of the file, and so does the overlap.
+    """
     timed = any(moment.times_s for moment in retrieval)
+    sampled = any(moment.source for moment in retrieval)
     table = Table(title=f"{escape(retrieval.history_id)}", title_justify="left")
     for column in ("state", "description"):
         table.add_column(column, overflow="fold")
-    for column in ("frames", *(["seconds"] if timed else []), "score"):
+    numbers = ["frames", *(["source\nframes"] if sampled else []), *(["seconds"] if timed else [])]
+    for column in (*numbers, "score"):
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("truth", "tIoU") if references is not None else ():
         table.add_column(column, justify="right", no_wrap=True)
     for moment in retrieval:
         cells = [escape(moment.state), escape(moment.description), _span(moment.window)]
+        if sampled:
+            cells.append(_span(moment.in_source))
         if timed:
             cells.append("{:.2f} – {:.2f}".format(*moment.times_s) if moment.times_s else "")
         cells.append(f"{moment.score:.2f}")
         if references is not None:
-            own = references[moment.state]
+            own = references.get(moment.state, ())
             cells.append(", ".join(_span(window) for window in own))
-            cells.append(f"{max((moment.window.iou(w) for w in own), default=0.0):.2f}")
+            cells.append(f"{max(moment.in_source.iou(w) for w in own):.2f}" if own else "–")
         table.add_row(*cells)
         for window, score in moment.alternatives:
-            extra: list[Any] = ["", "", f"or {_span(window)}", *([""] if timed else [])]
+            extra: list[Any] = ["", "", f"or {_span(window)}", *([""] * (len(numbers) - 1))]
             table.add_row(*extra, f"{score:.2f}", style="dim")
     return table
 
@@ -58,8 +122,9 @@ def _span(window: Window) -> str:
 def diagnostics_table(retrieval: Retrieval) -> Table:
     table = Table(title="why", title_justify="left")
     table.add_column("description", overflow="fold")
-    for column in ("residual", "centre", "scale", "run", "notes"):
-        table.add_column(column, justify="right")
+    for column in ("residual", "centre", "scale", "run"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("notes", overflow="fold")
     for moment in retrieval:
         why = moment.diagnostics
         if why is None:

@@ -206,14 +206,15 @@ def _by_history(records: Iterable[Record], kind: type[Record], whose: str) -> di
 
 
 def _windows(retrievals: Iterable[Retrieval], method: str) -> dict[Asked, Window]:
-    """(history, state, description) → window, in the order of the retrievals."""
+    """(history, state, description) → window in frames of the file, as references count them, in
+    the order of the retrievals."""
     windows: dict[Asked, Window] = {}
     for history, retrieval in _by_history(retrievals, Retrieval, method).items():
         for moment in retrieval:
             key = (history, moment.state, moment.description)
             if key in windows:
                 raise InputError(f"{method}: {_name(key)} is retrieved twice")
-            windows[key] = moment.window
+            windows[key] = moment.in_source
     return windows
 
 

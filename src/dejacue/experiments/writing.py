@@ -138,6 +138,8 @@ Results = Mapping[str, Result]
 def summary(results: Iterable[Result], not_run: int = 0) -> str:
     own = list(results)
     total = sum(result.compared for result in own)
+    if not total:  # nothing of it is published
+        return f"{not_run} table{'s' if not_run > 1 else ''} not run" if not_run else ""
     yes, about, no = (sum(r.count(mark) for r in own) for mark in (YES, ABOUT, NO))
     text = f"{yes} of {total} published values reproduced"
     text += f"; {about} more within our draws ({ABOUT})" if about else ""
@@ -205,14 +207,16 @@ def as_markdown(
     figures   names of the pictures that were drawn; asked: the names given on the command line
     """
     known = list(entries)
-    text = [INTRODUCTION.format(summary=summary(results.values(), len(absent)), asked=asked)]
+    found = summary(results.values(), len(absent))
+    text = [INTRODUCTION.format(summary=found, asked=asked).replace(" **.**", "")]
     text.append(f"| table | {YES} | {ABOUT} | {NO} |\n|---|---|---|---|")
     shown = [(entry, results[entry.name]) for entry in known if entry.name in results]
     for entry, result in shown:
         counts = " | ".join(str(result.count(mark) or "") for mark in (YES, ABOUT, NO))
         text.append(f"| [{entry.name}](#{entry.name}): {entry.title} | {counts} |")
     for entry, result in shown:
-        text.append(f"\n## {entry.name}\n\n{entry.title}: {summary([result])}.\n")
+        counted = f": {summary([result])}" if result.compared else ""
+        text.append(f"\n## {entry.name}\n\n{entry.title}{counted}.\n")
         text.append("| row | metric | here | published | difference | |\n|---|---|---|---|---|---|")
         text += [_row(line) for line in lines(result)]
         text += [f"\n{remark}" for remark in result.remarks]

@@ -7,17 +7,55 @@ import html
 import importlib.util
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import need, unknown
+from dejacue.errors import InputError, need, unknown
 from dejacue.records.arrays import frozen
+from dejacue.records.history import History
 from dejacue.records.window import Window
 
 RETRIEVAL_SCHEMA = "dejacue.retrieval/1"
+_OF_THE_FIRST = ("start_s", "end_s", "source_start", "source_end")  # not of alternatives
+
+
+def sampled(history: History) -> bool:
+    """Whether its frames are not those of the file."""
+    source = history.source_frames
+    return source is not None and bool((source != history.frames).any())
+
+
+def rows_of(history: History, window: Window) -> tuple[int, int]:
+    """The rows of the first and the last frame of a window."""
+    first, last = np.searchsorted(history.frames, tuple(window)).tolist()
+    if last >= len(history) or tuple(history.frames[[first, last]].tolist()) != tuple(window):
+        raise InputError(
+            f'history "{history.id}" has not observed both ends of the window {window}; '
+            "give the history that the retrieval was made from"
+        )
+    return first, last
+
+
+def to_source(history: History, window: Window) -> Window:
+    """The frames of the file at both ends of a window."""
+    if history.source_frames is None:
+        return window
+    first, last = rows_of(history, window)
+    return Window(int(history.source_frames[first]), int(history.source_frames[last]))
+
+
+def from_source(history: History, window: Window) -> Window | None:
+    """The observed frames of a history that lie in a window of the file; None where none does."""
+    if not sampled(history) or history.source_frames is None:
+        return window
+    first = int(np.searchsorted(history.source_frames, window.start))
+    last = int(np.searchsorted(history.source_frames, window.end, side="right")) - 1
+    if first > last:
+        return None
+    return Window(int(history.frames[first]), int(history.frames[last]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +98,10 @@ class Moment:
 
     level is "state" when the readout decides per state and all its descriptions share the window.
     alternatives are further windows that do not overlap this one or each other, best first.
+    source is the window in frames of the file, where only some of them were taken (sampled): the
+    first and the last one taken.
+    p_value is the share of unrelated states that fit as well; absent: it is too high, and the
+    window is only the best there is.
     """
 
     state: str
@@ -70,6 +112,14 @@ class Moment:
     times_s: tuple[float, float] | None = None
     alternatives: tuple[tuple[Window, float], ...] = ()
     diagnostics: Diagnostics | None = None
+    source: Window | None = None
+    p_value: float | None = None
+    absent: bool = False
+
+    @property
+    def in_source(self) -> Window:
+        """The window as references count it: in frames of the file."""
+        return self.window if self.source is None else self.source
 
     def to_dict(self) -> dict[str, Any]:
         row: dict[str, Any] = {
@@ -80,8 +130,12 @@ class Moment:
             "score": self.score,
             "level": self.level,
         }
+        if self.source is not None:
+            row["source_start"], row["source_end"] = self.source
         if self.times_s is not None:
             row["start_s"], row["end_s"] = self.times_s
+        if self.p_value is not None:
+            row["p_value"], row["absent"] = self.p_value, self.absent
         if self.alternatives:
             row["alternatives"] = [
                 {"start": w.start, "end": w.end, "score": s} for w, s in self.alternatives
@@ -157,6 +211,14 @@ class Retrieval:
         names = dict.fromkeys(n for m in self.moments for n in (m.state, m.description))
         raise KeyError(str(unknown("state or description", text, names)))
 
+    def with_source(self, history: History) -> Retrieval:
+        """The same with the frames of the source, where the history counts others (it was
+        sampled); ``history`` is the one that it was made from."""
+        if not sampled(history):
+            return self
+        moments = (replace(m, source=to_source(history, m.window)) for m in self.moments)
+        return replace(self, moments=tuple(moments))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": RETRIEVAL_SCHEMA,
@@ -172,7 +234,8 @@ class Retrieval:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Flat rows for tables, CSV and data frames: one per description (rank 1), followed by
-        its alternatives (rank 2, 3, …, without seconds); diagnostics as further columns."""
+        its alternatives (rank 2, 3, …, without seconds and frames of the source); diagnostics as
+        further columns."""
         rows = []
         for moment in self.moments:
             row = {"history": self.history_id, **moment.to_dict(), "rank": 1}
@@ -184,7 +247,7 @@ class Retrieval:
             rows.append(row | why)
             for rank, (window, score) in enumerate(moment.alternatives, start=2):
                 other = {"start": window.start, "end": window.end, "score": score, "rank": rank}
-                rows.append({k: v for k, v in row.items() if k not in ("start_s", "end_s")} | other)
+                rows.append({k: v for k, v in row.items() if k not in _OF_THE_FIRST} | other)
         return rows
 
     def to_dataframe(self, library: str | None = None) -> Any:

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
-from dejacue.records import History, Moment, Retrieval, Window
+from dejacue.records import History, Moment, Retrieval
+from dejacue.records.retrieval import rows_of, to_source
 from dejacue.sources.documents import as_json
 
 Retrievals = Retrieval | Iterable[Retrieval]
@@ -157,6 +158,7 @@ def to_label_studio(
 
     Frames are counted from 1, both ends inclusive. They are those of the source where the history
     is given and knows them (the first and the last sampled one), else positions in the sequence.
+    The tool opens the video itself: ``videos`` gives its path or address.
     The labelling view has ``<Video name="video" value="$video" frameRate=…/>`` with the true rate
     of the video, and ``<TimelineLabels name="states" toName="video">`` with a label per state.
     """
@@ -166,7 +168,7 @@ def to_label_studio(
         history = known.get(retrieval.history_id)
         video = _video(retrieval, videos)
         for moment in retrieval:
-            start, end = _source_window(history, moment.window)
+            start, end = moment.window if history is None else to_source(history, moment.window)
             own = tasks.setdefault(video, [])
             value = {
                 "ranges": [{"start": start + 1, "end": end + 1}],
@@ -184,20 +186,17 @@ def to_label_studio(
     return as_json(rows) + "\n"
 
 
-def _source_window(history: History | None, window: Window) -> Window:
-    if history is None or history.source_frames is None:
-        return window
-    first, last = _rows(history, window)
-    return Window(int(history.source_frames[first]), int(history.source_frames[last]))
-
-
 @dataclass(frozen=True)
 class Export:
-    """A format: call it with retrievals and, where it is ``timed``, their histories."""
+    """A format: call it with retrievals and, where it is ``timed``, their histories.
+
+    ``opens``: the tool opens the video, so that it is named by its path; elsewhere by its id.
+    """
 
     suffix: str
     make: Callable[..., str | bytes]
     timed: bool
+    opens: bool = False
 
     def __call__(
         self, retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
@@ -211,7 +210,7 @@ EXPORTS: dict[str, Export] = {
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
     "webvtt": Export(".vtt", to_webvtt, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
-    "label-studio": Export(".label-studio.json", to_label_studio, timed=False),
+    "label-studio": Export(".label-studio.json", to_label_studio, timed=False, opens=True),
 }
 
 
@@ -251,17 +250,6 @@ def _timed(
         for moment in retrieval:
             spans: Spans = []
             for window, score in ((moment.window, moment.score), *moment.alternatives):
-                first, last = _rows(history, window)
+                first, last = rows_of(history, window)
                 spans.append(((float(history.times_s[first]), float(ends[last])), score))
             yield retrieval, moment, spans
-
-
-def _rows(history: History, window: Window) -> tuple[int, int]:
-    """The rows of the first and the last frame of a window."""
-    first, last = np.searchsorted(history.frames, tuple(window)).tolist()
-    if last >= len(history) or tuple(history.frames[[first, last]].tolist()) != tuple(window):
-        raise InputError(
-            f'history "{history.id}" has not observed both ends of the window {window}; '
-            "give the history that the retrieval was made from"
-        )
-    return first, last

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dejacue._version import __version__
 from dejacue.errors import InputError
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.records.retrieval import from_source
 from dejacue.report import markup as m
 from dejacue.report.plots import COLOURS
 from dejacue.report.timeline import (
@@ -36,6 +37,7 @@ from dejacue.report.timeline import (
     observed_path,
 )
 
+SOURCE = "source frames"  # those of the file, where others are counted
 MOST_THREADED = 14  # thumbnails that fit beside each other
 References = Mapping[str, Sequence[Window]]
 
@@ -49,13 +51,14 @@ def report_page(
     thumbnails: Sequence[tuple[int, bytes]] = (),
     title: str | None = None,
     video: str | None = None,
+    object: str | None = None,
     references_note: str | None = None,
 ) -> str:
     """The page that shows a retrieval: timeline, table, evidence, and how it was made.
 
-    references        state → its true windows, drawn and compared with
+    references        state → its true windows in frames of the file, drawn and compared with
     thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
-    video             its name, for the heading
+    video, object     their names, for the heading
     references_note   where the references come from
     """
     if evidence.responses.shape != (len(retrieval), len(history)):
@@ -64,6 +67,7 @@ def report_page(
             f"are {len(retrieval)} descriptions and {len(history)} observed frames; "
             "take all three from the same history and vocabulary"
         )
+    retrieval = retrieval.with_source(history)
     page = _Page(history, retrieval, references)
     pictures = sorted(thumbnails, key=lambda thumbnail: thumbnail[0])
     body = [
@@ -82,7 +86,7 @@ def report_page(
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        facts=page.facts(video),
+        facts=page.facts(video, object),
         notes=m.listed("notes", [f"<bdi>{m.escaped(note)}</bdi>" for note in retrieval.notes]),
         body="\n".join(body),
         footer=f"Made with Déjà Cue (dejacue {__version__}).",
@@ -102,6 +106,7 @@ class _Page:
         self.history, self.retrieval = history, retrieval
         self.references = references or {}
         self.compared = references is not None
+        self.sampled = any(moment.source for moment in retrieval)
         self.axis = Axis(history)
         self.names = list(dict.fromkeys(moment.state for moment in retrieval))
         self.names += [state for state in self.references if state not in self.names]
@@ -126,11 +131,16 @@ class _Page:
 
     def overlap(self, moment: Moment) -> str:
         own = self.references.get(moment.state, ())
-        return f"{max(moment.window.iou(window) for window in own):.2f}" if own else "–"
+        return f"{max(moment.in_source.iou(window) for window in own):.2f}" if own else "–"
+
+    def drawn(self, state: str) -> list[Window]:
+        """The references of a state as the axis counts frames."""
+        own = (from_source(self.history, w) for w in self.references.get(state, ()))
+        return [window for window in own if window is not None]
 
     # The parts, from top to bottom
 
-    def facts(self, video: str | None) -> str:
+    def facts(self, video: str | None, object: str | None) -> str:
         history = self.history
         runs = history.runs()
         share = 100 * len(history) / history.span
@@ -141,7 +151,10 @@ class _Page:
         seen = f"{len(history)} of {history.span} ({share:.0f}\N{NO-BREAK SPACE}%)"
         when += f": {seen} in {m.count(runs, 'run')}"
         encoder = self.retrieval.encoder or history.encoder or "unnamed"
-        rows = [("Object", history.id), ("Video", video), ("Encoder", encoder), ("Observed", when)]
+        rows = [
+            ("Object", object or history.id), ("Video", video), ("Encoder", encoder),
+            ("Observed", when),
+        ]  # fmt: skip
         return m.pairs((name, value) for name, value in rows if value)
 
     def shared(self) -> str:
@@ -199,7 +212,7 @@ class _Page:
         high = 620 if self.compared else HEIGHT
         for n, state in enumerate(self.names):
             moments = self.retrieval.state(state)
-            own = self.references.get(state, ())
+            own = self.drawn(state)
             bars = [self.axis.bar(moment.window, 0, high, "found") for moment in moments]
             bars += [self.axis.bar(window, 700, 300, "reference") for window in own]
             about = f"Found: {m.spoken(moment.window for moment in moments)}."
@@ -232,13 +245,15 @@ class _Page:
 
     def table(self, references_note: str | None) -> str:
         timed = self.history.times_s is not None
-        numbers = ["frames", *(["seconds"] if timed else []), "score"]
+        numbers = ["frames", *([SOURCE] if self.sampled else []), *(["seconds"] if timed else [])]
+        numbers.append("score")
         numbers += ["reference", "tIoU"] if self.compared else []
         head = "".join(f'<th scope="col">{name}</th>' for name in ("state", "description"))
         head += "".join(f'<th scope="col" class="number">{name}</th>' for name in numbers)
         rows = []
         for moment in self.retrieval:
             cells = [self.span(moment.window)]
+            cells += [self.span(moment.in_source)] if self.sampled else []
             cells += [self.seconds(moment.window, moment.times_s)] if timed else []
             cells.append(f"{moment.score:.2f}")
             if self.compared:
@@ -258,6 +273,7 @@ class _Page:
                 wide = 1 + len(numbers)
                 rows.append(f'<tr class="more"><td></td><td colspan="{wide}">{remarks}</td></tr>')
         about = "Frames are inclusive."
+        about += _SAMPLED if self.sampled else ""
         about += " Seconds: when the first and the last frame are shown." if timed else ""
         about += " tIoU: frames in both over frames in either." if self.compared else ""
         about += f" References: <bdi>{m.escaped(references_note)}</bdi>" if references_note else ""
@@ -304,7 +320,7 @@ class _Page:
     def curve(self, q: int, moment: Moment, row: NDArray[Any]) -> str:
         bars = [self.axis.bar(moment.window, 110, 890, "found")]
         bars += [self.axis.bar(window, 150, 800, "other") for window, _ in moment.alternatives]
-        own = self.references.get(moment.state, ())
+        own = self.drawn(moment.state)
         bars += [self.axis.bar(window, 20, 70, "reference") for window in own]
         about = f"Calibrated response. Found: frames {self.span(moment.window)}."
         if moment.alternatives:
@@ -372,6 +388,7 @@ class _Page:
         return f"<details><summary>Settings and encoder</summary>{m.pairs(rows)}</details>"
 
 
+_SAMPLED = f" They count what was sampled; {SOURCE}, and references, those of the file."
 _GAPS = '<use href="#gaps"/>'
 _VALUE = '<output class="value"></output>'
 _ZOOM = (

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import textwrap
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import Evidence, History, Retrieval, Window
+from dejacue.records.retrieval import from_source
 from dejacue.sources.npz import write_whole
 
 # Okabe and Ito's colours: told apart with any colour vision, and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+ROOM, MOST_LINES = 480, 3  # of a title, in points
+MOST_PIXELS = 60_000  # of a side; a little less than what the library can draw
 
 
 def evidence_figure(
@@ -32,11 +38,14 @@ def evidence_figure(
     from matplotlib.figure import Figure
 
     count = len(retrieval)
-    figure = Figure(figsize=(8, 0.9 + 1.35 * count), layout="constrained")
+    titles = [wrapped(moment.description, f": {moment.window}") for moment in retrieval]
+    high = 0.9 + 1.35 * count + 0.16 * sum(text.count("\n") for text in titles)
+    figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
     states = list(dict.fromkeys(moment.state for moment in retrieval))
     edge = (history.frames[0] - 0.5, history.frames[-1] + 0.5)
-    for axis, moment, response in zip(axes, retrieval, evidence.responses, strict=True):
+    rows = zip(axes, titles, retrieval, evidence.responses, strict=True)
+    for axis, words, moment, response in rows:
         colour = COLOURS[states.index(moment.state) % len(COLOURS)]
         for a, b in _gaps(history.frames):
             axis.axvspan(a + 0.5, b - 0.5, color="#DDDDDD", lw=0, zorder=0)
@@ -49,14 +58,15 @@ def evidence_figure(
         low, high = float(response.min()), float(response.max())
         room = max(high - low, 1e-9)
         axis.set_ylim(low - 0.08 * room, high + (0.34 if references else 0.12) * room)
-        for reference in (references or {}).get(moment.state, ()):
+        for window in (references or {}).get(moment.state, ()):
+            reference = from_source(history, window)
+            if reference is None:
+                continue  # no frame of it was sampled
             axis.plot(
                 [reference.start - 0.5, reference.end + 0.5], [high + 0.18 * room] * 2,
                 color="black", lw=3, solid_capstyle="butt",
             )  # fmt: skip
-        axis.set_title(
-            f"{moment.description}: {moment.window}", loc="left", fontsize=9, color=colour, pad=3
-        )
+        axis.set_title(words, loc="left", fontsize=9, color=colour, pad=3, parse_math=False)
         axis.set_xlim(*edge)
         axis.tick_params(labelsize=8)
         for side in ("top", "right"):
@@ -65,8 +75,37 @@ def evidence_figure(
     figure.supylabel("calibrated response", fontsize=9)
     key = "filled: window found" + (" · black bar: reference" if references else "")
     key += " · grey: not observed" if len(history.run_offsets) > 2 else ""
-    figure.suptitle(f"{title or history.id}    ({key})", fontsize=10)
+    heading = wrapped(title or history.id, f" ({key})", points=10)
+    figure.suptitle(heading, fontsize=10, parse_math=False)
     return figure
+
+
+def wrapped(text: str, tail: str = "", points: int = 9) -> str:
+    """In lines that fit the width of the figure, the tail at the end; of a very long text only
+    the start."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    words = " ".join(f"{text}{tail}".split())
+    with quiet():
+        wide, _, _ = TextToPath().get_text_width_height_descent(
+            words, FontProperties(size=points), ismath=False
+        )
+    line = max(int(len(words) * ROOM / max(wide, 1.0)), 20)
+    if len(words) > MOST_LINES * line:
+        words = f"{words[: (MOST_LINES - 1) * line].rstrip()} …{tail}"
+    return "\n".join(textwrap.wrap(words, line))
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Leaves out what matplotlib says of each letter that its font lacks."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        yield
+    for own in heard:
+        if "missing from font" not in str(own.message):
+            warnings.warn_explicit(own.message, own.category, own.filename, own.lineno)
 
 
 def _gaps(frames: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -79,7 +118,9 @@ def save_png(path: str | os.PathLike[str], figure: Any, dpi: int = 150) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
-    return write_whole(path, lambda stream: figure.savefig(stream, format="png", dpi=dpi))
+    dpi = min(dpi, int(MOST_PIXELS / max(figure.get_size_inches())))
+    with quiet():
+        return write_whole(path, lambda stream: figure.savefig(stream, format="png", dpi=dpi))
 
 
 def save_pdf(path: str | os.PathLike[str], figure: Any) -> Path:

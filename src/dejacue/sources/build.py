@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import itertools
 import json
 import os
@@ -26,10 +27,11 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, unknown
 from dejacue.records import History
 from dejacue.sources.crops import picture
 from dejacue.sources.encoders.base import Encoder
+from dejacue.sources.npz import unwritten
 
 if TYPE_CHECKING:
     from dejacue.sources.masks import Masks
@@ -39,6 +41,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 Lineage = frozenset[int] | None  # ids that are one object; None: whatever the mask shows
 Pixels = NDArray[np.uint8]
+ENCODER = ("identity", "dimension", "size", "details", "batch", "workers", "encode_images")
 CROPPERS = 2
 CHUNK = 8  # frames a thread takes at a time
 
@@ -81,19 +84,24 @@ def build_history(
 ) -> History:
     """The history of one object.
 
-    video, masks   as open_video (where frames are sampled) and open_masks give them, or paths
+    video, masks   as open_video and open_masks give them, or paths
     encoder        as load_encoder gives it, or a name
     objects        the mask ids that are its pieces (default: all)
-    options        those of build_histories
+    options        those of build_histories and, for a path, those of open_video (stride, fps, …)
+                   and open_masks (kind, match)
     """
     from dejacue.sources.encoders import load_encoder
     from dejacue.sources.masks import open_masks
     from dejacue.sources.video import open_video
 
-    if isinstance(video, str | os.PathLike):
-        video = open_video(video)
+    opened: Video = _opened(video, open_video, options)
     if isinstance(masks, str | os.PathLike):
-        masks = open_masks(masks)
+        options.setdefault("frames", getattr(opened, "length", None))
+    united: Masks = _opened(masks, open_masks, options)
+    for name in options:
+        if name not in _options(build_histories):
+            known = [*_options(build_histories), *_options(open_video), *_options(open_masks)]
+            raise unknown("option of build_history", name, known)
     if isinstance(encoder, str):
         encoder = load_encoder(encoder)
     if isinstance(objects, int):
@@ -101,8 +109,37 @@ def build_history(
     if isinstance(objects, str):
         raise InputError(f'objects "{objects}": give mask ids, such as [1] or [1, 2]')
     lineage = None if objects is None else frozenset(objects)
-    name = id or video.name
-    return build_histories(video, masks, encoder, {name: lineage}, **options)[name]
+    name = id or opened.name
+    return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
+
+
+def _opened(given: Any, opener: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """What a path leads to, opened with those of the options that are for it."""
+    own = {name: options.pop(name) for name in _options(opener) if name in options}
+    if isinstance(given, str | os.PathLike):
+        return opener(given, **own)
+    if own:
+        raise InputError(
+            f"build_history: {', '.join(own)}: an option of {opener.__name__}; give it there, or "
+            "give the path here"
+        )
+    return given
+
+
+def _options(function: Callable[..., Any]) -> list[str]:
+    """The names that it takes by keyword only."""
+    every = inspect.signature(function).parameters.values()
+    return [one.name for one in every if one.kind is one.KEYWORD_ONLY]
+
+
+def check_encoder(encoder: Any) -> None:
+    """Refuses an object that lacks what an encoder has."""
+    missing = [name for name in ENCODER if not hasattr(encoder, name)]
+    if missing:
+        raise InputError(
+            f"the encoder {type(encoder).__name__} has no {', '.join(missing)}; add what is "
+            "missing, best by deriving it from dejacue.sources.encoders.Encoder"
+        )
 
 
 def build_histories(
@@ -124,6 +161,7 @@ def build_histories(
     progress           called with "decode", "crop" or "encode" and how many more there are
     croppers           threads that crop
     """
+    check_encoder(encoder)
     tell = progress or (lambda what, count: None)
     tracks = [Track(name) for name in lineages]
     wanted = list(lineages.values())
@@ -247,19 +285,35 @@ class Partial:
         if self._path is None:
             return self
         good = self._read()
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        stream = open(self._path, "r+b" if good else "wb")  # closed in __exit__
-        if not good:
-            stream.write(self._head)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._stream = open(self._path, "r+b" if good else "wb")  # closed in __exit__
+        except OSError as error:
+            raise unwritten(error, self._path.parent) from None
+        if good:
+            self._stream.seek(good)
+            self._stream.truncate()
         else:
-            stream.seek(good)
-            stream.truncate()
-        self._stream = stream
+            self._write(self._head)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._stream is not None:
-            self._stream.close()
+        if self._stream is not None and self._path is not None:
+            with contextlib.suppress(OSError):  # said already
+                self._stream.close()
+            if not self._rows:  # nothing to go on from
+                self._path.unlink(missing_ok=True)
+
+    def _write(self, data: bytes) -> None:
+        """All of it, at once; a full disk names the file."""
+        assert self._stream is not None
+        assert self._path is not None
+        try:
+            self._stream.write(data)
+            self._stream.flush()
+        except OSError as error:
+            self.__exit__()
+            raise unwritten(error, self._path, made=True) from None
 
     def _read(self) -> int:
         """Takes over all good records; how many bytes of the file are good."""
@@ -290,11 +344,18 @@ class Partial:
     def __getitem__(self, key: bytes) -> NDArray[np.float32]:
         return self._rows[key]
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
-        for key, row in rows.items():
-            self._rows[key] = row
-            if self._stream is not None:
-                record = key + np.ascontiguousarray(row, dtype=np.float32).tobytes()
-                self._stream.write(record + struct.pack("<I", zlib.crc32(record)))
         if self._stream is not None:
-            self._stream.flush()
+            data = (key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in rows.items())
+            self._write(b"".join(own + struct.pack("<I", zlib.crc32(own)) for own in data))
+        self._rows.update(rows)
+
+
+def kept(path: str | os.PathLike[str], encoder: Encoder) -> int:
+    """How many encoded crops a partial file holds for this encoder."""
+    found = Partial(path, encoder)
+    found._read()
+    return len(found)

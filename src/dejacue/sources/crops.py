@@ -18,6 +18,7 @@ try:
     from dejacue.sources import _pixels as _compiled  # type: ignore[attr-defined, no-redef]
 except ImportError:  # no compiler where it was installed
     _compiled = None
+LARGEST = 8192  # side that the compiled code takes
 
 
 def crop_box(
@@ -83,7 +84,7 @@ def picture(
 ) -> NDArray[np.uint8]:
     """``fit(crop(image, mask, …), size)``, in compiled code where that is there: the same bytes,
     several times faster, and without holding up other threads."""
-    if _compiled is None:
+    if _compiled is None or max(*image.shape, size) > LARGEST:
         return fit(crop(image, mask, padding, minimum, fill), size)
     if image.ndim != 3 or image.shape != (*mask.shape, 3):
         raise InputError(f"a mask of shape {mask.shape} for an image of shape {image.shape}")

@@ -199,6 +199,16 @@ def _parse_yaml(text: str) -> Any:
         pairs = [(make(key, deep=True), make(value, deep=True)) for key, value in node.value]
         return unique(pairs, _TWICE)
 
+    def truth(loader: Any, node: Any) -> Any:
+        if node.value.lower() not in loader.bool_values:
+            return loader.construct_yaml_bool(node)  # and fails
+        line = node.start_mark.line + 1
+        raise InputError(
+            f"line {line}: YAML reads {node.value} as true or false, not as a word; put it in "
+            f'quotes: "{node.value}"'
+        )
+
+    Loader.add_constructor("tag:yaml.org,2002:bool", truth)
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     try:
         return yaml.load(text, Loader=Loader)

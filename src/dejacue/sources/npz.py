@@ -7,6 +7,7 @@ is unpickled, and every problem is one sentence that names the file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import math
 import os
@@ -24,6 +25,10 @@ from dejacue.errors import InputError
 MOST_HEADER_BYTES = 10_000
 MOST_BYTES = 64 << 30
 _COUNTER = itertools.count()
+_WRONG_PLACE = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
+    errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP,
+)  # fmt: skip
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
@@ -111,7 +116,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
     target = Path(path).resolve()  # through links, so that they stay
     asked = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
-    if special or (target.exists() and not target.is_file()):
+    if special or (os.path.exists(target) and not os.path.isfile(target)):
         raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{next(_COUNTER)}")
     made = False
@@ -126,9 +131,38 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
-            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+            raise unwritten(error, path, made) from None
         raise
     return Path(path)
+
+
+def unwritten(error: OSError, path: str | os.PathLike[str], made: bool = False) -> Exception:
+    """What to raise instead of an error in writing a file, so that it names the file: the place
+    is wrong, or, where the file was ``made`` and in all other cases, the disk is (full)."""
+    if made or error.errno not in _WRONG_PLACE:
+        return type(error)(error.errno, error.strerror, os.fspath(path))
+    try:
+        check_place(path)
+    except InputError as reason:
+        return reason
+    return InputError(f"{path}: cannot be made there ({error.strerror}); give another place")
+
+
+def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
+    """Refuses, before the work, a file (or folder) that could not be made: what lies above it is
+    no folder, or may not be written to."""
+    asked = place = os.path.abspath(path)
+    if asked.startswith(("/proc/", "/sys/")):
+        raise InputError(f"{path}: no file can be made there; give another place")
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if place == asked and not folder:
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        what = "" if place == asked else f"{place} "
+        raise InputError(f"{path}: {what}is a file, not a folder; give another place")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: {place} may not be written to; give another place")
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:

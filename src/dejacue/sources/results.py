@@ -37,7 +37,10 @@ MOST_RESULT_BYTES = 256 << 20
 LEVELS = ("description", "state")
 _REFERENCE_KEYS = ("history", "component", "frames", "states", "descriptions")
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
-_NUMBERS = {"start": int, "end": int, "rank": int, "score": float, "start_s": float, "end_s": float}
+_NUMBERS = {
+    **dict.fromkeys(("start", "end", "source_start", "source_end", "rank"), int),
+    **dict.fromkeys(("score", "start_s", "end_s"), float),
+}
 _MOMENT_KEYS = ("state", "description", "start", "end")
 _RETRIEVAL_COLUMNS = ("history", *_MOMENT_KEYS)
 
@@ -227,7 +230,16 @@ def _moment(row: Mapping[str, Any]) -> Moment:
         level=level,
         times_s=times or None,  # type: ignore[arg-type]  # two of them
         alternatives=tuple((window_of(other), _score(other)) for other in others),
+        source=_source(row),
     )
+
+
+def _source(row: Mapping[str, Any]) -> Window | None:
+    """The window in frames of the file, where it differs."""
+    found = [whole_number(row[key], key) for key in ("source_start", "source_end") if key in row]
+    if len(found) == 1:
+        raise InputError("has only one of source_start and source_end")
+    return Window(*found) if found else None
 
 
 def _retrievals_from_rows(text: str) -> list[Retrieval]:

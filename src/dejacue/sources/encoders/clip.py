@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dejacue.errors import DejaCueError, InputError, MissingData, need, unknown
+from dejacue.errors import InputError, MissingData, MissingExtra, need, unknown
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
 from dejacue.sources.encoders.siglip_torch import REMEDY, _pooled, choose_device
+from dejacue.sources.encoders.weights import commit, first_sentence, sha256
 
 BATCH = 64
+SUFFIXES = (".safetensors", ".bin")
 
 
-def _loaded(name: str, load: Any) -> Any:
+def _loaded(name: str, load: Callable[[], Any]) -> Any:
     """A model from the hub or a folder, or one sentence why not."""
     try:
         return load()
-    except DejaCueError:
-        raise
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except ImportError as error:
+        raise MissingExtra(
+            f"{name} needs a package that is not installed ({first_sentence(error)})"
+        ) from None
+    except Exception as error:  # the hub, safetensors and tokenizers raise their own kinds
         raise MissingData(
-            f"{name} could not be loaded ({reason}); with a connection it is fetched once, "
-            "without one give the path of a folder that holds it"
+            f"{name} could not be loaded ({first_sentence(error)}); check the name; with a "
+            "connection it is fetched once, without one give the path of a folder that holds it"
         ) from None
 
 
@@ -43,31 +49,42 @@ class Transformers(Encoder):
         torch = need("torch", REMEDY)
         transformers = need("transformers", REMEDY)
         self.device = choose_device(device)
-        self._model = _loaded(
-            name, lambda: transformers.AutoModel.from_pretrained(name, revision=revision)
+        called = f"hf:{name}"
+        self._model, loaded = _loaded(
+            called,
+            lambda: transformers.AutoModel.from_pretrained(
+                name, revision=revision, output_loading_info=True
+            ),
         )
         if not hasattr(self._model, "get_image_features"):
-            raise InputError(f"{name}: is a {type(self._model).__name__}, not an image–text model")
+            kind = type(self._model).__name__
+            raise InputError(f"{called} is a {kind}, not a model of images and texts")
+        if lacking := sorted(loaded["missing_keys"]):  # they would be random
+            raise InputError(f"{called}: its file lacks {len(lacking)} weights ({lacking[0]}, …)")
         self._processor = _loaded(
-            name, lambda: transformers.AutoProcessor.from_pretrained(name, revision=revision)
+            called, lambda: transformers.AutoProcessor.from_pretrained(name, revision=revision)
         )
         self._model = self._model.eval().requires_grad_(False).to(self.device)
         self._torch, self.batch = torch, batch
         config = self._model.config
-        found = getattr(config, "_commit_hash", None) or revision
-        self.name, self.identity = f"hf:{name}", f"{name}@{found}" if found else name
+        self.name, self.identity = called, _identity(name, revision)
         self.dimension = int(
             getattr(config, "projection_dim", None) or config.vision_config.hidden_size
         )
         self.size = int(config.vision_config.image_size)
         self._length = int(config.text_config.max_position_embeddings)
-        self.details = {"backend": "transformers", "precision": "fp32"}
+        self.details = {
+            "backend": "transformers", "precision": "fp32", "transformers": transformers.__version__
+        }  # fmt: skip
 
     def encode_images(self, crops: Crops) -> Rows:
+        from PIL import Image
+
         parts = []
         with self._torch.inference_mode():
             for first in range(0, len(crops), self.batch):
-                images = list(crops[first : first + self.batch])
+                # as pictures: of three rows of pixels it would make three channels
+                images = [Image.fromarray(crop) for crop in crops[first : first + self.batch]]
                 given = self._processor(images=images, return_tensors="pt").to(self.device)
                 parts.append(_pooled(self._model.get_image_features(**given)).float().cpu())
         return unit(self._torch.cat(parts).numpy(), "image")
@@ -82,6 +99,20 @@ class Transformers(Encoder):
         return unit(rows, "text")
 
 
+def _identity(name: str, revision: str | None) -> str:
+    """With the commit on the hub; of a folder with the hash of its weights, wherever it lies."""
+    from huggingface_hub import try_to_load_from_cache
+
+    folder = Path(name)
+    if not folder.is_dir():
+        cached = try_to_load_from_cache(name, "config.json", revision=revision)
+        found = commit(Path(cached)) if isinstance(cached, str) else revision
+        return f"{name}@{found}" if found else name
+    files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    digest = hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
+    return f"{folder.resolve().name}@{digest[:12]}"
+
+
 class OpenClip(Encoder):
     """``openclip:ViT-B-16-SigLIP2`` (optionally ``/webli``): open_clip's own transforms and
     tokenizer, which also strip punctuation for SigLIP models."""
@@ -90,13 +121,10 @@ class OpenClip(Encoder):
         torch = need("torch", REMEDY)
         open_clip = need("open_clip", "pip install open_clip_torch")
         self.device = choose_device(device)
-        architecture, _, tag = name.partition("/")
-        if architecture not in open_clip.list_models():
-            raise unknown("open_clip model", architecture, open_clip.list_models())
-        tags = open_clip.list_pretrained_tags_by_model(architecture)
-        tag = tag or (tags[-1] if tags else "")
+        architecture, tag = _published(open_clip, name)
         self._model, _, self._transform = _loaded(
-            name, lambda: open_clip.create_model_and_transforms(architecture, pretrained=tag)
+            f"openclip:{name}",
+            lambda: open_clip.create_model_and_transforms(architecture, pretrained=tag),
         )
         self._model = self._model.eval().to(self.device)
         self._tokenizer = open_clip.get_tokenizer(architecture)
@@ -127,3 +155,21 @@ class OpenClip(Encoder):
         with self._torch.inference_mode():
             rows = self._model.encode_text(self._tokenizer(list(texts)).to(self.device))
         return unit(rows.float().cpu().numpy(), "text")
+
+
+def _published(open_clip: Any, name: str) -> tuple[str, str]:
+    """Architecture and weights; without a name for the weights, those that open_clip lists last."""
+    architecture, _, tag = name.partition("/")
+    models = open_clip.list_models()
+    if architecture not in models:
+        near = difflib.get_close_matches(architecture, models, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputError(
+            f'open_clip has no model "{architecture}"; {hint}open_clip.list_models() lists all'
+        )
+    tags = open_clip.list_pretrained_tags_by_model(architecture)
+    if not tags:
+        raise InputError(f"openclip:{architecture} has no published weights; choose another model")
+    if tag and tag not in tags:
+        raise unknown(f"weights of openclip:{architecture}", tag, tags)
+    return architecture, tag or tags[-1]

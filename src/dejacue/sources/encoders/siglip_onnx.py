@@ -11,16 +11,18 @@ import numpy as np
 from dejacue.errors import InputError, unknown
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
-from dejacue.sources.encoders.weights import Weights, sha256
+from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
 
 REPOSITORY = "onnx-community/siglip2-base-patch16-224-ONNX"
+REVISION = "main"  # whatever it is at the time; nothing is known by which it could be pinned
 SUFFIX = {"fp32": "", "fp16": "_fp16"}
 BATCH = 16
 
 
 class OnnxSiglip(Encoder):
-    """The public ONNX export of the same model; its files have no published hashes, so those of
-    the files in use are recorded."""
+    """The public ONNX export of the same model. No revision and no hashes of it are published, so
+    none are checked: the hashes of the files in use are recorded, and their commit where the hub's
+    cache tells it. The tokenizer is the published one, and is checked."""
 
     name = "siglip2"
 
@@ -30,8 +32,9 @@ class OnnxSiglip(Encoder):
         if precision not in SUFFIX:
             raise unknown("precision of the ONNX back end", precision, SUFFIX)
         towers = [f"onnx/{tower}_model{SUFFIX[precision]}.onnx" for tower in ("vision", "text")]
-        files = Weights(REPOSITORY, "main", dict.fromkeys(towers)).fetch()
-        tokens = siglip.TOKENIZER.fetch()["tokenizer.json"]
+        export = Weights(REPOSITORY, REVISION, dict.fromkeys(towers))
+        files, published = fetch(export, siglip.TOKENIZER)
+        tokens = published["tokenizer.json"]
         self.identity = siglip.IDENTITY
         self._tokenizer = siglip.Tokenizer(tokens, lower=lower)
         self._vision, self._text = (session(files[name], threads) for name in towers)
@@ -39,6 +42,7 @@ class OnnxSiglip(Encoder):
         self.dimension = _last(self._vision.get_outputs(), "pooler_output", siglip.DIMENSION)
         self.details = {
             "backend": "onnx", "precision": precision, "lower_case": str(lower),
+            "export": f"{REPOSITORY}@{commit(files[towers[0]]) or 'unknown'}",
             **{f"sha256 {name}": sha256(path) for name, path in files.items()},
         }  # fmt: skip
 

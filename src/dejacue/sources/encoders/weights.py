@@ -10,7 +10,8 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ FOLDER = "DEJACUE_WEIGHTS"
 BLOCK = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Weights:
     """Files of a repository at a revision, each with its sha256 where it is known."""
 
@@ -31,18 +32,35 @@ class Weights:
 
     def fetch(self) -> dict[str, Path]:
         """Where each file is; downloads what is missing, with the hub's progress bars."""
+        return fetch(self)[0]
+
+    def here(self) -> dict[str, Path | None]:
+        """Where each file is without a connection; a folder of one's own must hold all of them."""
         own = self._own_folder()
-        found = {name: own / name if own else self._from_hub(name) for name in self.files}
+        if own is None:
+            return {name: self._from_hub(name, local=True) for name in self.files}
+        return {name: own / name if (own / name).is_file() else None for name in self.files}
+
+    def download(self, found: dict[str, Path | None]) -> None:
+        """Adds what is missing, unless there is a folder of one's own."""
+        if self._own_folder() is None:
+            for name in [name for name, path in found.items() if path is None]:
+                found[name] = self._from_hub(name, local=False)
+
+    def check(self, found: Mapping[str, Path]) -> None:
         for name, path in found.items():
-            if not path.is_file():
-                raise self._missing(f"{path} is not there")
             expected = self.files[name]
             if expected is not None and sha256(path) != expected:
                 raise InputError(
                     f"{path}: is not the published file (its sha256 differs); delete it and "
                     f"get {name} of {self.repository} at revision {self.revision} again"
                 )
-        return found
+
+    def remedy(self, lacking: Sequence[str]) -> str:
+        """Which files to put where; a folder of one's own has to hold all of them."""
+        names = lacking if self._own_folder() else list(self.files)
+        folder = os.environ.get(FOLDER) or "FOLDER"
+        return f"{', '.join(names)} (revision {self.revision}) into {folder}/{self.repository}"
 
     def _own_folder(self) -> Path | None:
         given = os.environ.get(FOLDER)
@@ -51,34 +69,70 @@ class Weights:
         folder = Path(given).expanduser() / self.repository
         return folder if folder.is_dir() else None
 
-    def _from_hub(self, name: str) -> Path:
+    def _from_hub(self, name: str, *, local: bool) -> Path | None:
         from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
         # it tells of every retry; we tell how it ended
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-        try:  # what is in the cache needs no connection
+        try:
             return Path(
                 hf_hub_download(
-                    self.repository, name, revision=self.revision, local_files_only=True
+                    self.repository, name, revision=self.revision, local_files_only=local
                 )
             )
-        except (LocalEntryNotFoundError, OSError, ValueError):
-            pass
-        try:
-            return Path(hf_hub_download(self.repository, name, revision=self.revision))
-        except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise self._missing(f"{name} could not be downloaded ({reason})") from None
+        except (OSError, ValueError):  # a file that is not in the cache is an OSError too
+            if not local:
+                raise
+            return None
 
-    def _missing(self, reason: str) -> MissingData:
-        folder = os.environ.get(FOLDER) or "FOLDER"
-        also = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to that FOLDER"
-        return MissingData(
-            f"{self.repository}: {reason}; with a connection it is fetched once, without one put "
-            f"{', '.join(self.files)} (revision {self.revision}) into "
-            f"{folder}/{self.repository}{also}"
-        )
+
+def fetch(*wanted: Weights) -> list[dict[str, Path]]:
+    """Where the files of each are, in the order given; one sentence names all that are missing."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    found = [weights.here() for weights in wanted]
+    reason = ""
+    try:  # after one failure the others would only make one wait
+        for weights, paths in zip(wanted, found, strict=True):
+            weights.download(paths)
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = f" (download: {first_sentence(error)})"
+    lacking = {
+        weights: names
+        for weights, paths in zip(wanted, found, strict=True)
+        if (names := [name for name, path in paths.items() if path is None])
+    }
+    if lacking:
+        raise _missing(lacking, reason)
+    complete = [{name: path for name, path in paths.items() if path} for paths in found]
+    for weights, own in zip(wanted, complete, strict=True):
+        weights.check(own)
+    return complete
+
+
+def _missing(lacking: Mapping[Weights, Sequence[str]], reason: str) -> MissingData:
+    names = [name for names in lacking.values() for name in names]
+    fetched = "with a connection they are fetched once, without one " if reason else ""
+    also = "" if os.environ.get(FOLDER) else f", and set {FOLDER} to that FOLDER"
+    return MissingData(
+        f"{' and '.join(weights.repository for weights in lacking)}: {', '.join(names)} "
+        f"{'is' if len(names) == 1 else 'are'} not on this machine{reason}; {fetched}put "
+        f"{' and '.join(weights.remedy(names) for weights, names in lacking.items())}{also}"
+    )
+
+
+def first_sentence(error: Exception) -> str:
+    """What an error of a library says, without its advice."""
+    first = re.split(r"[.:]?\s*\n|\.\s|\.$", str(error).strip(), maxsplit=1)[0]
+    return first or type(error).__name__
+
+
+def commit(path: Path) -> str | None:
+    """The commit that a file of the hub's cache belongs to; none of a file that lies elsewhere."""
+    parts = path.parts
+    place = parts.index("snapshots") + 1 if "snapshots" in parts else len(parts)
+    found = parts[place] if place < len(parts) else ""
+    return found if re.fullmatch("[0-9a-f]{40}", found) else None
 
 
 def sha256(path: Path) -> str:

@@ -4,8 +4,9 @@
     Masks        one frame → the union of each lineage, or None            source.py
     write_masks  objects of each frame → folder, stack or COCO file        writing.py
 
-What is read lies in labels.py (one number per pixel), stacks.py, coco.py and boxes.py; which mask
-belongs to which frame is decided in matching.py.
+What is read lies in labels.py (one number per pixel), folders.py (one folder per object),
+stacks.py, coco.py, boxes.py and yolo.py; which mask belongs to which frame is decided in
+matching.py, and whether they seem to be of the same video in coverage.py.
 """
 
 from dejacue.sources.masks.matching import MATCHES

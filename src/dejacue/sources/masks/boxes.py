@@ -1,7 +1,8 @@
 """Boxes as masks: MOT text (frame, id, x, y, w, h, …) and CSV whose first line names the columns.
 
 A box covers the pixels whose centres lie in it. Frames of MOT count from 1, those of a CSV with
-named columns from 0. As in MOT, a row of confidence 0 is not to be considered.
+named columns from 0. As in MOT, a row of confidence 0 is not to be considered. Where no row has an
+id all are one object; where some have, the others were not tracked and are left out.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +23,49 @@ from dejacue.sources.masks.matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 
 Box = tuple[float, float, float, float]
+Frames = dict[int, dict[int, list[Box]]]
 MOT = ("frame", "id", "x", "y", "w", "h", "conf")
-CORNERS = ("x1", "y1", "x2", "y2")
+SIDES, CORNERS = MOT[2:6], ("x1", "y1", "x2", "y2")
+NAMES = {  # what other tools call our columns; the first that is there counts
+    "frame": ("frame", "frame_index", "frame_idx", "frame_number", "frame_id"),
+    "id": ("track_id", "tracker_id", "object_id", "id"),
+    "conf": ("conf", "confidence", "score"),
+    "x": ("x", "left", "bb_left"), "y": ("y", "top", "bb_top"),
+    "w": ("w", "width", "bb_width"), "h": ("h", "height", "bb_height"),
+    "x1": ("x1", "x_min", "xmin"), "y1": ("y1", "y_min", "ymin"),
+    "x2": ("x2", "x_max", "xmax"), "y2": ("y2", "y_max", "ymax"),
+}  # fmt: skip
+NOTHING = ("", "none", "nan")
 MOST_BYTES = 1 << 30
 
 
-class Boxes(Rows):
-    """Rows of boxes, drawn when they are asked for."""
+class Found(NamedTuple):
+    """One box of a file: where it stands there, its frame, and its object where that is said."""
 
-    def __init__(self, path: Path, frames: dict[int, dict[int, list[Box]]]) -> None:
-        numbers = sorted(frames)
-        self.keys, self.files = Keys(numbers=tuple(numbers)), [path]
-        self._frames = [frames[number] for number in numbers]
+    where: str
+    frame: int
+    id: int | None
+    box: Box
+
+
+class Boxes(Rows):
+    """Rows of boxes, drawn when they are asked for.
+
+    rows       the boxes of each row by object
+    relative   whether boxes are given as parts of the frame's width and height
+    """
+
+    complete = False  # a frame without boxes is not in the file
+
+    def __init__(
+        self,
+        keys: Keys,
+        files: list[Path],
+        rows: list[dict[int, list[Box]]],
+        relative: bool = False,
+    ) -> None:
+        self.keys, self.files = keys, files
+        self._frames, self._relative = rows, relative
         self._ids = frozenset(one for frame in self._frames for one in frame)
 
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
@@ -41,7 +73,9 @@ class Boxes(Rows):
         for one, boxes in self._frames[row].items():
             if wanted is None or one in wanted:
                 found[one] = np.zeros(shape, dtype=bool)
-                for box in boxes:
+                for x, y, width, height in boxes:
+                    down, right = shape if self._relative else (1, 1)
+                    box = (x * right, y * down, width * right, height * down)
                     found[one][_pixels(box, shape)] = True
         return found
 
@@ -80,10 +114,29 @@ def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
     return float(x), float(y), float(width), float(height)
 
 
+def grouped(found: Sequence[Found]) -> Frames:
+    """Boxes by frame and object."""
+    frames: Frames = {}
+    tracked = any(each.id is not None for each in found)
+    for where, frame, one, box in found:
+        if tracked and one is None:
+            continue
+        objects = frames.setdefault(frame, {})
+        if not tracked and objects:
+            raise InputError(
+                f"{where}: the second box of a frame, and no id says which object it is; give "
+                "every box an id, or leave one a frame"
+            )
+        objects.setdefault(1 if one is None else one, []).append(box)
+    if not frames:
+        raise InputError("holds no boxes")
+    return frames
+
+
 def open_boxes(path: Path) -> Boxes:
     """The boxes of a MOT text or a CSV, by frame and object."""
     text = read_text(path, MOST_BYTES)
-    frames: dict[int, dict[int, list[Box]]] = {}
+    found = []
     with named(str(path)):
         for where, row, first in _rows(text):
             with named(where):
@@ -92,12 +145,13 @@ def open_boxes(path: Path) -> Boxes:
                     hint = ("; without a line that names the columns, frames count from 1 as in "
                             "MOT" if first else "")  # fmt: skip
                     raise InputError(f"frame {frame + first} is no frame{hint}")
-                one, box = _whole(row, "id"), _box(row)
-                if _number(row.get("conf", "1"), "conf") != 0:
-                    frames.setdefault(frame, {}).setdefault(one, []).append(box)
-        if not frames:
-            raise InputError("holds no boxes")
-    return Boxes(path, frames)
+                box = _box(row)
+                confidence = row.get("conf", "")
+                if confidence.lower() in NOTHING or _number(confidence, "conf") != 0:
+                    found.append(Found(where, frame, _id(row), box))
+        frames = grouped(found)
+    numbers = sorted(frames)
+    return Boxes(Keys(numbers=tuple(numbers)), [path], [frames[number] for number in numbers])
 
 
 def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
@@ -117,10 +171,9 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
             where = f"line {reader.line_num}"
             if columns is None:
                 header = not _is_number(cells[0])
-                columns = [cell.lower() for cell in cells] if header else list(MOT)
+                columns = _columns(cells) if header else list(MOT)
                 first = 0 if header else 1
                 if header:
-                    _check_columns(columns)
                     continue
             if len(cells) < (len(columns) if header else len(MOT) - 1):
                 raise InputError(f"{where}: {len(cells)} cells, too few for {', '.join(columns)}")
@@ -129,21 +182,38 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
         raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
 
 
-def _check_columns(columns: list[str]) -> None:
-    sides = MOT[2:6] if "w" in columns or "x" in columns else CORNERS
-    missing = [column for column in (*MOT[:2], *sides) if column not in columns]
+def _columns(cells: list[str]) -> list[str]:
+    """The columns under the names that are used here."""
+    columns = [cell.lower() for cell in cells]
+    for ours, names in NAMES.items():
+        theirs = next((name for name in names if name in columns), ours)
+        if theirs != ours:
+            columns = [ours if c == theirs else f"other {c}" if c == ours else c for c in columns]
+    corners = set(CORNERS) <= set(columns) or not {"x", "w"} & set(columns)
+    wanted = ("frame", *(CORNERS if corners else SIDES))
+    missing = [column for column in wanted if column not in columns]
     if missing or len(set(columns)) < len(columns):
         problem = f"no column {', '.join(missing)}" if missing else "two columns of one name"
         raise InputError(
-            f"line 1: {problem}; the columns are frame, id, x, y, w, h (or x1, y1, x2, y2)"
+            f"line 1: {problem}; the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for "
+            "several objects, id"
         )
+    return columns
 
 
 def _box(row: dict[str, str]) -> Box:
-    if "x" in row:
-        return check_box(*(_number(row[column], column) for column in MOT[2:6]))
+    if not set(CORNERS) <= row.keys():
+        return check_box(*(_number(row[column], column) for column in SIDES))
     left, top, right, bottom = (_number(row[column], column) for column in CORNERS)
     return check_box(left, top, right - left, bottom - top)
+
+
+def _id(row: dict[str, str]) -> int | None:
+    """The object; None where there is none, for which MOT writes −1."""
+    if row.get("id", "").lower() in NOTHING:
+        return None
+    one = _whole(row, "id")
+    return None if one == -1 else one
 
 
 def _is_number(cell: str) -> bool:

@@ -1,5 +1,6 @@
-"""Masks in JSON: COCO (images and annotations), YouTube-VIS (one list of segmentations per object),
-or a plain list of {"frame", "id", "segmentation"}.
+"""Masks in JSON: COCO and COCO-VID (images and annotations), YouTube-VIS (one list of segmentations
+per object), what the SAM 2 demo streams ({"frame_index", "results"}), or a plain list of
+{"frame", "id", "segmentation"}; lists may be JSON lines.
 
 A segmentation is a run-length mask or polygons; where there is none, the box is the mask. The
 object is the track_id or instance_id of an annotation; in a file without them its category_id;
@@ -19,7 +20,7 @@ from dejacue.errors import InputError, need
 from dejacue.sources.documents import (
     check_object,
     named,
-    parse_json,
+    parse_documents,
     read_text,
     whole_number,
 )
@@ -31,6 +32,10 @@ from dejacue.sources.masks.rle import decode_rle, rle_size
 MOST_BYTES = 1 << 30
 OWNERS = ("track_id", "instance_id", "category_id", "id")
 NUMBERS = ("frame_index", "frame_id", "frame")
+READ = (
+    "COCO's images and annotations, YouTube-VIS, SAM 2's frame_index and results, or a list of "
+    '{"frame", "id", "segmentation"}'
+)
 FAR = 1e5  # a polygon is walked edge by edge, so its corners must be near
 
 
@@ -45,8 +50,10 @@ class Piece(NamedTuple):
 class Drawn(Rows):
     """Rows of annotations, drawn when they are asked for."""
 
-    def __init__(self, path: Path, keys: Keys, frames: list[dict[int, list[Piece]]]) -> None:
-        self.keys, self.files = keys, [path]
+    def __init__(
+        self, path: Path, keys: Keys, frames: list[dict[int, list[Piece]]], complete: bool = True
+    ) -> None:
+        self.keys, self.files, self.complete = keys, [path], complete
         self._path, self._frames = path, frames
         self._ids = frozenset(one for frame in frames for one in frame)
 
@@ -73,18 +80,46 @@ def open_coco(path: Path) -> Drawn:
     """The annotations of a JSON file; each is checked, and drawn only when its frame comes."""
     text = read_text(path, MOST_BYTES)
     with named(str(path)):
-        document = parse_json(text)
+        documents = parse_documents(text)
+        document = documents[0] if len(documents) == 1 else documents
+        if (streamed := _streamed(document)) is not None:
+            return Drawn(path, *_sam2(streamed))
         if isinstance(document, list):
-            return Drawn(path, *_plain(document))
+            return Drawn(path, *_plain(document), complete=False)
         if not isinstance(document, dict) or not isinstance(document.get("annotations"), list):
             held = f"the keys {', '.join(list(document)[:6])}" if isinstance(document, dict) else ""
-            raise InputError(
-                f"holds no masks{' but ' if held else ''}{held}; masks are COCO's images and "
-                'annotations, or a list of {"frame", "id", "segmentation"}'
-            )
-        if isinstance(document.get("videos"), list) and "images" not in document:
+            raise InputError(f"holds no masks{' but ' if held else ''}{held}; masks are {READ}")
+        lists = [isinstance(a, dict) and "segmentations" in a for a in document["annotations"]]
+        if isinstance(document.get("videos"), list) and ("images" not in document or any(lists)):
             return Drawn(path, *_youtube_vis(document))
         return Drawn(path, *_coco(document))
+
+
+def _streamed(document: Any) -> list[Any] | None:
+    """The results frame by frame, if that is what a document holds; they may lie in one list."""
+    if isinstance(document, dict) and "results" not in document and len(document) == 1:
+        document = next(iter(document.values()))
+    rows = document if isinstance(document, list) else [document]
+    first = rows[0] if rows else None
+    return rows if isinstance(first, dict) and {"frame_index", "results"} <= first.keys() else None
+
+
+def _sam2(rows: list[Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
+    """A frame that comes again, as when an object is followed both ways, has its latest masks."""
+    frames: dict[int, dict[int, list[Piece]]] = {}
+    for at, row in enumerate(rows):
+        with named(f"result {at + 1}"):
+            check_object(row, ("frame_index", "results"))
+            frame = frames.setdefault(whole_number(row.get("frame_index"), "frame_index"), {})
+            if not isinstance(row.get("results"), list):
+                raise InputError('"results" must be a list of {"object_id", "mask"}')
+            for result in row["results"]:
+                check_object(result, ("object_id", "mask"))
+                one = _whole(result, "object_id")
+                where = f"frame {row['frame_index']}, object {one}"
+                with named(where):
+                    frame[one] = [_piece({"segmentation": result.get("mask")}, where, None)]
+    return Keys(numbers=tuple(sorted(frames))), [frames[frame] for frame in sorted(frames)]
 
 
 def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
@@ -93,7 +128,9 @@ def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
         where = f"mask {at + 1}"
         with named(where):
             check_object(row, ("frame", "id", "segmentation"))
-            frame = whole_number(row.get("frame"), "frame")
+            if "frame" not in row:
+                raise InputError(f'has no "frame"; masks are {READ}')
+            frame = whole_number(row["frame"], "frame")
             piece = _piece(row, where, None)
             frames.setdefault(frame, {}).setdefault(_whole(row, "id"), []).append(piece)
     if not frames:
@@ -162,10 +199,11 @@ def _image_keys(images: list[Any]) -> Keys:
     numbers = None
     if field is not None:
         numbers = tuple(whole_number(image[field], field) for image in images)
+    firm = field != "frame_id"  # COCO-VID counts from 0, some that call themselves so from 1
     names = tuple(image.get("file_name") for image in images)
     if all(isinstance(name, str) and name for name in names):
-        return Keys(tuple(Path(name).stem for name in names), numbers)
-    return Keys(None, numbers or tuple(range(len(images))))
+        return Keys(tuple(Path(name).stem for name in names), numbers, firm)
+    return Keys(None, numbers or tuple(range(len(images))), firm)
 
 
 def _owner(annotations: list[Any]) -> str:

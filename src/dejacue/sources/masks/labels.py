@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.sources.documents import named
 from dejacue.sources.masks.matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 
@@ -23,6 +24,11 @@ PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 LOSSY = (".jpg", ".jpeg", ".webp")
 LOOKED_AT = 32  # rows read to tell binary from indexed; a later row that contradicts is refused
 MOST_LABELS = 32  # more numbers in one grey picture look like soft edges, not like objects
+ROWS = 64  # of a picture, from which a photograph is told
+TEXTURE = 0.25  # of neighbouring pixels differ in a photograph; masks are flat
+BLURRED = 0.05  # of the pixels of a lossy mask may lie between black and white, at its edges
+DARKEST = 128  # a lossy mask has its object in white
+A_MASK = "a mask is flat: 0 where there is no object, and one number (or 255) where it is"
 
 
 class Labels(Rows):
@@ -86,7 +92,7 @@ class Labels(Rows):
         return self._values[row]
 
     def _looks_binary(self) -> bool:
-        count = len(self.keys.names or self.keys.numbers or ())
+        count = len(self.keys)
         step = max(1, -(-count // LOOKED_AT))
         seen = False
         for row in range(0, count, step):
@@ -94,7 +100,8 @@ class Labels(Rows):
             if len(values) > MOST_LABELS and VOID in values:
                 raise InputError(
                     f"{self._label(row)}: {len(values)} different numbers, which may be labels of "
-                    'objects or the soft edge of one; choose kind="indexed" or kind="binary"'
+                    "objects or the soft edge of one; "
+                    'choose the kind "indexed" or "binary" (--kind)'
                 )
             if values - {VOID}:
                 return False
@@ -103,16 +110,15 @@ class Labels(Rows):
 
     def _any_left(self, step: int) -> bool:
         """None of the rows looked at holds anything: the first other that does decides."""
-        count = len(self.keys.names or self.keys.numbers or ())
-        rest = (row for row in range(count) if row % step)
+        rest = (row for row in range(len(self.keys)) if row % step)
         return next((v == {VOID} for v in map(self._row_values, rest) if v), False)
 
     def _contradiction(self, row: int) -> InputError:
         others = sorted(self._row_values(row) - {VOID})
         return InputError(
             f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} though other masks hold "
-            'only 0 and 255; choose kind="indexed" (255 is void) or kind="binary" (255 is the '
-            "object)"
+            'only 0 and 255; choose the kind "indexed" (255 is void) or "binary" (255 is the '
+            "object) (--kind)"
         )
 
 
@@ -120,9 +126,9 @@ def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] 
     """The pictures of a folder, in their order; a lossy picture can only be binary."""
     lossy = next((path for path in pictures if path.suffix.lower() in LOSSY), None)
     if lossy is not None and kind == "indexed":
-        raise InputError(f"{lossy}: a JPEG blurs its numbers and cannot be indexed; save PNG")
+        raise InputError(f"{lossy}: a JPEG blurs its numbers and cannot be indexed; save as PNG")
     binary = lossy is not None or kind == "binary"
-    return Labels(
+    labels = Labels(
         Keys(names=tuple(path.stem for path in pictures)),
         pictures,
         lambda row: read_picture(pictures[row], binary=binary),
@@ -130,13 +136,15 @@ def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] 
         "binary" if binary else kind,
         known,
     )
+    labels.ids_of(0)  # photographs are refused at once
+    return labels
 
 
 def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     """The numbers of a palette or grey picture, (H, W).
 
-    A colour picture is taken if it is grey or ``binary``. JPEG blurs edges: there, what is darker
-    than half of the brightest pixel counts as 0.
+    A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
+    there, what is darker than half of the brightest pixel counts as 0.
     """
     from PIL import Image
 
@@ -153,13 +161,33 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
         ) from None
     if mode == "1":
         return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
+    with named(str(path)):
+        refuse_photograph(array)
     if array.ndim == 3:
         array = _without_colour(array, mode, path, binary)
     if array.dtype.kind not in "iu":
         raise InputError(f"{path}: holds {array.dtype} numbers; save a palette or grey picture")
-    if path.suffix.lower() in LOSSY:
-        array = np.where(array > array.max() // 2, array, 0)
-    return array
+    return _without_blur(array, path) if path.suffix.lower() in LOSSY else array
+
+
+def refuse_photograph(array: NDArray[Any]) -> None:
+    """Refuses a picture that has many numbers, and hardly any flat area."""
+    some = array[:: max(1, len(array) // ROWS)]
+    some = some if some.ndim == 2 else some[..., :3].max(axis=-1)
+    differ = some[:, 1:] != some[:, :-1]
+    if differ.size and differ.mean() > TEXTURE and len(np.unique(some)) > MOST_LABELS:
+        raise InputError(f"is a photograph, not a mask; {A_MASK}")
+
+
+def _without_blur(array: NDArray[Any], path: Path) -> NDArray[Any]:
+    top = int(array.max())
+    between = (array > top // 4) & (array < top - top // 4)
+    if 0 < top < DARKEST or between.mean() > BLURRED:
+        raise InputError(
+            f"{path}: holds more than black and white, and JPEG and WebP blur the numbers of "
+            f"objects; save as PNG ({A_MASK})"
+        )
+    return np.where(array > top // 2, array, 0)
 
 
 def _without_colour(array: NDArray[Any], mode: str, path: Path, binary: bool) -> NDArray[Any]:
@@ -172,6 +200,6 @@ def _without_colour(array: NDArray[Any], mode: str, path: Path, binary: bool) ->
     if (array != array[..., :1]).any():
         raise InputError(
             f"{path}: is a colour picture, and colours are no object numbers; save it as palette "
-            'or grey, or choose kind="binary" if all that is not black is the object'
+            'or grey, or choose the kind "binary" (--kind) if all that is not black is the object'
         )
     return np.ascontiguousarray(array[..., 0])

@@ -16,12 +16,14 @@ Objects = dict[int, NDArray[np.bool_]]
 class Rows(ABC):
     """The rows of a mask source.
 
-    keys    what each row says about its frame
-    files   the files that the rows come from; when one changes, so do the masks
+    keys      what each row says about its frame
+    files     the files that the rows come from; when one changes, so do the masks
+    complete  whether a frame without objects has a row as well
     """
 
     keys: Keys
     files: list[Path]
+    complete = True
 
     @abstractmethod
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.sources.masks.coverage import Coverage
 from dejacue.sources.masks.matching import Matching
 from dejacue.sources.masks.reader import Objects, Rows, resize_nearest
 
 if TYPE_CHECKING:
     from dejacue.sources.video import Frame
+
+STRETCH = 0.02  # by how much the shape of a mask may differ from that of its frame
 
 
 class Masks:
@@ -25,13 +28,16 @@ class Masks:
 
     path   as it was given
     kind   indexed, binary, youtube-vos, stack, coco or boxes
-    match  how frames find their masks: auto, stem, source or index
+    match  how frames find their masks: auto, stem, source, one-based or index
     """
 
-    def __init__(self, path: Path, kind: str, rows: Rows, match: str) -> None:
+    def __init__(
+        self, path: Path, kind: str, rows: Rows, match: str, frames: int | None = None
+    ) -> None:
         self.path, self.kind, self.match = path, kind, match
         self._rows = rows
-        self._matching = Matching(rows.keys, match, str(path))
+        self._matching = Matching(rows.keys, match, str(path), frames)
+        self._coverage = Coverage(self._matching, rows.complete)
         self._found: set[int] = set()  # ids that are known to occur
         self._looked = 0  # rows whose ids are among the found
         self._asked: list[str] = []  # the first two frames, for an example
@@ -39,7 +45,7 @@ class Masks:
 
     def __len__(self) -> int:
         """For how many frames there are masks."""
-        return len(self._rows.keys.names or self._rows.keys.numbers or ())
+        return len(self._rows.keys)
 
     @cached_property
     def key(self) -> str:
@@ -65,6 +71,7 @@ class Masks:
         """
         self._require(one for lineage in lineages if lineage is not None for one in lineage)
         row = self._matching.row(frame)
+        self._coverage.saw(frame, row)
         if len(self._asked) < 2:
             self._asked.append(frame.name or str(frame.source))
         if row is None:
@@ -72,6 +79,12 @@ class Masks:
         self._matched = True
         shape = frame.image.shape[:2]
         return [self._union(row, shape, lineage) for lineage in lineages]
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences about the last pass, where masks and frames do not seem to belong together:
+        half of the frames have no mask (an empty one is ordinary), or most masks no frame."""
+        return [f"{self.path}: {sentence}" for sentence in self._coverage.problems()]
 
     def check_matched(self) -> None:
         """After a pass: refuses masks that belong to none of the frames asked for."""
@@ -98,14 +111,18 @@ class Masks:
     def _fitted(
         self, mask: NDArray[np.bool_], row: int, shape: tuple[int, int]
     ) -> NDArray[np.bool_]:
+        (height, width), (own_height, own_width) = shape, mask.shape
+        sizes = (
+            f"{self.path}: {self._matching.label(row)} is {own_width}×{own_height}, the frame "
+            f"{width}×{height}"
+        )
+        if abs(own_width * height / (own_height * width) - 1) > STRETCH:
+            raise InputError(
+                f"{sizes}, which is another shape; give the masks of this video, of its size"
+            )
         if not self._resized:
             self._resized = True
-            (height, width), (own_height, own_width) = shape, mask.shape
-            warnings.warn(
-                f"{self.path}: {self._matching.label(row)} is {own_width}×{own_height}, the frame "
-                f"{width}×{height}; masks are resized to the frames (nearest pixel)",
-                stacklevel=5,
-            )
+            warnings.warn(f"{sizes}; masks are resized to the frames (nearest pixel)", stacklevel=5)
         return resize_nearest(mask, shape)
 
     def _require(self, wanted: Iterable[int]) -> None:

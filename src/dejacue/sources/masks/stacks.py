@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import named
-from dejacue.sources.masks.labels import Labels
+from dejacue.sources.masks.labels import Labels, refuse_photograph
 from dejacue.sources.masks.matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 from dejacue.sources.masks.rle import MOST_PIXELS
@@ -157,6 +157,7 @@ class Planes(Rows):
 def _labels(masks: Stack, row: int, path: Path) -> NDArray[Any]:
     with named(f"{path}, row {row}"):
         labels = _row(masks, row)
+        refuse_photograph(labels)
     return labels if labels.dtype.kind == "u" else np.maximum(labels, 0)  # −1 is background too
 
 

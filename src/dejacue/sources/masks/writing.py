@@ -16,27 +16,31 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need, unknown
 from dejacue.sources.documents import as_json, write_document
+from dejacue.sources.images import natural
 from dejacue.sources.masks.labels import VOID
 from dejacue.sources.masks.rle import decode_rle
 from dejacue.sources.npz import write_whole
 
 WRITTEN = ("indexed", "stack", "coco")
+Mask = NDArray[np.bool_]
 _BY_SUFFIX = {"": "indexed", ".npz": "stack", ".json": "coco"}
 
 
 def write_masks(
     path: str | os.PathLike[str],
-    frames: Iterable[tuple[int | str, Mapping[int, NDArray[np.bool_]]]],
+    frames: Iterable[tuple[int | str, Mapping[int, Mask]]],
     *,
     kind: str | None = None,
 ) -> Path:
     """Write the masks of one video; ``open_masks`` gives them back.
 
     frames   for each frame its number or its name (all of one sort, none twice) and the (H, W)
-             masks by object id; a frame without objects is written as well. The frames may come
-             from a generator: what is kept of them is small.
+             masks by object id; a frame without objects is written as well. They may come from a
+             generator and in any order: of what was given, a folder keeps nothing in memory, the
+             other kinds run-length masks.
     kind     indexed (a new folder), stack (.npz) or coco (.json); None: by the suffix
 
+    All is written under a temporary name and renamed at the end; if ``frames`` fails, nothing is.
     An indexed folder holds one object per pixel: where two overlap, the later of the mapping stays
     and a warning says so.
     """
@@ -49,41 +53,57 @@ def write_masks(
         raise unknown("kind of written masks", kind, WRITTEN)
     if kind == "indexed" and target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{path}: is there already; remove it or choose another folder")
-    keys, objects, size = _packed(frames)
-    if kind == "coco":
-        return _write_coco(target, keys, objects, size)
-    if kind == "stack":
-        return _write_stack(target, keys, objects, size)
-    return _write_folder(target, keys, objects, size)
+    checked = _Checked(frames)
+    if kind == "indexed":
+        return _write_folder(target, checked)
+    packed = {key: {one: _encode(mask) for one, mask in row.items()} for key, row in checked}
+    keys = _ordered(packed)
+    objects = [packed[key] for key in keys]
+    write = _write_coco if kind == "coco" else _write_stack
+    return write(target, keys, objects, checked.size)
 
 
-def _packed(
-    frames: Iterable[tuple[int | str, Mapping[int, NDArray[np.bool_]]]],
-) -> tuple[list[int | str], list[dict[int, dict[str, Any]]], tuple[int, int]]:
-    """Keys, run-length masks by object, and the one size of all."""
-    keys: list[int | str] = []
-    objects: list[dict[int, dict[str, Any]]] = []
-    size: tuple[int, int] | None = None
-    for key, masks in frames:
-        if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
-            raise InputError(f"frame {key!r:.40} is neither a number nor a file stem")
-        for one, mask in masks.items():
-            size = size or (mask.shape[0], mask.shape[1])
-            if mask.shape != size or mask.dtype != bool:
-                raise InputError(
-                    f"frame {key}, object {one}: a mask of {mask.dtype} {mask.shape}; "
-                    f"give bool masks, all of the size {size}"
-                )
-        keys.append(key)
-        objects.append({int(one): _encode(mask) for one, mask in masks.items()})
-    if size is None:
-        raise InputError("there is no mask to write: no frame has an object")
-    if len(set(keys)) < len(keys) or len({type(key) for key in keys}) > 1:
-        raise InputError("frames are given twice, or partly by number and partly by name")
-    return keys, objects, size
+class _Checked:
+    """The frames as they come, each checked; afterwards the one size of all masks is known."""
+
+    def __init__(self, frames: Iterable[tuple[int | str, Mapping[int, Mask]]]) -> None:
+        self._frames = frames
+        self._size: tuple[int, int] | None = None
+
+    def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
+        seen: set[int | str] = set()
+        for key, masks in self._frames:
+            if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
+                raise InputError(f"frame {key!r:.40} is neither a number nor a file stem")
+            if type(key) is int and key < 0:
+                raise InputError(f"frame {key}: frames count from 0")
+            for one, mask in masks.items():
+                self._size = self._size or (mask.shape[0], mask.shape[1])
+                if mask.shape != self._size or mask.dtype != bool:
+                    raise InputError(
+                        f"frame {key}, object {one}: a mask of {mask.dtype} {mask.shape}; "
+                        f"give bool masks, all of the size {self._size}"
+                    )
+            if key in seen or (seen and type(key) is not type(next(iter(seen)))):
+                raise InputError("frames are given twice, or partly by number and partly by name")
+            seen.add(key)
+            yield key, {int(one): mask for one, mask in masks.items()}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        if self._size is None:
+            raise InputError("there is no mask to write: no frame has an object")
+        return self._size
 
 
-def _encode(mask: NDArray[np.bool_]) -> dict[str, Any]:
+def _ordered(keys: Iterable[int | str]) -> list[int | str]:
+    """Numbers ascending, names as files are sorted."""
+    numbers = sorted(key for key in keys if isinstance(key, int))
+    names = natural(f"{key}.png" for key in keys if isinstance(key, str))
+    return [*numbers, *(path.name.removesuffix(".png") for path in names)]
+
+
+def _encode(mask: Mask) -> dict[str, Any]:
     coco = need("pycocotools.mask", "pip install pycocotools")
     packed = coco.encode(np.asfortranarray(mask, dtype=np.uint8))
     return {"size": list(mask.shape), "counts": packed["counts"].decode("ascii")}
@@ -138,51 +158,53 @@ def _write_stack(
     return write_whole(path, write)
 
 
-def _write_folder(
-    path: Path,
-    keys: list[int | str],
-    objects: list[dict[int, dict[str, Any]]],
-    size: tuple[int, int],
-) -> Path:
-    from PIL import Image
-
-    for one in {one for row in objects for one in row}:
-        if not 0 < one < VOID:
-            raise InputError(f"object {one}: an indexed folder holds the ids 1 to 254")
+def _write_folder(path: Path, frames: _Checked) -> Path:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    overlapping = []
+    overlapping, empty = [], []
     temporary.mkdir(parents=True)
     try:
-        for key, row in zip(keys, objects, strict=True):
-            labels, overlaps = _labelled(row, size)
+        for key, row in frames:
+            if not row:
+                empty.append(key)  # of the size of the others, which need not be known yet
+                continue
+            labels, overlaps = _labelled(row, frames.size)
             if overlaps:
                 overlapping.append(key)
-            picture = Image.fromarray(labels).convert("P")
-            picture.putpalette(list(itertools.chain(*palette())))
-            picture.save(temporary / (f"{key:05d}.png" if isinstance(key, int) else f"{key}.png"))
+            _save(temporary, key, labels)
+        background = np.zeros(frames.size, dtype=np.uint8)
+        for key in empty:
+            _save(temporary, key, background)
         os.replace(temporary, path)  # in place of an empty folder, too
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     if overlapping:
+        number = f"{len(overlapping)} frame" + "s" * (len(overlapping) > 1)
         warnings.warn(
-            f"{path}: objects overlap in {len(overlapping)} frames, first in {overlapping[0]}; an "
-            "indexed folder keeps one object per pixel, .npz and .json keep all",
+            f"{path}: objects overlap in {number}, first in {overlapping[0]}; an indexed folder "
+            "keeps one object per pixel, .npz and .json keep all",
             stacklevel=3,
         )
     return path
 
 
-def _labelled(
-    row: dict[int, dict[str, Any]], size: tuple[int, int]
-) -> tuple[NDArray[np.uint8], bool]:
+def _labelled(row: Mapping[int, Mask], size: tuple[int, int]) -> tuple[NDArray[np.uint8], bool]:
     labels = np.zeros(size, dtype=np.uint8)
     overlaps = False
-    for one, packed in row.items():
-        mask = decode_rle(packed)
+    for one, mask in row.items():
+        if not 0 < one < VOID:
+            raise InputError(f"object {one}: an indexed folder holds the ids 1 to 254")
         overlaps = overlaps or bool(labels[mask].any())
         labels[mask] = one
     return labels, overlaps
+
+
+def _save(folder: Path, key: int | str, labels: NDArray[np.uint8]) -> None:
+    from PIL import Image
+
+    picture = Image.fromarray(labels).convert("P")
+    picture.putpalette(list(itertools.chain(*palette())))
+    picture.save(folder / (f"{key:05d}.png" if isinstance(key, int) else f"{key}.png"))
 
 
 def palette() -> Iterator[tuple[int, int, int]]:

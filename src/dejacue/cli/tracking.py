@@ -1,0 +1,269 @@
+"""``dejacue track``, and the part of ``dejacue locate`` that follows the object first."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from dejacue.cli import Stopped
+from dejacue.cli.encoding import moment
+from dejacue.cli.tables import console, note
+from dejacue.errors import InputError
+from dejacue.report.contact import Shot, chosen, drawn, write_contact_sheet
+from dejacue.sources.tracks.base import Seen
+from dejacue.sources.tracks.notes import Notes, read_notes
+from dejacue.sources.tracks.partial import FORWARD
+from dejacue.sources.tracks.prompts import place, read_prompts
+from dejacue.sources.tracks.tracking import PRESENCE, READ, Plan, load_tracker
+from dejacue.sources.tracks.writing import check_target, open_written, partial_path, write_track
+from dejacue.sources.video import Frame, Video, open_video
+
+DOUBTS_SHOWN = 10
+APPROXIMATE = (
+    "masks of light are approximate: motion and colour, no learned model; for better ones "
+    "--tracker sam2 (pip install 'dejacue[track]')"
+)
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """Options that say where the object is, as they were typed."""
+
+    boxes: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    not_points: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+    at: int | None = None
+    adds: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, box: list[str] | None, point: list[str] | None, not_point: list[str] | None,
+        mask: list[str] | None, at: int | None, add: list[str] | None,
+    ) -> Clicks:  # fmt: skip
+        """As the command line gives them."""
+        boxes, points, not_points, masks, adds = (
+            tuple(own or ()) for own in (box, point, not_point, mask, add)
+        )
+        return cls(boxes, points, not_points, masks, at, adds)
+
+    def __bool__(self) -> bool:
+        return any((self.boxes, self.points, self.not_points, self.masks, self.adds))
+
+
+@dataclass(frozen=True)
+class Following:
+    """Options that say how it is followed."""
+
+    tracker: str = "light"
+    device: str | None = None
+    precision: str | None = None
+    presence: float = PRESENCE
+    backward: bool = True
+
+
+def opened(
+    path: Path, start: str | None, end: str | None, stride: int, fps: float | None,
+    rate: float | None, errors: str,
+) -> Video:  # fmt: skip
+    """The video with the sampling that the options ask for."""
+    limits = {**moment("start", start), **moment("end", end)}
+    return open_video(path, stride=stride, fps=fps, rate=rate, errors=errors, **limits)
+
+
+def track(video: Video, clicks: Clicks, following: Following, output: Path) -> None:
+    """The command: masks, notes and contact sheet, and a summary of them."""
+    path = follow(video, clicks, following, output)
+    notes = read_notes(path)
+    assert notes is not None
+    _summarise(path, notes)
+
+
+def follow(video: Video, clicks: Clicks, following: Following, output: Path) -> Path:
+    """The masks of the objects, in ``output`` (a folder, .npz or .json): followed now, or as they
+    lie there if they are up to date. Its notes (read_notes) say which ids are one object."""
+    check_target(output)
+    sheet = _check_sheet(output, video)
+    plan, lineages = _plan(video, clicks, following, output)
+    if plan.tracker.approximate:
+        note(APPROXIMATE)
+    start = time.perf_counter()
+    try:
+        with Bars(video.length).shown() as bars:
+            notes = write_track(output, plan, lineages=lineages, progress=bars)
+    except KeyboardInterrupt:
+        kept = partial_path(output)
+        if not kept.is_dir():
+            raise Stopped("stopped; nothing was kept yet") from None
+        raise Stopped(f"stopped; run it again to go on, what is done lies in {kept}") from None
+    if bars.seen:
+        seconds, count = time.perf_counter() - start, bars.seen.get(FORWARD, 0)
+        console(stderr=True).print(
+            f"{count} frames in {seconds:.1f} s ({count / max(seconds, 1e-9):.1f} a second)",
+            soft_wrap=True,
+        )
+    else:
+        note(f"taken from {output}: made of the same video, prompts and tracker")
+    for problem in video.problems:
+        note(problem)
+    if bars.seen or not sheet.is_file():
+        write_sheet(sheet, video, output, notes)
+    return output
+
+
+def _plan(
+    video: Video, clicks: Clicks, following: Following, output: Path
+) -> tuple[Plan, Mapping[int, tuple[int, ...]]]:
+    """What is wrong with the input is said before a model is loaded."""
+    before = None
+    if clicks.adds and output.exists():
+        before = read_notes(output)
+    given, lineages = read_prompts(
+        clicks.boxes, clicks.points, clicks.not_points, clicks.masks, clicks.at, clicks.adds,
+        (before.prompts, before.lineages) if before else ((), {}),
+    )  # fmt: skip
+    if not given:
+        raise InputError(
+            f"{video.path}: say where the object is: --box x0,y0,x1,y1, --point x,y or --mask "
+            "first.png, with @FRAME where it is not in the first frame"
+        )
+    if not 0 <= following.presence <= 1:
+        raise InputError(f"--presence {following.presence}: give a number from 0 to 1")
+    prompts = place(video, given)
+    tracker = load_tracker(
+        following.tracker, device=following.device, precision=following.precision
+    )
+    return Plan(video, prompts, tracker, following.backward, following.presence), lineages
+
+
+@dataclass
+class Bars:
+    """Progress on the terminal, with frames per second and the area of what is seen; quiet when it
+    is piped."""
+
+    length: int | None
+    seen: dict[str, int] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[Bars]:
+        screen = console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(),
+            TimeRemainingColumn(), TextColumn("{task.fields[fps]}"),
+            TextColumn("{task.fields[area]}"), console=screen, transient=True,
+            disable=not screen.is_terminal,
+        )  # fmt: skip
+        self._tasks: dict[str, TaskID] = {}
+        self._starts: dict[str, float] = {}
+        with self._bar:
+            yield self
+
+    def __call__(self, step: str, frame: Frame, seen: Mapping[int, Seen]) -> None:
+        if step not in self._tasks:
+            # the frames before the last first prompt are read, then gone back through
+            total = self.length if step == FORWARD else self.seen.get(READ)
+            self._starts[step] = time.perf_counter()
+            self._tasks[step] = self._bar.add_task(step, total=total, fps="", area="")
+        self.seen[step] = count = self.seen.get(step, 0) + 1
+        seconds = time.perf_counter() - self._starts[step]
+        pixels = frame.image.shape[0] * frame.image.shape[1]
+        area = 100 * sum(int(own.mask.sum()) for own in seen.values()) / pixels
+        done = frame.index + 1 if step == FORWARD else count  # a resumed run starts later
+        self._bar.update(
+            self._tasks[step], completed=done, fps=f"{(count - 1) / max(seconds, 1e-9):.1f} fps",
+            area=f"area {area:.1f} %" if seen else "",
+        )  # fmt: skip
+
+
+def sheet_path(output: Path) -> Path:
+    """Beside the masks: inside their folder it would be taken for one of them."""
+    return output.with_name(f"{output.stem}-contact.png")
+
+
+def _check_sheet(output: Path, video: Video) -> Path:
+    sheet = sheet_path(output)
+    images = Path(video.path) if Path(video.path).is_dir() else Path(video.path).parent
+    if not Path(video.path).is_file() and sheet.absolute().parent == images.absolute():
+        raise InputError(
+            f"{output}: lies among the images of the video, where {sheet.name} would be taken for "
+            "one of them; give a place outside of that folder"
+        )
+    return sheet
+
+
+def write_sheet(path: Path, video: Video, output: Path, notes: Notes) -> Path:
+    """The contact sheet of masks that have been written."""
+    places = {frame: at for at, frame in enumerate(notes.frames)}
+    doubtful = [places[doubt.first] for _, doubt in notes.doubts_of() if doubt.first in places]
+    wanted = {notes.frames[at] for at in chosen(len(notes.frames), doubtful)}
+    ids = [one for one, own in notes.objects.items() if own.seen]
+    masks = open_written(output, notes)
+    shots = []
+    for frame in video:
+        if frame.source in wanted:
+            found = masks.unions(frame, [frozenset([one]) for one in ids])
+            seen = {one: mask for one, mask in zip(ids, found, strict=True) if mask is not None}
+            shots.append(_shot(frame, drawn(frame.image, seen), places[frame.source], notes))
+    label = f"{notes.tracker}, approximate" if notes.approximate else notes.tracker
+    return write_contact_sheet(path, shots, f"{notes.video} · {output.name} · {label}")
+
+
+def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Shot:
+    values = [own.presence[at] for own in notes.objects.values()]
+    presence = " ".join("–" if value is None else f"{value:.2f}" for value in values)
+    marks = [
+        f"{one}: {doubt.text}" if len(notes.objects) > 1 else doubt.text
+        for one, doubt in notes.doubts_of()
+        if doubt.first <= frame.source <= doubt.last
+    ]
+    time_s = "" if frame.time_s is None else f" · {frame.time_s:.2f} s"
+    return Shot(
+        picture, f"{frame.name or frame.source}{time_s}", f"presence {presence}", tuple(marks)
+    )
+
+
+def _summarise(output: Path, notes: Notes) -> None:
+    screen = console()
+    count = len(notes.frames)
+    for root, pieces in notes.lineages.items():
+        for one in pieces:
+            own = notes.objects[one]
+            of = "" if one == root else f" (a piece of {root})"
+            screen.print(escape(f"object {one}{of}: seen in {own.seen} of {count} frames"))
+            if not own.seen:
+                note(f"object {one} never appears; check its prompt, or lower --presence")
+    doubts = notes.doubts_of()
+    if doubts:
+        screen.print(f"{len(doubts)} doubts, worth a look:")
+    for one, doubt in doubts[:DOUBTS_SHOWN]:
+        named = f"object {one}: " if len(notes.objects) > 1 else ""
+        screen.print(escape(f"  {_when(notes, doubt.first, doubt.last)}: {named}{doubt.text}"))
+    if len(doubts) > DOUBTS_SHOWN:
+        screen.print(f"  … and {len(doubts) - DOUBTS_SHOWN} more, in the notes")
+    screen.print(escape(f"masks: {output}"), soft_wrap=True)
+    screen.print(escape(f"contact sheet: {sheet_path(output)}"), soft_wrap=True)
+    together = [",".join(map(str, own)) for own in notes.lineages.values()]
+    if len(notes.objects) > 1:
+        hint = " or ".join(f"--object {ids}" for ids in together)
+        screen.print(escape(f"locate with {hint}"), soft_wrap=True)
+
+
+def _when(notes: Notes, first: int, last: int) -> str:
+    frames = f"frame {first}" if first == last else f"frames {first} – {last}"
+    time_s = notes.time_s(first)
+    return frames if time_s is None else f"{frames} ({time_s:.2f} s)"

@@ -1,0 +1,77 @@
+"""What a tracker is: a session that takes frames one after another and gives masks.
+
+The driver (``tracking.track``) decides which frames come in which order; a session only ever sees
+the next one, so it runs forward and backward alike and holds no more than it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Box = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels of the frame
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """Where an object is, in one frame: a box, points, or a mask; box and points may go together.
+
+    frame    position in the sampled sequence
+    object   its id, from 1 on
+    points   (x, y, inside): a click on the object, or on what does not belong to it
+    """
+
+    frame: int = 0
+    object: int = 1
+    box: Box | None = None
+    points: tuple[tuple[float, float, bool], ...] = ()
+    mask: Mask | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One object in one frame.
+
+    mask       (H, W), of the frame's size; all false where the object is not seen
+    presence   how sure the tracker is that the object is there, 0 to 1
+    """
+
+    mask: Mask
+    presence: float
+
+
+class Session(Protocol):
+    """One pass over consecutive frames. An object joins at its first prompt."""
+
+    def step(
+        self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
+    ) -> Mapping[int, Seen]:
+        """The next frame (H, W, 3 RGB) and the prompts given for it → what is seen of each object
+        that has joined, by id."""
+        ...
+
+    def state(self) -> bytes:
+        """All that the next step depends on, so that a stopped run goes on exactly."""
+        ...
+
+    def restore(self, state: bytes) -> None: ...
+
+
+class Tracker(Protocol):
+    """Makes sessions.
+
+    name          as it is asked for: "light", "sam2", "sam2-tiny", "edgetam", …
+    approximate   whether its masks must be called so
+    details       revision, device, precision … as text
+    """
+
+    name: str
+    approximate: bool
+    details: Mapping[str, str]
+
+    def session(self) -> Session: ...

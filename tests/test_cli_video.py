@@ -1,0 +1,371 @@
+"""The command line on a video: what is kept and taken again, where it goes, what is said."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+
+from dejacue import read_history
+from dejacue.cli import tables, thumbnails
+from dejacue.data.rendered import render, write_scene
+from dejacue.sources.encoders.mini import Mini
+from dejacue.sources.masks import Masks
+from dejacue.sources.video import Video
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("video") / "cup"
+    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
+    return folder
+
+
+@pytest.fixture
+def locate(dejacue, scene, tmp_path, monkeypatch):
+    """``dejacue locate`` on the scene, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    words = ("locate", scene / "scene.mp4", "--masks", scene / "Annotations",
+             "-v", scene / "vocabulary.yaml", "--encoder", "mini")  # fmt: skip
+    return lambda *more: dejacue(*words, *(more if "--objects" in more else ("--object", 1, *more)))
+
+
+@pytest.fixture
+def encode(dejacue, scene, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("encode", scene / "scene.mp4", "--masks", scene / "Annotations", "--object", 1,
+             "--encoder", "mini")  # fmt: skip
+    return lambda *more: dejacue(*words, *more)
+
+
+def never(*_: object) -> None:
+    raise AssertionError("the video was decoded again")
+
+
+# What is kept
+
+
+def test_a_second_run_decodes_nothing_and_shows_the_same_pictures(locate, tmp_path, monkeypatch):
+    assert locate("-o", "out").code == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/jpeg") == 12
+    monkeypatch.setattr(Video, "__iter__", never)
+    again = locate("-o", "out")
+    assert again.code == 0
+    assert "note: taken from out/scene.history.npz" in again.err
+    assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("x")])
+def test_pictures_that_are_gone_are_made_again(locate, tmp_path, damage):
+    locate("-o", "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    damage(tmp_path / "out" / "scene.thumbnails.npz")
+    again = locate("-o", "out")
+    assert "taken from out/scene.history.npz" in again.err
+    assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == page
+
+
+def test_pictures_of_other_frames_are_not_taken(locate, tmp_path):
+    locate("-o", "out")
+    before = (tmp_path / "out" / "scene.thumbnails.npz").read_bytes()
+    assert locate("-o", "out", "--start", 20).code == 0
+    assert (tmp_path / "out" / "scene.thumbnails.npz").read_bytes() != before
+
+
+def test_only_the_objects_that_are_missing_are_built(locate, tmp_path):
+    assert locate("-o", "out", "--objects", "all").code == 0
+    (tmp_path / "out" / "scene-2.history.npz").unlink()
+    again = locate("-o", "out", "--objects", "all")
+    assert again.code == 0
+    assert "taken from out/scene-1.history.npz: " in again.err
+    assert "60 frames, " in again.err
+    assert (tmp_path / "out" / "scene-2.history.npz").exists()
+
+
+def test_encode_takes_a_finished_file_as_it_is(encode, tmp_path, monkeypatch):
+    first = encode("-o", "cup.history.npz")
+    assert first.code == 0
+    state = (tmp_path / "cup.history.npz").stat().st_mtime_ns
+    other = encode("-o", "cup.history.npz", "--stride", 2)
+    assert "taken from" not in other.err
+    encode("-o", "cup.history.npz")
+    state = (tmp_path / "cup.history.npz").stat().st_mtime_ns
+    monkeypatch.setattr(Video, "__iter__", never)
+    again = encode("-o", "cup.history.npz")
+    assert (again.code, again.out) == (0, first.out)
+    assert "note: taken from cup.history.npz" in again.err
+    assert (tmp_path / "cup.history.npz").stat().st_mtime_ns == state
+
+
+def test_stopping_says_what_is_kept_and_the_next_run_goes_on(encode, tmp_path, monkeypatch):
+    real = Mini.encode_images
+    monkeypatch.setattr(Mini, "batch", 8)
+    calls = []
+
+    def stop(self, crops):
+        calls.append(len(crops))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(self, crops)
+
+    monkeypatch.setattr(Mini, "encode_images", stop)
+    ran = encode("-o", "cup.history.npz")
+    partial = tmp_path / ".cup.history.npz.partial"
+    assert ran.code == 130
+    assert ran.err.splitlines()[-1] == (
+        f"dejacue: stopped; 24 of 60 frames are kept in {partial.name} and will be reused"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [partial.name]
+    monkeypatch.setattr(Mini, "encode_images", real)
+    ran = encode("-o", "cup.history.npz")
+    assert ran.code == 0
+    assert "note: going on from 24 encoded crops" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["cup.history.npz"]
+    assert len(read_history(tmp_path / "cup.history.npz")) == 60
+
+
+def test_stopping_before_the_first_crop_leaves_nothing(encode, tmp_path, monkeypatch):
+    def stop(self, crops):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Mini, "encode_images", stop)
+    ran = encode("-o", "cup.history.npz")
+    assert ran.code == 130
+    assert "dejacue: stopped; nothing was encoded yet\n" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stopping_anywhere_else_is_one_word(dejacue, monkeypatch):
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dejacue.cli.showing.info", stop)
+    assert dejacue("info") == (130, "", "dejacue: stopped\n")
+
+
+# Where it goes
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("f.csv", "history,"), ("f.json", "{"), ("f.txt", "s")]
+)
+def test_one_file_is_written_where_one_is_asked_for(locate, tmp_path, name, start):
+    ran = locate("-o", f"new/{name}")
+    assert (ran.code, ran.out) == (0, "")
+    assert (tmp_path / "new" / name).read_text(encoding="utf-8").startswith(start)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [name]
+    assert [path.name for path in (tmp_path / "out" / "scene").iterdir()] == ["scene.history.npz"]
+    assert "history: out/scene/scene.history.npz" in ran.err
+    assert "taken from out/scene/scene.history.npz" in locate("-o", name).err
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.json"])
+def test_several_objects_share_the_file(locate, dejacue, tmp_path, name):
+    from dejacue import read_retrievals
+
+    assert locate("-o", name, "--objects", "all").code == 0
+    names = [retrieval.history_id for retrieval in read_retrievals(tmp_path / name)]
+    assert names == ["scene-1", "scene-2"]
+
+
+def test_a_glob_and_a_folder_name_the_output_after_the_folder(dejacue, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = render(5, family="cup", topology="binary", frames=30)
+    write_scene(tmp_path / "cup", made)
+    frames = tmp_path / "kitchen.v2"
+    frames.mkdir()
+    for at, (image, _) in enumerate(made):
+        Image.fromarray(image).save(frames / f"{at:05}.png")
+    words = ("--masks", "cup/Annotations", "-v", "cup/vocabulary.yaml", "--encoder", "mini")
+    for source in ("kitchen.v2/*.png", "kitchen.v2"):
+        ran = dejacue("locate", source, *words, "--object", 1)
+        assert ran.code == 0
+        assert "report: out/kitchen.v2/report.html" in ran.err
+        assert ran.err.count("note: images have no times, so there are no seconds") == 1
+    assert not (tmp_path / "out" / "kitchen.v2" / "retrieval.vtt").exists()
+    timed = dejacue("locate", "kitchen.v2", *words, "--object", 1, "--rate", 10)
+    assert "images have no times" not in timed.err
+
+
+def test_a_glob_without_quotes_is_recognised(dejacue, tmp_path):
+    paths = [tmp_path / f"{n}.jpg" for n in range(84)]
+    ran = dejacue("locate", *paths, "--masks", "m", "-v", "v.yaml")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        f"dejacue: 84 files are given; quote the glob: '{tmp_path}/*.jpg', or give the folder: "
+        f"{tmp_path}\n"
+    )
+    ran = dejacue("encode", tmp_path / "a.mp4", tmp_path / "b" / "c.mp4", "-o", "x")
+    assert ran.code == 2
+    assert "2 paths are given" in ran.err
+
+
+@pytest.mark.parametrize("words", [("-o", "file"), ("-o", "file/x.csv"), ("--plot", "file/p.png")])
+def test_a_file_in_the_way_is_said_before_the_work(locate, encode, tmp_path, monkeypatch, words):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(Video, "__iter__", never)
+    ran = locate(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"dejacue: {words[1]}: ")
+    assert "is a file, not a folder; give another place" in ran.err
+    ran = encode("-o", "file/x.npz")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_label_studio_gets_the_path_of_the_video(locate, scene, tmp_path):
+    locate("-o", "out")
+    (task,) = json.loads((tmp_path / "out" / "retrieval.label-studio.json").read_text())
+    assert task["data"]["video"] == str(scene / "scene.mp4")
+    lines = (tmp_path / "out" / "retrieval.qvhighlights.jsonl").read_text().splitlines()
+    assert json.loads(lines[0])["vid"] == "scene"
+
+
+# What is shown and said
+
+
+def test_the_object_is_outlined_in_the_pictures():
+    image = np.full((96, 192, 3), 100, np.uint8)
+    mask = np.zeros((96, 192), bool)
+    mask[40:60, 50:90] = True
+    pixels = np.asarray(Image.open(io.BytesIO(thumbnails.thumbnail(image, mask)))).astype(int)
+    assert pixels.shape == image.shape
+    line = (pixels[..., 0] < 60) & (pixels[..., 1] > 180) & (pixels[..., 2] > 180)
+    assert line[38, 55:85].all()  # above the object
+    assert line[45:55, 48].all()  # beside it
+    assert not line[40:60, 50:90].any()  # not on it
+    assert abs(pixels[10:30, 10:30] - 100).max() < 8
+    plain = np.asarray(Image.open(io.BytesIO(thumbnails.thumbnail(image, None))))
+    assert abs(plain.astype(int) - 100).max() < 3
+
+
+def test_a_tiny_object_is_outlined_too():
+    mask = np.zeros((1080, 1920), bool)
+    mask[500:503, 700:703] = True
+    data = thumbnails.thumbnail(np.zeros((1080, 1920, 3), np.uint8), mask)
+    pixels = np.asarray(Image.open(io.BytesIO(data))).astype(int)
+    assert (pixels[..., 1] > 150).sum() >= 8
+
+
+def test_the_report_names_the_object_of_the_vocabulary(locate, tmp_path):
+    locate("-o", "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<dt>Object</dt><dd><bdi>cup</bdi></dd>" in page
+
+
+def test_a_still_video_is_said_to_be_one(dejacue, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    image = np.full((48, 64, 3), 90, np.uint8)
+    image[10:30, 10:40] = (200, 60, 40)
+    mask = np.zeros((48, 64), np.uint8)
+    mask[10:30, 10:40] = 1
+    for at in range(12):
+        for folder, pixels in (("frames", image), ("masks", mask)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / folder / f"{at:03}.png")
+    (tmp_path / "v.yaml").write_text("empty: empty cup\nfull: full cup\n")
+    ran = dejacue("locate", "frames", "--masks", "masks", "-v", "v.yaml", "--encoder", "mini")
+    assert ran.code == 0
+    assert "note: all frames look the same to the encoder, so which of them are found is" in ran.err
+    notes = json.loads((tmp_path / "out" / "frames" / "retrieval.json").read_text())["notes"]
+    assert len(notes) == 1
+
+
+def test_a_moving_video_is_not_said_to_be_still(locate):
+    assert "look the same" not in locate("-o", "out").err
+
+
+def test_problems_of_the_masks_are_notes(locate, monkeypatch):
+    monkeypatch.setattr(Masks, "problems", ["masks: half of them are missing"], raising=False)
+    assert "note: masks: half of them are missing\n" in locate("-o", "out").err
+
+
+def test_warnings_are_notes_in_one_line(dejacue, monkeypatch):
+    monkeypatch.setattr(
+        "dejacue.cli.showing.info",
+        lambda: warnings.warn("masks are resized\nto the frames", stacklevel=1),
+    )
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        ran = dejacue("info")
+    assert ran == (0, "", "note: masks are resized to the frames\n")
+
+
+# Narrow terminals
+
+
+def terminal(monkeypatch, width: int) -> io.StringIO:
+    stream = io.StringIO()
+    screen = Console(file=stream, width=width, force_terminal=True, color_system=None)
+    monkeypatch.setattr(tables, "console", lambda stderr=False: screen)
+    return stream
+
+
+def a_table() -> Table:
+    table = Table(title="cup")
+    table.add_column("description", overflow="fold")
+    for name in ("frames", "source\nframes", "seconds", "score"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_row("cup filled with coffee", "1000 – 2000", "3000 – 6000", "100.00 – 200.00", "3.25")
+    return table
+
+
+def test_a_narrow_terminal_gets_lines_with_every_column(monkeypatch):
+    stream = terminal(monkeypatch, 40)
+    tables.show_tables(a_table())
+    lines = stream.getvalue().splitlines()
+    assert all(len(line) <= 40 for line in lines)
+    words = " ".join(stream.getvalue().split())
+    assert words == (
+        "cup cup filled with coffee frames 1000 – 2000 · source frames 3000 – 6000 · "
+        "seconds 100.00 – 200.00 · score 3.25"
+    )
+
+
+def test_a_wide_terminal_gets_a_table(monkeypatch):
+    stream = terminal(monkeypatch, 100)
+    tables.show_tables(a_table(), a_table())
+    assert stream.getvalue().count("┏") == 2
+    assert "100.00 – 200.00" in stream.getvalue()
+
+
+def test_a_pipe_gets_the_whole_table_whatever_its_width(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    tables.show_tables(a_table())
+    out = capsys.readouterr().out
+    assert "┏" in out
+    assert "100.00 – 200.00" in out
+    assert "cup filled with coffee" in out
+
+
+def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    onnx = tmp_path / "onnx-community" / "siglip2-base-patch16-224-ONNX" / "onnx"
+    google = tmp_path / "google" / "siglip2-base-patch16-224"
+    for folder in (onnx, google):
+        folder.mkdir(parents=True)
+    (onnx / "vision_model.onnx").write_text("")
+    out = dejacue("info").out
+    assert "siglip2: not here" in out
+    assert str(tmp_path) in out
+    (onnx / "text_model.onnx").write_text("")
+    (google / "tokenizer.json").write_text("")
+    facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
+    assert facts["encoders"].strip() == "mini: ready; siglip2: ready (onnx)"
+    for name in ("onnxruntime", "av", "torch", "transformers", "pyarrow"):
+        try:
+            expected = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            expected = "not installed"
+        assert facts[name].strip() == expected

@@ -1,0 +1,63 @@
+"""The evidence plot: readable whatever the words are, and nothing said beside it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import pytest
+from PIL import Image
+
+from dejacue import History, Vocabulary, Window, evidence, generate, locate
+from dejacue.report.plots import evidence_figure, save_png, wrapped
+
+MADE = generate(3, gaps=((100, 7),))
+
+
+def drawn(text: str, references=None, history: History = MADE.history):
+    words = Vocabulary({"one": [text], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
+    seen = evidence(history, words)
+    return evidence_figure(history, seen, locate(history, words), references)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a very long description of a cup " * 40, "W" * 900, "日本語" * 90, "costs $5 and $x_{", "x"],
+    ids=["long", "one word", "no such letters", "formula", "short"],
+)
+def test_any_words_give_a_picture_of_ordinary_size_without_a_warning(tmp_path, text) -> None:
+    history = replace(MADE.history, id=text[:400])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = save_png(tmp_path / "p.png", drawn(text, history=history))
+    with Image.open(path) as picture:
+        assert picture.width == 1200
+        assert picture.height < 800
+
+
+def test_long_words_are_shortened_and_the_window_stays() -> None:
+    assert wrapped("short", ": [0, 9]") == "short: [0, 9]"
+    lines = wrapped("word " * 500, ": [0, 9]").splitlines()
+    assert 2 <= len(lines) <= 4
+    assert lines[-1].endswith("…: [0, 9]")
+
+
+def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
+    frames = MADE.history.frames
+    history = History(MADE.history.features, frames, source_frames=4 * frames)
+
+    def bars(figure) -> list[list[float]]:
+        lines = [line for line in figure.axes[0].lines if line.get_lw() == 3]
+        return [[float(x) for x in line.get_xdata()] for line in lines]
+
+    assert bars(drawn("x", {"one": [Window(40, 80)]}, history)) == [[9.5, 20.5]]
+    assert bars(drawn("x", {"one": [Window(41, 43)]}, history)) == []  # none of it was taken
+    assert bars(drawn("x", {"one": [Window(10, 20)]})) == [[9.5, 20.5]]
+
+
+def test_very_many_descriptions_still_fit_into_a_picture(tmp_path) -> None:
+    from matplotlib.figure import Figure
+
+    path = save_png(tmp_path / "p.png", Figure(figsize=(2, 900)))
+    with Image.open(path) as picture:
+        assert picture.height <= 60_000

@@ -1,0 +1,219 @@
+"""Where the object is, as people write it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dejacue import InputError
+from dejacue.sources.tracks.base import Prompt
+from dejacue.sources.tracks.prompts import Given, place, read_prompts, settle
+from dejacue.sources.video import open_video
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """30 frames of 40 × 30 pixels."""
+    folder = tmp_path_factory.mktemp("frames")
+    for at in range(30):
+        Image.new("RGB", (40, 30), (8 * at, 0, 0)).save(folder / f"{at:03d}.png")
+    return folder
+
+
+def placed(folder, *boxes: str, points=(), not_points=(), masks=(), at=None, adds=(), **sampling):
+    given, _ = read_prompts(boxes, points, not_points, masks, at, adds)
+    return place(open_video(folder, **sampling), given)
+
+
+def test_a_box_has_four_numbers_and_may_name_object_and_frame() -> None:
+    (own,), lineages = read_prompts(["2:10,5,20.5,15@12"])
+    assert (own.object, own.frame, own.box) == (2, 12, (10, 5, 20.5, 15))
+    assert lineages == {2: (2,)}
+
+
+def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
+    (box, point), _ = read_prompts(["1,1,9,9"], ["3,4@7"], at=5)
+    assert (box.frame, point.frame) == (5, 7)
+    assert read_prompts(["1,1,9,9"])[0][0].frame is None
+
+
+@pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "a,b,c,d", "", "1,2,3,nan", "1 2 3 4"])
+def test_what_is_no_box_is_refused_with_an_example(text) -> None:
+    with pytest.raises(InputError, match=r"--box .*x0,y0,x1,y1, as in 120,80,300,260@0"):
+        read_prompts([text])
+
+
+@pytest.mark.parametrize("number", ["0", "255"])
+def test_objects_are_numbered_as_an_indexed_picture_can(number) -> None:
+    with pytest.raises(InputError, match="1 to 254"):
+        read_prompts([f"{number}:1,1,9,9"])
+
+
+def test_an_added_piece_is_a_further_id_of_the_same_lineage() -> None:
+    given, lineages = read_prompts(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
+    assert lineages == {1: (1, 6), 4: (4, 5)}
+    assert [(own.object, own.frame) for own in given[2:]] == [(5, 9), (6, 8)]
+    assert given[2].box == (2, 2, 4, 4)
+    assert given[3].point == (3, 3, True)
+
+
+def test_pieces_alone_are_added_to_what_was_given_before() -> None:
+    before = [Given(1, 0, box=(1, 1, 9, 9)), Given(2, 5, point=(3, 3, True))]
+    given, lineages = read_prompts(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
+    assert given[:2] == before
+    assert (given[2].object, given[2].frame) == (3, 20)
+    assert lineages == {1: (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("boxes", "add", "sentence"),
+    [
+        ([], "1,1,5,5@3", "there is no object yet"),
+        (["1,1,9,9"], "7:1,1,5,5@3", "there is no object 7; known: 1"),
+        (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", r"of which object it is a piece \(1, 2\)"),
+    ],
+)
+def test_a_piece_of_an_unknown_object_is_refused(boxes, add, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        read_prompts(boxes, adds=[add])
+
+
+def test_frames_of_the_file_become_positions_of_the_sample(folder) -> None:
+    prompts = placed(folder, "1,1,9,9@20", "2:1,1,9,9", start=10, stride=5)
+    assert [(own.object, own.frame) for own in prompts] == [(2, 0), (1, 2)]
+    assert placed(folder, "1,1,9,9@20")[0].frame == 20
+    assert placed(folder, "1,1,9,9@20", fps=5, rate=10)[0].frame == 10
+
+
+@pytest.mark.parametrize(
+    ("frame", "sampling", "sentence"),
+    [
+        (30, {}, "frame 30 lies past the end; the last frame is 29"),
+        (12, {"stride": 5}, "frame 12 is not looked at .* 10 and 15: give one of them"),
+        (3, {"start": 10}, "frame 3 is not looked at; the first one that is, is 10"),
+        (25, {"end": 20}, "frame 25 lies past the end; the last frame is 20"),
+    ],
+)
+def test_a_frame_that_is_not_looked_at_is_refused(folder, frame, sampling, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        placed(folder, f"1,1,9,9@{frame}", **sampling)
+
+
+def test_a_frame_that_cannot_be_decoded_is_refused(folder, tmp_path) -> None:
+    for at in range(4):
+        data = (folder / f"{at:03d}.png").read_bytes()
+        (tmp_path / f"{at}.png").write_bytes(data if at != 2 else data[:60])
+    with pytest.raises(InputError, match=r"frame 2 is not looked at .*cannot be decoded"):
+        placed(tmp_path, "1,1,9,9@2")
+
+
+def test_a_box_that_sticks_out_is_clipped(folder) -> None:
+    assert placed(folder, "-5,-5,100,20")[0].box == (0, 0, 40, 20)
+
+
+@pytest.mark.parametrize(
+    ("box", "sentence"),
+    [
+        ("50,5,60,15", "lies outside the frame of 40 × 30 pixels"),
+        ("5,-20,15,0", "lies outside the frame"),
+        ("5,5,5,15", "has no area"),
+        ("20,5,5,15", "ends before it begins"),
+    ],
+)
+def test_a_box_without_pixels_is_refused(folder, box, sentence) -> None:
+    with pytest.raises(InputError, match=f"object 1, frame 0: the box .*{sentence}"):
+        placed(folder, box)
+
+
+def test_all_that_is_said_of_an_object_in_a_frame_is_one_prompt(folder) -> None:
+    (prompt,) = placed(folder, "1,1,9,9", "1,1,9,9", points=["3,3"], not_points=["8,8", "20,20"])
+    assert prompt.box == (1, 1, 9, 9)
+    assert prompt.points == ((3, 3, True), (8, 8, False), (20, 20, False))
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({"boxes": ["1,1,9,9", "1,1,9,8"]}, "1,1,9,9 and 1,1,9,8 contradict"),
+        ({"points": ["3,3"], "not_points": ["3.4,3.2"]}, "as inside and as outside"),
+        ({"points": ["50,3"]}, "the point 50,3 lies outside the frame"),
+        ({"boxes": ["1,1,9,9"], "points": ["20,20"]}, "20,20 lies outside the box 1,1,9,9"),
+        ({"not_points": ["3,3"]}, "only clicks outside"),
+    ],
+)
+def test_prompts_that_contradict_are_refused(folder, texts, sentence) -> None:
+    boxes = texts.pop("boxes", ())
+    with pytest.raises(InputError, match=f"object 1, frame 0: .*{sentence}"):
+        placed(folder, *boxes, **texts)
+
+
+def test_different_frames_and_objects_do_not_contradict(folder) -> None:
+    assert len(placed(folder, "1,1,9,9", "1,1,9,8@4", "2:20,20,30,30")) == 3
+
+
+@pytest.fixture
+def picture(tmp_path):
+    """Object 3 in the upper left quarter, object 5 below it."""
+    labels = np.zeros((30, 40), np.uint8)
+    labels[:15, :20], labels[15:, :20] = 3, 5
+    path = tmp_path / "first.png"
+    Image.fromarray(labels).save(path)
+    return path
+
+
+def test_a_mask_is_one_number_of_a_picture(folder, picture) -> None:
+    (prompt,) = placed(folder, masks=[f"2:{picture}#5@4"])
+    assert (prompt.object, prompt.frame, prompt.box) == (2, 4, None)
+    assert prompt.mask.sum() == 300
+    assert prompt.mask[15:, :20].all()
+
+
+def test_a_scaled_mask_is_brought_to_the_size_of_the_frame(folder, tmp_path) -> None:
+    mask = np.zeros((60, 80), np.uint8)
+    mask[:30, :40] = 255
+    Image.fromarray(mask).save(tmp_path / "large.png")
+    (prompt,) = placed(folder, masks=[str(tmp_path / "large.png")])
+    expected = np.zeros((30, 40), bool)
+    expected[:15, :20] = True
+    assert (prompt.mask == expected).all()
+
+
+def test_masks_that_cannot_be_used_are_refused(folder, picture, tmp_path) -> None:
+    def refused(text: str, sentence: str, *boxes: str, **more) -> None:
+        with pytest.raises(InputError, match=sentence):
+            placed(folder, *boxes, masks=[text], **more)
+
+    refused(str(picture), "holds the objects 3, 5; say which one, as in first.png#3")
+    refused(f"{picture}#4", "no object 4; the numbers in this picture: 3, 5")
+    refused(f"{picture}#3", "do not meet", "30,5,39,20")
+    refused(f"{picture}#3", "the point 30,5 lies outside the mask", points=["30,5"])
+    refused(f"{picture}#3", "the point 5,5 lies inside the mask", not_points=["5,5"])
+    refused(str(tmp_path / "none.png"), "no such file")
+    Image.new("L", (40, 30)).save(tmp_path / "empty.png")
+    refused(str(tmp_path / "empty.png"), "is empty")
+    Image.new("L", (40, 90), 255).save(tmp_path / "tall.png")
+    refused(str(tmp_path / "tall.png"), "another shape")
+
+
+def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> None:
+    (prompt,) = placed(folder, "2,2,30,20", masks=[f"{picture}#3"], points=["4,4"])
+    assert prompt.box is None
+    assert prompt.points == ()
+    assert prompt.mask.sum() == 300
+
+
+def test_prompts_made_in_python_are_checked_alike(folder) -> None:
+    video = open_video(folder, stride=10)
+    (prompt,) = settle(video, [Prompt(2, 1, box=(-3, 0, 9, 9))])
+    assert (prompt.frame, prompt.box) == (2, (0, 0, 9, 9))
+    for wrong, sentence in (
+        (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3 lies past the end"),
+        (Prompt(0, 0, box=(1, 1, 9, 9)), "numbered 1 to 254"),
+        (Prompt(0, 1), "says nothing"),
+        (Prompt(0, 1, mask=np.ones((3, 3), bool)), "give bool of the frame's"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            settle(video, [wrong])
+    with pytest.raises(InputError, match="give at least one Prompt"):
+        settle(video, [])

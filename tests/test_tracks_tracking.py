@@ -1,0 +1,439 @@
+"""Following objects with a tracker that is always right: order, both directions, resuming."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dejacue import InputError
+from dejacue.errors import DejaCueError
+from dejacue.sources.masks import open_masks
+from dejacue.sources.tracks import backwards, load_tracker, partial, read_notes, track
+from dejacue.sources.tracks.backwards import Backwards
+from dejacue.sources.tracks.base import Prompt, Seen
+from dejacue.sources.tracks.tracking import Plan
+from dejacue.sources.tracks.writing import write_track
+from dejacue.sources.video import open_video
+
+COLOURS = {1: (250, 10, 10), 2: (10, 250, 10), 3: (10, 10, 250)}
+FRAMES, HEIGHT, WIDTH = 24, 40, 60
+GONE = range(10, 13)  # where object 1 is not in the picture
+
+
+class Colour:
+    """A tracker that sees every pixel of about the colour in the middle of the first prompt.
+
+    It counts its steps and remembers, as a real one does; ``stop`` ends the run in that step.
+    """
+
+    name, approximate = "colour", False
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.details = {"device": "none"}
+        self.stop, self.steps = stop, 0
+        self.sessions: list[ColourSession] = []
+
+    def session(self):
+        self.sessions.append(ColourSession(self))
+        return self.sessions[-1]
+
+
+class ColourSession:
+    def __init__(self, tracker: Colour) -> None:
+        self.tracker, self.colours, self.count = tracker, {}, 0
+
+    def step(self, image, prompts=()):
+        self.tracker.steps += 1
+        if self.tracker.steps == self.tracker.stop:
+            raise KeyboardInterrupt
+        self.count += 1
+        for prompt in prompts:
+            if prompt.mask is not None:
+                y, x = np.argwhere(prompt.mask).mean(axis=0).astype(int)
+            elif prompt.box is not None:
+                x0, y0, x1, y1 = prompt.box
+                x, y = int(x0 + x1) // 2, int(y0 + y1) // 2
+            else:
+                x, y = (int(side) for side in prompt.points[0][:2])
+            self.colours[prompt.object] = image[y, x].tolist()
+        found = {}
+        for one, colour in self.colours.items():
+            mask = (np.abs(image.astype(int) - colour) < 60).all(axis=2)
+            # the presence tells how many steps came before: it must not change by resuming
+            found[one] = Seen(mask, (0.9 + self.count / 1000) if mask.any() else 0.1)
+        return found
+
+    def state(self):
+        return json.dumps([self.colours, self.count]).encode()
+
+    def restore(self, state):
+        colours, self.count = json.loads(state)
+        self.colours = {int(one): colour for one, colour in colours.items()}
+
+
+def truth(one: int, at: int) -> np.ndarray:
+    """Object 1 moves to the right, 2 to the left, 3 is there from frame 8 on."""
+    mask = np.zeros((HEIGHT, WIDTH), bool)
+    if one == 1 and at not in GONE:
+        mask[4:12, 2 + at : 10 + at] = True
+    if one == 2:
+        mask[18:26, 50 - at : 58 - at] = True
+    if one == 3 and at >= 8:
+        mask[30:38, 20:28] = True
+    return mask
+
+
+def box(one: int, at: int) -> tuple[float, ...]:
+    rows, columns = np.nonzero(truth(one, at))
+    return (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("moving") / "frames"
+    folder.mkdir()
+    for at in range(FRAMES):
+        image = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
+        for one, colour in COLOURS.items():
+            image[truth(one, at)] = colour
+        Image.fromarray(image).save(folder / f"f{at:03d}.png")
+    return folder
+
+
+def plan_of(folder, prompts, tracker=None, **more) -> Plan:
+    return Plan.of(folder, prompts, tracker or Colour(), **more)
+
+
+def masks_in(path, ids, folder=None) -> dict[int, list[np.ndarray]]:
+    notes = read_notes(path)
+    opened = open_masks(path, match=notes.match)
+    blank = np.zeros((HEIGHT, WIDTH), bool)
+    found = {one: [] for one in ids}
+    for frame in open_video(folder):
+        own = opened.unions(frame, [frozenset([one]) for one in ids])
+        for one, mask in zip(ids, own, strict=True):
+            found[one].append(blank if mask is None else mask)
+    return found
+
+
+def test_every_frame_comes_in_order_with_its_masks(folder) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, points=((54, 20, True),))]
+    results = list(track(folder, prompts, Colour()))
+    assert [own.frame.index for own in results] == list(range(FRAMES))
+    for at, own in enumerate(results):
+        assert (own.seen[1].mask == truth(1, at)).all()
+        assert (own.seen[2].mask == truth(2, at)).all()
+
+
+def test_an_object_shown_late_is_also_followed_back(folder) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, mask=truth(2, 15))]
+    tracker = Colour()
+    results = list(track(folder, prompts, tracker))
+    for at, own in enumerate(results):
+        assert list(own.seen) == [1, 2]
+        assert (own.seen[2].mask == truth(2, at)).all()
+    assert len(tracker.sessions) == 2
+    assert tracker.sessions[0].count == 16  # back over frames 15 … 0
+    assert list(tracker.sessions[0].colours) == [2]  # object 1 has nothing before its first frame
+    # before its prompt from the backward pass (the first of which is frame 15), then forward
+    assert results[14].seen[2].presence == pytest.approx(0.9 + 2 / 1000)
+    assert results[15].seen[2].presence == pytest.approx(0.9 + 16 / 1000)
+
+
+def test_without_backward_an_object_is_not_known_before_its_prompt(folder) -> None:
+    tracker = Colour()
+    prompt = Prompt(8, 3, box=box(3, 8))
+    results = list(track(folder, prompt, tracker, backward=False))
+    assert [bool(own.seen) for own in results] == [at >= 8 for at in range(FRAMES)]
+    assert tracker.steps == FRAMES - 8
+
+
+def test_an_object_that_the_tracker_is_not_sure_of_is_not_seen(folder) -> None:
+    seen = [own.seen[1] for own in track(folder, Prompt(0, 1, box=box(1, 0)), Colour())]
+    assert [not own.mask.any() for own in seen] == [at in GONE for at in range(FRAMES)]
+    assert seen[11].presence == 0.1
+    strict = track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=0.95)
+    assert not any(own.seen[1].mask.any() for own in strict)  # 0.9 and a little is not enough
+    with pytest.raises(InputError, match="presence 2 is no share"):
+        track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=2)
+
+
+def test_a_sampled_video_is_followed_in_its_samples(folder) -> None:
+    video = open_video(folder, start=3, stride=4)
+    results = list(track(video, Prompt(2, 2, box=box(2, 11)), Colour()))
+    assert [own.frame.source for own in results] == [3, 7, 11, 15, 19, 23]
+    assert all((own.seen[2].mask == truth(2, own.frame.source)).all() for own in results)
+
+
+def test_progress_tells_every_step(folder) -> None:
+    told = []
+    prompt = Prompt(5, 1, box=box(1, 5))
+    for _ in track(folder, prompt, Colour(), progress=lambda *step: told.append(step)):
+        pass
+    names = [(step, frame.index) for step, frame, _ in told]
+    assert names == (
+        [("read", at) for at in range(6)]
+        + [("backward", at) for at in range(5, -1, -1)]
+        + [("forward", at) for at in range(FRAMES)]
+    )
+
+
+def test_what_is_wrong_with_prompts_is_said_before_a_step(folder) -> None:
+    tracker = Colour()
+    with pytest.raises(InputError, match="frame 99 lies past the end"):
+        track(folder, Prompt(99, 1, box=(1, 1, 5, 5)), tracker)
+    assert tracker.steps == 0
+
+
+def test_trackers_have_names() -> None:
+    assert load_tracker("light").name == "light"
+    assert load_tracker().approximate
+    with pytest.raises(InputError, match="light has no device"):
+        load_tracker("light", device="cuda")
+    with pytest.raises(InputError, match="unknown tracker"):
+        load_tracker("sma2")
+
+
+# Backwards
+
+
+def test_frames_come_back_in_reverse_without_loss(folder) -> None:
+    frames = list(open_video(folder))
+    with Backwards(open_video(folder), 9) as reverse:
+        back = list(reverse)
+        again = list(reverse)
+    assert [frame.index for frame in back] == list(range(9, -1, -1))
+    for frame, second in zip(back, again, strict=True):
+        own = frames[frame.index]
+        assert (frame.source, frame.name, frame.time_s) == (own.source, own.name, own.time_s)
+        assert (frame.image == own.image).all()
+        assert (second.image == own.image).all()
+
+
+def test_any_picture_is_packed_without_loss() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (17, 23, 3), dtype=np.uint8)
+    assert (backwards._unpack(backwards._pack(image), image.shape) == image).all()
+
+
+def test_the_temporary_file_leaves_no_trace(folder, tmp_path) -> None:
+    with Backwards(open_video(folder), 5, folder=tmp_path) as reverse:
+        next(iter(reverse))
+    assert list(tmp_path.iterdir()) == []
+
+    def stop(frame) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Backwards(open_video(folder), 5, stop, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> None:
+    class Full:
+        closed = False
+
+        def write(self, data) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def close(self) -> None:
+            Full.closed = True
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: Full())
+    with pytest.raises(DejaCueError, match=r"no room left .*--no-backward"):
+        Backwards(open_video(folder), 5, folder=tmp_path)
+    assert Full.closed
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", ["masks", "masks.npz", "masks.json"])
+def test_masks_are_written_as_they_were_seen(folder, tmp_path, name) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
+    notes = write_track(tmp_path / name, plan_of(folder, prompts))
+    found = masks_in(tmp_path / name, [1, 2], folder)
+    for at in range(FRAMES):
+        assert (found[1][at] == truth(1, at)).all()
+        assert (found[2][at] == truth(2, at)).all()
+    assert notes.objects[1].seen == FRAMES - len(GONE)
+    assert notes.objects[1].presence[11] == 0.1
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == ({"masks"} if name == "masks" else {name, "masks.track.json"})
+
+
+def test_masks_have_the_names_of_images_and_the_numbers_of_frames(folder, tmp_path) -> None:
+    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    names = sorted(path.name for path in (tmp_path / "masks").glob("*.png"))
+    assert names == [f"f{at:03d}.png" for at in range(FRAMES)]
+    assert read_notes(tmp_path / "masks").match == "stem"
+
+
+def test_notes_say_what_was_done(folder, tmp_path) -> None:
+    prompts = [Prompt(0, 1, points=((5, 5, True), (50, 2, False))), Prompt(9, 2, mask=truth(2, 9))]
+    plan = Plan.of(open_video(folder, rate=10), prompts, Colour(), presence=0.4)
+    write_track(tmp_path / "masks", plan, lineages={1: (1, 2)})
+    notes = read_notes(tmp_path / "masks")
+    assert (notes.tracker, notes.approximate, notes.details) == (
+        "colour",
+        False,
+        plan.tracker.details,
+    )
+    assert (notes.video, notes.size, notes.presence) == ("frames", (HEIGHT, WIDTH), 0.4)
+    assert notes.lineages == {1: (1, 2)}
+    assert [(own.object, own.frame, own.point) for own in notes.prompts[:2]] == [
+        (1, 0, (5, 5, True)), (1, 0, (50, 2, False)),
+    ]  # fmt: skip
+    assert (notes.prompts[2].mask == truth(2, 9)).all()
+    assert notes.time_s(12) == pytest.approx(1.2)
+    lost, back = notes.objects[1].doubts
+    assert (lost.kind, lost.first, lost.last) == ("lost", 10, 12)
+    assert (back.kind, back.first) == ("back", 13)
+    assert notes.presence_of([1])[11] == 0.1
+    assert notes.presence_of([1, 2])[11] > 0.9
+    assert [one for one, _ in notes.doubts_of()] == [1, 1]
+
+
+def test_what_is_up_to_date_is_not_made_again(folder, tmp_path) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0))]
+    write_track(tmp_path / "masks", plan_of(folder, prompts))
+    tracker = Colour()
+    write_track(tmp_path / "masks", plan_of(folder, prompts, tracker))
+    assert tracker.steps == 0
+    for changed in (
+        plan_of(folder, [Prompt(0, 1, box=(1, 4, 10, 12))], tracker),
+        plan_of(folder, prompts, tracker, presence=0.3),
+        Plan.of(open_video(folder, end=9), prompts, tracker),
+    ):
+        before = tracker.steps
+        write_track(tmp_path / "masks", changed)
+        assert tracker.steps > before
+
+
+@pytest.mark.parametrize("name", ["masks", "masks.json"])
+def test_only_an_added_object_is_followed(folder, tmp_path, name) -> None:
+    first = [Prompt(0, 1, box=box(1, 0))]
+    write_track(tmp_path / name, plan_of(folder, first))
+    tracker = Colour()
+    both = [*first, Prompt(8, 3, box=box(3, 8))]
+    notes = write_track(tmp_path / name, plan_of(folder, both, tracker), lineages={1: (1, 3)})
+    assert all(list(session.colours) == [3] for session in tracker.sessions)
+    assert notes.lineages == {1: (1, 3)}
+    assert [own.object for own in notes.prompts] == [1, 3]
+    found = masks_in(tmp_path / name, [1, 3], folder)
+    for at in range(FRAMES):
+        assert (found[1][at] == truth(1, at)).all()
+        assert (found[3][at] == truth(3, at)).all()
+
+
+def test_an_object_that_is_left_out_is_removed_without_following(folder, tmp_path) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, box=box(2, 0))]
+    write_track(tmp_path / "masks", plan_of(folder, prompts))
+    tracker = Colour()
+    notes = write_track(tmp_path / "masks", plan_of(folder, prompts[1:], tracker))
+    assert tracker.steps == 0
+    assert list(notes.objects) == [2]
+    assert [own.object for own in notes.prompts] == [2]
+    assert open_masks(tmp_path / "masks").ids() == (2,)
+
+
+@pytest.mark.parametrize("stop", [3, 9, 17, 30, 39])
+def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, monkeypatch) -> None:
+    monkeypatch.setattr(partial, "EVERY_FRAMES", 4)
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
+    whole = write_track(tmp_path / "whole", plan_of(folder, prompts))
+    with pytest.raises(KeyboardInterrupt):
+        write_track(tmp_path / "masks", plan_of(folder, prompts, Colour(stop)))
+    assert not (tmp_path / "masks").exists()
+    tracker = Colour()
+    notes = write_track(tmp_path / "masks", plan_of(folder, prompts, tracker))
+    done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
+    assert tracker.steps == 16 + FRAMES - done
+    for one in (1, 2):
+        assert notes.objects[one].presence == whole.objects[one].presence
+        assert notes.objects[one].doubts == whole.objects[one].doubts
+    found = masks_in(tmp_path / "masks", [1, 2], folder)
+    assert all((found[2][at] == truth(2, at)).all() for at in range(FRAMES))
+    assert {path.name for path in tmp_path.iterdir()} == {"masks", "whole"}
+
+
+def test_a_partial_of_another_prompt_or_a_damaged_one_is_not_used(
+    folder, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(partial, "EVERY_FRAMES", 4)
+    prompts = [Prompt(0, 1, box=box(1, 0))]
+
+    def stopped() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            write_track(tmp_path / "masks", plan_of(folder, prompts, Colour(20)))
+
+    stopped()
+    tracker = Colour()
+    write_track(
+        tmp_path / "masks", plan_of(folder, [Prompt(0, 1, points=((5, 5, True),))], tracker)
+    )
+    assert tracker.steps == FRAMES
+    for name in ("rows", "state"):
+        stopped()
+        file = tmp_path / ".masks.partial" / name
+        file.write_bytes(file.read_bytes()[:-3])
+        tracker = Colour()
+        write_track(tmp_path / "masks", plan_of(folder, prompts, tracker))
+        assert tracker.steps == FRAMES
+        write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, points=((5, 5, True),))]))
+
+
+def test_a_failure_in_writing_leaves_the_old_masks(folder, tmp_path, monkeypatch) -> None:
+    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    before = sorted(path.name for path in (tmp_path / "masks").iterdir())
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("dejacue.sources.tracks.writing.write_notes", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 2, box=box(2, 0))]))
+    assert sorted(path.name for path in (tmp_path / "masks").iterdir()) == before
+    assert list(read_notes(tmp_path / "masks").objects) == [1]
+    assert {path.name for path in tmp_path.iterdir()} <= {"masks", ".masks.partial"}
+
+
+def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
+    plan = plan_of(folder, [Prompt(0, 1, box=box(1, 0))])
+    for name, content, sentence in (
+        ("pictures", "00000.png", "holds pictures, which was not written by dejacue track"),
+        ("texts", "diary.txt", "holds diary.txt"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / content).write_bytes(b"mine")
+        with pytest.raises(InputError, match=sentence):
+            write_track(tmp_path / name, plan)
+    with pytest.raises(InputError, match=r"a folder, \.npz or \.json"):
+        write_track(tmp_path / "masks.mp4", plan)
+    assert plan.tracker.steps == 0
+
+
+def test_nothing_is_written_where_nothing_is_seen(folder, tmp_path) -> None:
+    plan = plan_of(folder, [Prompt(0, 1, box=box(1, 0))], presence=1.0)
+    with pytest.raises(InputError, match="nothing is seen in any frame"):
+        write_track(tmp_path / "masks", plan)
+    assert not (tmp_path / "masks").exists()
+
+
+def test_damaged_notes_are_named(folder, tmp_path) -> None:
+    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    path = tmp_path / "masks" / "track.json"
+    document = json.loads(path.read_text())
+    for key, value in (
+        ("schema", "dejacue.track/9"), ("frames", [0, "x"]), ("match", "guess"), ("objects", [{}]),
+        ("prompts", [{"object": 1, "frame": 0, "box": [1, 2]}]), ("size", 3), ("times_s", 5),
+    ):  # fmt: skip
+        path.write_text(json.dumps({**document, key: value}))
+        with pytest.raises(InputError, match=r"track\.json"):
+            read_notes(tmp_path / "masks")
+    assert read_notes(tmp_path) is None
