@@ -287,5 +287,5 @@ def test_bad_settings_are_refused_at_once() -> None:
         locate_many(histories, vocabularies, threads=0)
     with pytest.raises(InputError, match="top=0"):
         locate(histories[0], vocabularies[0], top=0)
-    with pytest.raises(InputError, match="readouts scan and contrast"):
+    with pytest.raises(InputError, match="only the readouts scan"):
         locate(histories[0], vocabularies[0], top=2, readout="peak")

@@ -81,6 +81,43 @@ def encode(
 
 
 @app.command(context_settings=SEVERAL)
+def track(
+    context: typer.Context,
+    video: Annotated[
+        Path, typer.Argument(help="A video, a folder of images, or a glob in quotes.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the masks, or .npz, or COCO .json.")
+    ],
+    box: o.Box = None,
+    point: o.Point = None,
+    not_point: o.NotPoint = None,
+    mask: o.FirstMask = None,
+    at: o.At = None,
+    add: o.Add = None,
+    tracker: o.TrackerName = "light",
+    presence: o.Presence = 0.5,
+    backward: o.Backward = True,
+    start: o.Start = None,
+    end: o.End = None,
+    stride: o.Stride = 1,
+    fps: o.Fps = None,
+    rate: o.Rate = None,
+    errors: o.Errors = "skip",
+    precision: o.Precision = None,
+    device: o.Device = None,
+) -> None:
+    """Follow an object through a video from a box, a click or a mask."""
+    from dejacue.cli import encoding, tracking
+
+    path = encoding.one(video, context.args)
+    opened = tracking.opened(path, start, end, stride, fps, rate, errors)
+    clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
+    following = tracking.Following(tracker, device, precision, presence, backward)
+    tracking.track(opened, clicks, following, output)
+
+
+@app.command(context_settings=SEVERAL)
 def locate(
     context: typer.Context,
     source: Annotated[
@@ -92,6 +129,13 @@ def locate(
     kind: o.MaskKind = None,
     match: o.Match = "auto",
     objects: o.Objects = None,
+    box: o.Box = None,
+    point: o.Point = None,
+    not_point: o.NotPoint = None,
+    mask: o.FirstMask = None,
+    at: o.At = None,
+    add: o.Add = None,
+    tracker: o.TrackerName = "light",
     start: o.Start = None,
     end: o.End = None,
     stride: o.Stride = 1,
@@ -102,33 +146,19 @@ def locate(
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
-    coordinates: Annotated[
-        str,
-        typer.Option(
-            "--coordinates", "-c",
-            help="vocabulary, absolute, trajectory, dual, query-uniform, dual-query-uniform.",
-        ),
-    ] = "vocabulary",
-    readout: Annotated[
-        str,
-        typer.Option(
-            "--readout", "-r",
-            help="scan, peak, mean-window, boxcar, max-frame, single-median, non-overlap; "
-            "to compare with: whole-history, longest-run.",
-        ),
-    ] = "scan",
-    durations: Annotated[
-        str | None,
-        typer.Option(
-            help="Window lengths: published, published-1.25, published-2.0, generated, or 5,10,20."
-        ),
-    ] = None,
-    norm: Annotated[str | None, typer.Option(help="Scan score: sqrt, sum or mean.")] = None,
-    runs: Annotated[
-        str | None, typer.Option(help="strict, or bridged: windows may cross missing frames.")
-    ] = None,
-    smoothing: Annotated[int, typer.Option(help="Odd width in frames.")] = 3,
-    top: Annotated[int, typer.Option(help="Windows per description; they do not overlap.")] = 1,
+    coordinates: o.Coordinates = "vocabulary",
+    readout: o.ReadoutName = "contrast",
+    top: o.Top = None,
+    absent_at: o.AbsentAt = None,
+    smoothing: o.Smoothing = None,
+    pooling: o.Pooling = None,
+    bridge: o.Bridge = None,
+    order: o.Order = None,
+    irreversible: o.Irreversible = None,
+    stay: o.Stay = None,
+    durations: o.DurationsName = None,
+    norm: o.Norm = None,
+    runs: o.Runs = None,
     prompts: Annotated[
         str | None,
         typer.Option(help="Form of the descriptions: ensemble (default), raw, photo, definite."),
@@ -153,18 +183,26 @@ def locate(
     engine: o.Engine = "auto",
 ) -> None:  # fmt: skip
     """Find the window of frames in which each description holds."""
-    from dejacue.cli import encoding, locating
+    from dejacue.cli import encoding, locating, tracking
+    from dejacue.cli import settings as s
 
-    chosen = locating.readout_from(readout, durations, norm, runs)
-    path = encoding.one(source, context.args)
+    chosen = s.readout_from(
+        readout, smoothing=smoothing, pooling=pooling, bridge=bridge, order=order,
+        irreversible=irreversible, stay=stay, durations=durations, norm=norm, runs=runs,
+    )  # fmt: skip
     footage = encoding.Footage(
-        path, masks, kind, match, objects, start, end, stride, fps, rate, errors
-    )
+        encoding.one(source, context.args), masks, kind, match, objects, start, end, stride, fps,
+        rate, errors,
+    )  # fmt: skip
     words = locating.Words(vocabulary, prompts, encoder, backend, precision, device)
-    settings = locating.Settings(coordinates, chosen, smoothing, top, diagnostics, engine)
+    width = s.width_from(chosen, smoothing)
+    how = s.Settings(coordinates, chosen, width, top, diagnostics, engine, absent_at)
+    clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
     locating.run(
-        footage, words, settings, format.value if format else None, output, plot, references, cut
-    )
+        footage, words, how, locating.Wanted(
+            format.value if format else None, output, plot, references, cut
+        ), clicks, tracking.Following(tracker, device, precision),
+    )  # fmt: skip
 
 
 @app.command()

@@ -17,12 +17,13 @@ from dejacue.cli import Stopped
 from dejacue.cli.tables import console, note
 from dejacue.cli.thumbnails import Pictures, Watched, read_pictures, write_pictures
 from dejacue.errors import InputError
-from dejacue.records import History
+from dejacue.records import History, Window
 from dejacue.sources.build import Lineage, build_histories, kept, recipe
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.npz import check_place
+from dejacue.sources.tracks.notes import read_notes
 from dejacue.sources.video import Video, open_video
 
 PIXELS = ("video", "masks", "objects")  # of a recipe: what pictures depend on
@@ -47,18 +48,34 @@ class Footage:
     rate: float | None = None
     errors: str = "skip"
 
-    def open(self) -> tuple[Video, Masks]:
-        if self.masks is None:
-            raise InputError(
-                f"{self.video}: is a video, and needs the masks of the object: give --masks (a "
-                "folder of PNGs, an .npz, a COCO .json, boxes .csv)"
-            )
+    def open_video(self) -> Video:
+        """The frames that are looked at."""
         limits = {**moment("start", self.start), **moment("end", self.end)}
-        video = open_video(
+        return open_video(
             self.video, stride=self.stride, fps=self.fps, rate=self.rate, errors=self.errors,
             **limits,
         )  # fmt: skip
-        return video, open_masks(self.masks, kind=self.kind, match=self.match, frames=video.length)
+
+    def open(self) -> tuple[Video, Masks]:
+        if self.masks is None:
+            raise InputError(
+                f"{self.video}: is a video; say where the object is with --masks (a folder of "
+                "PNGs, an .npz, a COCO .json, boxes .csv), or with --box x0,y0,x1,y1 to follow it"
+            )
+        video, match = self.open_video(), self.match
+        notes = read_notes(self.masks) if match == "auto" else None
+        if notes is not None:
+            match = notes.match
+        return video, open_masks(self.masks, kind=self.kind, match=match, frames=video.length)
+
+    def doubts(self, history: History) -> list[tuple[Window, str]]:
+        """Where the tracker may have been wrong, in frames of the file."""
+        notes = None if self.masks is None else read_notes(self.masks)
+        if notes is None:
+            return []
+        objects = (history.made_with or {}).get("objects", "all")
+        ids = None if objects == "all" else [int(id) for id in objects.split(",")]
+        return [(Window(d.first, d.last), d.text) for _, d in notes.doubts_of(ids)]
 
     def lineages(self, video: Video, masks: Masks) -> dict[str, Lineage]:
         """Which histories to make: one of all ids, one of some, or one each."""

@@ -6,7 +6,7 @@ import csv
 import io
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 import typer
 from rich.markup import escape
 
-from dejacue.cli import encoding
+from dejacue.cli import encoding, tracking
+from dejacue.cli.settings import Settings
 from dejacue.cli.tables import (
     as_text,
     console,
@@ -24,22 +25,23 @@ from dejacue.cli.tables import (
     show_tables,
 )
 from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import check_pair
-from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.locate import evidence, locate
-from dejacue.method.plan import Plan, as_readout
-from dejacue.method.view import Readout
+from dejacue.method.states import Steady
 from dejacue.records import History, Retrieval, Vocabulary, Window
 from dejacue.records.retrieval import sampled
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder, encode_vocabulary
 from dejacue.sources.files import read_history, read_vocabulary
 from dejacue.sources.npz import check_place, write_bytes, write_text
+from dejacue.sources.tracks.notes import read_notes
 from dejacue.sources.video import Video
 
 References = Mapping[str, Sequence[Window]]
 FILES = (".json", ".csv", ".txt")
 NEARLY = 1e-6  # of a cosine
+CLOSE = 0.5  # of the best score: what an alternative reaches
 STILL = (
     "all frames look the same to the encoder, so which of them are found is arbitrary; is it a "
     "still picture, or are the masks those of the background?"
@@ -49,21 +51,14 @@ NO_TIMES = "images have no times, so there are no seconds and no .vtt; --rate 25
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to locate."""
+class Wanted:
+    """What is to be shown and written."""
 
-    coordinates: str
-    readout: Readout
-    smoothing: int
-    top: int
-    diagnostics: bool
-    engine: str
-
-    def check(self) -> None:
-        """Refuses before anything is read."""
-        Plan.of(
-            self.coordinates, self.readout, self.smoothing, self.top, self.diagnostics, self.engine
-        )
+    format: str | None = None
+    output: Path | None = None
+    plot: Path | None = None
+    references: Path | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,16 +75,25 @@ class Words:
     def load(self, name: str) -> Encoder:
         return encoding.load(name, self.backend, self.precision, self.device)
 
-    def vocabulary(self, encoder: Encoder | None, history: History | None = None) -> Vocabulary:
+    @property
+    def encoded(self) -> bool:
+        """Whether the file holds features."""
+        return self.path.suffix.lower() == ".npz"
+
+    def encoder_of(self, history: History) -> Encoder | None:
+        """The one that words are encoded with to go with a history; none for features."""
+        if self.encoded:
+            return None
+        read_vocabulary(self.path)  # what is wrong with it is said before a model is loaded
+        with named(str(self.path)):
+            return self.load(self.encoder or encoding.encoder_for(history))
+
+    def vocabulary(self, encoder: Encoder | None) -> Vocabulary:
         """With features: those of the file, or those of the encoder."""
-        words = self.path.suffix.lower() != ".npz"
-        found = read_vocabulary(self.path, prompts=None if words else self.prompts)
+        found = read_vocabulary(self.path, prompts=self.prompts if self.encoded else None)
         if found.features is not None:
             return found
-        if encoder is None:
-            assert history is not None
-            with named(str(self.path)):
-                encoder = self.load(self.encoder or encoding.encoder_for(history))
+        assert encoder is not None
         if encoder.name == "mini":
             self._warn(found, encoder)
         return encode_vocabulary(found, encoder, prompts=self.prompts or "ensemble")
@@ -100,45 +104,51 @@ class Words:
             note(f"words that mini does not know: {', '.join(dict.fromkeys(strange))}")
 
 
-def readout_from(name: str, durations: str | None, norm: str | None, runs: str | None) -> Readout:
-    """The named readout with the options that the user gave."""
-    readout = as_readout(name)
-    given: dict[str, Any] = {"durations": durations, "norm": norm, "runs": runs}
-    given = {key: value for key, value in given.items() if value is not None}
-    known = {field.name for field in fields(readout)}  # type: ignore[arg-type]
-    for key in given:
-        if key not in known:
-            raise InputError(f"--{key} does not apply to the readout {name}")
-    if "durations" in given and given["durations"] not in SCHEDULES:
-        given["durations"] = _lengths(given["durations"])
-    return replace(readout, **given) if given else readout  # type: ignore[type-var]
-
-
-def _lengths(text: str) -> Any:
-    parts = [part.strip() for part in text.split(",")]
-    try:
-        return tuple(int(part) for part in parts if part)
-    except ValueError:
-        return as_durations(text)  # not a list of numbers: suggests the nearest schedule
-
-
 def run(
-    footage: encoding.Footage, words: Words, settings: Settings, format: str | None,
-    output: Path | None, plot: Path | None, references: Path | None, cut: bool,
+    footage: encoding.Footage, words: Words, settings: Settings, wanted: Wanted,
+    clicks: tracking.Clicks | None = None, following: tracking.Following | None = None,
 ) -> None:  # fmt: skip
     settings.check()
+    plot = wanted.plot
     if plot is not None and plot.suffix.lower() != ".png":
         raise InputError(f"{plot}: the plot is a PNG picture; give a name that ends in .png")
-    truth = _references(references)
+    truth = _references(wanted.references)
     if footage.video.suffix.lower() == ".npz":
-        if footage.masks is not None:
-            raise InputError(f"{footage.video}: is a history, which needs no --masks")
-        if cut:
+        if footage.masks is not None or clicks:
+            raise InputError(f"{footage.video}: is a history, which needs no masks and no boxes")
+        if wanted.cut:
             raise InputError(f"{footage.video}: is a history; clips are cut from a video")
-        history = read_history(footage.video)
-        _one(history, footage.video, words, settings, format, output, plot, truth)
+        _one(read_history(footage.video), footage.video, words, settings, wanted, truth)
+        return
+    if clicks:
+        footage = _followed(footage, words, wanted, clicks, following or tracking.Following())
+    _from_video(footage, words, settings, wanted, truth)
+
+
+def _followed(
+    footage: encoding.Footage, words: Words, wanted: Wanted, clicks: tracking.Clicks,
+    following: tracking.Following,
+) -> encoding.Footage:  # fmt: skip
+    """Masks made from boxes and clicks, in the folder of the report."""
+    if footage.masks is not None:
+        raise InputError("masks are given, and a box or click as well; leave one of them out")
+    video = footage.open_video()
+    folder, _ = _places(wanted.output, video)
+    check_place(folder, folder=True)
+    read_vocabulary(words.path)  # what is wrong with the input is said before the work
+    masks = tracking.follow(video, clicks, following, folder / "masks")
+    notes = read_notes(masks)
+    lineages = list(notes.lineages.values()) if notes else []
+    if len(lineages) == 1:
+        objects = ",".join(map(str, lineages[0]))
+    elif all(len(own) == 1 for own in lineages):
+        objects = "all"
     else:
-        _from_video(footage, words, settings, format, output, plot, truth, cut)
+        raise InputError(
+            f"{masks}: holds several objects in several pieces; locate one at a time with --masks "
+            f"{masks} --object {','.join(map(str, lineages[0]))}"
+        )
+    return replace(footage, masks=masks, objects=footage.objects or objects)
 
 
 def _references(path: Path | None) -> dict[str, References]:
@@ -155,19 +165,62 @@ def _of(truth: Mapping[str, References], history: History) -> References | None:
 
 
 def located(
-    history: History, vocabulary: Vocabulary, settings: Settings, names: tuple[object, object]
-) -> Retrieval:
+    history: History, vocabulary: Vocabulary, settings: Settings, names: tuple[object, object],
+    unrelated: Sequence[Vocabulary] = (),
+) -> Retrieval:  # fmt: skip
     with named(f"{names[0]} with {names[1]}"):
         check_pair(history, vocabulary)
     with named(str(names[0])):
         found = locate(
             history, vocabulary, coordinates=settings.coordinates, readout=settings.readout,
-            smoothing=settings.smoothing, top=settings.top, diagnostics=settings.diagnostics,
-            engine=settings.engine,
+            smoothing=settings.smoothing, top=settings.windows, diagnostics=settings.diagnostics,
+            unrelated=unrelated, absent_at=settings.absent_at, engine=settings.engine,
         )  # fmt: skip
+    if settings.top is None and isinstance(settings.readout, Contrast):
+        found = _worth_a_look(found)
     if still(history):
         found = replace(found, notes=(*found.notes, STILL))
-    return found.with_source(history)
+    return found
+
+
+def _worth_a_look(found: Retrieval) -> Retrieval:
+    """Without alternatives that are far behind, where nobody asked for a number of them."""
+    moments = tuple(
+        replace(
+            moment,
+            alternatives=tuple(
+                (window, score) for window, score in moment.alternatives
+                if score >= CLOSE * moment.score
+            ),
+        )
+        for moment in found
+    )  # fmt: skip
+    return replace(found, moments=moments)
+
+
+def compared_with(
+    encoder: Encoder | None, words: Words, vocabulary: Vocabulary, settings: Settings
+) -> list[Vocabulary]:
+    """Vocabularies for p-values; none without an encoder, or where the readout has no p-values."""
+    if not isinstance(settings.readout, Contrast):
+        return []
+    if encoder is None:
+        if settings.absent_at is not None:
+            raise InputError(
+                f"{words.path}: --absent-at compares with other words, which need an encoder; give "
+                "the descriptions as .yaml or .json"
+            )
+        return []
+    from dejacue.data.unrelated import unrelated_vocabularies
+    from dejacue.method.confidence import unrelated_to
+
+    bank = unrelated_vocabularies(encoder, words.prompts or "ensemble")
+    if settings.absent_at is None:
+        try:
+            return unrelated_to(vocabulary, bank)
+        except InputError:
+            return []  # nothing to compare with, and nobody asked
+    return bank
 
 
 def still(history: History) -> bool:
@@ -178,14 +231,17 @@ def still(history: History) -> bool:
 
 
 def _one(
-    history: History, path: Path, words: Words, settings: Settings, format: str | None,
-    output: Path | None, plot: Path | None, truth: Mapping[str, References],
+    history: History, path: Path, words: Words, settings: Settings, wanted: Wanted,
+    truth: Mapping[str, References],
 ) -> None:  # fmt: skip
-    vocabulary = words.vocabulary(None, history)
-    found = located(history, vocabulary, settings, (path, words.path))
+    encoder = words.encoder_of(history)
+    vocabulary = words.vocabulary(encoder)
+    others = compared_with(encoder, words, vocabulary, settings)
+    found = located(history, vocabulary, settings, (path, words.path), others)
     own = _of(truth, history)
-    if plot is not None:
-        _plot(plot, history, vocabulary, found, settings, own)
+    output, format = wanted.output, wanted.format
+    if wanted.plot is not None:
+        _plot(wanted.plot, history, vocabulary, found, settings, own)
     if output is not None and not output.suffix and (output.is_dir() or not output.exists()):
         _report(output, history, vocabulary, found, settings, own, {}, None)
         output = None
@@ -240,8 +296,9 @@ def _plot(
 
 def _seen(history: History, vocabulary: Vocabulary, settings: Settings) -> Any:
     return evidence(
-        history, vocabulary, coordinates=settings.coordinates, smoothing=settings.smoothing,
-        engine=settings.engine,
+        history, vocabulary, coordinates=settings.coordinates,
+        readout=settings.readout if isinstance(settings.readout, Steady) else "scan",
+        smoothing=settings.smoothing, engine=settings.engine,
     )  # fmt: skip
 
 
@@ -256,11 +313,12 @@ def _places(output: Path | None, video: Video) -> tuple[Path, Path | None]:
 
 
 def _from_video(
-    footage: encoding.Footage, words: Words, settings: Settings, format: str | None,
-    output: Path | None, plot: Path | None, truth: Mapping[str, References], cut: bool,
+    footage: encoding.Footage, words: Words, settings: Settings, wanted: Wanted,
+    truth: Mapping[str, References],
 ) -> None:  # fmt: skip
     video, _ = footage.open()  # what is wrong with the input is said before a model is loaded
-    folder, file = _places(output, video)
+    folder, file = _places(wanted.output, video)
+    plot, format = wanted.plot, wanted.format
     check_place(folder, folder=True)
     for place in (file, plot):
         if place is not None:
@@ -268,24 +326,25 @@ def _from_video(
     read_vocabulary(words.path)
     encoder = words.load(words.encoder or "siglip2")
     vocabulary = words.vocabulary(encoder)
+    others = compared_with(encoder, words, vocabulary, settings)
     made, files, pictures = encoding.histories(footage, encoder, folder, pictures=file is None)
     found: list[Found] = []
     for name, history in made.items():
-        retrieval = located(history, vocabulary, settings, (footage.video, words.path))
+        retrieval = located(history, vocabulary, settings, (footage.video, words.path), others)
         own = _of(truth, history)
         found.append((retrieval, own))
         place = folder if len(made) == 1 else folder / encoding.safe(name)
         if file is None:
             _report(place, history, vocabulary, retrieval, settings, own, pictures[name],
-                    str(footage.video))  # fmt: skip
+                    footage)  # fmt: skip
             show([(retrieval, own)], settings, format, None)
         if plot is not None:
             drawn = plot if len(made) == 1 else plot.with_stem(f"{plot.stem}-{place.name}")
             _plot(drawn, history, vocabulary, retrieval, settings, own)
-        if cut:
+        if wanted.cut:
             from dejacue.cli.cutting import cut as write_clips
 
-            write_clips(place, footage, history, retrieval)
+            write_clips(place, footage, history, retrieval.found)
         if file is None:
             console(stderr=True).print(escape(f"report: {place / 'report.html'}"), soft_wrap=True)
     if file is not None:
@@ -301,15 +360,17 @@ def _from_video(
 def _report(
     folder: Path, history: History, vocabulary: Vocabulary, retrieval: Retrieval,
     settings: Settings, references: References | None, pictures: Mapping[int, bytes],
-    video: str | None,
+    footage: encoding.Footage | None,
 ) -> None:  # fmt: skip
     """Everything a reader or another tool may want, in one folder."""
     from dejacue.report.exports import EXPORTS
     from dejacue.report.page import report_page
 
+    video = None if footage is None else str(footage.video)
     page = report_page(
         history, _seen(history, vocabulary, settings), retrieval, references=references,
         thumbnails=list(pictures.items()), video=video, object=vocabulary.object,
+        doubts=[] if footage is None else footage.doubts(history),
     )  # fmt: skip
     write_text(folder / "report.html", page)
     _plot(folder / "evidence.png", history, vocabulary, retrieval, settings, references)
@@ -323,7 +384,7 @@ def _report(
         if export.timed and history.times_s is None:
             continue
         try:
-            data = export(retrieval, history, videos=paths if export.opens else None)
+            data = export(retrieval.found, history, videos=paths if export.opens else None)
         except MissingExtra:
             continue
         except DejaCueError as error:

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-VIDEO, ENCODER = "Video and masks", "Encoder"  # panels of the help
+# panels of the help
+VIDEO, OBJECT, METHOD = "Video and masks", "Where the object is, without masks", "Method"
+ENCODER = "Encoder"
 
 
 class Format(StrEnum):
@@ -31,7 +33,7 @@ Vocabulary = Annotated[
 Masks = Annotated[
     Path | None,
     typer.Option(
-        help="Masks of the object: PNG folder, .npz, COCO .json, boxes .csv or .txt.",
+        help="Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
         rich_help_panel=VIDEO,
     ),
 ]
@@ -45,7 +47,8 @@ MaskKind = Annotated[
 Match = Annotated[
     str,
     typer.Option(
-        help="How masks belong to frames: auto, stem, source or index.", rich_help_panel=VIDEO
+        help="How masks belong to frames: auto, stem, source, one-based or index.",
+        rich_help_panel=VIDEO,
     ),
 ]
 Objects = Annotated[
@@ -89,4 +92,135 @@ Backend = Annotated[
 Precision = Annotated[str | None, typer.Option(help="fp32, fp16 or bf16.", rich_help_panel=ENCODER)]
 Device = Annotated[
     str | None, typer.Option(help="cuda, mps or cpu, with torch.", rich_help_panel=ENCODER)
+]
+
+Several = list[str] | None
+Box = Annotated[
+    Several,
+    typer.Option(
+        help="x0,y0,x1,y1[@FRAME] around the object; 2:… for object 2.", rich_help_panel=OBJECT
+    ),
+]
+Point = Annotated[Several, typer.Option(help="x,y[@FRAME] on the object.", rich_help_panel=OBJECT)]
+NotPoint = Annotated[
+    Several,
+    typer.Option(help="x,y[@FRAME] on what does not belong to it.", rich_help_panel=OBJECT),
+]
+FirstMask = Annotated[
+    Several,
+    typer.Option("--mask", help="PICTURE[#ID][@FRAME] with the object.", rich_help_panel=OBJECT),
+]
+At = Annotated[
+    int | None,
+    typer.Option(
+        help="Frame of the file for those without @ (default: the first).", rich_help_panel=OBJECT
+    ),
+]
+Add = Annotated[
+    Several,
+    typer.Option(help="A piece of the object: a box, point or mask.", rich_help_panel=OBJECT),
+]
+TrackerName = Annotated[
+    str,
+    typer.Option(
+        "--tracker",
+        help="light (approximate), sam2, sam2-tiny, sam2-large, edgetam, …",
+        rich_help_panel=OBJECT,
+    ),
+]
+Presence = Annotated[
+    float,
+    typer.Option(help="Where it is less sure than this, it is not seen.", rich_help_panel=OBJECT),
+]
+Backward = Annotated[
+    bool,
+    typer.Option(
+        "--backward/--no-backward",
+        help="Follow it back to the first frame, too.",
+        rich_help_panel=OBJECT,
+    ),
+]
+Coordinates = Annotated[
+    str,
+    typer.Option(
+        "--coordinates",
+        "-c",
+        help="vocabulary, absolute, trajectory, dual, query-uniform, dual-query-uniform.",
+        rich_help_panel=METHOD,
+    ),
+]
+ReadoutName = Annotated[
+    str,
+    typer.Option(
+        "--readout",
+        "-r",
+        help="contrast (recommended), joint (every occurrence), scan (the paper), peak, "
+        "mean-window, boxcar, max-frame, single-median, non-overlap, whole-history, longest-run.",
+        rich_help_panel=METHOD,
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        help="Windows per description, none overlapping (default: 3 with contrast, all with "
+        "joint, else 1).",
+        rich_help_panel=METHOD,
+    ),
+]
+AbsentAt = Annotated[
+    float | None,
+    typer.Option(
+        help="Call a state not found where p is above this (contrast).", rich_help_panel=METHOD
+    ),
+]
+Smoothing = Annotated[
+    str | None,
+    typer.Option(
+        help="contrast, joint: 0.8s or 4 (frames); others: an odd number of frames (3).",
+        rich_help_panel=METHOD,
+    ),
+]
+Pooling = Annotated[
+    float | None,
+    typer.Option(
+        help="contrast: 1, paraphrases share a window; 0, each has its own.",
+        rich_help_panel=METHOD,
+    ),
+]
+Bridge = Annotated[
+    str | None,
+    typer.Option(
+        help="contrast, joint: gaps up to this many frames are crossed (auto).",
+        rich_help_panel=METHOD,
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        help="joint: the states as they follow each other: a,b,c.", rich_help_panel=METHOD
+    ),
+]
+Irreversible = Annotated[
+    bool | None,
+    typer.Option(
+        "--irreversible", help="joint: no state is entered twice.", rich_help_panel=METHOD
+    ),
+]
+Stay = Annotated[
+    int | None,
+    typer.Option(help="joint: least number of frames in a state.", rich_help_panel=METHOD),
+]
+DurationsName = Annotated[
+    str | None,
+    typer.Option(
+        help="scan …: published, published-1.25, published-2.0, generated, or 5,10,20.",
+        rich_help_panel=METHOD,
+    ),
+]
+Norm = Annotated[str | None, typer.Option(help="scan: sqrt, sum or mean.", rich_help_panel=METHOD)]
+Runs = Annotated[
+    str | None,
+    typer.Option(
+        help="scan: strict, or bridged: windows may cross missing frames.", rich_help_panel=METHOD
+    ),
 ]

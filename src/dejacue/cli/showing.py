@@ -29,8 +29,9 @@ GROUPS = ("vost", "seven", "development")
 def demo(output: Path, seed: int) -> None:
     """A rendered cup: video and masks → history → windows → report, with the truth beside it."""
     from dejacue.cli import encoding, locating
+    from dejacue.cli.settings import PUBLISHED_WIDTH, Settings
     from dejacue.data.rendered import render, write_scene
-    from dejacue.method.readouts import Scan
+    from dejacue.method.contrast import Contrast
 
     check_place(output, folder=True)
     scene = output / "scene"
@@ -38,9 +39,9 @@ def demo(output: Path, seed: int) -> None:
     write_scene(scene, render(seed, family="cup", topology="three", hand=0.3, exits=1))
     footage = encoding.Footage(scene / "scene.mp4", scene / "Annotations", objects="1")
     words = locating.Words(scene / "vocabulary.yaml", encoder="mini")
-    settings = locating.Settings("vocabulary", Scan(), 3, 1, False, "auto")
+    settings = Settings("vocabulary", Contrast(), PUBLISHED_WIDTH, None, False, "auto")
     truth = scene / "references.json"
-    locating.run(footage, words, settings, None, output, None, truth, False)
+    locating.run(footage, words, settings, locating.Wanted(output=output, references=truth))
     screen = console()
     again = (
         f"dejacue locate {footage.video} --masks {footage.masks} --object 1 "

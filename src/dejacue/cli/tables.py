@@ -88,15 +88,18 @@ def retrieval_table(
     References count the frames of the file, and so does the overlap.
     """
     timed = any(moment.times_s for moment in retrieval)
+    judged = any(moment.p_value is not None for moment in retrieval)
+    further = "and" if retrieval.settings.get("readout", {}).get("name") == "joint" else "or"
     sampled = any(moment.source for moment in retrieval)
     table = Table(title=f"{escape(retrieval.history_id)}", title_justify="left")
     for column in ("state", "description"):
         table.add_column(column, overflow="fold")
     numbers = ["frames", *(["source\nframes"] if sampled else []), *(["seconds"] if timed else [])]
-    for column in (*numbers, "score"):
+    for column in (*numbers, "score", *(["p"] if judged else [])):
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("truth", "tIoU") if references is not None else ():
         table.add_column(column, justify="right", no_wrap=True)
+    before = None
     for moment in retrieval:
         cells = [escape(moment.state), escape(moment.description), _span(moment.window)]
         if sampled:
@@ -104,13 +107,19 @@ def retrieval_table(
         if timed:
             cells.append("{:.2f} – {:.2f}".format(*moment.times_s) if moment.times_s else "")
         cells.append(f"{moment.score:.2f}")
+        if judged:
+            cells.append("" if moment.p_value is None else f"{moment.p_value:.2f}")
         if references is not None:
             own = references.get(moment.state, ())
             cells.append(", ".join(_span(window) for window in own))
             cells.append(f"{max(moment.in_source.iou(w) for w in own):.2f}" if own else "–")
+        if moment.absent:
+            cells[2] = f"not found ({cells[2]})"
+        again = moment.level == "state" and moment.state == before
+        before = moment.state
         table.add_row(*cells)
-        for window, score in moment.alternatives:
-            extra: list[Any] = ["", "", f"or {_span(window)}", *([""] * (len(numbers) - 1))]
+        for window, score in () if again else moment.alternatives:  # once for each state
+            extra: list[Any] = ["", "", f"{further} {_span(window)}", *([""] * (len(numbers) - 1))]
             table.add_row(*extra, f"{score:.2f}", style="dim")
     return table
 

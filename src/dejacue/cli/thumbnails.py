@@ -27,7 +27,8 @@ class Watched:
     """Masks that keep a few small pictures of what they are asked for, evenly over the video."""
 
     def __init__(self, masks: Masks) -> None:
-        self.key, self.check_matched, self._masks = masks.key, masks.check_matched, masks
+        self.key, self.path, self._masks = masks.key, masks.path, masks
+        self.check_matched = masks.check_matched
         self._kept: dict[int, list[bytes]] = {}
         self._step = 1
 

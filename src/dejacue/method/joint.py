@@ -71,6 +71,10 @@ class Joint(Steady):
 
     def occurrences(self, view: View) -> list[list[Found]]:
         """All stretches of each state, best first; none where it does not occur."""
+        found: list[list[Found]] = view.once(("occurrences", self), lambda: self._occurrences(view))
+        return found
+
+    def _occurrences(self, view: View) -> list[list[Found]]:
         seen = self.see(view)
         path = self.label(seen, view)
         lead = leads(seen.responses)
@@ -79,6 +83,13 @@ class Joint(Steady):
             state = int(path[first])
             found[state].append((first, last, float(lead[state, first : last + 1].sum())))
         return [sorted(own, key=lambda window: (-window[2], window[0])) for own in found]
+
+    def alternatives(
+        self, view: View, query: int, chosen: tuple[int, int], more: int
+    ) -> list[Found]:
+        """The further occurrences of the state, best first."""
+        own = self.occurrences(view)[view.labels[query]]
+        return [window for window in own if window[:2] != chosen][:more]
 
     def label(self, seen: StateEvidence, view: View) -> NDArray[np.int64]:
         """(N,) the state of each observed frame."""

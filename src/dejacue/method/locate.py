@@ -37,7 +37,7 @@ def locate(
                   "joint", Scan(norm="sum"), Peak(ratio=0.5), …
     smoothing     odd width in frames, applied inside observed runs; contrast and joint have
                   their own, in seconds
-    top           with scan or contrast: up to top−1 further windows each, none overlapping
+    top           with scan, contrast or joint: up to top−1 further windows, none overlapping
     diagnostics   attach residual norms, calibration, the run used, … to every moment
     unrelated     vocabularies of other things: with contrast, gives every moment a p-value
     absent_at     moments with a higher p-value are marked absent

@@ -87,8 +87,8 @@ class Plan:
         width = check_width(smoothing)
         if not isinstance(top, int) or top < 1 or (top > 1 and not isinstance(how, Ranked)):
             raise InputError(
-                f"top={top}: alternatives are numbered from 1, and the readouts scan and contrast "
-                "have them"
+                f"top={top}: windows are numbered from 1, and only the readouts scan, contrast and "
+                "joint have more than one"
             )
         settings = {
             "coordinates": system.name,
@@ -168,7 +168,8 @@ class Plan:
             note = notes[history.longest_run]
             if own.any_fallback:
                 note = (*note, *_fallback_notes(vocabulary, own))
-            retrievals.append(Retrieval(Later(make), settings, history.id, encoder, note))
+            made = Retrieval(Later(make), settings, history.id, encoder, note)
+            retrievals.append(made.with_source(history))
             first = last
         return retrievals
 
@@ -188,7 +189,8 @@ class Plan:
         encoder = history.encoder or vocabulary.encoder
         notes = self._notes(self._stretch(history))
         notes += _fallback_notes(vocabulary, view.directions)
-        return Retrieval(moments, self.settings, history.id, encoder, notes)
+        found = Retrieval(moments, self.settings, history.id, encoder, notes)
+        return found.with_source(history)
 
     def _stretch(self, history: History) -> int:
         """Frames of the longest stretch that a window may fill."""

@@ -19,7 +19,8 @@ from dejacue.records.history import History
 from dejacue.records.window import Window
 
 RETRIEVAL_SCHEMA = "dejacue.retrieval/1"
-_OF_THE_FIRST = ("start_s", "end_s", "source_start", "source_end")  # not of alternatives
+# not of alternatives
+_OF_THE_FIRST = ("start_s", "end_s", "source_start", "source_end", "p_value", "absent")
 
 
 def sampled(history: History) -> bool:
@@ -210,6 +211,12 @@ class Retrieval:
                 return moment
         names = dict.fromkeys(n for m in self.moments for n in (m.state, m.description))
         raise KeyError(str(unknown("state or description", text, names)))
+
+    @property
+    def found(self) -> Retrieval:
+        """The same without the moments that are marked absent."""
+        kept = tuple(moment for moment in self.moments if not moment.absent)
+        return self if len(kept) == len(self.moments) else replace(self, moments=kept)
 
     def with_source(self, history: History) -> Retrieval:
         """The same with the frames of the source, where the history counts others (it was

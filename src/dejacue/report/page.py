@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -19,27 +19,21 @@ from numpy.typing import NDArray
 
 from dejacue._version import __version__
 from dejacue.errors import InputError
-from dejacue.records import Evidence, History, Moment, Retrieval, Window
-from dejacue.records.retrieval import from_source
+from dejacue.records import Evidence, History, Moment, Retrieval
 from dejacue.report import markup as m
-from dejacue.report.plots import COLOURS
+from dejacue.report.pieces import Doubts, Pieces, References
 from dejacue.report.timeline import (
     FOOT,
     HEIGHT,
     MOST_POINTS,
     TOP,
     WIDTH,
-    Axis,
-    clock,
     curve_path,
-    gaps_path,
     mean_path,
     observed_path,
 )
 
 SOURCE = "source frames"  # those of the file, where others are counted
-MOST_THREADED = 14  # thumbnails that fit beside each other
-References = Mapping[str, Sequence[Window]]
 
 
 def report_page(
@@ -53,6 +47,7 @@ def report_page(
     video: str | None = None,
     object: str | None = None,
     references_note: str | None = None,
+    doubts: Doubts = (),
 ) -> str:
     """The page that shows a retrieval: timeline, table, evidence, and how it was made.
 
@@ -60,6 +55,7 @@ def report_page(
     thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
     video, object     their names, for the heading
     references_note   where the references come from
+    doubts            (window in frames of the file, sentence): where a tracker may be wrong
     """
     if evidence.responses.shape != (len(retrieval), len(history)):
         raise InputError(
@@ -68,12 +64,18 @@ def report_page(
             "take all three from the same history and vocabulary"
         )
     retrieval = retrieval.with_source(history)
-    page = _Page(history, retrieval, references)
+    page = _Page(history, retrieval, references, doubts)
     pictures = sorted(thumbnails, key=lambda thumbnail: thumbnail[0])
     body = [
         page.shared(),
         m.section(
-            "Timeline", page.legend(), _ZOOM, page.strip(pictures), page.states(), page.axes()
+            "Timeline",
+            page.legend(),
+            _ZOOM,
+            page.strip(pictures),
+            page.states(),
+            page.axes(),
+            page.doubtful(),
         ),
         m.section("Found", page.table(references_note)),
         m.section("Evidence", page.evidence(evidence), page.axes("below")),
@@ -97,114 +99,8 @@ def report_page(
     )
 
 
-class _Page:
-    """The parts of one page, each as HTML."""
-
-    def __init__(
-        self, history: History, retrieval: Retrieval, references: References | None
-    ) -> None:
-        self.history, self.retrieval = history, retrieval
-        self.references = references or {}
-        self.compared = references is not None
-        self.sampled = any(moment.source for moment in retrieval)
-        self.axis = Axis(history)
-        self.names = list(dict.fromkeys(moment.state for moment in retrieval))
-        self.names += [state for state in self.references if state not in self.names]
-        self.further = any(moment.alternatives for moment in retrieval)
-        self.broken = len(history.run_offsets) > 2
-
-    # Small pieces
-
-    def colour(self, state: str) -> str:
-        return f"--c:{COLOURS[self.names.index(state) % len(COLOURS)]}"
-
-    def badge(self, state: str) -> str:
-        number = self.names.index(state) + 1
-        return f'<span class="badge" style="{self.colour(state)}">{number}</span>'
-
-    def span(self, window: Window) -> str:
-        return f"{window.start} – {window.end}"
-
-    def seconds(self, window: Window, times: tuple[float, float] | None = None) -> str:
-        found = times or (self.axis.seconds(window.start), self.axis.seconds(window.end))
-        return "" if found[0] is None else f"{found[0]:.2f} – {found[1]:.2f}"
-
-    def overlap(self, moment: Moment) -> str:
-        own = self.references.get(moment.state, ())
-        return f"{max(moment.in_source.iou(window) for window in own):.2f}" if own else "–"
-
-    def drawn(self, state: str) -> list[Window]:
-        """The references of a state as the axis counts frames."""
-        own = (from_source(self.history, w) for w in self.references.get(state, ()))
-        return [window for window in own if window is not None]
-
-    # The parts, from top to bottom
-
-    def facts(self, video: str | None, object: str | None) -> str:
-        history = self.history
-        runs = history.runs()
-        share = 100 * len(history) / history.span
-        when = f"frames {runs[0].start} – {runs[-1].end}"
-        if history.times_s is not None:
-            first, last = history.times_s[[0, -1]].tolist()
-            when += f", {clock(first)} – {clock(last)}"
-        seen = f"{len(history)} of {history.span} ({share:.0f}\N{NO-BREAK SPACE}%)"
-        when += f": {seen} in {m.count(runs, 'run')}"
-        encoder = self.retrieval.encoder or history.encoder or "unnamed"
-        rows = [
-            ("Object", object or history.id), ("Video", video), ("Encoder", encoder),
-            ("Observed", when),
-        ]  # fmt: skip
-        return m.pairs((name, value) for name, value in rows if value)
-
-    def shared(self) -> str:
-        """What every drawing uses: drawn once, shown many times."""
-        grid = "".join(f"M{round(WIDTH * x)} 0V{HEIGHT}" for x, _, _ in self.axis.ticks("frame"))
-        return (
-            '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>'
-            f'<path id="grid" class="grid" d="{grid or "M0 0"}"/>'
-            f'<path id="gaps" class="gaps" d="{gaps_path(self.axis)}"/></defs></svg>'
-        )
-
-    def legend(self) -> str:
-        found = '<rect class="found" x="1" y="1" width="24" height="11"/>'
-        keys = [(found, "window found")]
-        if self.further:
-            keys.append((found.replace("found", "other"), "alternatives, by rank"))
-        if self.compared:
-            bar = '<rect class="reference" x="1" y="4" width="24" height="5"/>'
-            keys.append((bar, "reference"))
-        if self.broken:
-            keys.append((found.replace("found", "gaps"), "not observed"))
-        drawn = (
-            f'<li class="key"><svg viewBox="0 0 26 13" aria-hidden="true">{icon}</svg>{words}</li>'
-            for icon, words in keys
-        )
-        return f'<ul class="keys">{"".join(drawn)}</ul>'
-
-    def strip(self, pictures: Sequence[tuple[int, bytes]]) -> str:
-        if not pictures:
-            return ""
-        items, threads = [], []
-        for n, (frame, data) in enumerate(pictures):
-            when = self.axis.seconds(frame)
-            words = f"frame {frame}" + ("" if when is None else f", {clock(when)}")
-            time = "" if when is None else f"<br>{clock(when)}"
-            items.append(
-                f'<li><img src="{m.picture(frame, data)}" alt="{words}" title="{words}">'
-                f"<small>{frame}{time}</small></li>"
-            )
-            threads.append(
-                f'<line x1="{round(WIDTH * (n + 0.5) / len(pictures))}" y1="0" '
-                f'x2="{self.axis.x(frame)}" y2="{HEIGHT}" data-x="{self.axis.share(frame):.5f}"/>'
-            )
-        many = len(pictures) > MOST_THREADED
-        rows = m.row(
-            "strips", "", f'<ul class="strip{" many" if many else ""}">{"".join(items)}</ul>'
-        )
-        if many:
-            return rows
-        return rows + m.row("threads", "", m.svg("".join(threads), 'aria-hidden="true"'))
+class _Page(Pieces):
+    """The results, from top to bottom."""
 
     def states(self) -> str:
         """Like the bar of a player: one row per state, found above, references below."""
@@ -213,9 +109,10 @@ class _Page:
         for n, state in enumerate(self.names):
             moments = self.retrieval.state(state)
             own = self.drawn(state)
-            bars = [self.axis.bar(moment.window, 0, high, "found") for moment in moments]
+            bars = [self.axis.bar(w, 0, high, "found") for mo in moments for w in self.claimed(mo)]
             bars += [self.axis.bar(window, 700, 300, "reference") for window in own]
-            about = f"Found: {m.spoken(moment.window for moment in moments)}."
+            claimed = dict.fromkeys(w for moment in moments for w in self.claimed(moment))
+            about = f"Found: {m.spoken(claimed)}."
             about += f" Reference: {m.spoken(own)}." if self.compared else ""
             drawing = m.figure(f"s{n}", f"State {state}", about, _GAPS + "".join(bars))
             rows.append(
@@ -227,35 +124,34 @@ class _Page:
             about = f"Observed in {m.count(self.history.runs(), 'run')}."
             body = f'<path class="observed" d="{observed_path(self.axis)}"/>'
             rows.append(m.row("seen", "observed", m.figure("seen", "Observed frames", about, body)))
+        if self.doubts:
+            marks = "".join(self.axis.bar(window, 0, HEIGHT, "doubt") for window, _ in self.doubts)
+            about = f"Doubtful: {m.spoken(window for window, _ in self.doubts)}."
+            rows.append(m.row("seen", "worth a look", m.figure("doubts", "Doubts", about, marks)))
         return "".join(rows)
 
-    def axes(self, place: str = "") -> str:
-        rows = []
-        for unit in ("frame", "time") if self.axis.timed else ("frame",):
-            ticks = "".join(
-                f'<span class="tick{" minor" if minor else ""}'
-                f'{" first" if x < 0.03 else " last" if x > 0.97 else ""}" '
-                f'style="--x:{x:.5f}">{label}</span>'
-                for x, label, minor in self.axis.ticks(unit)
-            )
-            reading = '<output class="reading"></output>' if unit == "frame" else ""
-            row = m.row("axis", reading, ticks, unit)
-            rows.append(row.replace("<div ", f'<div data-unit="{unit}" ', 1))
-        return f'<div class="axes {place}">{"".join(rows)}</div>'
+    def doubtful(self) -> str:
+        """Where the tracker may have been wrong, in words."""
+        said = [f"frames {self.span(window)}: {m.escaped(text)}" for window, text in self.doubts]
+        more = [f"… and {len(said) - MOST_DOUBTS} more"] if len(said) > MOST_DOUBTS else []
+        return m.listed("soft small", [*said[:MOST_DOUBTS], *more]) if said else ""
 
     def table(self, references_note: str | None) -> str:
         timed = self.history.times_s is not None
         numbers = ["frames", *([SOURCE] if self.sampled else []), *(["seconds"] if timed else [])]
-        numbers.append("score")
+        numbers += ["score", *(["p"] if self.judged else [])]
         numbers += ["reference", "tIoU"] if self.compared else []
         head = "".join(f'<th scope="col">{name}</th>' for name in ("state", "description"))
         head += "".join(f'<th scope="col" class="number">{name}</th>' for name in numbers)
         rows = []
         for moment in self.retrieval:
-            cells = [self.span(moment.window)]
+            own_span = self.span(moment.window)
+            cells = [f"not found <small>({own_span})</small>" if moment.absent else own_span]
             cells += [self.span(moment.in_source)] if self.sampled else []
             cells += [self.seconds(moment.window, moment.times_s)] if timed else []
             cells.append(f"{moment.score:.2f}")
+            if self.judged:
+                cells.append("" if moment.p_value is None else f"{moment.p_value:.2f}")
             if self.compared:
                 own = self.references.get(moment.state, ())
                 cells += [
@@ -276,6 +172,7 @@ class _Page:
         about += _SAMPLED if self.sampled else ""
         about += " Seconds: when the first and the last frame are shown." if timed else ""
         about += " tIoU: frames in both over frames in either." if self.compared else ""
+        about += _JUDGED if self.judged else ""
         about += f" References: <bdi>{m.escaped(references_note)}</bdi>" if references_note else ""
         return (
             f'<div class="wide"><table aria-describedby="about"><thead><tr>{head}</tr></thead>'
@@ -286,11 +183,11 @@ class _Page:
     def remarks(self, moment: Moment) -> str:
         """What stands in small type under a moment."""
         words = []
+        joining = "and" if self.joint else "or"
         for window, score in moment.alternatives:
             when = self.seconds(window)
-            words.append(
-                f"or {self.span(window)}{f' ({when} s)' if when else ''}, score {score:.2f}"
-            )
+            when = f" ({when} s)" if when else ""
+            words.append(f"{joining} {self.span(window)}{when}, score {score:.2f}")
         why = moment.diagnostics
         if why is not None:
             words += ["plain similarity was used"] if why.fallback else []
@@ -304,7 +201,7 @@ class _Page:
             thinned = " Pale: least and greatest of neighbouring frames; dark: their mean."
         rows = [
             '<p class="soft">Line: how strongly each frame speaks for the description, compared '
-            f"with its siblings; 0 is the median frame. Each has its own scale.{thinned}</p>"
+            f"with its siblings; 0 is {self.zero}. Each has its own scale.{thinned}</p>"
         ]
         for q, (moment, row) in enumerate(zip(self.retrieval, evidence.responses, strict=True)):
             rows.append(self.curve(q, moment, row))
@@ -319,7 +216,8 @@ class _Page:
 
     def curve(self, q: int, moment: Moment, row: NDArray[Any]) -> str:
         bars = [self.axis.bar(moment.window, 110, 890, "found")]
-        bars += [self.axis.bar(window, 150, 800, "other") for window, _ in moment.alternatives]
+        kind = (110, 890, "found") if self.joint else (150, 800, "other")
+        bars += [self.axis.bar(window, *kind) for window, _ in moment.alternatives]
         own = self.drawn(moment.state)
         bars += [self.axis.bar(window, 20, 70, "reference") for window in own]
         about = f"Calibrated response. Found: frames {self.span(moment.window)}."
@@ -332,7 +230,7 @@ class _Page:
         ranks = "".join(
             f'<span class="rank" style="--x:{self.axis.share(window.start - 0.5):.5f}">{n}</span>'
             for n, (window, _) in enumerate(moment.alternatives, start=2)
-            if window.length > 0.015 * self.history.span
+            if window.length > 0.015 * self.history.span and not self.joint
         )
         facts = [f"frames {self.span(moment.window)}"]
         if self.history.times_s is not None:
@@ -389,6 +287,8 @@ class _Page:
 
 
 _SAMPLED = f" They count what was sampled; {SOURCE}, and references, those of the file."
+_JUDGED = " p: the share of unrelated states that fit these frames at least as well."
+MOST_DOUBTS = 12  # that are listed
 _GAPS = '<use href="#gaps"/>'
 _VALUE = '<output class="value"></output>'
 _ZOOM = (

@@ -201,10 +201,11 @@ def build_histories(
         masks.check_matched()  # says why, where names or numbers do not fit
     return {
         track.id: _history(
-            track, video, encoder, recipe(video, masks, encoder, lineage, padding, minimum)
+            track, video, encoder, recipe(video, masks, encoder, lineage, padding, minimum),
+            _presence(masks, lineage),
         )
         for track, lineage in zip(tracks, wanted, strict=True)
-    }
+    }  # fmt: skip
 
 
 def recipe(
@@ -230,17 +231,30 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def _history(track: Track, video: Video, encoder: Encoder, made: dict[str, str]) -> History:
+def _history(
+    track: Track, video: Video, encoder: Encoder, made: dict[str, str],
+    presence: Mapping[int, float],
+) -> History:  # fmt: skip
     if not track.rows:
         raise InputError(
             f"{video.path}: {track.id} is never visible; check the mask ids and how masks are "
             "matched to frames"
         )
     times = None if None in track.times else np.array(track.times, dtype=np.float64)
+    known = bool(track.sources) and all(source in presence for source in track.sources)
+    sure = np.array([presence[source] for source in track.sources]) if known else None
     return History(
         np.stack(track.rows), np.array(track.indices), track.id, encoder.identity, times,
-        np.array(track.sources), made_with=made,
+        np.array(track.sources), sure, made,
     )  # fmt: skip
+
+
+def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
+    """How sure a tracker was, by frame of the file; empty where the masks are none of a tracker."""
+    from dejacue.sources.tracks.notes import read_notes
+
+    notes = read_notes(masks.path)
+    return {} if notes is None else notes.presence_of(lineage)
 
 
 def ahead(

@@ -39,7 +39,7 @@ _REFERENCE_KEYS = ("history", "component", "frames", "states", "descriptions")
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
 _NUMBERS = {
     **dict.fromkeys(("start", "end", "source_start", "source_end", "rank"), int),
-    **dict.fromkeys(("score", "start_s", "end_s"), float),
+    **dict.fromkeys(("score", "start_s", "end_s", "p_value"), float),
 }
 _MOMENT_KEYS = ("state", "description", "start", "end")
 _RETRIEVAL_COLUMNS = ("history", *_MOMENT_KEYS)
@@ -231,6 +231,8 @@ def _moment(row: Mapping[str, Any]) -> Moment:
         times_s=times or None,  # type: ignore[arg-type]  # two of them
         alternatives=tuple((window_of(other), _score(other)) for other in others),
         source=_source(row),
+        p_value=_number(row, "p_value") if row.get("p_value") is not None else None,
+        absent=str(row.get("absent", False)).lower() == "true",
     )
 
 

@@ -1,0 +1,232 @@
+"""Frames to masks with SAM 2: ``python benchmarks/track.py [--device cuda] [--size tiny]``.
+
+Randomly initialised models of the published architectures (hiera tiny and base-plus, at 1024² as
+published; at 256² on a CPU, to try it out), so that no weights are needed. Compared in one run
+over the same 1280 × 720 frames in memory and the same boxes:
+
+    ours           ``Sam2Session.step``, one frame after another; remembers what is read again
+    transformers   ``init_video_session`` with the whole video (its processor, on the device) and
+                   ``propagate_in_video_iterator``, as documented; remembers everything
+
+Both times include the copy to the device, resizing and normalising, the model, the masks at the
+frame's size and their copy to the host; decoding is in neither. Without torchvision transformers
+has no processor; its frames are then prepared by ours, inside its time all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import gc
+import time
+
+import numpy as np
+import torch
+import transformers
+
+from dejacue.sources.tracks.base import Prompt
+from dejacue.sources.tracks.sam2 import Sam2Tracker, images
+from dejacue.sources.tracks.sam2.tracker import dtype_of
+
+HEIGHT, WIDTH = 720, 1280
+BACKBONES = {  # what differs from transformers' defaults, which are those of tiny
+    "tiny": {},
+    "base-plus": {
+        "hidden_size": 112, "num_attention_heads": 2, "blocks_per_stage": [2, 3, 16, 3],
+        "embed_dim_per_stage": [112, 224, 448, 896],
+        "num_attention_heads_per_stage": [2, 4, 8, 16],
+        "window_positional_embedding_background_size": [14, 14],
+        "global_attention_blocks": [12, 16, 20],
+    },
+}  # fmt: skip
+
+
+def random_model(size: str, side: int, device: str, dtype: torch.dtype):
+    torch.manual_seed(0)
+    levels = [[side // 4] * 2, [side // 8] * 2, [side // 16] * 2]
+    backbone = transformers.Sam2HieraDetConfig(image_size=[side, side], **BACKBONES[size])
+    vision = transformers.Sam2VisionConfig(
+        backbone_config=backbone, backbone_feature_sizes=levels,
+        backbone_channel_list=backbone.embed_dim_per_stage[::-1],
+    )  # fmt: skip
+    config = transformers.Sam2VideoConfig(
+        vision_config=vision, prompt_encoder_config={"image_size": side}, image_size=side,
+        memory_attention_rope_feat_sizes=levels[-1],
+    )  # fmt: skip
+    model = transformers.Sam2VideoModel(config).eval()
+    with torch.no_grad():  # an object that is seen, so that its masks are worth comparing
+        model.mask_decoder.pred_obj_score_head.proj_out.bias.fill_(5)
+    return model.to(device, dtype)
+
+
+def pictures(count: int) -> list[np.ndarray]:
+    """Few different ones, over and over."""
+    rng = np.random.default_rng(0)
+    few = [rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8) for _ in range(min(count, 8))]
+    return [few[k % len(few)] for k in range(count)]
+
+
+def boxes(objects: int) -> list[tuple[float, float, float, float]]:
+    return [(100.0 + 60 * k, 80.0, 400.0 + 60 * k, 500.0) for k in range(objects)]
+
+
+def ours(tracker: Sam2Tracker, frames: list[np.ndarray], objects: int):
+    session = tracker.session()
+    prompts = [Prompt(0, k + 1, box=box) for k, box in enumerate(boxes(objects))]
+    area = []
+    for k, frame in enumerate(frames):
+        seen = session.step(frame, prompts if k == 0 else ())
+        area.append([int(own.mask.sum()) for own in seen.values()])
+    return session, area
+
+
+def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str, dtype):
+    side = model.config.image_size
+    if processor is not None:
+        session = processor.init_video_session(video=frames, inference_device=device, dtype=dtype)
+        for k, box in enumerate(boxes(objects)):
+            processor.add_inputs_to_inference_session(session, 0, k + 1, input_boxes=[[list(box)]])
+    else:
+        video = torch.stack([images.pixels(frame, side, device, dtype) for frame in frames])
+        session = transformers.Sam2VideoInferenceSession(
+            video=video, inference_device=device, inference_state_device=device,
+            video_storage_device=device, dtype=dtype,
+        )  # fmt: skip
+        del video
+        for k, box in enumerate(boxes(objects)):
+            at, labels = images.clicks(Prompt(box=box), HEIGHT, WIDTH, side)
+            inputs = {"point_coords": at, "point_labels": labels}
+            session.add_point_inputs(session.obj_id_to_idx(k + 1), 0, inputs)
+    session.obj_with_new_inputs = list(range(1, objects + 1))
+    area = []
+    for output in model.propagate_in_video_iterator(session, start_frame_idx=0):
+        if processor is not None:
+            found = processor.post_process_masks([output.pred_masks], [[HEIGHT, WIDTH]])[0]
+            masks = found[:, 0].cpu().numpy()
+        else:
+            masks = images.masks(output.pred_masks, HEIGHT, WIDTH)
+        area.append([int(mask.sum()) for mask in masks])
+    return session, area
+
+
+def its_processor(side: int):
+    size = {"height": side, "width": side}
+    try:
+        return transformers.Sam2VideoProcessor(
+            transformers.Sam2ImageProcessor(size=size),
+            transformers.Sam2VideoVideoProcessor(size=size),
+        )
+    except (ImportError, RuntimeError):  # torchvision is not there, or not for this torch
+        return None
+
+
+def held(thing, seen: dict[int, int] | None = None) -> int:
+    """Bytes of all tensors that a session refers to, shared ones counted once."""
+    outermost = seen is None
+    seen = {} if seen is None else seen
+    if isinstance(thing, torch.Tensor):
+        storage = thing.untyped_storage()
+        seen[storage.data_ptr()] = storage.nbytes()
+    elif isinstance(thing, dict):
+        for own in thing.values():
+            held(own, seen)
+    elif isinstance(thing, list | tuple):
+        for own in thing:
+            held(own, seen)
+    elif hasattr(thing, "__dict__") and not isinstance(thing, Sam2Tracker | type):
+        held(vars(thing), seen)
+    return sum(seen.values()) if outermost else 0
+
+
+class Meter:
+    """Seconds, bytes held at the end, and on a GPU the peak above what was there before."""
+
+    def __init__(self, device: str) -> None:
+        self.gpu = device.startswith("cuda")
+
+    def __call__(self, run) -> tuple[float, int, int, list]:
+        gc.collect()
+        if self.gpu:
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated() if self.gpu else 0
+        start = time.perf_counter()
+        session, area = run()
+        if self.gpu:
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+        peak = torch.cuda.max_memory_allocated() - before if self.gpu else 0
+        return seconds, held(session), peak, area
+
+
+def compare(size: str, device: str, precision: str, options: argparse.Namespace) -> None:
+    dtype, meter = dtype_of(precision), Meter(device)
+    model = random_model(size, options.side, device, dtype)
+    processor = its_processor(options.side)
+    tracker = Sam2Tracker(
+        copy.deepcopy(model), f"sam2-{size}", device=device, precision=precision
+    )  # its own copy: it remembers constants
+    runs = {
+        "ours": lambda frames: ours(tracker, frames, options.objects),
+        "transformers": lambda frames: theirs(
+            model, processor, frames, options.objects, device, dtype
+        ),
+    }
+    millions = sum(weights.numel() for weights in model.parameters()) / 1e6
+    prepared = "its processor" if processor is not None else "ours, for lack of torchvision"
+    print(
+        f"\nsam2-{size} ({millions:.1f} M weights) at {options.side}², {options.objects} object(s)"
+    )
+    print(f"frames for transformers prepared by {prepared}")
+    print(f"{'frames':>8} {'':14} {'frames/s':>9} {'ms/frame':>9} {'held MB':>9} {'peak MB':>9}")
+    n = options.frames
+    for count in sorted({max(1, n // 4), max(1, n // 2), n}):  # the short ones warm up
+        frames = pictures(count)
+        best: dict[str, tuple[float, int, int, list]] = {}
+        for _ in range(options.repeat if count == n else 1):
+            for name, run in runs.items():  # in turns, so that both see the same machine
+                found = meter(lambda: run(frames))
+                if name not in best or found[0] < best[name][0]:
+                    best[name] = found
+        for name, (seconds, kept, peak, _) in best.items():
+            print(
+                f"{count:8} {name:14} {count / seconds:9.2f} {1000 * seconds / count:9.1f} "
+                f"{kept / 1e6:9.1f} {f'{peak / 1e6:.0f}' if peak else '-':>9}"
+            )
+    ratio = best["transformers"][0] / best["ours"][0]
+    areas = [np.array(best[name][3]) for name in runs]
+    apart = np.abs(areas[0] - areas[1]).max() / (HEIGHT * WIDTH)
+    print(f"ours is {ratio:.2f} times as fast as transformers (goal: at least 1.00)")
+    print(f"areas of the masks differ by at most {100 * apart:.3f} % of the frame")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default=None, help="cuda, mps or cpu")
+    parser.add_argument("--precision", default=None, help="bf16 (default on cuda), fp16 or fp32")
+    parser.add_argument("--size", choices=["tiny", "base-plus"], default=None, help="default: both")
+    parser.add_argument("--frames", type=int, default=None, help="default: 200 on cuda, else 4")
+    parser.add_argument("--side", type=int, default=None, help="default: 1024 on cuda, else 256")
+    parser.add_argument("--objects", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
+    parser.add_argument("--repeat", type=int, default=None, help="default: 3 on cuda, else 1")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    on_gpu = device.startswith("cuda")
+    precision = options.precision or ("bf16" if on_gpu else "fp32")
+    options.frames = options.frames or (200 if on_gpu else 4)
+    options.side = options.side or (1024 if on_gpu else 256)
+    options.repeat = options.repeat or (3 if on_gpu else 1)
+    name = torch.cuda.get_device_name(device) if on_gpu else f"{options.threads} thread(s)"
+    print(f"{device} ({name}), {precision}, {WIDTH} × {HEIGHT}, best of {options.repeat}")
+    print(f"torch {torch.__version__}, transformers {transformers.__version__}")
+    for size in [options.size] if options.size else ["tiny", "base-plus"]:
+        compare(size, device, precision, options)
+
+
+if __name__ == "__main__":
+    main()

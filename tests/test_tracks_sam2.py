@@ -1,0 +1,610 @@
+"""SAM 2 through transformers: the same masks as its own session, with memory that does not grow.
+
+The models are tiny and randomly initialised; their weights are spread wide so that masks differ
+from frame to frame and depend on what is remembered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from dejacue.errors import InputError, MissingData, MissingExtra
+from dejacue.sources.tracks.base import Prompt
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from dejacue.sources.tracks import sam2  # noqa: E402
+from dejacue.sources.tracks.sam2 import images, loading  # noqa: E402
+from dejacue.sources.tracks.sam2.memory import Memory, Reach  # noqa: E402
+
+SIDE, HEIGHT, WIDTH = 64, 36, 48
+MEMORIES, POINTERS = 4, 6
+CLICK = Prompt(object=1, points=((20, 15, True),))
+BOX = Prompt(object=2, box=(10, 5, 30, 25), points=((12, 20, False),))
+BLOB = np.zeros((HEIGHT, WIDTH), bool)
+BLOB[8:20, 12:30] = True
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def config(kind: str = "sam2", **more):
+    levels = [[SIDE // 4] * 2, [SIDE // 8] * 2, [SIDE // 16] * 2]
+    backbone = {
+        "model_type": "sam2_hiera_det_model", "hidden_size": 8, "image_size": [SIDE, SIDE],
+        "blocks_per_stage": [1, 1, 1, 1], "embed_dim_per_stage": [8, 16, 24, 32],
+        "num_attention_heads_per_stage": [1, 1, 1, 2], "window_size_per_stage": [8, 4, 4, 2],
+        "global_attention_blocks": [], "window_positional_embedding_background_size": [4, 4],
+    }  # fmt: skip
+    vision = {
+        "model_type": "sam2_vision_model", "backbone_config": backbone,
+        "backbone_channel_list": [32, 24, 16, 8], "backbone_feature_sizes": levels,
+        "fpn_hidden_size": 128,
+    }  # fmt: skip
+    # an object: transformers 5.17 makes the wrong one of a dictionary
+    decoder = {
+        "sam2": transformers.Sam2VideoMaskDecoderConfig,
+        "edgetam": transformers.EdgeTamVideoMaskDecoderConfig,
+    }[kind]
+    shared = {
+        "vision_config": vision, "image_size": SIDE,
+        "prompt_encoder_config": {"hidden_size": 128, "image_size": SIDE},
+        "mask_decoder_config": decoder(hidden_size=128, mlp_dim=16, num_attention_heads=2),
+        "num_maskmem": MEMORIES, "max_object_pointers_in_encoder": POINTERS,
+        "memory_attention_hidden_size": 128, "memory_attention_num_layers": 1,
+        "memory_attention_rope_feat_sizes": levels[-1], "memory_encoder_hidden_size": 128,
+        "mask_downsampler_embed_dim": 128, "memory_fuser_embed_dim": 128,
+        "memory_fuser_intermediate_dim": 16,
+    }  # fmt: skip
+    if kind == "sam2":
+        own = {"memory_attention_feed_forward_hidden_size": 16}
+        return transformers.Sam2VideoConfig(**{**shared, **own, **more})
+    own = {
+        "memory_attention_mlp_hidden_size": 16, "memory_attention_rope_k_sizes": [2, 2],
+        "perceiver_resampler_num_latents": 4, "perceiver_resampler_num_latents_2d": 4,
+    }  # fmt: skip
+    return transformers.EdgeTamVideoConfig(**{**shared, **own, **more})
+
+
+def random_model(kind: str = "sam2", **more):
+    torch.manual_seed(0)
+    own = {"sam2": transformers.Sam2VideoModel, "edgetam": transformers.EdgeTamVideoModel}[kind]
+    model = own(config(kind, **more)).eval()
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            if "norm" not in name:
+                weights.normal_(0, weights[0].numel() ** -0.5 if weights.ndim > 1 else 0)
+        model.mask_decoder.pred_obj_score_head.proj_out.bias.fill_(1.0)
+    return model
+
+
+def tracker(kind: str = "sam2", precision: str = "fp32", **more):
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    model = random_model(kind, **more).to(dtype)
+    return sam2.Sam2Tracker(model, kind, device="cpu", precision=precision)
+
+
+def frames(count: int, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for k in range(count):
+        image = rng.integers(0, 120, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+        x = (3 * k) % (WIDTH - 12)
+        image[8:24, x : x + 12] = (200, 40 + k % 100, 60)
+        found.append(image)
+    return found
+
+
+def same(left, right) -> bool:
+    return left.keys() == right.keys() and all(
+        np.array_equal(left[k].mask, right[k].mask) and left[k].presence == right[k].presence
+        for k in left
+    )
+
+
+def everything_kept(model, images_given, prompts):
+    """One object in transformers' own session, which keeps all; prompts by frame."""
+    kind = sam2.tracker.CLASSES[model.config.model_type][1]
+    session = getattr(transformers, kind)(dtype=torch.float32)
+    session.obj_id_to_idx(1)
+    found = []
+    for k, image in enumerate(images_given):
+        if k in prompts:
+            prompt = prompts[k]
+            if prompt.mask is not None:
+                session.add_mask_inputs(0, k, images.painted(prompt.mask, SIDE))
+            else:
+                at, labels = images.clicks(prompt, HEIGHT, WIDTH, SIDE)
+                session.add_point_inputs(0, k, {"point_coords": at, "point_labels": labels})
+            session.obj_with_new_inputs = [1]
+        frame = images.pixels(image, SIDE, "cpu", torch.float32)
+        model(session, frame_idx=k, frame=frame)
+        kept = session.output_dict_per_obj[0]
+        output = kept["cond_frame_outputs" if k in prompts else "non_cond_frame_outputs"][k]
+        mask = images.masks(output["pred_masks"].reshape(1, 1, *levels(model)), HEIGHT, WIDTH)[0]
+        found.append((mask, float(output["object_score_logits"].sigmoid())))
+    assert len(session.processed_frames) == len(images_given)
+    return found
+
+
+def levels(model) -> tuple[int, int]:
+    return model.prompt_encoder.mask_input_size
+
+
+@pytest.mark.parametrize("kind", ["sam2", "edgetam"])
+def test_pruning_leaves_masks_and_presence_the_same_to_the_last_bit(kind) -> None:
+    given = frames(48)
+    prompts = {0: CLICK, 20: Prompt(20, 1, box=(5, 5, 30, 30)), 31: Prompt(31, 1, mask=BLOB)}
+    expected = everything_kept(random_model(kind), given, prompts)
+    session = tracker(kind).session()
+    seen = [
+        session.step(image, [prompts[k]] if k in prompts else [])[1]
+        for k, image in enumerate(given)
+    ]
+    for own, (mask, presence) in zip(seen, expected, strict=True):
+        assert np.array_equal(own.mask, mask)
+        assert own.presence == presence
+    # else this would show nothing
+    areas = {int(own.mask.sum()) for own in seen}
+    assert len(areas) > 10
+    assert len({own.presence for own in seen}) > 40
+
+
+def test_the_model_reads_exactly_as_far_as_is_kept() -> None:
+    given = frames(12)
+
+    def run(reach: Reach) -> list[float]:
+        own = tracker()
+        assert own.reach == Reach(MEMORIES - 1, POINTERS - 1, None)
+        own.reach = reach
+        session = own.session()
+        return [
+            session.step(image, [CLICK] if k == 0 else [])[1].presence
+            for k, image in enumerate(given)
+        ]
+
+    expected = run(Reach(MEMORIES - 1, POINTERS - 1, None))
+    assert run(Reach(MEMORIES + 5, POINTERS + 5, None)) == expected
+    assert run(Reach(MEMORIES - 1, POINTERS - 2, None)) != expected
+    with pytest.raises(KeyError, match="maskmem_features"):
+        run(Reach(MEMORIES - 2, POINTERS - 1, None))
+
+
+def test_memory_is_flat_over_five_hundred_frames() -> None:
+    session = tracker().session()
+    pool = frames(16)
+    sizes, kept = [], []
+    for k in range(520):
+        session.step(pool[k % 16], [CLICK] if k == 0 else [])
+        sizes.append(session.stored_bytes())
+        memory = session._objects[1]
+        kept.append((len(memory.prompted), len(memory.recent)))
+    settled = POINTERS + 2
+    assert set(sizes[settled:]) == {sizes[-1]}
+    assert set(kept[settled:]) == {(1, POINTERS - 1)}
+    tokens = (SIDE // 16) ** 2
+    features = MEMORIES * tokens * 64 * 2  # bf16, of the prompted frame and of the others
+    positions = tokens * 64 * 4  # shared by all
+    pointers = POINTERS * 128 * 4
+    assert sizes[-1] == features + positions + pointers
+    assert abs(len(session.state()) - len(_state_at(settled))) < 4096
+
+
+def _state_at(count: int) -> bytes:
+    session = tracker().session()
+    for k, image in enumerate(frames(count)):
+        session.step(image, [CLICK] if k == 0 else [])
+    return session.state()
+
+
+def test_prompted_frames_beyond_the_models_limit_keep_only_their_pointer() -> None:
+    limited = {"max_cond_frame_num": 2}
+    if not hasattr(transformers.Sam2VideoModel, "_select_closest_cond_frames"):
+        pytest.skip("this transformers attends to all prompted frames")
+    given = frames(40)
+    prompts = {k: Prompt(k, 1, box=(5, 5, 30, 20 + k % 9)) for k in (0, 3, 5, 11, 13, 30)}
+    expected = everything_kept(random_model(**limited), given, prompts)
+    session = tracker(**limited).session()
+    for k, image in enumerate(given):
+        seen = session.step(image, [prompts[k]] if k in prompts else [])[1]
+        assert np.array_equal(seen.mask, expected[k][0])
+        assert seen.presence == expected[k][1]
+    whole = [f for f, o in session._objects[1].prompted.items() if "maskmem_features" in o]
+    assert sorted(session._objects[1].prompted) == [0, 3, 5, 11, 13, 30]
+    assert whole == [13, 30]
+
+
+def test_objects_do_not_depend_on_each_other_and_may_join_late() -> None:
+    given = frames(24)
+    together, one, two = (tracker().session() for _ in range(3))
+    late = Prompt(9, 2, box=BOX.box, points=BOX.points)
+    again = Prompt(15, 2, mask=BLOB)
+    for k, image in enumerate(given):
+        asked = {0: [CLICK], 9: [late], 15: [again]}.get(k, [])
+        seen = together.step(image, asked)
+        alone = one.step(image, asked if k == 0 else [])
+        assert same({1: seen[1]}, alone)
+        if k < 9:
+            assert list(seen) == [1]
+        else:  # as if the video began where it joined
+            assert list(seen) == [1, 2]
+            assert same({2: seen[2]}, two.step(image, asked))
+
+
+def test_the_image_is_encoded_once_for_all_objects(monkeypatch) -> None:
+    own = tracker()
+    calls = []
+    encode = own.model.vision_encoder.forward
+    monkeypatch.setattr(
+        own.model.vision_encoder, "forward", lambda *a, **k: calls.append(1) or encode(*a, **k)
+    )
+    session = own.session()
+    prompts = [Prompt(0, number, points=((5 * number, 9, True),)) for number in (3, 1, 7)]
+    for k, image in enumerate(frames(4)):
+        assert list(session.step(image, prompts if k == 0 else [])) == [3, 1, 7]
+    assert len(calls) == 4
+
+
+def test_nothing_is_computed_before_an_object_joins(monkeypatch) -> None:
+    own = tracker()
+    session, direct = own.session(), own.session()
+    given = frames(5)
+    with monkeypatch.context() as patched:
+        patched.setattr(own.model, "forward", lambda *a, **k: pytest.fail("asked"))
+        assert [session.step(image) for image in given[:3]] == [{}, {}, {}]
+    for k in (3, 4):  # only differences of frame numbers count
+        prompts = [CLICK] if k == 3 else []
+        assert same(session.step(given[k], prompts), direct.step(given[k], prompts))
+
+
+def test_points_correct_what_is_followed_and_a_box_says_it_anew() -> None:
+    given = frames(14)
+
+    def run(correction: Prompt | None, start: Prompt = CLICK):
+        session = tracker().session()
+        seen = []
+        for k, image in enumerate(given):
+            asked = [start] if k == 0 else [correction] if correction and k == 6 else []
+            seen.append(session.step(image, asked)[1])
+        return seen, session
+
+    plain, _ = run(None)
+    click = Prompt(6, 1, points=((40, 30, True), (5, 5, False)))
+    corrected, session = run(click)
+    assert sorted(session._objects[1].prompted) == [0, 6]
+    assert [a.presence for a in plain[:6]] == [a.presence for a in corrected[:6]]
+    assert all(a.presence != b.presence for a, b in zip(plain[6:], corrected[6:], strict=True))
+    other = Prompt(0, 1, mask=BLOB)
+    assert run(click, other)[0][6].presence != corrected[6].presence  # the past is read
+    box = Prompt(6, 1, box=(5, 5, 30, 30))
+    assert run(box, other)[0][6].presence == run(box)[0][6].presence  # here it is not
+
+
+@pytest.mark.parametrize("kind", ["sam2", "edgetam"])
+@pytest.mark.parametrize("stop", [1, 13])
+def test_a_restored_session_goes_on_to_the_last_bit(kind, stop) -> None:
+    own = tracker(kind)
+    given = frames(26)
+    prompts = {0: [CLICK], 4: [BOX], 15: [Prompt(15, 1, points=((9, 9, False),))]}
+    whole = own.session()
+    expected = [whole.step(image, prompts.get(k, ())) for k, image in enumerate(given)]
+    first = own.session()
+    for k in range(stop):
+        first.step(given[k], prompts.get(k, ()))
+    state = first.state()
+    assert isinstance(state, bytes)
+    second = tracker(kind).session()  # of another run
+    second.restore(state)
+    assert second.state() == state
+    for k in range(stop, len(given)):
+        assert same(second.step(given[k], prompts.get(k, ())), expected[k])
+
+
+def test_a_state_of_another_model_or_a_damaged_one_is_refused() -> None:
+    own = tracker()
+    session = own.session()
+    session.step(frames(1)[0], [CLICK])
+    state = session.state()
+    other = sam2.Sam2Tracker(own.model, "other", device="cpu", precision="fp32", key="other")
+    with pytest.raises(InputError, match="saved by another tracker than other"):
+        other.session().restore(state)
+    for damaged in (b"", b"nothing", state[: len(state) // 2], state[:100]):
+        with pytest.raises(InputError, match="damaged; start over"):
+            own.session().restore(damaged)
+
+
+def test_frames_fed_backwards_are_a_pass_like_any_other() -> None:
+    given = frames(20)
+    backward = tracker().session()
+    seen = [
+        backward.step(image, [CLICK] if k == 0 else [])[1] for k, image in enumerate(given[::-1])
+    ]
+    expected = everything_kept(random_model(), given[::-1], {0: CLICK})
+    assert all(np.array_equal(a.mask, b[0]) for a, b in zip(seen, expected, strict=True))
+
+
+def test_the_whole_video_iterator_of_transformers_gives_the_same_masks() -> None:
+    given = frames(25)
+    model = random_model()
+    pixels = torch.stack([images.pixels(image, SIDE, "cpu", torch.float32) for image in given])
+    session = transformers.Sam2VideoInferenceSession(video=pixels, dtype=torch.float32)
+    at, labels = images.clicks(CLICK, HEIGHT, WIDTH, SIDE)
+    session.obj_id_to_idx(1)
+    session.add_point_inputs(0, 0, {"point_coords": at, "point_labels": labels})
+    session.obj_with_new_inputs = [1]
+    own = tracker().session()
+    for k, output in enumerate(model.propagate_in_video_iterator(session, start_frame_idx=0)):
+        seen = own.step(given[k], [CLICK] if k == 0 else [])[1]
+        assert np.array_equal(seen.mask, images.masks(output.pred_masks, HEIGHT, WIDTH)[0])
+
+
+def test_a_frame_is_resized_and_normalised_as_the_processor_does() -> None:
+    image = frames(1)[0]
+    found = images.pixels(image, SIDE, "cpu", torch.float32).numpy()
+    assert found.shape == (3, SIDE, SIDE)
+    back = found * np.reshape(images.DEVIATION, (3, 1, 1)) + np.reshape(images.MEAN, (3, 1, 1))
+    levels_found = 255 * back
+    assert np.abs(levels_found - levels_found.round()).max() < 1e-3
+    from PIL import Image
+
+    expected = np.asarray(Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.BILINEAR))
+    assert np.abs(levels_found - expected.transpose(2, 0, 1)).max() <= 1.01
+    white = images.pixels(np.full((SIDE, SIDE, 3), 255, np.uint8), SIDE, "cpu", torch.float32)
+    assert white[:, 5, 5].tolist() == pytest.approx([2.2489, 2.4286, 2.6400], abs=1e-4)
+
+
+def test_a_frame_may_be_a_view_that_cannot_be_written_to() -> None:
+    image = frames(1)[0]
+    mirrored = image[:, ::-1]
+    mirrored.flags.writeable = False
+    found = images.pixels(mirrored, SIDE, "cpu", torch.float32)
+    assert torch.equal(found, images.pixels(mirrored.copy(), SIDE, "cpu", torch.float32))
+
+
+def test_clicks_and_boxes_are_scaled_to_the_models_square() -> None:
+    prompt = Prompt(box=(12, 9, 36, 27), points=((24, 18, True), (0, 36, False)))
+    at, labels = images.clicks(prompt, HEIGHT, WIDTH, SIDE)
+    assert at.tolist() == [[[[16, 16], [48, 48], [32, 32], [0, 64]]]]
+    assert labels.tolist() == [[[2, 3, 1, 0]]]
+
+
+def test_masks_are_cut_at_zero_at_the_size_of_the_frame() -> None:
+    logits = torch.tensor([[[[-1.0, 3.0]]], [[[2.0, 2.0]]]])
+    found = images.masks(logits, 2, 4)
+    # between the centres of the two pixels: -1, 0, 2, 3
+    assert found[0].tolist() == [[False, False, True, True]] * 2
+    assert found[1].all()
+    assert found.dtype == bool
+
+
+def test_a_mask_thinner_than_half_a_pixel_is_not_lost() -> None:
+    thin = np.zeros((640, 640), bool)
+    thin[320, 320] = True
+    assert images.painted(thin, SIDE).sum() >= 1
+    assert images.painted(np.zeros((640, 640), bool), SIDE).sum() == 0
+
+
+def test_the_mask_given_is_the_mask_seen_and_presence_is_certain() -> None:
+    session = tracker().session()
+    big = np.zeros((HEIGHT, WIDTH), bool)
+    big[9:27, 12:36] = True
+    seen = session.step(frames(1)[0], [Prompt(mask=big)])[1]
+    overlap = (seen.mask & big).sum() / (seen.mask | big).sum()
+    assert overlap > 0.95
+    assert seen.presence == pytest.approx(1 / (1 + np.exp(-10)))
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("kind", ["sam2", "edgetam"])
+def test_it_runs_in_half_precision(kind, precision) -> None:
+    session = tracker(kind, precision).session()
+    prompts = {0: [CLICK, Prompt(0, 2, mask=BLOB)], 5: [Prompt(5, 1, points=((3, 3, False),))]}
+    for k, image in enumerate(frames(9)):
+        seen = session.step(image, prompts.get(k, ()))
+        assert all(0 <= own.presence <= 1 for own in seen.values())
+        assert seen[2].mask.shape == (HEIGHT, WIDTH)
+
+
+def test_a_full_device_is_said_in_a_sentence_or_left_for_the_cpu(monkeypatch) -> None:
+    given = frames(6)
+    with pytest.raises(InputError, match=r"memory of the device cuda:7 is full; .*sam2-tiny"):
+        _run_until_full(given, fallback=False, monkeypatch=monkeypatch)
+    seen, own = _run_until_full(given, fallback=True, monkeypatch=monkeypatch)
+    plain = tracker().session()
+    for k, image in enumerate(given):
+        assert same(seen[k], plain.step(image, [CLICK] if k == 0 else []))
+    assert own.details["device"] == "cpu"
+    assert own.details["precision"] == "fp32"
+    assert "memory of cuda:7 was full; it went on on the CPU" in own.details["note"]
+
+
+def _run_until_full(given, fallback, monkeypatch):
+    """A device that is full from the fourth frame on, played by the CPU."""
+    model = random_model()
+    own = sam2.Sam2Tracker(model, "sam2", device="cpu", precision="fp32", fallback=fallback)
+    session = own.session()
+    seen = [session.step(image, [CLICK] if k == 0 else []) for k, image in enumerate(given[:3])]
+    before = session.state()
+    forward, device = model.forward, "cuda:7"
+
+    def full(view, **given_more):
+        if own.device == device:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(view, **given_more)
+
+    monkeypatch.setattr(model, "forward", full)
+    own.device = device
+    session._place = (device, "fp32")
+    monkeypatch.setattr(images, "pixels", lambda *a, real=images.pixels: real(*a[:2], "cpu", a[3]))
+    try:
+        seen += [session.step(image) for image in given[3:]]
+    except InputError:
+        own.device, session._place = "cpu", ("cpu", "fp32")
+        assert session.state() == before  # a step that failed left nothing
+        raise
+    return seen, own
+
+
+def test_other_errors_of_the_device_are_not_taken_for_a_full_one() -> None:
+    own = tracker()
+    with pytest.raises(RuntimeError, match="something else"):
+        own.make_room(RuntimeError("something else"))
+    with pytest.raises(InputError, match="device cpu is full"):
+        own.make_room(RuntimeError("MPS backend out of memory"))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        ([Prompt(4, 2)], "object 2 at frame 4: give either a mask, or a box and points"),
+        ([Prompt(0, 1, box=(1, 1, 9, 9), mask=BLOB)], "either a mask, or a box"),
+        ([Prompt(0, 1, mask=BLOB), CLICK], "either a mask, or a box"),
+        ([Prompt(0, 1, box=(1, 1, 9, 9)), Prompt(0, 1, box=(2, 2, 9, 9))], "two boxes"),
+        ([Prompt(0, 1, mask=BLOB), Prompt(0, 1, mask=BLOB)], "two boxes or masks"),
+        ([Prompt(0, 1, mask=BLOB.T)], re.escape("mask is (48, 36), the frame is (36, 48)")),
+    ],
+)
+def test_prompts_that_cannot_be_used_are_refused(prompts, message) -> None:
+    session = tracker().session()
+    with pytest.raises(InputError, match=message):
+        session.step(frames(1)[0], prompts)
+    with pytest.raises(InputError, match="a frame must be"):
+        session.step(np.zeros((4, 4), np.uint8), [CLICK])
+
+
+def test_points_of_several_prompts_for_one_object_are_put_together() -> None:
+    image = frames(1)[0]
+    box = Prompt(0, 1, box=(5, 5, 30, 30))
+    more = Prompt(0, 1, points=((3, 3, False),))
+    both = Prompt(0, 1, box=box.box, points=more.points)
+    apart = tracker().session().step(image, [box, more])
+    assert same(apart, tracker().session().step(image, [both]))
+
+
+def test_memory_forgets_by_distance_alone() -> None:
+    outputs = {"object_pointer": 1, "maskmem_features": 2, "maskmem_pos_enc": 3, "pred_masks": 4}
+    memory = Memory({0: outputs, 95: outputs}, {k: outputs for k in range(80, 100) if k != 95})
+    kept = memory.pruned(100, Reach(memories=3, pointers=5, prompted=None))
+    assert sorted(kept.recent) == [96, 97, 98, 99]
+    assert list(kept.recent[96]) == ["object_pointer"]
+    assert "pred_masks" not in kept.recent[99]
+    assert list(kept.recent[97]) == ["object_pointer", "maskmem_features", "maskmem_pos_enc"]
+    assert all("maskmem_features" in o for o in kept.prompted.values())
+    fewer = memory.pruned(100, Reach(memories=3, pointers=5, prompted=1))
+    assert {f: len(o) for f, o in fewer.prompted.items()} == {0: 1, 95: 3}
+
+
+# loading
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A published model, in the folder of weights."""
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = tmp_path / "facebook" / "sam2.1-hiera-small"
+    random_model().save_pretrained(place)
+    return place
+
+
+def test_a_model_is_loaded_by_name_and_from_a_folder(folder) -> None:
+    named = sam2.load("sam2")
+    assert named.name == "sam2"
+    assert not named.approximate
+    assert named.details["model"] == "facebook/sam2.1-hiera-small"
+    assert (named.details["device"], named.details["precision"]) == (named.device, "fp32")
+    assert re.fullmatch("[0-9a-f]{64}", named.details["sha256 model.safetensors"])
+    assert named.details["revision"] == "unknown"
+    own = sam2.load(f"sam2:{folder}", device="cpu", precision="bf16")
+    assert own.model.dtype == torch.bfloat16
+    assert own.key == named.key
+    image = frames(1)[0]
+    reloaded = sam2.load("sam2-small", device="cpu").session().step(image, [CLICK])[1]
+    saved = tracker().session().step(image, [CLICK])[1]
+    assert np.array_equal(reloaded.mask, saved.mask)
+    assert reloaded.presence == pytest.approx(saved.presence, abs=1e-6)
+
+
+def test_the_revision_is_read_off_the_hubs_cache(folder, tmp_path) -> None:
+    commit = "0123456789abcdef" * 2 + "01234567"
+    place = folder.rename(tmp_path / commit)
+    assert sam2.load(f"sam2:{place}", device="cpu").details["revision"] == commit
+
+
+def test_what_cannot_be_loaded_is_said(folder, tmp_path) -> None:
+    with pytest.raises(InputError, match='unknown tracker "sam2-tinny"; did you mean "sam2-tiny"'):
+        sam2.load("sam2-tinny")
+    with pytest.raises(InputError, match="gated and under the SAM License"):
+        sam2.load("sam3")
+    with pytest.raises(InputError, match='unknown precision "int8"'):
+        sam2.load("sam2", device="cpu", precision="int8")
+    with pytest.raises(MissingData, match=r"the folder must hold config\.json"):
+        sam2.load(f"sam2:{tmp_path / 'nowhere'}")
+    written = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**written, "model_type": "sam2"}))
+    with pytest.raises(InputError, match='describes a "sam2"; a tracker must be one of sam2_video'):
+        sam2.load("sam2", device="cpu")
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(InputError, match="is not the configuration of a model"):
+        sam2.load("sam2", device="cpu")
+
+
+def test_weights_that_are_damaged_or_incomplete_are_refused(folder) -> None:
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    lacking = {k: v for k, v in weights.items() if k != "no_memory_embedding"}
+    save_file(lacking, path, metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"does not hold all weights .*no_memory_embedding"):
+        sam2.load("sam2", device="cpu")
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(InputError, match=r"model\.safetensors: cannot be loaded"):
+        sam2.load("sam2", device="cpu")
+
+
+def test_without_a_connection_the_sentence_names_files_and_folder(tmp_path, monkeypatch) -> None:
+    import huggingface_hub
+
+    def offline(*_, **__):
+        raise OSError("no connection")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", offline)
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    with pytest.raises(MissingData) as caught:
+        sam2.load("sam2-base-plus", device="cpu")
+    assert "config.json, model.safetensors (revision main)" in str(caught.value)
+    assert f"{tmp_path}/facebook/sam2.1-hiera-base-plus" in str(caught.value)
+    with pytest.raises(MissingData, match="yonigozlan/EdgeTAM-hf"):
+        sam2.load("edgetam", device="cpu")
+
+
+def test_what_is_not_installed_is_named_with_its_remedy(folder, monkeypatch) -> None:
+    written = (folder / "config.json").read_text()
+    wrapped = written.replace("sam2_hiera_det_model", "timm_wrapper")
+    (folder / "config.json").write_text(wrapped)
+    real = loading.need
+
+    def need_without(absent: str):
+        def need(module: str, remedy: str):
+            return real("no_such_module_" + module if module == absent else module, remedy)
+
+        return need
+
+    monkeypatch.setattr(loading, "need", need_without("timm"))
+    with pytest.raises(MissingExtra, match=r"pip install 'dejacue\[track\]' timm"):
+        sam2.load("sam2", device="cpu")
+    for absent in ("torch", "transformers"):
+        monkeypatch.setattr(loading, "need", need_without(absent))
+        with pytest.raises(MissingExtra, match=re.escape("pip install 'dejacue[track]'")):
+            sam2.load("sam2")
