@@ -20,7 +20,9 @@ import pytest
 import typer
 
 from dejacue import (
+    Contrast,
     History,
+    Joint,
     Scan,
     Vocabulary,
     __version__,
@@ -62,7 +64,7 @@ def rows_of(table: str) -> list[list[str]]:
 
 
 def test_locate_prints_one_row_per_description(dejacue, files, made):
-    ran = dejacue("locate", files[0], "-v", files[1])
+    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1])
     expected = [
         [m.state, m.description, f"{m.window.start} – {m.window.end}", f"{m.score:.2f}"]
         for m in locate(made.history, made.vocabulary)
@@ -73,13 +75,13 @@ def test_locate_prints_one_row_per_description(dejacue, files, made):
 
 
 def test_locate_prints_json_as_the_library_makes_it(dejacue, files, made):
-    ran = dejacue("locate", files[0], "--vocabulary", files[1], "--format", "json")
+    ran = dejacue("locate", files[0], "-r", "scan", "--vocabulary", files[1], "--format", "json")
     assert json.loads(ran.out) == locate(made.history, made.vocabulary).to_dict()
     assert (ran.code, ran.err) == (0, "")
 
 
 def test_locate_prints_csv_with_a_header(dejacue, files, made):
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "csv")
+    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
     expected = locate(made.history, made.vocabulary)
     assert [row["description"] for row in rows] == [m.description for m in expected]
@@ -88,9 +90,66 @@ def test_locate_prints_csv_with_a_header(dejacue, files, made):
     assert {row["history"] for row in rows} == {"generated-3"}
 
 
+def test_contrast_is_what_locate_does_unless_told_otherwise(dejacue, files, made):
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json")
+    found, expected = json.loads(ran.out), locate(made.history, made.vocabulary, readout="contrast")
+    assert found["settings"]["readout"]["name"] == "contrast"
+    for moment, own in zip(found["moments"], expected, strict=True):
+        assert (moment["start"], moment["end"]) == tuple(own.window)
+        for other in moment.get("alternatives", ()):
+            assert other["score"] >= 0.5 * moment["score"]
+    three = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--top", 3)
+    asked = locate(made.history, made.vocabulary, readout="contrast", top=3)
+    assert json.loads(three.out) == json.loads(asked.to_json())
+
+
+def test_options_of_contrast_and_joint_reach_the_library(dejacue, files, made):
+    words = "--pooling 0.5 --smoothing 2 --bridge 3 --top 1"
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", *words.split())
+    expected = locate(
+        made.history, made.vocabulary, readout=Contrast(pooling=0.5, width=2.0, bridge=3)
+    )
+    assert json.loads(ran.out) == json.loads(expected.to_json())
+    words = "-r joint --order filled,empty --irreversible --stay 5 --smoothing 0.5s --top 2"
+    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", *words.split())
+    joint = Joint(order=("filled", "empty"), irreversible=True, stay=5, smoothing_s=0.5)
+    expected = locate(made.history, made.vocabulary, readout=joint, top=2)
+    assert json.loads(ran.out) == json.loads(expected.to_json())
+
+
+def test_joint_lists_every_occurrence(dejacue, tmp_path):
+    made = generate(3, recurrences=4, frames=400)
+    history = write_history(tmp_path / "h.npz", made.history)
+    words = write_vocabulary(tmp_path / "v.npz", made.vocabulary)
+    out = dejacue("locate", history, "-v", words, "-r", "joint").out
+    assert out.count("and ") == 6  # three more of each of two states
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--durations 5,10", "--durations does not apply to the readout contrast"),
+        ("-r scan --pooling 1", "--pooling does not apply to the readout scan"),
+        ("--smoothing wide", "give seconds (0.8s) or frames (4)"),
+        ("-r scan --smoothing 0.8s", "give an odd number of frames"),
+        ("--bridge far", "give a number of frames, or auto"),
+        ("-r joint --order empty,full", 'unknown state in the order "full"'),
+        ("-r joint --stay 900", "longer than every stretch"),
+        ("--absent-at 2", "give a level between 0 and 1"),
+        ("-r scan --absent-at 0.1", "--absent-at needs p-values"),
+        ("--absent-at 0.1", "which need an encoder"),
+    ],
+)
+def test_options_of_the_method_that_do_not_fit_get_one_sentence(dejacue, files, words, sentence):
+    ran = dejacue("locate", files[0], "-v", files[1], *words.split())
+    assert ran.code == 2
+    assert sentence in ran.err
+    assert ran.err.count("\n") == 1
+
+
 def test_options_of_locate_reach_the_library(dejacue, files, made):
     words = "--coordinates absolute --norm sum --runs bridged --smoothing 5 --durations 5,10"
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", *words.split())
+    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", *words.split())
     expected = locate(
         made.history, made.vocabulary, coordinates="absolute", smoothing=5,
         readout=Scan(durations=(5, 10), norm="sum", runs="bridged"),
@@ -99,26 +158,30 @@ def test_options_of_locate_reach_the_library(dejacue, files, made):
 
 
 def test_durations_are_the_only_lengths_found(dejacue, files):
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--durations", "5, 10")
+    ran = dejacue(
+        "locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", "--durations", "5, 10"
+    )
     moments = json.loads(ran.out)["moments"]
     assert {m["end"] - m["start"] + 1 for m in moments} <= {5, 10}
 
 
 def test_durations_can_be_a_schedule(dejacue, files):
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--durations", "generated")
+    ran = dejacue(
+        "locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", "--durations", "generated"
+    )
     assert json.loads(ran.out)["settings"]["readout"]["durations"] == "generated"
 
 
 def test_every_readout_can_be_named(dejacue, files):
     for name in ("peak", "mean-window", "boxcar", "max-frame", "non-overlap", "single-median"):
-        ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", "-r", name)
+        ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", "-r", name)
         assert ran.code == 0
         wanted = "scan" if name == "single-median" else name
         assert json.loads(ran.out)["settings"]["readout"]["name"] == wanted
 
 
 def test_top_adds_windows_that_do_not_overlap(dejacue, files):
-    words = ("locate", files[0], "-v", files[1], "--top", 3)
+    words = ("locate", files[0], "-r", "scan", "-v", files[1], "--top", 3)
     moments = json.loads(dejacue(*words, "-f", "json").out)["moments"]
     assert all(1 <= len(m["alternatives"]) <= 2 for m in moments)
     for m in moments:
@@ -130,7 +193,7 @@ def test_top_adds_windows_that_do_not_overlap(dejacue, files):
 
 
 def test_diagnostics_say_why(dejacue, files):
-    words = ("locate", files[0], "-v", files[1], "--diagnostics")
+    words = ("locate", files[0], "-r", "scan", "-v", files[1], "--diagnostics")
     why = json.loads(dejacue(*words, "-f", "json").out)["moments"][0]["diagnostics"]
     assert why["run"] in ({"start": 0, "end": 99}, {"start": 107, "end": 239})
     table = dejacue(*words).out
@@ -142,9 +205,9 @@ def test_seconds_are_shown_where_the_history_has_them(dejacue, tmp_path, made, f
     timed = replace_columns(made.history, times_s=made.history.frames / 25)
     path = write_history(tmp_path / "timed.npz", timed)
     first = locate(timed, made.vocabulary)[0]
-    ran = dejacue("locate", path, "-v", files[1])
+    ran = dejacue("locate", path, "-r", "scan", "-v", files[1])
     assert "{:.2f} – {:.2f}".format(*first.times_s) in ran.out
-    ran = dejacue("locate", path, "-v", files[1], "-f", "csv", "--top", 2)
+    ran = dejacue("locate", path, "-r", "scan", "-v", files[1], "-f", "csv", "--top", 2)
     best, second = list(csv.DictReader(io.StringIO(ran.out)))[:2]
     assert float(best["start_s"]) == first.times_s[0]
     assert second["start_s"] == ""
@@ -157,7 +220,7 @@ def replace_columns(history: History, **columns: object) -> History:
 @pytest.mark.parametrize("format", ["json", "csv", "table"])
 def test_output_goes_to_the_file_and_not_to_the_screen(dejacue, files, tmp_path, format):
     target = tmp_path / "new" / "found.txt"
-    words = ("locate", files[0], "-v", files[1], "-f", format)
+    words = ("locate", files[0], "-r", "scan", "-v", files[1], "-f", format)
     ran = dejacue(*words, "-o", target)
     assert ran == (0, "", "")
     assert list(target.parent.iterdir()) == [target]
@@ -170,7 +233,9 @@ def test_output_goes_to_the_file_and_not_to_the_screen(dejacue, files, tmp_path,
 
 
 def test_plot_is_a_png_and_the_table_is_printed_too(dejacue, files, tmp_path):
-    ran = dejacue("locate", files[0], "-v", files[1], "--plot", tmp_path / "evidence.png")
+    ran = dejacue(
+        "locate", files[0], "-r", "scan", "-v", files[1], "--plot", tmp_path / "evidence.png"
+    )
     assert ran.code == 0
     assert len(rows_of(ran.out)) == 4
     assert (tmp_path / "evidence.png").read_bytes().startswith(PNG)
@@ -183,7 +248,7 @@ def test_the_plotted_evidence_is_that_of_the_call(files, made, tmp_path, dejacue
         plots, "evidence_figure", lambda *given, **more: seen.append(given) or real(*given, **more)
     )
     words = ("--coordinates", "absolute", "--smoothing", 5, "--plot", tmp_path / "p.png")
-    assert dejacue("locate", files[0], "-v", files[1], *words).code == 0
+    assert dejacue("locate", files[0], "-r", "scan", "-v", files[1], *words).code == 0
     (_, shown, found, _) = seen[0]
     expected = evidence(made.history, made.vocabulary, coordinates="absolute", smoothing=5)
     assert np.array_equal(shown.responses, expected.responses)
@@ -199,9 +264,20 @@ def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
         text_features=np.stack([vocabulary.features, vocabulary.features[::-1]]),
         state_ids=np.array(vocabulary.state_names), state_texts=np.array(vocabulary.descriptions),
     )  # fmt: skip
-    words = ("locate", files[0], "-v", tmp_path / "prompts.npz", "-f", "csv", "--prompts")
+    words = (
+        "locate",
+        files[0],
+        "-r",
+        "scan",
+        "-v",
+        tmp_path / "prompts.npz",
+        "-f",
+        "csv",
+        "--prompts",
+    )
     assert (
-        dejacue(*words, "raw").out == dejacue("locate", files[0], "-v", files[1], "-f", "csv").out
+        dejacue(*words, "raw").out
+        == dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv").out
     )
     assert dejacue(*words, "photo").out != dejacue(*words, "raw").out
 
@@ -209,13 +285,15 @@ def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
 def test_a_schedule_that_is_too_short_for_the_history_is_noted_on_stderr(dejacue, files):
     long = generate(3, frames=700)
     path = write_history(files[0].parent / "long.npz", long.history)
-    ran = dejacue("locate", path, "-v", files[1], "-f", "json")
+    ran = dejacue("locate", path, "-r", "scan", "-v", files[1], "-f", "json")
     assert ran.code == 0
     assert ran.err.startswith(
         "note: the longest run has 700 frames but no window is longer than 483"
     )
     assert json.loads(ran.out)["notes"]
-    chosen = dejacue("locate", path, "-v", files[1], "-f", "json", "--durations", "5,10")
+    chosen = dejacue(
+        "locate", path, "-r", "scan", "-v", files[1], "-f", "json", "--durations", "5,10"
+    )
     assert chosen.err == ""  # the user's own choice needs no remark
 
 
@@ -224,7 +302,7 @@ def test_words_are_printed_as_they_are(dejacue, tmp_path, made):
     history = replace(made.history, id="[/x]")
     words = Vocabulary(states, made.vocabulary.features[::2], "generated")
     ran = dejacue(
-        "locate", write_history(tmp_path / "h.npz", history),
+        "locate", write_history(tmp_path / "h.npz", history), "-r", "scan",
         "-v", write_vocabulary(tmp_path / "v.npz", words), "--diagnostics",
     )  # fmt: skip
     assert ran.code == 0
@@ -315,7 +393,7 @@ EVERY_COMMAND = commands(typer.main.get_command(app))
 
 def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
-        "", "locate", "encode", "evaluate", "demo", "reproduce", "info", "data", "data fetch",
+        "", "locate", "encode", "track", "evaluate", "demo", "reproduce", "info", "data", "data fetch",
         "data show", "data references", "annotate", "annotate template", "annotate consensus",
         "annotate events",
     }  # fmt: skip
@@ -364,7 +442,7 @@ def history_in_a_file(folder: Path, files: tuple[Path, Path]) -> tuple[list, str
 
 
 def a_folder(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
-    return [folder, "-v", files[1]], "needs the masks of the object"
+    return [folder, "-v", files[1]], "say where the object is"
 
 
 def swapped(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
@@ -440,7 +518,7 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
 def test_a_bad_option_becomes_one_sentence(dejacue, files, tmp_path, words, message):
     before = set(tmp_path.rglob("*"))
     ran = dejacue(
-        "locate", files[0], "-v", files[1], *words.split(),
+        "locate", files[0], "-r", "scan", "-v", files[1], *words.split(),
         "-f", "json", "-o", tmp_path / "o.json", "--plot", tmp_path / "p.png",
     )  # fmt: skip
     assert ran.code == 2
@@ -450,7 +528,7 @@ def test_a_bad_option_becomes_one_sentence(dejacue, files, tmp_path, words, mess
 
 
 def test_empty_durations_are_refused(dejacue, files):
-    ran = dejacue("locate", files[0], "-v", files[1], "--durations", "")
+    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "--durations", "")
     assert ran.code == 2
     assert ran.err.startswith("dejacue: durations: give at least one length")
 
@@ -460,7 +538,7 @@ def test_a_folder_is_not_overwritten(dejacue, files, tmp_path, option):
     (tmp_path / "results.png").mkdir()
     before = set(tmp_path.rglob("*"))
     target = tmp_path / "results.png"
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "json", option, target)
+    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", option, target)
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err.startswith(f"dejacue: {target}: is a folder or a device")
@@ -519,7 +597,7 @@ def process(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def test_the_shell_sees_0_for_success(files, made):
-    ran = process("locate", files[0], "-v", files[1], "-f", "json")
+    ran = process("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert json.loads(ran.stdout) == locate(made.history, made.vocabulary).to_dict()
 
@@ -542,7 +620,7 @@ def test_a_full_disk_is_one_sentence(files):
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
             [sys.executable, "-c", "from dejacue.cli import main; main()",
-             "locate", str(files[0]), "-v", str(files[1]), "-f", "json"],
+             "locate", str(files[0]), "-r", "scan", "-v", str(files[1]), "-f", "json"],
             stdout=full, stderr=subprocess.PIPE, encoding="utf-8", check=False,
         )  # fmt: skip
     assert ran.returncode == 1
@@ -550,7 +628,9 @@ def test_a_full_disk_is_one_sentence(files):
 
 
 def test_diagnostics_are_columns_of_the_csv(dejacue, files):
-    out = dejacue("locate", files[0], "-v", files[1], "-f", "csv", "--diagnostics").out
+    out = dejacue(
+        "locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv", "--diagnostics"
+    ).out
     rows = list(csv.DictReader(io.StringIO(out)))
     assert {"residual_norm", "scale", "run_start", "run_end", "touches_run_edge"} <= set(rows[0])
     assert all(int(r["run_start"]) <= int(r["start"]) <= int(r["run_end"]) for r in rows)
@@ -573,7 +653,7 @@ def test_a_narrow_code_page_prints_a_question_mark_instead_of_failing(files):
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "/proc/self/fd/1"])
 def test_a_device_is_not_a_file_to_replace(dejacue, files, name):
-    ran = dejacue("locate", files[0], "-v", files[1], "-f", "csv", "-o", name)
+    ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv", "-o", name)
     assert ran == (
         2,
         "",
@@ -585,12 +665,16 @@ def test_a_device_is_not_a_file_to_replace(dejacue, files, name):
     ("name", "start"), [("o.json", "{"), ("o.csv", "history,"), ("o.txt", "gen")]
 )
 def test_the_name_of_the_output_gives_its_format(dejacue, files, tmp_path, name, start):
-    assert dejacue("locate", files[0], "-v", files[1], "-o", tmp_path / name).code == 0
+    assert (
+        dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-o", tmp_path / name).code == 0
+    )
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
 def test_a_plot_is_a_png(dejacue, files, tmp_path):
-    ran = dejacue("locate", files[0], "-v", files[1], "--plot", tmp_path / "evidence.pdf")
+    ran = dejacue(
+        "locate", files[0], "-r", "scan", "-v", files[1], "--plot", tmp_path / "evidence.pdf"
+    )
     assert ran.code == 2
     assert "ends in .png" in ran.err
     assert not (tmp_path / "evidence.pdf").exists()
@@ -619,7 +703,8 @@ def test_a_failed_write_names_the_file_that_was_asked_for(tmp_path):
 def test_words_in_a_note_are_printed_as_they_are(dejacue, tmp_path):
     history = write_history(tmp_path / "h.npz", History(np.eye(5)))
     same = Vocabulary({"a": "[bold]lamp[/x]", "b": "y"}, np.ones((2, 5)))
-    ran = dejacue("locate", history, "-v", write_vocabulary(tmp_path / "v.npz", same), "-f", "json")
+    words = write_vocabulary(tmp_path / "v.npz", same)
+    ran = dejacue("locate", history, "-r", "scan", "-v", words, "-f", "json")
     assert ran.code == 0
     assert 'nothing sets "[bold]lamp[/x]", "y" apart' in ran.err
 

@@ -273,7 +273,7 @@ def test_figures_are_drawn_from_the_results(retrieval, masks, difficulty) -> Non
 
 
 def test_they_are_run_by_name_and_not_with_all() -> None:
-    assert list(ON_REQUEST) == NAMES
+    assert [name for name in ON_REQUEST if name.startswith("rendered")] == NAMES
     assert not set(NAMES) & set(REGISTRY)
     assert all(experiment(name).on_request for name in NAMES)
     assert not any(entry.on_request for entry in REGISTRY.values())

@@ -253,7 +253,8 @@ def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
     """How sure a tracker was, by frame of the file; empty where the masks are none of a tracker."""
     from dejacue.sources.tracks.notes import read_notes
 
-    notes = read_notes(masks.path)
+    path = getattr(masks, "path", None)  # masks of one's own need no file
+    notes = None if path is None else read_notes(path)
     return {} if notes is None else notes.presence_of(lineage)
 
 
