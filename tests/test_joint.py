@@ -104,9 +104,7 @@ def test_a_known_order_and_an_irreversible_change_are_kept():
 
 def test_wrong_joint_settings_get_one_sentence():
     scene = generate(1)
-    with pytest.raises(
-        InputError, match='unknown state in the order "full"; did you mean'
-    ):
+    with pytest.raises(InputError, match='unknown state in the order "full"; did you mean'):
         locate(scene.history, scene.vocabulary, readout=Joint(order=("empty", "full")))
     with pytest.raises(InputError, match="a stay of 500 frames is longer than every stretch"):
         locate(scene.history, scene.vocabulary, readout=Joint(stay=500))

@@ -109,9 +109,9 @@ def test_a_film_has_the_rows_that_a_history_built_from_files_has() -> None:
     assert np.array_equal(entry.history.frames, np.flatnonzero(scene.visible))
     assert entry.references == scene.references
     assert (entry.id, entry.cohort, entry.label) == (scene.id, "three", scene.family.name)
-    again = encode_vocabulary(Vocabulary(scene.vocabulary.states), rendered._encoder())
+    again = encode_vocabulary(Vocabulary(scene.vocabulary.states), rendered.encoder())
     assert np.array_equal(entry.vocabulary.features, again.features)
-    assert entry.history.encoder == entry.vocabulary.encoder == rendered._encoder().identity
+    assert entry.history.encoder == entry.vocabulary.encoder == rendered.encoder().identity
 
 
 def test_wrong_masks_on_one_film_equal_films_with_wrong_masks() -> None:
@@ -212,11 +212,11 @@ def test_a_switch_hurts_and_a_little_dilation_does_not(masks) -> None:
 def test_a_history_that_is_never_seen_counts_as_zero() -> None:
     (entry,) = film(Shot({**rendered.moderate(0), "frames": 30, "exits": 0}))
     assert entry is not None
-    table, windows = rendered._measured([None, entry], ["a scene", entry.id], "auto")
+    table, windows = rendered.measured([None, entry], ["a scene", entry.id], "auto")
     assert table[0].tolist() == [0, 0, 0]
     assert table[1, 2] > 0
     assert list(windows) == [entry.id]
-    nothing, none = rendered._measured([None], ["a scene"], "auto")
+    nothing, none = rendered.measured([None], ["a scene"], "auto")
     assert nothing.tolist() == [[0, 0, 0]]
     assert not none
 

@@ -18,6 +18,7 @@ from dejacue.experiments import (
     seven,
     stress,
     synthetic,
+    tracking,
     vost,
     vost_extended,
 )
@@ -26,6 +27,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
     arithmetic, rendered, beyond, occurring,
+    tracking,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}

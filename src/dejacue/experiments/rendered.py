@@ -108,23 +108,21 @@ def film(shot: Shot) -> list[Entry | None]:
         render(**shot.options, mask_noise=kind, mask_level=level).mask_noise
         for kind, level in shot.masks
     ]
-    encoder = _encoder()
+    model = encoder()
     seen: list[tuple[list[int], list[NDArray[np.uint8]]]] = [([], []) for _ in (None, *noises)]
     for frame, (image, labels) in enumerate(scene):
         for noise, (frames, crops) in zip((None, *noises), seen, strict=True):
             mask = (labels if noise is None else noise(labels, frame)) == 1
             if mask.any():
                 frames.append(frame)
-                crops.append(picture(image, mask, encoder.size))
-    return [_entry(scene, encoder, *own) if own[0] else None for own in seen]
+                crops.append(picture(image, mask, model.size))
+    return [entry(scene, model, *own) if own[0] else None for own in seen]
 
 
-def _entry(
-    scene: Scene, encoder: Encoder, frames: list[int], crops: list[NDArray[np.uint8]]
-) -> Entry:
+def entry(scene: Scene, model: Encoder, frames: list[int], crops: list[NDArray[np.uint8]]) -> Entry:
     return Entry(
-        History(encoder.encode_images(crops), np.array(frames), scene.id, encoder.identity),
-        encode_vocabulary(scene.vocabulary, encoder),
+        History(model.encode_images(crops), np.array(frames), scene.id, model.identity),
+        encode_vocabulary(scene.vocabulary, model),
         scene.references,
         component=scene.id,
         cohort=scene.topology,
@@ -133,7 +131,7 @@ def _entry(
 
 
 @cache
-def _encoder() -> Encoder:
+def encoder() -> Encoder:
     """One per process, with one thread: the same numbers wherever and in whatever order it runs."""
     return load_encoder("mini", threads=1)
 
@@ -173,7 +171,7 @@ def retrieval(study: Study, scenes: int = SCENES, workers: int | None = None) ->
     return Result(
         tuple(values),
         {name: corpus.by_history(windows) for name, windows in chosen.items()},
-        (_how(scenes), _verdict(found.low, found.high), WHY, FAMILY),
+        (how(scenes), _verdict(found.low, found.high), WHY, FAMILY),
         {"rendered_retrieval": partial(_retrieval_figure, corpus)},
     )
 
@@ -195,7 +193,7 @@ def _verdict(low: float, high: float) -> str:
     return "Vocabulary coordinates do not beat absolute ones in R@1 .5: the interval holds zero."
 
 
-def _how(scenes: int) -> str:
+def how(scenes: int) -> str:
     return HOW.format(frames=FRAMES, first=FIRST_SEED, last=FIRST_SEED + scenes - 1)
 
 
@@ -254,7 +252,7 @@ def masks(study: Study, scenes: int = MASKED, workers: int | None = None) -> Res
     true, *others = zip(*film_all(shots, workers), strict=True)
     filmed = dict(zip(wrong, others, strict=True))
     conditions = {cell: filmed.get(cell, true) for cell in product(MASK_NOISES, MASK_LEVELS)}
-    return _curves(study, conditions, "rendered_masks", (_how(scenes), ABOUT_MASKS))
+    return _curves(study, conditions, "rendered_masks", (how(scenes), ABOUT_MASKS))
 
 
 def difficulty(study: Study, scenes: int = SPOILED, workers: int | None = None) -> Result:
@@ -269,7 +267,7 @@ def difficulty(study: Study, scenes: int = SPOILED, workers: int | None = None) 
     conditions = {
         cell: [filmed[_key(options)][0] for options in own] for cell, own in wanted.items()
     }
-    notes = (_how(scenes), ABOUT_DIFFICULTIES, ABOUT_STILL)
+    notes = (how(scenes), ABOUT_DIFFICULTIES, ABOUT_STILL)
     return _curves(study, conditions, "rendered_difficulty", notes)
 
 
@@ -307,7 +305,7 @@ def _curves(study: Study, conditions: Conditions, figure: str, notes: tuple[str,
     tables: dict[Cell, Table] = {}
     for (kind, level), entries in conditions.items():
         row = f"{kind} {level:g}"
-        table, windows[row] = _measured(entries, ids, study.engine)
+        table, windows[row] = measured(entries, ids, study.engine)
         tables[kind, level] = table
         values += with_intervals(row, table, CURVES)
         if level:
@@ -317,8 +315,11 @@ def _curves(study: Study, conditions: Conditions, figure: str, notes: tuple[str,
     return Result(tuple(values), windows, notes, {figure: partial(_levels_figure, tables)})
 
 
-def _measured(
-    entries: Sequence[Entry | None], ids: Sequence[str], engine: str
+def measured(
+    entries: Sequence[Entry | None],
+    ids: Sequence[str],
+    engine: str,
+    how: tuple[str, str] = ("vocabulary", "scan"),
 ) -> tuple[Table, ByHistory]:
     """(ids, 3) metrics, zero where nothing was seen, and the windows of the others."""
     table = dict.fromkeys(ids, np.zeros(len(METRICS)))
@@ -326,7 +327,7 @@ def _measured(
     if not seen:
         return np.stack(list(table.values())), {}
     corpus = Corpus(seen, engine)
-    windows = corpus.windows("vocabulary")
+    windows = corpus.windows(*how)
     names, means = group_means(corpus.scores(windows), corpus.levels)
     table |= {str(name): row for name, row in zip(names, means, strict=True)}
     return np.stack(list(table.values())), corpus.by_history(windows)

@@ -58,6 +58,9 @@ def load_tracker(
 
         if device is not None or precision is not None:
             raise InputError("light has no device or precision to choose; leave them out")
+        strange = sorted(set(options) - {"lines"})
+        if strange:
+            raise InputError(f"light has no option {', '.join(strange)}; it has lines")
         return Light(**options)
     from dejacue.sources.tracks import sam2
 
