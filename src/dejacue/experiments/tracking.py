@@ -130,8 +130,9 @@ def masks(study: Study, scenes: int = SCENES, workers: int | None = None) -> Res
     for name in (BOX, MASK):
         for what, chosen in (("without exits", False), ("with exits", True)):
             own = [f.overlaps[name] for f in filmed if f.exits == chosen]
-            label = f"mean mask IoU, {what} ({len(own)} scenes)"
-            values.append(Value(name, label, float(np.mean(own)), None))
+            if own:
+                label = f"mean mask IoU, {what} ({len(own)} scenes)"
+                values.append(Value(name, label, float(np.mean(own)), None))
     return Result(tuple(values), windows, (rendered.how(scenes), ABOUT))
 
 
@@ -154,8 +155,7 @@ def telling(study: Study, seeds: Sequence[int] = DOUBT_SEEDS, workers: int | Non
     for kind in ("switch", "area", "lost", "back"):
         count = sum(own[1].get(kind, 0) for own in found)
         values.append(
-            Value("true masks, per 100 frames", kind, 100 * count / frames, None, unit="count",
-                  digits=2)
+            Value("true masks, per 100 frames", kind, 100 * count / frames, None, unit="times")
         )  # fmt: skip
     return Result(tuple(values), {}, (ABOUT_DOUBTS.format(len(seeds), DOUBT_FRAMES),))
 
