@@ -52,10 +52,11 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	nm -D .venv-sanitize/lib/python*/site-packages/dejacue/method/_kernel*.so | grep -q asan
 	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	  ../.venv-sanitize/bin/python -m pytest test_kernel.py test_scan.py
+	  ../.venv-sanitize/bin/python -m pytest test_kernel.py test_scan.py test_contrast.py \
+	  test_pixels.py
 
 fuzz: $(VENV)/.developer ## the .npz reader against damaged files, 60 s (atheris if it is there)
 	$(BIN)/python tests/fuzz/fuzz_npz.py 60
 
 clean:
-	rm -rf build dist out .venv-sanitize src/*.egg-info src/dejacue/method/_kernel*.so
+	rm -rf build dist out .venv-sanitize src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so
