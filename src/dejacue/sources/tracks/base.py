@@ -48,9 +48,7 @@ class Seen:
 class Session(Protocol):
     """One pass over consecutive frames. An object joins at its first prompt."""
 
-    def step(
-        self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
-    ) -> Mapping[int, Seen]:
+    def step(self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()) -> Mapping[int, Seen]:
         """The next frame (H, W, 3 RGB) and the prompts given for it → what is seen of each object
         that has joined, by id."""
         ...
