@@ -83,7 +83,8 @@ def as_text(*tables: Table) -> str:
 def retrieval_table(
     retrieval: Retrieval, references: dict[str, tuple[Window, ...]] | None = None
 ) -> Table:
-    """One row per description; with references, the true windows and the overlap.
+    """One row per answer: a description, or a state whose descriptions share it; with references,
+    the true windows and the overlap.
 
     References count the frames of the file, and so does the overlap.
     """
@@ -99,9 +100,8 @@ def retrieval_table(
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("truth", "tIoU") if references is not None else ():
         table.add_column(column, justify="right", no_wrap=True)
-    before = None
-    for moment in retrieval:
-        cells = [escape(moment.state), escape(moment.description), _span(moment.window)]
+    for moment, texts in retrieval.answers():
+        cells = [escape(moment.state), escape("\n".join(texts)), _span(moment.window)]
         if sampled:
             cells.append(_span(moment.in_source))
         if timed:
@@ -115,10 +115,8 @@ def retrieval_table(
             cells.append(f"{max(moment.in_source.iou(w) for w in own):.2f}" if own else "–")
         if moment.absent:
             cells[2] = f"not found ({cells[2]})"
-        again = moment.level == "state" and moment.state == before
-        before = moment.state
         table.add_row(*cells)
-        for window, score in () if again else moment.alternatives:  # once for each state
+        for window, score in moment.alternatives:
             extra: list[Any] = ["", "", f"{further} {_span(window)}", *([""] * (len(numbers) - 1))]
             table.add_row(*extra, f"{score:.2f}", style="dim")
     return table

@@ -212,6 +212,16 @@ class Retrieval:
         names = dict.fromkeys(n for m in self.moments for n in (m.state, m.description))
         raise KeyError(str(unknown("state or description", text, names)))
 
+    def answers(self) -> list[tuple[Moment, tuple[str, ...]]]:
+        """Each answer once, with the descriptions that share it: those of a state where the readout
+        decides per state, else one."""
+        found: dict[Any, tuple[Moment, tuple[str, ...]]] = {}
+        for at, moment in enumerate(self.moments):
+            key: Any = (moment.state,) if moment.level == "state" else at
+            first, texts = found.get(key, (moment, ()))
+            found[key] = first, (*texts, moment.description)
+        return list(found.values())
+
     @property
     def found(self) -> Retrieval:
         """The same without the moments that are marked absent."""

@@ -144,7 +144,7 @@ class _Page(Pieces):
         head = "".join(f'<th scope="col">{name}</th>' for name in ("state", "description"))
         head += "".join(f'<th scope="col" class="number">{name}</th>' for name in numbers)
         rows = []
-        for moment in self.retrieval:
+        for moment, texts in self.retrieval.answers():
             own_span = self.span(moment.window)
             cells = [f"not found <small>({own_span})</small>" if moment.absent else own_span]
             cells += [self.span(moment.in_source)] if self.sampled else []
@@ -162,7 +162,7 @@ class _Page(Pieces):
             rows.append(
                 f'<tr class="{"told" if remarks else "plain"}"><th scope="row">'
                 f"{self.badge(moment.state)} <bdi>{m.escaped(moment.state)}</bdi></th>"
-                f'<td class="words"><bdi>{m.escaped(moment.description)}</bdi></td>'
+                f'<td class="words">{self.words(texts)}</td>'
                 f"{m.cells(numbers, cells)}</tr>"
             )
             if remarks:
@@ -203,8 +203,10 @@ class _Page(Pieces):
             '<p class="soft">Line: how strongly each frame speaks for the description, compared '
             f"with its siblings; 0 is {self.zero}. Each has its own scale.{thinned}</p>"
         ]
-        for q, (moment, row) in enumerate(zip(self.retrieval, evidence.responses, strict=True)):
-            rows.append(self.curve(q, moment, row))
+        first = {(mo.state, mo.description): q for q, mo in enumerate(self.retrieval)}
+        for q, (moment, texts) in enumerate(self.retrieval.answers()):
+            row = evidence.responses[first[moment.state, moment.description]]
+            rows.append(self.curve(q, moment, texts, row))
         presence = self.history.presence
         if presence is not None:
             about = "How sure the tracker was."
@@ -214,7 +216,7 @@ class _Page(Pieces):
             rows.append(m.row("curve presence", label, drawing, scale))
         return "".join(rows)
 
-    def curve(self, q: int, moment: Moment, row: NDArray[Any]) -> str:
+    def curve(self, q: int, moment: Moment, texts: Sequence[str], row: NDArray[Any]) -> str:
         bars = [self.axis.bar(moment.window, 110, 890, "found")]
         kind = (110, 890, "found") if self.joint else (150, 800, "other")
         bars += [self.axis.bar(window, *kind) for window, _ in moment.alternatives]
@@ -240,7 +242,7 @@ class _Page(Pieces):
         listed = " · ".join(f"<span>{fact}</span>" for fact in facts)
         label = (
             f'{self.badge(moment.state)}<div class="words">'
-            f"<bdi>{m.escaped(moment.description)}</bdi></div>"
+            f"{self.words(texts)}</div>"
             f'<div class="facts">{listed}{_VALUE}</div>'
         )
         made = m.row("curve", label, drawing + ranks, scale)

@@ -51,6 +51,10 @@ class Pieces:
         number = self.names.index(state) + 1
         return f'<span class="badge" style="{self.colour(state)}">{number}</span>'
 
+    def words(self, texts: Sequence[str]) -> str:
+        """Descriptions that share an answer, one under the other."""
+        return "<br>".join(f"<bdi>{m.escaped(text)}</bdi>" for text in texts)
+
     def span(self, window: Window) -> str:
         return f"{window.start} – {window.end}"
 

@@ -30,30 +30,35 @@ def evidence_figure(
     references: Mapping[str, Sequence[Window]] | None = None,
     title: str | None = None,
 ) -> Any:
-    """A matplotlib figure, one panel per description.
+    """A matplotlib figure, one panel per description (or state, where its descriptions agree).
 
     Line: calibrated response (breaks where the object is not observed). Filled: window found.
     Bar above: reference. Grey: not observed.
     """
     from matplotlib.figure import Figure
 
-    count = len(retrieval)
-    titles = [wrapped(moment.description, f": {moment.window}") for moment in retrieval]
+    answers = retrieval.answers()
+    count = len(answers)
+    titles = [wrapped(" / ".join(texts), f": {moment.window}") for moment, texts in answers]
+    place = {(m.state, m.description): q for q, m in enumerate(retrieval)}
+    how = retrieval.settings.get("readout")
+    joint = isinstance(how, dict) and how.get("name") == "joint"
     high = 0.9 + 1.35 * count + 0.16 * sum(text.count("\n") for text in titles)
     figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
     states = list(dict.fromkeys(moment.state for moment in retrieval))
     edge = (history.frames[0] - 0.5, history.frames[-1] + 0.5)
-    rows = zip(axes, titles, retrieval, evidence.responses, strict=True)
-    for axis, words, moment, response in rows:
+    for axis, words, (moment, _) in zip(axes, titles, answers, strict=True):
+        response = evidence.responses[place[moment.state, moment.description]]
         colour = COLOURS[states.index(moment.state) % len(COLOURS)]
         for a, b in _gaps(history.frames):
             axis.axvspan(a + 0.5, b - 0.5, color="#DDDDDD", lw=0, zorder=0)
         for run in np.split(np.arange(len(history)), history.run_offsets[1:-1]):
             axis.plot(history.frames[run], response[run], color=colour, lw=1.2,
                       marker="." if len(run) == 1 else None, markersize=3)  # fmt: skip
-        start, end = moment.window
-        axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
+        further = [window for window, _ in moment.alternatives] if joint else []
+        for start, end in [] if moment.absent else [moment.window, *further]:
+            axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
         axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
         low, high = float(response.min()), float(response.max())
         room = max(high - low, 1e-9)
