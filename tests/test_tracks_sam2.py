@@ -537,7 +537,8 @@ def test_a_model_is_loaded_by_name_and_from_a_folder(folder) -> None:
 
 def test_the_revision_is_read_off_the_hubs_cache(folder, tmp_path) -> None:
     commit = "0123456789abcdef" * 2 + "01234567"
-    place = folder.rename(tmp_path / commit)
+    (tmp_path / "snapshots").mkdir()
+    place = folder.rename(tmp_path / "snapshots" / commit)
     assert sam2.load(f"sam2:{place}", device="cpu").details["revision"] == commit
 
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
         write_references,
         write_retrievals,
     )
+    from dejacue.sources.tracks.base import Prompt
+    from dejacue.sources.tracks.tracking import load_tracker, track
     from dejacue.sources.video import open_video
 
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
@@ -71,6 +73,9 @@ _HOME = {
     "load_encoder": "sources.encoders",
     "encode_vocabulary": "sources.encoders",
     "build_history": "sources.build",
+    "track": "sources.tracks.tracking",
+    "load_tracker": "sources.tracks.tracking",
+    "Prompt": "sources.tracks.base",
     "read_retrievals": "sources.results",
     "write_retrievals": "sources.results",
     "read_references": "sources.results",
@@ -131,6 +136,9 @@ __all__ = [
     "load_encoder",
     "encode_vocabulary",
     "build_history",
+    "track",
+    "load_tracker",
+    "Prompt",
     "read_retrievals",
     "write_retrievals",
     "read_references",

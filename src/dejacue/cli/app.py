@@ -98,6 +98,7 @@ def track(
     tracker: o.TrackerName = "light",
     presence: o.Presence = 0.5,
     backward: o.Backward = True,
+    fallback: o.Fallback = False,
     start: o.Start = None,
     end: o.End = None,
     stride: o.Stride = 1,
@@ -113,7 +114,7 @@ def track(
     path = encoding.one(video, context.args)
     opened = tracking.opened(path, start, end, stride, fps, rate, errors)
     clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
-    following = tracking.Following(tracker, device, precision, presence, backward)
+    following = tracking.Following(tracker, device, precision, presence, backward, fallback)
     tracking.track(opened, clicks, following, output)
 
 

@@ -132,6 +132,14 @@ Presence = Annotated[
     float,
     typer.Option(help="Where it is less sure than this, it is not seen.", rich_help_panel=OBJECT),
 ]
+Fallback = Annotated[
+    bool,
+    typer.Option(
+        "--fallback",
+        help="sam2: go on on the CPU where the memory of the GPU is full.",
+        rich_help_panel=OBJECT,
+    ),
+]
 Backward = Annotated[
     bool,
     typer.Option(

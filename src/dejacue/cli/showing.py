@@ -93,21 +93,13 @@ def _encoders() -> dict[str, str]:
         "onnx": [Weights(siglip_onnx.REPOSITORY, "main", towers), siglip.TOKENIZER],
         "torch": [Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)],
     }
-    there = [name for name, own in back_ends.items() if all(map(_is_here, own))]
+    there = [
+        name
+        for name, own in back_ends.items()
+        if all(path for weights in own for path in weights.here().values())
+    ]
     found = f"ready ({', '.join(there)})" if there else "not here; fetched when it is first used"
     return {"mini": "ready", "siglip2": found}
-
-
-def _is_here(weights: Weights) -> bool:
-    """Whether all files are where ``Weights.fetch`` finds them without a connection."""
-    from huggingface_hub import try_to_load_from_cache
-
-    own = Path(os.environ.get(FOLDER) or os.devnull).expanduser() / weights.repository
-    if own.is_dir():
-        return all((own / name).is_file() for name in weights.files)
-    repository, revision = weights.repository, weights.revision
-    found = (try_to_load_from_cache(repository, n, revision=revision) for n in weights.files)
-    return all(isinstance(path, str) for path in found)
 
 
 def fetch(folder: Path | None) -> None:

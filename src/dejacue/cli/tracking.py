@@ -75,6 +75,7 @@ class Following:
     precision: str | None = None
     presence: float = PRESENCE
     backward: bool = True
+    fallback: bool = False
 
 
 def opened(
@@ -145,8 +146,9 @@ def _plan(
     if not 0 <= following.presence <= 1:
         raise InputError(f"--presence {following.presence}: give a number from 0 to 1")
     prompts = place(video, given)
+    options = {"fallback": True} if following.fallback else {}
     tracker = load_tracker(
-        following.tracker, device=following.device, precision=following.precision
+        following.tracker, device=following.device, precision=following.precision, **options
     )
     return Plan(video, prompts, tracker, following.backward, following.presence), lineages
 

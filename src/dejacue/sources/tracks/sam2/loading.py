@@ -12,13 +12,12 @@ is pinned; the one that was found and the hash of its weights are in the tracker
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError, MissingData, need, unknown
 from dejacue.sources.encoders.siglip_torch import choose_device
-from dejacue.sources.encoders.weights import Weights, sha256
+from dejacue.sources.encoders.weights import Weights, commit, sha256
 from dejacue.sources.tracks.sam2.images import REMEDY
 from dejacue.sources.tracks.sam2.tracker import CLASSES, Sam2Tracker, dtype_of
 
@@ -65,7 +64,7 @@ def load(
     digest = sha256(files["model.safetensors"])
     details = {
         "model": folder or repository,
-        "revision": _revision(files["config.json"]),
+        "revision": commit(files["config.json"]) or "unknown",
         "sha256 model.safetensors": digest,
         "transformers": transformers.__version__,
     }
@@ -117,9 +116,3 @@ def _model(kind: Any, folder: Path, dtype: Any) -> Any:
             f"({lacking[0]} and {len(lacking) - 1} more are missing); get it again"
         )
     return model
-
-
-def _revision(path: Path) -> str:
-    """The commit, where the hub's cache tells it."""
-    folder = path.parent.name
-    return folder if re.fullmatch(r"[0-9a-f]{40}", folder) else "unknown"
