@@ -143,6 +143,41 @@ def test_full_pooling_gives_paraphrases_one_window_and_no_pooling_their_own():
     assert len({m.score for m in single["empty"]}) == 3
 
 
+def test_repeating_a_description_within_its_state_changes_nothing():
+    scene = generate(2, signal=0.6, descriptions=2)
+    v = scene.vocabulary
+    (one, two), filled = v.states["empty"], v.states["filled"]
+    more = Vocabulary(
+        {"empty": [one, one, one, two], "filled": filled}, v.features[[0, 0, 0, 1, 2, 3]], v.encoder
+    )
+    assert more.weights.sum() == pytest.approx(1)
+    for readout in ("contrast", "scan", Contrast(pooling=0.5)):
+        plain = locate(scene.history, v, readout=readout)
+        again = locate(scene.history, more, readout=readout)
+        for text in (one, two, *filled):
+            assert again.description(text).window == plain.description(text).window
+            assert again.description(text).score == pytest.approx(plain.description(text).score)
+
+
+def test_a_width_in_seconds_without_times_is_noted():
+    scene = generate(2)
+    found = locate(scene.history, scene.vocabulary, readout=Contrast(smoothing_s=2.0))
+    assert any("has no times, so it was smoothed over 4 frames" in note for note in found.notes)
+    assert not locate(scene.history, scene.vocabulary, readout="contrast").notes
+
+
+def test_diagnostics_are_those_of_the_contrast():
+    lossy = generate(4, frames=300, signal=1.5, missing=0.2)
+    found = locate(lossy.history, lossy.vocabulary, readout="contrast", diagnostics=True)
+    for moment in found:
+        why = moment.diagnostics
+        assert why.run.start <= moment.window.start
+        assert moment.window.end <= why.run.end
+        assert not why.floor_active
+    longest = max(moment.diagnostics.run.length for moment in found)
+    assert longest > lossy.history.longest_run  # what a window may cross, not an observed run
+
+
 def test_pooled_paraphrases_that_cancel_fall_back_and_say_so():
     rows = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0]], np.float32)
     vocabulary = Vocabulary({"a": ["x", "not x"], "b": ["y"]}, rows)
@@ -228,8 +263,16 @@ def test_alternatives_inside_a_piece_equal_brute_force():
 @pytest.mark.parametrize(
     "wrong",
     [{"pooling": 1.5}, {"pooling": -0.1}, {"width": -1.0}, {"smoothing_s": float("nan")},
-     {"bridge": -1}, {"bridge": "short"}, {"bridge": True}],
+     {"bridge": -1}, {"bridge": "short"}, {"bridge": True}, {"pooling": "1"},
+     {"smoothing_s": "a"}],
 )  # fmt: skip
 def test_settings_outside_their_range_are_refused(wrong):
     with pytest.raises(InputError):
         Contrast(**wrong)
+
+
+def test_numpy_numbers_will_do():
+    scene = generate(2)
+    readout = Contrast(bridge=np.int64(2), width=np.float32(2), pooling=np.float64(1))
+    found = locate(scene.history, scene.vocabulary, readout=readout, top=np.int64(2))
+    assert found.to_json()

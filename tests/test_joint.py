@@ -88,8 +88,30 @@ def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_win
     assert found["one"]
     assert found["two"]
     moments = locate(history, vocabulary, readout=Joint(switch=4.0))
-    assert moments["none"][0].score < 0 < moments["one"][0].score
+    assert moments["none"][0].absent
+    assert moments["none"][0].to_dict()["absent"]
+    assert not moments["one"][0].absent
+    assert moments["one"][0].score > 0
     assert tuple(moments["two"][0].window) == (60, 119)
+
+
+def test_a_rare_state_is_found_once_and_claims_no_noise():
+    found = 0
+    for seed in range(12):
+        scene = generate(seed, episodes=[("empty", 150), ("filled", 15), ("empty", 135)])
+        own = occurrences(scene.history, scene.vocabulary)["filled"]
+        truth = scene.references["filled"][0]
+        found += len(own) == 1 and own[0].window.iou(truth) > 0.5
+    assert found >= 10
+
+
+def test_a_state_outside_of_a_given_order_is_marked_absent():
+    scene = generate(4, states=("empty", "half", "full"), frames=300)
+    moments = locate(scene.history, scene.vocabulary, readout=Joint(order=("empty", "half")))
+    assert moments["full"][0].absent
+    assert not occurrences(scene.history, scene.vocabulary, readout=Joint(order=("empty", "half")))[
+        "full"
+    ]
 
 
 def test_a_known_order_and_an_irreversible_change_are_kept():
@@ -162,7 +184,7 @@ def test_confidence_refuses_what_it_cannot_judge():
                    absent_at=absent_at)  # fmt: skip
     with pytest.raises(InputError, match="contrast readout"):
         locate(scene.history, scene.vocabulary, unrelated=others(20))
-    with pytest.raises(InputError, match="none of the 0 vocabularies"):
+    with pytest.raises(InputError, match="give them as unrelated"):
         locate(scene.history, scene.vocabulary, readout="contrast", absent_at=0.05)
     other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")
     with pytest.raises(InputError, match='encoded with "generated" but the vocabulary with'):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import History, InputError, Moment, Retrieval, Vocabulary, Window, generate, locate
-from dejacue.cli.locating import as_csv
+from dejacue.cli.reporting import as_csv
 from dejacue.records.reference import Reference
 from dejacue.sources.results import (
     read_references,

@@ -195,14 +195,16 @@ def locate(
         encoding.one(source, context.args), masks, kind, match, objects, start, end, stride, fps,
         rate, errors,
     )  # fmt: skip
-    words = locating.Words(vocabulary, prompts, encoder, backend, precision, device)
+    learned = tracker != "light"  # --device and --precision are for whoever has them
+    own = (None, None) if encoder == "mini" and learned else (precision, device)
+    words = locating.Words(vocabulary, prompts, encoder, backend, *own)
     width = s.width_from(chosen, smoothing)
     how = s.Settings(coordinates, chosen, width, top, diagnostics, engine, absent_at)
     clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
     locating.run(
         footage, words, how, locating.Wanted(
             format.value if format else None, output, plot, references, cut
-        ), clicks, tracking.Following(tracker, device, precision),
+        ), clicks, tracking.Following(tracker, *((device, precision) if learned else ())),
     )  # fmt: skip
 
 

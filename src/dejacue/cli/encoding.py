@@ -68,6 +68,14 @@ class Footage:
             match = notes.match
         return video, open_masks(self.masks, kind=self.kind, match=match, frames=video.length)
 
+    @property
+    def followed(self) -> str | None:
+        """The tracker that made the masks."""
+        notes = None if self.masks is None else read_notes(self.masks)
+        if notes is None:
+            return None
+        return f"{notes.tracker}, approximate" if notes.approximate else notes.tracker
+
     def doubts(self, history: History) -> list[tuple[Window, str]]:
         """Where the tracker may have been wrong, in frames of the file."""
         notes = None if self.masks is None else read_notes(self.masks)
@@ -219,8 +227,11 @@ def histories(
         asked = Watched(masks) if pictures else masks
         ready |= _build(video, asked, encoder, missing, files)
         if isinstance(asked, Watched):
-            seen = {name: asked.pictures(at) for at, name in enumerate(missing)}
-    found = {name: ready[name] for name in lineages}
+            taken = {name: asked.pictures(at) for at, name in enumerate(missing)}
+            seen = {name: pictured for name, pictured in taken.items() if name in ready}
+    found = {name: ready[name] for name in lineages if name in ready}
+    lineages = {name: lineages[name] for name in found}
+    files = {name: files[name] for name in found}
     if pictures:
         seen = _pictures(video, masks, lineages, files, recipes, seen)
     return found, files, seen
@@ -288,6 +299,10 @@ def _build(
     )
     for problem in (*video.problems, *masks.problems):
         note(problem)
+    frames = bars.seen.get("decode", 0)
+    for name, history in made.items():
+        if 2 * len(history) < frames:
+            note(f"{name} is seen in only {len(history)} of {frames} frames")
     return made
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from dejacue.cli import encoding, tracking
+from dejacue.cli.reporting import References, as_csv, as_json, write_plot, write_report
 from dejacue.cli.settings import Settings
 from dejacue.cli.tables import (
     as_text,
@@ -24,21 +23,20 @@ from dejacue.cli.tables import (
     retrieval_table,
     show_tables,
 )
-from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.errors import InputError
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import check_pair
-from dejacue.method.locate import evidence, locate
-from dejacue.method.states import Steady
-from dejacue.records import History, Retrieval, Vocabulary, Window
+from dejacue.method.locate import locate
+from dejacue.method.occurrences import occurrences
+from dejacue.records import History, Moment, Retrieval, Vocabulary
 from dejacue.records.retrieval import sampled
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder, encode_vocabulary
 from dejacue.sources.files import read_history, read_vocabulary
-from dejacue.sources.npz import check_place, write_bytes, write_text
+from dejacue.sources.npz import check_place, write_text
 from dejacue.sources.tracks.notes import read_notes
 from dejacue.sources.video import Video
 
-References = Mapping[str, Sequence[Window]]
 FILES = (".json", ".csv", ".txt")
 NEARLY = 1e-6  # of a cosine
 CLOSE = 0.5  # of the best score: what an alternative reaches
@@ -120,23 +118,17 @@ def run(
             raise InputError(f"{footage.video}: is a history; clips are cut from a video")
         _one(read_history(footage.video), footage.video, words, settings, wanted, truth)
         return
-    if clicks:
-        footage = _followed(footage, words, wanted, clicks, following or tracking.Following())
-    _from_video(footage, words, settings, wanted, truth)
+    if clicks and footage.masks is not None:
+        raise InputError("masks are given, and a box or click as well; leave one of them out")
+    prompts = (clicks, following or tracking.Following()) if clicks else None
+    _from_video(footage, words, settings, wanted, truth, prompts)
 
 
 def _followed(
-    footage: encoding.Footage, words: Words, wanted: Wanted, clicks: tracking.Clicks,
-    following: tracking.Following,
-) -> encoding.Footage:  # fmt: skip
+    footage: encoding.Footage, folder: Path, clicks: tracking.Clicks, following: tracking.Following
+) -> encoding.Footage:
     """Masks made from boxes and clicks, in the folder of the report."""
-    if footage.masks is not None:
-        raise InputError("masks are given, and a box or click as well; leave one of them out")
-    video = footage.open_video()
-    folder, _ = _places(wanted.output, video)
-    check_place(folder, folder=True)
-    read_vocabulary(words.path)  # what is wrong with the input is said before the work
-    masks = tracking.follow(video, clicks, following, folder / "masks")
+    masks = tracking.follow(footage.open_video(), clicks, following, folder / "masks")
     notes = read_notes(masks)
     lineages = list(notes.lineages.values()) if notes else []
     if len(lineages) == 1:
@@ -179,8 +171,27 @@ def located(
     if settings.top is None and isinstance(settings.readout, Contrast):
         found = _worth_a_look(found)
     if still(history):
-        found = replace(found, notes=(*found.notes, STILL))
+        return replace(found, notes=(*found.notes, STILL))
+    if isinstance(settings.readout, Contrast):
+        found = replace(found, notes=(*found.notes, *_returning(history, vocabulary, settings)))
     return found
+
+
+def _begin(moment: Moment) -> int:
+    return moment.window.start
+
+
+def _returning(history: History, vocabulary: Vocabulary, settings: Settings) -> list[str]:
+    """A hint where one window may be too few: a state with a second occurrence that is strong."""
+    every = occurrences(
+        history, vocabulary, coordinates=settings.coordinates, engine=settings.engine
+    )
+    strong = [m for own in every.values() for m in own if m.score >= CLOSE * own[0].score]
+    visits = [state for state, _ in groupby(m.state for m in sorted(strong, key=_begin))]
+    names = [f'"{state}"' for state in dict.fromkeys(visits) if visits.count(state) > 1]
+    if not names:
+        return []
+    return [f"{', '.join(names)} may hold more than once; --readout joint lists every occurrence"]
 
 
 def _worth_a_look(found: Retrieval) -> Retrieval:
@@ -241,9 +252,9 @@ def _one(
     own = _of(truth, history)
     output, format = wanted.output, wanted.format
     if wanted.plot is not None:
-        _plot(wanted.plot, history, vocabulary, found, settings, own)
+        write_plot(wanted.plot, history, vocabulary, found, settings, own)
     if output is not None and not output.suffix and (output.is_dir() or not output.exists()):
-        _report(output, history, vocabulary, found, settings, own, {}, None)
+        write_report(output, history, vocabulary, found, settings, own, {}, None)
         output = None
         format = format or "table"
     show([(found, own)], settings, format, output)
@@ -283,25 +294,6 @@ def show(
             note(sentence if len(found) == 1 else f"{retrieval.history_id}: {sentence}")
 
 
-def _plot(
-    path: Path, history: History, vocabulary: Vocabulary, retrieval: Retrieval,
-    settings: Settings, references: References | None,
-) -> None:  # fmt: skip
-    from dejacue.report.plots import evidence_figure, save_png
-
-    save_png(
-        path, evidence_figure(history, _seen(history, vocabulary, settings), retrieval, references)
-    )
-
-
-def _seen(history: History, vocabulary: Vocabulary, settings: Settings) -> Any:
-    return evidence(
-        history, vocabulary, coordinates=settings.coordinates,
-        readout=settings.readout if isinstance(settings.readout, Steady) else "scan",
-        smoothing=settings.smoothing, engine=settings.engine,
-    )  # fmt: skip
-
-
 def _places(output: Path | None, video: Video) -> tuple[Path, Path | None]:
     """The folder for history and report, and the one file that is wanted instead of a report."""
     folder = Path("out") / encoding.safe(video.name)
@@ -315,8 +307,10 @@ def _places(output: Path | None, video: Video) -> tuple[Path, Path | None]:
 def _from_video(
     footage: encoding.Footage, words: Words, settings: Settings, wanted: Wanted,
     truth: Mapping[str, References],
+    prompts: tuple[tracking.Clicks, tracking.Following] | None = None,
 ) -> None:  # fmt: skip
-    video, _ = footage.open()  # what is wrong with the input is said before a model is loaded
+    # what is wrong with the input is said before a model is loaded and an object followed
+    video = footage.open_video() if prompts else footage.open()[0]
     folder, file = _places(wanted.output, video)
     plot, format = wanted.plot, wanted.format
     check_place(folder, folder=True)
@@ -327,6 +321,8 @@ def _from_video(
     encoder = words.load(words.encoder or "siglip2")
     vocabulary = words.vocabulary(encoder)
     others = compared_with(encoder, words, vocabulary, settings)
+    if prompts:
+        footage = _followed(footage, folder, *prompts)
     made, files, pictures = encoding.histories(footage, encoder, folder, pictures=file is None)
     found: list[Found] = []
     for name, history in made.items():
@@ -335,12 +331,12 @@ def _from_video(
         found.append((retrieval, own))
         place = folder if len(made) == 1 else folder / encoding.safe(name)
         if file is None:
-            _report(place, history, vocabulary, retrieval, settings, own, pictures[name],
+            write_report(place, history, vocabulary, retrieval, settings, own, pictures[name],
                     footage)  # fmt: skip
             show([(retrieval, own)], settings, format, None)
         if plot is not None:
             drawn = plot if len(made) == 1 else plot.with_stem(f"{plot.stem}-{place.name}")
-            _plot(drawn, history, vocabulary, retrieval, settings, own)
+            write_plot(drawn, history, vocabulary, retrieval, settings, own)
         if wanted.cut:
             from dejacue.cli.cutting import cut as write_clips
 
@@ -355,56 +351,3 @@ def _from_video(
         note(SAMPLED)
     if any(history.times_s is None for history in made.values()):
         note(NO_TIMES)
-
-
-def _report(
-    folder: Path, history: History, vocabulary: Vocabulary, retrieval: Retrieval,
-    settings: Settings, references: References | None, pictures: Mapping[int, bytes],
-    footage: encoding.Footage | None,
-) -> None:  # fmt: skip
-    """Everything a reader or another tool may want, in one folder."""
-    from dejacue.report.exports import EXPORTS
-    from dejacue.report.page import report_page
-
-    video = None if footage is None else str(footage.video)
-    page = report_page(
-        history, _seen(history, vocabulary, settings), retrieval, references=references,
-        thumbnails=list(pictures.items()), video=video, object=vocabulary.object,
-        doubts=[] if footage is None else footage.doubts(history),
-    )  # fmt: skip
-    write_text(folder / "report.html", page)
-    _plot(folder / "evidence.png", history, vocabulary, retrieval, settings, references)
-    write_text(folder / "retrieval.json", as_json(retrieval))
-    write_text(folder / "retrieval.csv", as_csv(retrieval))
-    shutil.rmtree(folder / "clips", ignore_errors=True)  # of an earlier run
-    paths = {} if video is None else {history.id: video}
-    for export in EXPORTS.values():
-        path = folder / f"retrieval{export.suffix}"
-        path.unlink(missing_ok=True)
-        if export.timed and history.times_s is None:
-            continue
-        try:
-            data = export(retrieval.found, history, videos=paths if export.opens else None)
-        except MissingExtra:
-            continue
-        except DejaCueError as error:
-            note(f"no {export.suffix}: {error}")
-            continue
-        write_bytes(path, data)
-
-
-def as_json(*retrievals: Retrieval) -> str:
-    """One as it is, several as a list."""
-    if len(retrievals) == 1:
-        return retrievals[0].to_json() + "\n"
-    return "[\n" + ",\n".join(retrieval.to_json() for retrieval in retrievals) + "\n]\n"
-
-
-def as_csv(*retrievals: Retrieval) -> str:
-    stream = io.StringIO()
-    rows = [row for retrieval in retrievals for row in retrieval.to_rows()]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()

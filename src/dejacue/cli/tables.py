@@ -89,7 +89,7 @@ def retrieval_table(
     References count the frames of the file, and so does the overlap.
     """
     timed = any(moment.times_s for moment in retrieval)
-    judged = any(moment.p_value is not None for moment in retrieval)
+    judged = retrieval.settings.get("absent_at") is not None
     further = "and" if retrieval.settings.get("readout", {}).get("name") == "joint" else "or"
     sampled = any(moment.source for moment in retrieval)
     table = Table(title=f"{escape(retrieval.history_id)}", title_justify="left")

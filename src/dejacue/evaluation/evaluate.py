@@ -123,7 +123,9 @@ def evaluate(
         raise InputError("there are no references; give the true windows of at least one history")
     if not retrievals:
         raise InputError("there are no retrievals; give those of at least one method")
-    found = {name: _windows(own, name) for name, own in retrievals.items()}
+    answers = {name: _windows(own, name) for name, own in retrievals.items()}
+    found = {name: windows for name, (windows, _) in answers.items()}
+    absent = {name: own for name, (_, own) in answers.items()}
     outside = _outside(found, truth)
     if outside:
         raise InputError(
@@ -140,11 +142,12 @@ def evaluate(
             f"{'; '.join(_told(problems, MOST_NAMES))}; mend the files, or evaluate what they "
             "share with only_common=True / --only-common"
         )
-    return _measured(found, truth, asked, tuple(_told(problems)))
+    return _measured(found, absent, truth, asked, tuple(_told(problems)))
 
 
 def _measured(
     found: Mapping[str, Mapping[Asked, Window]],
+    absent: Mapping[str, set[Asked]],
     truth: Mapping[str, Reference],
     asked: Sequence[Asked],
     left_out: tuple[str, ...],
@@ -156,7 +159,9 @@ def _measured(
     groups: list[Any] = []
     values = {}
     for name, own in found.items():
-        table = metrics(best_tiou([own[key] for key in asked], true))  # type: ignore[arg-type]
+        overlaps = best_tiou([own[key] for key in asked], true)  # type: ignore[arg-type]
+        overlaps[[key in absent[name] for key in asked]] = 0.0  # "not found" finds nothing
+        table = metrics(overlaps)
         groups, values[name] = group_means(table, [states, histories, sources])
     return Evaluation(
         methods={name: _estimates(own) for name, own in values.items()},
@@ -205,17 +210,22 @@ def _by_history(records: Iterable[Record], kind: type[Record], whose: str) -> di
     return named
 
 
-def _windows(retrievals: Iterable[Retrieval], method: str) -> dict[Asked, Window]:
+def _windows(
+    retrievals: Iterable[Retrieval], method: str
+) -> tuple[dict[Asked, Window], set[Asked]]:
     """(history, state, description) → window in frames of the file, as references count them, in
-    the order of the retrievals."""
+    the order of the retrievals; and which of them say "not found"."""
     windows: dict[Asked, Window] = {}
+    absent: set[Asked] = set()
     for history, retrieval in _by_history(retrievals, Retrieval, method).items():
         for moment in retrieval:
             key = (history, moment.state, moment.description)
             if key in windows:
                 raise InputError(f"{method}: {_name(key)} is retrieved twice")
             windows[key] = moment.in_source
-    return windows
+            if moment.absent:
+                absent.add(key)
+    return windows, absent
 
 
 def _common(

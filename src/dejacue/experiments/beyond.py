@@ -167,10 +167,10 @@ def failures(study: Study) -> Result:
 
 KINDS = ("right", "too long", "too short", "on another state", "beside any state", "shifted")
 KINDS_EXPLAINED = (
-    "right: tIoU ≥ .5 with a reference. Else, by where the window's frames lie: on another state "
-    "(more of them in references of other states than of its own), beside any state (fewer than "
-    "half in any reference: transitions and unlabelled frames), too long (holds at least .8 of a "
-    "reference), too short (at least .8 of it lies in one), shifted (the rest)."
+    "right: tIoU ≥ .5 with a reference. Else the first that holds: on another state (more of its "
+    "frames in references of other states than of its own), too long (holds at least .8 of a "
+    "reference), too short (at least .8 of it lies in one), beside any state (fewer than half of "
+    "it in any reference: transitions and unlabelled frames), shifted (the rest)."
 )
 
 

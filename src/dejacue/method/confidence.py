@@ -34,7 +34,7 @@ _FUNCTION_WORDS = frozenset(
 
 def judged(
     retrieval: Retrieval, plan: Plan, view: View, vocabulary: Vocabulary,
-    unrelated: Sequence[Vocabulary], absent_at: float | None,
+    unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | None,
 ) -> Retrieval:  # fmt: skip
     """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
     readout = plan.readout
@@ -42,7 +42,8 @@ def judged(
         raise InputError("p-values are those of the contrast readout; choose it, or leave them out")
     if absent_at is not None and not 0 < absent_at < 1:
         raise InputError(f"absent_at {absent_at} must lie between 0 and 1")
-    others = unrelated_to(vocabulary, unrelated)
+    given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
+    others = unrelated_to(vocabulary, given)
     null = null_scores(readout, plan, view, others)
     scores = np.array([moment.score for moment in retrieval])
     values = p_values(scores, null)
@@ -68,9 +69,15 @@ def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[
 
 
 def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[Vocabulary]:
-    """Those that share no content word with the vocabulary, in description, state or object."""
+    """Those that share no content word with the vocabulary, in descriptions or object; words count
+    as they are written ("open" and "opened" are two)."""
     own = _words(vocabulary)
     found = [other for other in others if not own & _words(other)]
+    if not others:
+        raise InputError(
+            "p-values compare with vocabularies of other things; give them as unrelated "
+            "(dejacue.data.unrelated has some)"
+        )
     if not found:
         raise InputError(
             f"none of the {len(others)} vocabularies for comparison is unrelated to this one; "

@@ -88,7 +88,7 @@ def query_directions(
         )
     unit = unit_rows(vocabulary.features)
     if pooling:
-        unit = _pooled(unit, vocabulary.labels, pooling)
+        unit = _pooled(unit, vocabulary, pooling)
     if coordinates.origin is None:
         unit = unit_rows(unit) if pooling else unit
         return Directions(unit.astype(np.float32), np.ones(len(unit)), np.zeros(len(unit), bool))
@@ -104,13 +104,12 @@ def query_directions(
     return Directions(residual.astype(np.float32), norms, fallback)
 
 
-def _pooled(
-    unit: NDArray[np.float64], labels: NDArray[np.int64], share: float
-) -> NDArray[np.float64]:
+def _pooled(unit: NDArray[np.float64], vocabulary: Vocabulary, share: float) -> NDArray[np.float64]:
     """Every row moved towards the mean of its state; where that leaves nothing, the state's first
     row instead."""
-    members = np.equal.outer(np.arange(labels.max() + 1), labels)
-    means = (members @ unit / members.sum(axis=1, keepdims=True))[labels]
+    labels, count = vocabulary.labels, len(vocabulary.states)
+    members = np.equal.outer(np.arange(count), labels)
+    means = (count * (members * vocabulary.weights) @ unit)[labels]
     rows: NDArray[np.float64] = (1 - share) * unit + share * means
     vanished = np.einsum("nd,nd->n", rows, rows) <= FALLBACK_BELOW**2
     rows[vanished] = unit[members.argmax(axis=1)[labels[vanished]]]

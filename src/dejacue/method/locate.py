@@ -26,7 +26,7 @@ def locate(
     smoothing: int = 3,
     top: int = 1,
     diagnostics: bool = False,
-    unrelated: Sequence[Vocabulary] = (),
+    unrelated: Vocabulary | Sequence[Vocabulary] = (),
     absent_at: float | None = None,
     engine: str = "auto",
 ) -> Retrieval:
@@ -40,6 +40,7 @@ def locate(
     top           with scan, contrast or joint: up to top−1 further windows, none overlapping
     diagnostics   attach residual norms, calibration, the run used, … to every moment
     unrelated     vocabularies of other things: with contrast, gives every moment a p-value
+                  (dejacue.data.unrelated.unrelated_vocabularies makes some with an encoder)
     absent_at     moments with a higher p-value are marked absent
     engine        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
@@ -47,7 +48,7 @@ def locate(
     view = plan.view(history, vocabulary)  # §2: queries measured from their siblings
     selection = plan.readout.read(view)  # §3–5: cosines, calibration, smoothing, scan
     found = plan.retrieval(history, vocabulary, selection, view)
-    if not unrelated and absent_at is None:
+    if not isinstance(unrelated, Vocabulary) and not len(unrelated) and absent_at is None:
         return found
     return judged(found, plan, view, vocabulary, unrelated, absent_at)
 

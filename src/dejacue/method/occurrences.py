@@ -17,9 +17,10 @@ def occurrences(
     readout: str | Joint = "joint",
     engine: str = "auto",
 ) -> dict[str, tuple[Moment, ...]]:
-    """The disjoint windows of each state, best first; none for a state that does not occur.
+    """The disjoint windows of each state, best first; none for a state that is left out.
 
     All come from one labelling of the observed frames (``Joint``), so no two states share a frame.
+    The labelling gives every frame to some state: one that never occurs mostly gets frames, too.
     Scores add up: joining two windows, and what lies between, adds their scores. A moment speaks
     for its whole state and carries the first of its descriptions.
     """

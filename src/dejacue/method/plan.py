@@ -28,7 +28,7 @@ from dejacue.method.kernel import Engine, Found, Ragged
 from dejacue.method.kernel import engine as engine_named
 from dejacue.method.nonoverlap import NonOverlap
 from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan, Unseen
-from dejacue.method.states import Steady
+from dejacue.method.states import LEAST_SCALE, Steady, is_count
 from dejacue.method.view import Readout, Scheduled, Selection, View, check_width, settings_of
 from dejacue.records import Diagnostics, History, Later, Moment, Retrieval, Vocabulary, Window
 
@@ -85,7 +85,7 @@ class Plan:
     ) -> Plan:  # fmt: skip
         system, how = as_coordinates(coordinates), as_readout(readout)
         width = check_width(smoothing)
-        if not isinstance(top, int) or top < 1 or (top > 1 and not isinstance(how, Ranked)):
+        if not is_count(top, 1) or (top > 1 and not isinstance(how, Ranked)):
             raise InputError(
                 f"top={top}: windows are numbered from 1, and only the readouts scan, contrast and "
                 "joint have more than one"
@@ -94,7 +94,7 @@ class Plan:
             "coordinates": system.name,
             "readout": deepcopy(settings_of(how)),
             "smoothing": width,
-            "top": top,
+            "top": int(top),
         }
         if isinstance(how, Steady):
             del settings["smoothing"]  # it has its own
@@ -185,10 +185,12 @@ class Plan:
             _times(history, selection.start, selection.end),
             self._alternatives(view, selection) if self.top > 1 else None,
             self._diagnostics(view, selection) if self.diagnostics else None,
+            None if selection.absent is None else selection.absent.tolist(),
         )  # fmt: skip
         encoder = history.encoder or vocabulary.encoder
         notes = self._notes(self._stretch(history))
         notes += _fallback_notes(vocabulary, view.directions)
+        notes += self.readout.notes(history) if isinstance(self.readout, Steady) else ()
         found = Retrieval(moments, self.settings, history.id, encoder, notes)
         return found.with_source(history)
 
@@ -223,6 +225,9 @@ class Plan:
 
     def _diagnostics(self, view: View, selection: Selection) -> list[Diagnostics]:
         offsets, frames = view.history.run_offsets, view.history.frames
+        least = SCALE_FLOOR
+        if isinstance(self.readout, Steady):
+            offsets, least = self.readout.cuts(view.history), LEAST_SCALE
         centre, scale = selection.centre, selection.scale
         if centre is None or scale is None:
             _, centre, scale = view.responded
@@ -235,7 +240,7 @@ class Plan:
                 fallback=bool(directions.fallback[q]),
                 centre=float(centre[q]),
                 scale=float(scale[q]),
-                floor_active=bool(scale[q] <= SCALE_FLOOR),
+                floor_active=bool(scale[q] <= least),
                 run=Window(frames[offsets[a]], frames[offsets[b + 1] - 1]),
                 touches_run_edge=bool(
                     selection.start[q] == offsets[a] or selection.end[q] == offsets[b + 1] - 1
@@ -261,16 +266,21 @@ def _moments(
     times: Sequence[tuple[float, float]] | None = None,
     alternatives: Sequence[tuple[tuple[Window, float], ...]] | None = None,
     diagnostics: Sequence[Diagnostics] | None = None,
+    absent: Sequence[bool] | None = None,
 ) -> tuple[Moment, ...]:  # fmt: skip
     """One moment per description; windows are starts and ends counted from ``base``."""
     columns = (
         states, texts, starts, ends, scores,
         times or repeat(None), alternatives or repeat(()), diagnostics or repeat(None),
+        absent or repeat(False),
     )  # fmt: skip
     return tuple(
-        Moment(state, text, Window(base + start, base + end), score, level, time, others, why)
-        for state, text, start, end, score, time, others, why in zip(*columns, strict=False)
-    )
+        Moment(
+            state, text, Window(base + start, base + end), score, level, time, others, why,
+            absent=gone,
+        )
+        for state, text, start, end, score, time, others, why, gone in zip(*columns, strict=False)
+    )  # fmt: skip
 
 
 def _times(

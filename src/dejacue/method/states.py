@@ -25,6 +25,7 @@ FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 REACH = 4  # deviations of the Gaussian that are summed
 LEAST_SCALE = 1e-4  # a deviation of cosines below this is rounding, not evidence
 AUTO = "auto"
+OFTEN = 0.63  # √(1 − 4 · 0.15): at least 15 of 100 frames begin a gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +61,20 @@ class Steady:
     bridge: int | str = AUTO
 
     def __post_init__(self) -> None:
-        if not 0 <= self.pooling <= 1:
-            raise InputError(f"pooling {self.pooling} must lie between 0 and 1")
-        width = 0.0 if self.width is None else self.width
-        if not (0 <= self.smoothing_s < np.inf and 0 <= width < np.inf):
+        if not is_number(self.pooling, 0, 1):
+            raise InputError(f"pooling {self.pooling!r} must lie between 0 and 1")
+        if not is_number(self.smoothing_s) or not is_number(self.width or 0.0):
             raise InputError("the width of smoothing must be 0 or more, in seconds or in frames")
-        whole = isinstance(self.bridge, int) and not isinstance(self.bridge, bool)
-        if self.bridge != AUTO and not (whole and int(self.bridge) >= 0):
+        if self.bridge != AUTO and not is_count(self.bridge, 0):
             raise InputError(f'bridge {self.bridge!r} must be a number of frames or "auto"')
+        plain = {  # numpy's numbers are no JSON
+            "pooling": float(self.pooling),
+            "smoothing_s": float(self.smoothing_s),
+            "width": None if self.width is None else float(self.width),
+            "bridge": AUTO if isinstance(self.bridge, str) else int(self.bridge),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     def see(self, view: View) -> StateEvidence:
         """The evidence of a view, computed once."""
@@ -76,7 +83,7 @@ class Steady:
         return found
 
     def cuts(self, history: History) -> NDArray[np.int64]:
-        limit = auto_bridge(history) if isinstance(self.bridge, str) else self.bridge
+        limit = auto_bridge(history) if isinstance(self.bridge, str) else int(self.bridge)
         return stretches(history.frames, limit)
 
     def deviation(self, history: History) -> float:
@@ -85,6 +92,16 @@ class Steady:
             return float(self.width)
         interval = frame_interval(history)
         return FRAMES_WITHOUT_TIMES if interval is None else self.smoothing_s / interval
+
+    def notes(self, history: History) -> tuple[str, ...]:
+        """What a user who set a width must know."""
+        asked = self.width is None and self.smoothing_s != type(self)().smoothing_s
+        if asked and frame_interval(history) is None:
+            return (
+                f"history {history.id} has no times, so it was smoothed over "
+                f"{FRAMES_WITHOUT_TIMES:.0f} frames instead of {self.smoothing_s:g} s",
+            )
+        return ()
 
     def _see(self, view: View) -> StateEvidence:
         history, queries = view.history, view.directions.queries
@@ -98,6 +115,16 @@ class Steady:
         how = compiled() if view.engine.name != "numpy" else None
         responses, centre, scale = smooth(cosines, history.frames, cuts, weights, how)
         return StateEvidence(row_of, cosines, centre, scale, responses, cuts)
+
+
+def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:
+    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return real and bool(least <= value <= most) and bool(np.isfinite(value))
+
+
+def is_count(value: Any, least: int) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and bool(value >= least)
 
 
 @cache
@@ -136,7 +163,9 @@ def auto_bridge(history: History) -> int:
     gaps = gaps[gaps > 1] - 1
     if not len(gaps):
         return 0
-    lost = (1 - np.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))) / 2
+    root = np.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))
+    most = root < OFTEN and 2 * len(history) < history.span  # more than half are lost
+    lost = (1 + root) / 2 if most else (1 - root) / 2
     limit = 1
     while history.span * (1 - lost) * lost ** (limit + 1) >= 1:
         limit += 1
@@ -145,9 +174,9 @@ def auto_bridge(history: History) -> int:
 
 def gaussian(deviation: float, span: int) -> NDArray[np.float64]:
     """Weights by distance in frames, 0 … REACH deviations."""
+    if REACH * deviation < 1:
+        return np.ones(1)  # not even a neighbour
     reach = min(int(np.ceil(REACH * deviation)), max(span - 1, 0))
-    if deviation == 0:
-        return np.ones(1)
     weights: NDArray[np.float64] = np.exp(-0.5 * (np.arange(reach + 1) / deviation) ** 2)
     return weights
 

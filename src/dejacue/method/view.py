@@ -72,6 +72,7 @@ class Selection:
     centre: NDArray[np.float64] | None = None  # the calibration, where the readout made it anyway
     scale: NDArray[np.float64] | None = None
     level: str = "description"
+    absent: NDArray[np.bool_] | None = None  # where the readout itself says that it does not occur
 
 
 class Readout(Protocol):

@@ -86,10 +86,10 @@ class Diagnostics:
 
     residual_norm: float  # length of description − origin before normalisation
     fallback: bool  # the residual vanished and the plain description was used
-    centre: float  # median of the cosines
-    scale: float  # robust scale they were divided by
-    floor_active: bool  # the scale is the 1e-3 floor: the response hardly varies
-    run: Window  # the observed run the window lies in (bridged: from the first to the last run)
+    centre: float  # median of the cosines; contrast, joint: mean of the smoothed ones
+    scale: float  # robust scale they were divided by; contrast, joint: standard deviation
+    floor_active: bool  # the scale is its floor (1e-3; 1e-4): the response hardly varies
+    run: Window  # the observed run the window lies in (bridged: all that it may cross)
     touches_run_edge: bool  # the state may go on where the object is not observed
 
 
@@ -101,8 +101,8 @@ class Moment:
     alternatives are further windows that do not overlap this one or each other, best first.
     source is the window in frames of the file, where only some of them were taken (sampled): the
     first and the last one taken.
-    p_value is the share of unrelated states that fit as well; absent: it is too high, and the
-    window is only the best there is.
+    p_value is the share of unrelated states that fit as well; absent: it is too high, or a joint
+    labelling has no place for the state, and the window is only the best there is.
     """
 
     state: str
@@ -136,7 +136,9 @@ class Moment:
         if self.times_s is not None:
             row["start_s"], row["end_s"] = self.times_s
         if self.p_value is not None:
-            row["p_value"], row["absent"] = self.p_value, self.absent
+            row["p_value"] = self.p_value
+        if self.p_value is not None or self.absent:
+            row["absent"] = self.absent
         if self.alternatives:
             row["alternatives"] = [
                 {"start": w.start, "end": w.end, "score": s} for w, s in self.alternatives

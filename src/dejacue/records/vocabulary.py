@@ -104,9 +104,14 @@ class Vocabulary:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """π: what each description weighs when every state weighs the same; sums to one."""
-        counts = np.bincount(self.labels)
-        return frozen(1.0 / (len(counts) * counts[self.labels]))
+        """π: what each description weighs when every state weighs the same; sums to one.
+
+        One that is repeated within its state shares its weight among its copies.
+        """
+        copies = np.array([self.states[s].count(t) for s, texts in self.states.items()
+                           for t in texts])  # fmt: skip
+        distinct = np.array([len(set(texts)) for texts in self.states.values()])
+        return frozen(1.0 / (len(distinct) * distinct[self.labels] * copies))
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -22,6 +22,7 @@ from dejacue.errors import InputError
 from dejacue.records import Evidence, History, Moment, Retrieval
 from dejacue.report import markup as m
 from dejacue.report.pieces import Doubts, Pieces, References
+from dejacue.report.plots import curves
 from dejacue.report.timeline import (
     FOOT,
     HEIGHT,
@@ -48,6 +49,7 @@ def report_page(
     object: str | None = None,
     references_note: str | None = None,
     doubts: Doubts = (),
+    tracker: str | None = None,
 ) -> str:
     """The page that shows a retrieval: timeline, table, evidence, and how it was made.
 
@@ -55,7 +57,7 @@ def report_page(
     thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
     video, object     their names, for the heading
     references_note   where the references come from
-    doubts            (window in frames of the file, sentence): where a tracker may be wrong
+    doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
     """
     if evidence.responses.shape != (len(retrieval), len(history)):
         raise InputError(
@@ -88,7 +90,7 @@ def report_page(
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        facts=page.facts(video, object),
+        facts=page.facts(video, object, tracker),
         notes=m.listed("notes", [f"<bdi>{m.escaped(note)}</bdi>" for note in retrieval.notes]),
         body="\n".join(body),
         footer=f"Made with Déjà Cue (dejacue {__version__}).",
@@ -132,7 +134,11 @@ class _Page(Pieces):
 
     def doubtful(self) -> str:
         """Where the tracker may have been wrong, in words."""
-        said = [f"frames {self.span(window)}: {m.escaped(text)}" for window, text in self.doubts]
+        said = [
+            f"frame{'' if w.length == 1 else 's'} "
+            f"{w.start if w.length == 1 else self.span(w)}: {m.escaped(text)}"
+            for w, text in self.doubts
+        ]
         more = [f"… and {len(said) - MOST_DOUBTS} more"] if len(said) > MOST_DOUBTS else []
         return m.listed("soft small", [*said[:MOST_DOUBTS], *more]) if said else ""
 
@@ -203,9 +209,7 @@ class _Page(Pieces):
             '<p class="soft">Line: how strongly each frame speaks for the description, compared '
             f"with its siblings; 0 is {self.zero}. Each has its own scale.{thinned}</p>"
         ]
-        first = {(mo.state, mo.description): q for q, mo in enumerate(self.retrieval)}
-        for q, (moment, texts) in enumerate(self.retrieval.answers()):
-            row = evidence.responses[first[moment.state, moment.description]]
+        for q, (moment, texts, row) in enumerate(curves(self.retrieval, evidence)):
             rows.append(self.curve(q, moment, texts, row))
         presence = self.history.presence
         if presence is not None:
@@ -217,7 +221,7 @@ class _Page(Pieces):
         return "".join(rows)
 
     def curve(self, q: int, moment: Moment, texts: Sequence[str], row: NDArray[Any]) -> str:
-        bars = [self.axis.bar(moment.window, 110, 890, "found")]
+        bars = [] if moment.absent else [self.axis.bar(moment.window, 110, 890, "found")]
         kind = (110, 890, "found") if self.joint else (150, 800, "other")
         bars += [self.axis.bar(window, *kind) for window, _ in moment.alternatives]
         own = self.drawn(moment.state)
@@ -234,7 +238,7 @@ class _Page(Pieces):
             for n, (window, _) in enumerate(moment.alternatives, start=2)
             if window.length > 0.015 * self.history.span and not self.joint
         )
-        facts = [f"frames {self.span(moment.window)}"]
+        facts = ["not found" if moment.absent else f"frames {self.span(moment.window)}"]
         if self.history.times_s is not None:
             facts.append(self.seconds(moment.window, moment.times_s) + " s")
         facts.append(f"score {moment.score:.2f}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from dejacue.records import History, Moment, Retrieval, Window
 from dejacue.records.retrieval import from_source
 from dejacue.report import markup as m
@@ -13,6 +15,20 @@ from dejacue.report.timeline import HEIGHT, WIDTH, Axis, clock, gaps_path
 MOST_THREADED = 14  # thumbnails that fit beside each other
 References = Mapping[str, Sequence[Window]]
 Doubts = Sequence[tuple[Window, str]]  # frames of the file, and what is doubtful
+
+
+def on_axis(history: History, window: Window) -> Window | None:
+    """A window of the file among the history's frames, observed or not; None outside of them."""
+    frames, source = history.frames, history.source_frames
+    source = frames if source is None else source
+    first = int(np.searchsorted(source, window.start))
+    last = int(np.searchsorted(source, window.end, side="right")) - 1
+    if first == len(source) or last < 0:
+        return None
+    if first <= last:
+        return Window(int(frames[first]), int(frames[last]))
+    before, after = int(frames[last]), int(frames[first])  # a gap between two observed frames
+    return Window(before + 1, after - 1) if after - before > 1 else None
 
 
 class Pieces:
@@ -39,7 +55,7 @@ class Pieces:
         name = how.get("name") if isinstance(how, dict) else None
         self.joint = name == "joint"  # further windows are occurrences, not alternatives
         self.zero = "the mean frame" if name in ("contrast", "joint") else "the median frame"
-        mapped = ((from_source(history, window), text) for window, text in doubts)
+        mapped = ((on_axis(history, window), text) for window, text in doubts)
         self.doubts = [(window, text) for window, text in mapped if window is not None]
 
     # Small pieces
@@ -78,7 +94,7 @@ class Pieces:
 
     # Around the results
 
-    def facts(self, video: str | None, object: str | None) -> str:
+    def facts(self, video: str | None, object: str | None, tracker: str | None = None) -> str:
         history = self.history
         runs = history.runs()
         share = 100 * len(history) / history.span
@@ -90,8 +106,8 @@ class Pieces:
         when += f": {seen} in {m.count(runs, 'run')}"
         encoder = self.retrieval.encoder or history.encoder or "unnamed"
         rows = [
-            ("Object", object or history.id), ("Video", video), ("Encoder", encoder),
-            ("Observed", when),
+            ("Object", object or history.id), ("Video", video), ("Followed by", tracker),
+            ("Encoder", encoder), ("Observed", when),
         ]  # fmt: skip
         return m.pairs((name, value) for name, value in rows if value)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.records import Evidence, History, Retrieval, Window
+from dejacue.records import Evidence, History, Moment, Retrieval, Window
 from dejacue.records.retrieval import from_source
 from dejacue.sources.npz import write_whole
 
@@ -37,10 +37,9 @@ def evidence_figure(
     """
     from matplotlib.figure import Figure
 
-    answers = retrieval.answers()
+    answers = curves(retrieval, evidence)
     count = len(answers)
-    titles = [wrapped(" / ".join(texts), f": {moment.window}") for moment, texts in answers]
-    place = {(m.state, m.description): q for q, m in enumerate(retrieval)}
+    titles = [wrapped(" / ".join(texts), f": {moment.window}") for moment, texts, _ in answers]
     how = retrieval.settings.get("readout")
     joint = isinstance(how, dict) and how.get("name") == "joint"
     high = 0.9 + 1.35 * count + 0.16 * sum(text.count("\n") for text in titles)
@@ -48,8 +47,7 @@ def evidence_figure(
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
     states = list(dict.fromkeys(moment.state for moment in retrieval))
     edge = (history.frames[0] - 0.5, history.frames[-1] + 0.5)
-    for axis, words, (moment, _) in zip(axes, titles, answers, strict=True):
-        response = evidence.responses[place[moment.state, moment.description]]
+    for axis, words, (moment, _, response) in zip(axes, titles, answers, strict=True):
         colour = COLOURS[states.index(moment.state) % len(COLOURS)]
         for a, b in _gaps(history.frames):
             axis.axvspan(a + 0.5, b - 0.5, color="#DDDDDD", lw=0, zorder=0)
@@ -83,6 +81,18 @@ def evidence_figure(
     heading = wrapped(title or history.id, f" ({key})", points=10)
     figure.suptitle(heading, fontsize=10, parse_math=False)
     return figure
+
+
+def curves(
+    retrieval: Retrieval, evidence: Evidence
+) -> list[tuple[Moment, tuple[str, ...], NDArray[np.float64]]]:
+    """A moment, the descriptions that share it and its response, and the response."""
+    found: dict[Any, tuple[Moment, tuple[str, ...], NDArray[np.float64]]] = {}
+    for q, (moment, row) in enumerate(zip(retrieval, evidence.responses, strict=True)):
+        key: Any = (moment.state, row.tobytes()) if moment.level == "state" else q
+        first, texts, _ = found.get(key, (moment, (), row))
+        found[key] = first, (*texts, moment.description), row
+    return list(found.values())
 
 
 def wrapped(text: str, tail: str = "", points: int = 9) -> str:

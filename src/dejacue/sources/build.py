@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import struct
+import warnings
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -199,6 +200,14 @@ def build_histories(
             tell("encode", len(batch))
     if not any(track.rows for track in tracks):
         masks.check_matched()  # says why, where names or numbers do not fit
+    elif len(tracks) > 1:
+        for track in [track for track in tracks if not track.rows]:
+            warnings.warn(
+                f"{video.path}: {track.id} is never visible in these frames; left out",
+                stacklevel=2,
+            )
+        pairs = [(t, own) for t, own in zip(tracks, wanted, strict=True) if t.rows]
+        tracks, wanted = [t for t, _ in pairs], [own for _, own in pairs]
     return {
         track.id: _history(
             track, video, encoder, recipe(video, masks, encoder, lineage, padding, minimum),

@@ -151,7 +151,9 @@ def open_boxes(path: Path) -> Boxes:
                     found.append(Found(where, frame, _id(row), box))
         frames = grouped(found)
     numbers = sorted(frames)
-    return Boxes(Keys(numbers=tuple(numbers)), [path], [frames[number] for number in numbers])
+    firm = numbers != list(range(1, len(numbers) + 1))  # 1 … n may well count from one
+    keys = Keys(numbers=tuple(numbers), firm=firm)
+    return Boxes(keys, [path], [frames[number] for number in numbers])
 
 
 def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
