@@ -14,7 +14,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import read_history
+from dejacue import generate, read_history, write_history, write_vocabulary
 from dejacue.cli import tables, thumbnails
 from dejacue.data.rendered import render, write_scene
 from dejacue.sources.encoders.mini import Mini
@@ -369,3 +369,24 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
         except importlib.metadata.PackageNotFoundError:
             expected = "not installed"
         assert facts[name].strip() == expected
+
+
+def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
+    once, more = generate(3, gaps=[(100, 7)]), generate(3, recurrences=4, frames=400)
+    for made, told in ((once, False), (more, True)):
+        history = write_history(tmp_path / "h.npz", made.history)
+        words = write_vocabulary(tmp_path / "v.npz", made.vocabulary)
+        ran = dejacue("locate", history, "-v", words)
+        assert ran.code == 0
+        assert ("may hold more than once; --readout joint" in ran.err) is told
+
+
+def test_p_values_stand_in_the_files_and_on_the_terminal_when_asked_for(locate, tmp_path):
+    ran = locate("-o", tmp_path / "out")
+    assert ran.code == 0
+    found = json.loads((tmp_path / "out" / "retrieval.json").read_text(encoding="utf-8"))
+    assert all(0 < moment["p_value"] <= 1 for moment in found["moments"])
+    assert "┃    p ┃" not in ran.out
+    ran = locate("-o", tmp_path / "out", "--absent-at", "0.005")
+    assert "not found (" in ran.out
+    assert (tmp_path / "out" / "retrieval.vtt").read_text(encoding="utf-8").count("-->") == 0

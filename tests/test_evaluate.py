@@ -429,3 +429,13 @@ def test_the_values_of_components_are_arrays() -> None:
     values = evaluate({"ours": FIRST}, REFERENCES).per_component["ours"]
     assert isinstance(values, np.ndarray)
     assert values.shape == (2, 3)
+
+
+def test_what_a_method_calls_absent_finds_nothing() -> None:
+    right = found("h", on=[Window(0, 9)])
+    reference = Reference("h", {"on": (Window(0, 9),)})
+    told = dataclasses.replace(
+        right, moments=tuple(dataclasses.replace(m, absent=True) for m in right)
+    )
+    assert evaluate({"a": [right]}, [reference]).methods["a"]["r1_05"].mean == 1.0
+    assert evaluate({"a": [told]}, [reference]).methods["a"]["r1_05"].mean == 0.0

@@ -470,3 +470,51 @@ def test_all_frames_taken_need_no_second_count() -> None:
     words = Outline(report_page(whole, seen, retrieval)).text
     assert "source frames" not in words
     assert "Object cup" in words
+
+
+def test_doubts_are_marked_and_listed_also_where_the_object_is_out_of_sight():
+    scene = generate(3, gaps=[(100, 12)])
+    frames = scene.history.frames
+    sampled = History(
+        scene.history.features[::2], np.arange(len(frames))[::2] // 2, "h",
+        source_frames=frames[::2],
+    )  # fmt: skip
+    sampled = History(
+        sampled.features, np.concatenate([np.arange(50), np.arange(56, 56 + len(sampled) - 50)]),
+        "h", source_frames=sampled.source_frames,
+    )  # fmt: skip
+    for history, gap in ((scene.history, (100, 111)), (sampled, (50, 55))):
+        vocabulary = scene.vocabulary
+        page = report_page(
+            history, evidence(history, vocabulary, readout="contrast"),
+            locate(history, vocabulary, readout="contrast"),
+            doubts=[(Window(100, 111), "it is out of sight"), (Window(5000, 5001), "far away")],
+            tracker="light, approximate",
+        )  # fmt: skip
+        assert f"frames {gap[0]} – {gap[1]}: it is out of sight" in page
+        assert 'class="doubt"' in page
+        assert "far away" not in page
+        assert "light, approximate" in page
+
+
+def test_a_state_that_is_absent_has_no_window_on_the_page():
+    scene = generate(3)
+    found = locate(scene.history, scene.vocabulary, readout="contrast")
+    gone = Retrieval(
+        [Moment(m.state, m.description, m.window, m.score, m.level, p_value=0.9, absent=True)
+         for m in found], found.settings, "h",
+    )  # fmt: skip
+    seen = evidence(scene.history, scene.vocabulary, readout="contrast")
+    assert 'class="found" x="0"' not in report_page(scene.history, seen, gone)
+    page = Outline(report_page(scene.history, seen, gone))
+    assert any("not found" in word for word in page.words)
+    assert any("0.90" in word for word in page.words)
+
+
+def test_descriptions_share_a_curve_only_where_their_evidence_is_the_same():
+    scene = generate(3)
+    for readout, count in (("contrast", 2), ("non-overlap", 4), ("scan", 4)):
+        found = locate(scene.history, scene.vocabulary, readout=readout)
+        seen = evidence(scene.history, scene.vocabulary, readout="scan" if count == 4 else readout)
+        page = report_page(scene.history, seen, found)
+        assert len(re.findall(r'<div style="--c:[^"]*" class="row curve"', page)) == count
