@@ -734,6 +734,7 @@ def test_a_broken_annotation_is_named(tmp_path, row, message):
         ({"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
          "annotation 1: its mask is 8×6, its image 9×9"),
         ({"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]}, "images of 2 videos"),
+        ({"images": [{"id": 7, "video_id": [1]}]}, r"image 1: video_id \[1\] is no number"),
         ({"annotations": [{"image_id": 7}]}, "none of track_id, instance_id, category_id, id"),
         ({"annotations": None}, "holds no masks but the keys images, annotations"),
     ],

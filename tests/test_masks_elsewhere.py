@@ -125,6 +125,7 @@ FIRST, SECOND = "0 0.25 0.25 0.25 0.5", "0 0.5 0.5 0.25 0.5"  # 4 × 6 pixels ar
         ((" 0.91 3", " 0.88 3"), (3,)),
         ((" 3", " 3"), (3,)),
         ((" 0.91", " 1"), (1,)),  # confidences, one of them 1
+        ((" -1", " -1"), (1,)),  # not tracked
         (("", ""), (1,)),
     ],
 )
@@ -160,12 +161,21 @@ def test_the_texts_of_yolo_for_images_are_named_as_they_are(tmp_path):
         (["0 .1 .1 .2 .1 .2 .2 .1 .2 3"], "line 1: 10 numbers; .* outlines are not read"),
         ([FIRST, "0 a b c d"], "a line of YOLO is numbers"),
         ([FIRST + " 0.9 3", "0 0 nan 1 1 0.5 3"], "line 2: box .*parts of the frame"),
+        (["0 0 nan 1 1 0.5 3"], "line 1: box .*parts of the frame"),
+        ([FIRST + " nan 3"], "line 1: nan and inf are no numbers"),
     ],
 )
 def test_a_broken_text_of_yolo_is_named(tmp_path, lines, message):
     path = text(tmp_path / "v_1.txt", *lines)
     with refused(path.parent, f"v_1.txt: {message}"):
         open_masks(tmp_path, kind="boxes")
+
+
+@pytest.mark.parametrize("none", [" 0.9 -1", " -1"])
+def test_a_yolo_track_of_minus_one_is_none_as_in_mot(tmp_path, none):
+    tracked = " 0.9 3" if none == " 0.9 -1" else " 3"
+    text(tmp_path / "v_1.txt", FIRST + tracked, SECOND + none, FIRST + none)
+    assert open_masks(tmp_path).ids() == (3,)
 
 
 def test_a_folder_without_texts_of_yolo(tmp_path):
@@ -372,3 +382,15 @@ def test_a_negative_frame_is_not_written(tmp_path):
     with pytest.raises(InputError, match="frame -1: frames count from 0"):
         write_masks(tmp_path / "m", [(-1, {1: box(0, 0, 1, 1)})])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_numbered_from_one_to_the_number_of_frames_counts_from_one(tmp_path) -> None:
+    rows = [f"{frame},10,10,20,20" for frame in range(1, 6)]
+    path = tmp_path / "boxes.csv"
+    path.write_text("\n".join(["frame,x1,y1,x2,y2", *rows]) + "\n", encoding="utf-8")
+    image = np.zeros((40, 40, 3), np.uint8)
+    masks = open_masks(path, frames=5)
+    for at in range(5):
+        (mask,) = masks.unions(Frame(at, at, None, None, image), [None])
+        assert mask is not None
+        assert mask.sum() == 100

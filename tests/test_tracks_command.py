@@ -3,64 +3,46 @@
 from __future__ import annotations
 
 import io
+import re
+import shutil
 import warnings
-from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pytest
-import typer
-import typer.main
 from PIL import Image
 from test_tracks_tracking import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, box, truth
 
-from dejacue import InputError
-from dejacue.cli import Stopped, tracking
+from dejacue import read_history
+from dejacue.cli import tracking
 from dejacue.data.rendered import render, write_scene
 from dejacue.report.contact import Shot, chosen, contact_sheet, drawn
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import partial, read_notes
+from dejacue.sources.tracks import Doubt, partial, read_notes, writing
 from dejacue.sources.video import open_video, write_video
-
-app = typer.Typer(pretty_exceptions_enable=False)
-
-
-@app.command()
-def track(
-    video: Path,
-    output: Annotated[Path, typer.Option("--output", "-o")],
-    box: Annotated[list[str] | None, typer.Option()] = None,
-    point: Annotated[list[str] | None, typer.Option()] = None,
-    not_point: Annotated[list[str] | None, typer.Option()] = None,
-    mask: Annotated[list[str] | None, typer.Option()] = None,
-    at: Annotated[int | None, typer.Option()] = None,
-    add: Annotated[list[str] | None, typer.Option()] = None,
-    tracker: Annotated[str, typer.Option()] = "light",
-    presence: Annotated[float, typer.Option()] = 0.5,
-    backward: Annotated[bool, typer.Option()] = True,
-    start: Annotated[str | None, typer.Option()] = None,
-    end: Annotated[str | None, typer.Option()] = None,
-    stride: Annotated[int, typer.Option()] = 1,
-    fps: Annotated[float | None, typer.Option()] = None,
-    rate: Annotated[float | None, typer.Option()] = None,
-) -> None:
-    clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
-    following = tracking.Following(tracker, None, None, presence, backward)
-    opened = tracking.opened(video, start, end, stride, fps, rate, "skip")
-    tracking.track(opened, clicks, following, output)
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    """Runs the command and gives what it prints, on both streams; errors are raised."""
-    monkeypatch.setenv("COLUMNS", "160")
-    command = typer.main.get_command(app)
+def run(dejacue):
+    """``dejacue track``: what it prints, on both streams."""
 
     def run(*words: object) -> str:
-        command.main([str(word) for word in words], standalone_mode=False)
-        return "".join(capsys.readouterr())
+        ran = dejacue("track", *words)
+        assert ran.code == 0, ran.err
+        return ran.out + ran.err
 
     return run
+
+
+@pytest.fixture
+def refused(dejacue):
+    """``dejacue track`` with input that is wrong: the sentence about it."""
+
+    def refused(*words: object) -> str:
+        ran = dejacue("track", *words)
+        assert (ran.code, ran.out) == (2, "")
+        return ran.err.splitlines()[-1]
+
+    return refused
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +68,7 @@ def exact(monkeypatch):
 
     def load(name, **_):
         made.append(Colour())
+        made[-1].name = name
         return made[-1]
 
     monkeypatch.setattr(tracking, "load_tracker", load)
@@ -150,6 +133,112 @@ def test_a_second_run_takes_what_is_there_and_an_added_piece_is_followed_alone(
     assert "taken from" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
 
 
+def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run) -> None:
+    masks = tmp_path / "masks"
+    run(folder, "--box", text(1, 0), "-o", masks)
+    third, second = f"{text(3, 9)}@9", f"{text(2, 0)}"
+    run(folder, "--add", third, "-o", masks)
+    assert "taken from" in run(folder, "--add", third, "-o", masks)
+    run(folder, "--add", third, "--add", second, "-o", masks)
+    assert read_notes(masks).lineages == {1: (1, 2, 3)}
+    both = run(folder, "--box", text(1, 0), "--add", third, "--add", second, "-o", masks)
+    assert "taken from" in both
+
+
+@pytest.mark.parametrize(
+    ("words", "was", "now"),
+    [
+        (["--presence", 0.3], "--presence 0.5", "--presence 0.3"),
+        (["--tracker", "sam2"], "--tracker light", "--tracker sam2"),
+        (["--no-backward"], "--backward", "--no-backward"),
+        (["--stride", 3], r"frames, frames 0, 1, 2, … \(24 of them\)",
+         r".*frames, frames 0, 3, 6, … \(8 of them\)"),
+    ],
+)  # fmt: skip
+def test_what_is_added_must_be_followed_as_the_rest_was(
+    folder, tmp_path, exact, run, refused, words, was, now
+) -> None:
+    masks = tmp_path / "masks"
+    run(folder, "--box", text(1, 0), "-o", masks)
+    said = refused(folder, "--add", f"{text(3, 9)}@9", "-o", masks, *words)
+    assert re.search(f"masks: was made with {was}, and now it is {now}; give the same", said)
+    assert list(read_notes(masks).objects) == [1]
+    run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks, *words)
+
+
+def test_the_sheet_is_drawn_anew_whenever_the_masks_are(folder, tmp_path, exact, run) -> None:
+    masks, sheet = tmp_path / "masks", tmp_path / "masks-contact.png"
+    both = ("--box", text(1, 0), "--box", f"2:{text(2, 0)}")
+    run(folder, *both, "-o", masks)
+    first = sheet.read_bytes()
+    said = run(folder, "--box", f"2:{text(2, 0)}", "-o", masks)
+    assert exact[1].steps == 0  # nothing was followed, and yet the masks are others
+    assert "taken from" not in said
+    assert "masks: written anew from what was followed before" in said
+    assert sheet.read_bytes() != first
+    run(folder, *both, "-o", masks)
+    assert sheet.read_bytes() == first
+    sheet.unlink()
+    assert "taken from" in run(folder, *both, "-o", masks)
+    assert sheet.read_bytes() == first
+
+
+def test_an_old_sheet_does_not_outlive_a_run_that_failed_to_draw_one(
+    folder, tmp_path, exact, run, dejacue, monkeypatch
+) -> None:
+    masks, sheet = tmp_path / "masks", tmp_path / "masks-contact.png"
+    run(folder, "--box", text(1, 0), "-o", masks)
+    first = sheet.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tracking, "write_sheet", fail)
+        assert dejacue("track", folder, "--box", text(2, 0), "-o", masks).code == 1
+    assert "taken from" in run(folder, "--box", text(2, 0), "-o", masks)
+    assert sheet.read_bytes() != first
+
+
+def test_sheets_and_notes_have_the_whole_name_of_the_masks(folder, tmp_path, exact, run) -> None:
+    for name in ("x.npz", "x.json"):
+        assert f"{name}-contact.png" in run(folder, "--box", text(1, 0), "-o", tmp_path / name)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"x.{kind}{end}" for kind in ("npz", "json") for end in ("", ".track.json", "-contact.png")
+    }
+
+
+def test_an_object_that_is_not_in_the_masks_is_a_note_and_no_hint(
+    folder, tmp_path, exact, run
+) -> None:
+    grey = "2:30,1,34,3"  # the background; what is added is all under 1
+    out = run(folder, "--box", text(1, 0), "--box", grey, "--add", f"1:{text(1, 1)}@1",
+              "-o", tmp_path / "masks")  # fmt: skip
+    assert "object 3 lies under others throughout, and nothing is left" in out
+    assert ".npz keeps overlapping objects whole" in out
+    assert "object 3 (a piece of 1)" not in out
+    assert "locate with --object 1 or --object 2\n" in out
+    assert "object 3 lies under others" in run(
+        folder, "--box", text(1, 0), "--box", grey, "--add", f"1:{text(1, 1)}@1",
+        "-o", tmp_path / "masks",
+    )  # fmt: skip
+
+
+def test_what_the_tracker_had_to_do_instead_is_said(folder, tmp_path, run, monkeypatch) -> None:
+    class Full(Colour):
+        name = "sam2"
+
+        def session(self):
+            self.details = {**self.details, "note": "the memory of cuda was full; it went on"}
+            return super().session()
+
+    asked = []
+    monkeypatch.setattr(tracking, "load_tracker", lambda name, **more: asked.append(more) or Full())
+    out = run(folder, "--box", text(1, 0), "--tracker", "sam2", "--fallback", "-o", tmp_path / "m")
+    assert asked[0]["fallback"] is True
+    assert "note: sam2: the memory of cuda was full; it went on" in out
+
+
 def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
     folder, tmp_path, exact, run
 ) -> None:
@@ -170,28 +259,41 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
         (["--box", "1,1,9,9", "--presence", 3], "--presence 3"),
         (["--mask", "none.png"], "no such file"),
         (["--box", "1,1,9,9", "--tracker", "sma2"], "unknown tracker"),
+        (["--box", "1,1,9,9", "--tracker", "light:x"], "unknown tracker"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(
-    folder, tmp_path, words, sentence, run
+    folder, tmp_path, words, sentence, refused
 ) -> None:
-    with pytest.raises(InputError, match=sentence):
-        run(folder, *words, "-o", tmp_path / "masks")
+    assert sentence in refused(folder, *words, "-o", tmp_path / "masks")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_sheet_must_not_lie_among_the_images(folder, exact, run) -> None:
+def test_the_masks_need_a_name(folder, tmp_path, refused, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "give the folder for the masks a name" in refused(folder, "--box", "1,1,9,9", "-o", ".")
+
+
+def test_a_file_of_others_is_not_written_over(folder, tmp_path, exact, refused) -> None:
+    (tmp_path / "keep.json").write_text("{}")
+    said = refused(folder, "--box", text(1, 0), "-o", tmp_path / "keep.json")
+    assert "keep.json: was not written by dejacue track" in said
+    assert (tmp_path / "keep.json").read_text() == "{}"
+
+
+def test_the_sheet_must_not_lie_among_the_images(folder, exact, refused) -> None:
     before = sorted(path.name for path in folder.iterdir())
-    with pytest.raises(InputError, match=r"masks-contact\.png would be taken for"):
-        run(folder, "--box", text(1, 0), "-o", folder / "masks")
+    said = refused(folder, "--box", text(1, 0), "-o", folder / "masks")
+    assert "masks-contact.png would be taken for" in said
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_a_stopped_run_says_how_to_go_on(folder, tmp_path, monkeypatch, run) -> None:
+def test_a_stopped_run_says_how_to_go_on(folder, tmp_path, monkeypatch, run, dejacue) -> None:
     monkeypatch.setattr(partial, "EVERY_FRAMES", 4)
     monkeypatch.setattr(tracking, "load_tracker", lambda name, **_: Colour(stop=11))
-    with pytest.raises(Stopped, match="run it again to go on"):
-        run(folder, "--box", text(1, 0), "-o", tmp_path / "masks")
+    stopped = dejacue("track", folder, "--box", text(1, 0), "-o", tmp_path / "masks")
+    assert stopped.code == 130
+    assert "run it again to go on" in stopped.err
     again = Colour()
     monkeypatch.setattr(tracking, "load_tracker", lambda name, **_: again)
     run(folder, "--box", text(1, 0), "-o", tmp_path / "masks")
@@ -217,6 +319,78 @@ def test_light_is_called_approximate_and_follows_a_rendered_cup(tmp_path, run) -
         true = scene.true_labels(frame.index) == 1
         overlaps.append((mask & true).sum() / (mask | true).sum())
     assert np.mean(overlaps) > 0.7
+
+
+# Followed, then located
+
+
+@pytest.fixture(scope="module")
+def cup(tmp_path_factory):
+    """A rendered scene on disk, and the box of its object in the first frame."""
+    scene = render(7, family="cup", topology="three", frames=30)
+    folder = tmp_path_factory.mktemp("cup")
+    write_scene(folder, scene)
+    rows, columns = np.nonzero(scene.true_labels(0) == 1)
+    edges = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+    return folder, ",".join(map(str, edges))
+
+
+@pytest.fixture
+def locate(dejacue, cup, tmp_path, monkeypatch):
+    """``dejacue locate`` from a box; there is a doubt, whatever the tracker does."""
+    folder, edges = cup
+    monkeypatch.setattr(
+        writing, "doubts", lambda series: [Doubt("switch", 12, 14, "maybe another thing")]
+    )
+
+    def locate(*more: object):
+        ran = dejacue("locate", folder / "scene.mp4", "--box", edges, "-v",
+                      folder / "vocabulary.yaml", "--encoder", "mini", "-o", tmp_path / "out",
+                      *more)  # fmt: skip
+        assert ran.code == 0, ran.err
+        return ran.err
+
+    return locate
+
+
+def test_locate_follows_the_object_from_a_box_and_takes_the_masks_again(locate, tmp_path) -> None:
+    first = locate()
+    assert "light are approximate" in first
+    assert "30 frames in" in first
+    notes = read_notes(tmp_path / "out" / "masks")
+    assert notes.objects[1].seen == 30
+    assert len(list((tmp_path / "out" / "masks").glob("*.png"))) == 30
+    assert (tmp_path / "out" / "masks-contact.png").is_file()
+    before = (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns
+    again = locate()
+    assert f"taken from {tmp_path / 'out' / 'masks'}: " in again
+    assert "scene.history.npz: made of the same video, masks and options" in again
+    assert (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns == before
+
+
+def test_the_history_of_a_followed_object_says_how_sure_the_tracker_was(locate, tmp_path) -> None:
+    locate("--stride", 2)
+    history = read_history(tmp_path / "out" / "scene.history.npz")
+    notes = read_notes(tmp_path / "out" / "masks")
+    assert history.source_frames.tolist() == list(range(0, 30, 2))
+    assert history.presence.tolist() == pytest.approx(notes.objects[1].presence)
+
+
+def test_the_report_of_a_followed_object_shows_its_doubts(locate, tmp_path) -> None:
+    locate()
+    assert "maybe another thing" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_track_json_of_another_tool_does_not_stop_locate(cup, dejacue, tmp_path) -> None:
+    folder, _ = cup
+    masks = tmp_path / "masks"
+    shutil.copytree(folder / "Annotations", masks)
+    inner = next(masks.rglob("*.png")).parent
+    (inner / "track.json").write_text('{"tracks": []}')
+    ran = dejacue("locate", folder / "scene.mp4", "--masks", inner, "--object", 1,
+                  "-v", folder / "vocabulary.yaml", "--encoder", "mini",
+                  "-o", tmp_path / "out")  # fmt: skip
+    assert ran.code == 0, ran.err
 
 
 # The contact sheet

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dejacue._version import __version__
 from dejacue.errors import InputError
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.light import Light
@@ -69,6 +70,7 @@ def test_it_says_what_it_is():
     assert tracker.name == "light"
     assert tracker.approximate
     assert tracker.details["lines"] == "360"
+    assert tracker.details["version"] == __version__
     with pytest.raises(InputError, match="lines"):
         Light(lines=10)
 
@@ -377,3 +379,12 @@ def test_a_barrier_stands_around_a_thing_and_not_around_a_slope():
     found = barriers(picture, outside, np.ones(3, dtype=np.float32))
     assert found[15, 20] < 1
     assert found[15, 45] > 300
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 7), (7, 1), (2, 3)])
+def test_a_frame_of_one_line_can_be_followed(size):
+    height, width = size
+    session = Light().session()
+    image = np.full((height, width, 3), 90, np.uint8)
+    for prompts in ((Prompt(box=(0, 0, width, height)),), ()):
+        assert session.step(image, prompts)[1].mask.shape == size

@@ -466,7 +466,7 @@ def test_other_errors_of_the_device_are_not_taken_for_a_full_one() -> None:
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        ([Prompt(4, 2)], "object 2 at frame 4: give either a mask, or a box and points"),
+        ([Prompt(4, 2)], "^object 2: give either a mask, or a box and points"),
         ([Prompt(0, 1, box=(1, 1, 9, 9), mask=BLOB)], "either a mask, or a box"),
         ([Prompt(0, 1, mask=BLOB), CLICK], "either a mask, or a box"),
         ([Prompt(0, 1, box=(1, 1, 9, 9)), Prompt(0, 1, box=(2, 2, 9, 9))], "two boxes"),

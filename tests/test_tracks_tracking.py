@@ -14,7 +14,14 @@ from PIL import Image
 from dejacue import InputError
 from dejacue.errors import DejaCueError
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import backwards, load_tracker, partial, read_notes, track
+from dejacue.sources.tracks import (
+    backwards,
+    load_tracker,
+    match_of,
+    partial,
+    read_notes,
+    track,
+)
 from dejacue.sources.tracks.backwards import Backwards
 from dejacue.sources.tracks.base import Prompt, Seen
 from dejacue.sources.tracks.tracking import Plan
@@ -32,7 +39,7 @@ class Colour:
     It counts its steps and remembers, as a real one does; ``stop`` ends the run in that step.
     """
 
-    name, approximate = "colour", False
+    name, approximate, independent = "colour", False, True
 
     def __init__(self, stop: int | None = None) -> None:
         self.details = {"device": "none"}
@@ -196,8 +203,9 @@ def test_trackers_have_names() -> None:
     assert load_tracker().approximate
     with pytest.raises(InputError, match="light has no device"):
         load_tracker("light", device="cuda")
-    with pytest.raises(InputError, match="unknown tracker"):
-        load_tracker("sma2")
+    for name in ("sma2", "light:x", "other:folder"):
+        with pytest.raises(InputError, match=f'unknown tracker "{name}"'):
+            load_tracker(name)
 
 
 # Backwards
@@ -264,7 +272,7 @@ def test_masks_are_written_as_they_were_seen(folder, tmp_path, name) -> None:
     assert notes.objects[1].seen == FRAMES - len(GONE)
     assert notes.objects[1].presence[11] == 0.1
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == ({"masks"} if name == "masks" else {name, "masks.track.json"})
+    assert left == ({"masks"} if name == "masks" else {name, f"{name}.track.json"})
 
 
 def test_masks_have_the_names_of_images_and_the_numbers_of_frames(folder, tmp_path) -> None:
@@ -388,19 +396,20 @@ def test_a_partial_of_another_prompt_or_a_damaged_one_is_not_used(
         write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, points=((5, 5, True),))]))
 
 
-def test_a_failure_in_writing_leaves_the_old_masks(folder, tmp_path, monkeypatch) -> None:
-    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
-    before = sorted(path.name for path in (tmp_path / "masks").iterdir())
+@pytest.mark.parametrize("name", ["masks", "masks.npz"])
+def test_a_failure_in_writing_leaves_the_old_masks(folder, tmp_path, monkeypatch, name) -> None:
+    write_track(tmp_path / name, plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    before = sorted(path.name for path in tmp_path.rglob("*"))
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("dejacue.sources.tracks.writing.write_notes", fail)
     with pytest.raises(OSError, match="No space"):
-        write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 2, box=box(2, 0))]))
-    assert sorted(path.name for path in (tmp_path / "masks").iterdir()) == before
-    assert list(read_notes(tmp_path / "masks").objects) == [1]
-    assert {path.name for path in tmp_path.iterdir()} <= {"masks", ".masks.partial"}
+        write_track(tmp_path / name, plan_of(folder, [Prompt(0, 2, box=box(2, 0))]))
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    assert list(read_notes(tmp_path / name).objects) == [1]
+    assert masks_in(tmp_path / name, [1], folder)[1][0].any()
 
 
 def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
@@ -413,8 +422,19 @@ def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
         (tmp_path / name / content).write_bytes(b"mine")
         with pytest.raises(InputError, match=sentence):
             write_track(tmp_path / name, plan)
+    (tmp_path / "pictures" / "track.json").write_text('{"tracks": []}')  # of another tool
+    with pytest.raises(InputError, match="holds pictures, which was not written by dejacue"):
+        write_track(tmp_path / "pictures", plan)
+    for name in ("mine.json", "mine.npz"):
+        (tmp_path / name).write_bytes(b"mine")
+        with pytest.raises(InputError, match=f"{name}: was not written by dejacue track; remove"):
+            write_track(tmp_path / name, plan)
+        assert (tmp_path / name).read_bytes() == b"mine"
     with pytest.raises(InputError, match=r"a folder, \.npz or \.json"):
         write_track(tmp_path / "masks.mp4", plan)
+    for name in (".", "..", "/"):
+        with pytest.raises(InputError, match="give the folder for the masks a name"):
+            write_track(name, plan)
     assert plan.tracker.steps == 0
 
 
@@ -437,3 +457,20 @@ def test_damaged_notes_are_named(folder, tmp_path) -> None:
         with pytest.raises(InputError, match=r"track\.json"):
             read_notes(tmp_path / "masks")
     assert read_notes(tmp_path) is None
+
+
+@pytest.mark.parametrize("content", ['{"tracks": []}', "[1, 2]", "not JSON", ""])
+def test_notes_of_other_tools_are_none(folder, tmp_path, content) -> None:
+    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    assert match_of(tmp_path / "masks") == "stem"
+    (tmp_path / "masks" / "track.json").write_text(content)
+    assert read_notes(tmp_path / "masks") is None
+    assert match_of(tmp_path / "masks") is None
+
+
+def test_what_the_tracker_refuses_names_the_frame_of_the_file_once(folder) -> None:
+    video = open_video(folder, start=3, stride=4)
+    flat = Prompt(2, 1, points=((58, 38, True),))  # of the background, in frame 11
+    with pytest.raises(InputError, match=r"frames, frame 11: object 1: .* stands out") as refused:
+        list(track(video, flat, "light"))
+    assert "frame 2" not in str(refused.value)

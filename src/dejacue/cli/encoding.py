@@ -23,7 +23,7 @@ from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.npz import check_place
-from dejacue.sources.tracks.notes import read_notes
+from dejacue.sources.tracks.notes import match_of, read_notes
 from dejacue.sources.video import Video, open_video
 
 PIXELS = ("video", "masks", "objects")  # of a recipe: what pictures depend on
@@ -63,9 +63,8 @@ class Footage:
                 "PNGs, an .npz, a COCO .json, boxes .csv), or with --box x0,y0,x1,y1 to follow it"
             )
         video, match = self.open_video(), self.match
-        notes = read_notes(self.masks) if match == "auto" else None
-        if notes is not None:
-            match = notes.match
+        if match == "auto":
+            match = match_of(self.masks) or match
         return video, open_masks(self.masks, kind=self.kind, match=match, frames=video.length)
 
     @property

@@ -130,7 +130,9 @@ def _followed(
     """Masks made from boxes and clicks, in the folder of the report."""
     masks = tracking.follow(footage.open_video(), clicks, following, folder / "masks")
     notes = read_notes(masks)
-    lineages = list(notes.lineages.values()) if notes else []
+    lineages = list(notes.shown.values()) if notes else []
+    if not lineages:
+        raise InputError(f"{masks}: the object is seen in no frame; look at its box or click")
     if len(lineages) == 1:
         objects = ",".join(map(str, lineages[0]))
     elif all(len(own) == 1 for own in lineages):
@@ -186,9 +188,11 @@ def _returning(history: History, vocabulary: Vocabulary, settings: Settings) -> 
     every = occurrences(
         history, vocabulary, coordinates=settings.coordinates, engine=settings.engine
     )
-    strong = [m for own in every.values() for m in own if m.score >= CLOSE * own[0].score]
-    visits = [state for state, _ in groupby(m.state for m in sorted(strong, key=_begin))]
-    names = [f'"{state}"' for state in dict.fromkeys(visits) if visits.count(state) > 1]
+    labelled = sorted((m for own in every.values() for m in own), key=_begin)
+    visits = [list(own) for _, own in groupby(labelled, key=lambda moment: moment.state)]
+    best = {state: own[0].score for state, own in every.items() if own}
+    strong = [v[0].state for v in visits if sum(m.score for m in v) >= CLOSE * best[v[0].state]]
+    names = [f'"{state}"' for state in dict.fromkeys(strong) if strong.count(state) > 1]
     if not names:
         return []
     return [f"{', '.join(names)} may hold more than once; --readout joint lists every occurrence"]

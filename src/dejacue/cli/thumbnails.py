@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.report.contact import grown
 from dejacue.sources.build import Lineage
 from dejacue.sources.masks import Masks
 from dejacue.sources.npz import read_npz, write_npz
@@ -64,23 +65,11 @@ def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes
         covered = Image.fromarray(255 * mask.astype(np.uint8)).resize(size, Image.Resampling.BOX)
         object = np.asarray(covered) > 0
         line = grown(object, LINE)
-        pixels[grown(line, 1) & ~line] = OUTSIDE
+        pixels[grown(line) & ~line] = OUTSIDE
         pixels[line & ~object] = INSIDE
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "JPEG", quality=85, subsampling=0)
     return stream.getvalue()
-
-
-def grown(mask: NDArray[np.bool_], times: int) -> NDArray[np.bool_]:
-    """With the pixels beside, above and below it, so many times."""
-    for _ in range(times):
-        out = mask.copy()
-        out[1:] |= mask[:-1]
-        out[:-1] |= mask[1:]
-        out[:, 1:] |= mask[:, :-1]
-        out[:, :-1] |= mask[:, 1:]
-        mask = out
-    return mask
 
 
 def write_pictures(path: Path, pictures: Pictures, of: Mapping[str, str]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,9 +27,9 @@ from dejacue.cli.tables import console, note
 from dejacue.errors import InputError
 from dejacue.report.contact import Shot, chosen, drawn, write_contact_sheet
 from dejacue.sources.tracks.base import Seen
-from dejacue.sources.tracks.notes import Notes, read_notes
+from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
 from dejacue.sources.tracks.partial import FORWARD
-from dejacue.sources.tracks.prompts import place, read_prompts
+from dejacue.sources.tracks.prompts import distinct, place, read_prompts
 from dejacue.sources.tracks.tracking import PRESENCE, READ, Plan, load_tracker
 from dejacue.sources.tracks.writing import check_target, open_written, partial_path, write_track
 from dejacue.sources.video import Frame, Video, open_video
@@ -103,7 +104,7 @@ def follow(video: Video, clicks: Clicks, following: Following, output: Path) -> 
     plan, lineages = _plan(video, clicks, following, output)
     if plan.tracker.approximate:
         note(APPROXIMATE)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), _noted(output)
     try:
         with Bars(video.length).shown() as bars:
             notes = write_track(output, plan, lineages=lineages, progress=bars)
@@ -118,22 +119,30 @@ def follow(video: Video, clicks: Clicks, following: Following, output: Path) -> 
             f"{count} frames in {seconds:.1f} s ({count / max(seconds, 1e-9):.1f} a second)",
             soft_wrap=True,
         )
-    else:
+    elif _noted(output) == before:
         note(f"taken from {output}: made of the same video, prompts and tracker")
-    for problem in video.problems:
+    else:
+        note(f"{output}: written anew from what was followed before")
+    for problem in (*video.problems, *notes.problems):
         note(problem)
-    if bars.seen or not sheet.is_file():
+    if _noted(output) != before:
+        sheet.unlink(missing_ok=True)  # it shows other masks
+    if not sheet.is_file():
         write_sheet(sheet, video, output, notes)
     return output
+
+
+def _noted(output: Path) -> bytes:
+    path = notes_path(output)
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _plan(
     video: Video, clicks: Clicks, following: Following, output: Path
 ) -> tuple[Plan, Mapping[int, tuple[int, ...]]]:
     """What is wrong with the input is said before a model is loaded."""
-    before = None
-    if clicks.adds and output.exists():
-        before = read_notes(output)
+    alone = not any((clicks.boxes, clicks.points, clicks.not_points, clicks.masks))
+    before = read_notes(output) if clicks.adds and alone and output.exists() else None
     given, lineages = read_prompts(
         clicks.boxes, clicks.points, clicks.not_points, clicks.masks, clicks.at, clicks.adds,
         (before.prompts, before.lineages) if before else ((), {}),
@@ -145,12 +154,39 @@ def _plan(
         )
     if not 0 <= following.presence <= 1:
         raise InputError(f"--presence {following.presence}: give a number from 0 to 1")
-    prompts = place(video, given)
+    if before:
+        _check_same(output, before, video, following)
+    prompts, lineages = distinct(place(video, given), lineages)
     options = {"fallback": True} if following.fallback else {}
     tracker = load_tracker(
         following.tracker, device=following.device, precision=following.precision, **options
     )
     return Plan(video, prompts, tracker, following.backward, following.presence), lineages
+
+
+def _check_same(output: Path, before: Notes, video: Video, following: Following) -> None:
+    """What is added must be followed as the others were."""
+    ways = {True: "--backward", False: "--no-backward"}
+    pairs = [
+        (f"--tracker {before.tracker}", f"--tracker {following.tracker}"),
+        (f"--presence {before.presence:g}", f"--presence {following.presence:g}"),
+        (ways[before.backward], ways[following.backward]),
+    ]
+    if before.video_key != video.key:
+        taken = _frames(before.frames, len(before.frames))
+        now = _frames((frame.source for frame in video), video.length)
+        pairs.append((f"{before.video}, {taken}", f"{video.path}, {now}"))
+    for was, now in pairs:
+        if was != now:
+            raise InputError(
+                f"{output}: was made with {was}, and now it is {now}; give the same options to add "
+                "to it, or all prompts to make it anew"
+            )
+
+
+def _frames(sources: Iterable[int], count: int | None) -> str:
+    first = ", ".join(str(source) for source in itertools.islice(sources, 3))
+    return f"frames {first}, …" + ("" if count is None else f" ({count} of them)")
 
 
 @dataclass
@@ -194,7 +230,7 @@ class Bars:
 
 def sheet_path(output: Path) -> Path:
     """Beside the masks: inside their folder it would be taken for one of them."""
-    return output.with_name(f"{output.stem}-contact.png")
+    return output.with_name(f"{output.name}-contact.png")
 
 
 def _check_sheet(output: Path, video: Video) -> Path:
@@ -242,13 +278,11 @@ def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Sh
 def _summarise(output: Path, notes: Notes) -> None:
     screen = console()
     count = len(notes.frames)
-    for root, pieces in notes.lineages.items():
+    for root, pieces in notes.shown.items():
         for one in pieces:
-            own = notes.objects[one]
             of = "" if one == root else f" (a piece of {root})"
-            screen.print(escape(f"object {one}{of}: seen in {own.seen} of {count} frames"))
-            if not own.seen:
-                note(f"object {one} never appears; check its prompt, or lower --presence")
+            seen = notes.objects[one].seen
+            screen.print(escape(f"object {one}{of}: seen in {seen} of {count} frames"))
     doubts = notes.doubts_of()
     if doubts:
         screen.print(f"{len(doubts)} doubts, worth a look:")
@@ -259,8 +293,8 @@ def _summarise(output: Path, notes: Notes) -> None:
         screen.print(f"  … and {len(doubts) - DOUBTS_SHOWN} more, in the notes")
     screen.print(escape(f"masks: {output}"), soft_wrap=True)
     screen.print(escape(f"contact sheet: {sheet_path(output)}"), soft_wrap=True)
-    together = [",".join(map(str, own)) for own in notes.lineages.values()]
-    if len(notes.objects) > 1:
+    together = [",".join(map(str, own)) for own in notes.shown.values()]
+    if sum(map(len, notes.shown.values())) > 1:
         hint = " or ".join(f"--object {ids}" for ids in together)
         screen.print(escape(f"locate with {hint}"), soft_wrap=True)
 

@@ -64,8 +64,8 @@ def drawn(
         inside = (share > 127) | (share == share.max())  # a small object does not vanish
         colour = np.array(_colour(one))
         pixels[inside] = (0.65 * pixels[inside] + 0.35 * colour).astype(np.uint8)
-        line = _grown(inside) & ~inside
-        pixels[_grown(line | inside) & ~line & ~inside] = PAPER
+        line = grown(inside) & ~inside
+        pixels[grown(line | inside) & ~line & ~inside] = PAPER
         pixels[line] = colour
     return pixels
 
@@ -123,11 +123,13 @@ def _colour(one: int) -> tuple[int, int, int]:
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
-def _grown(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """With the pixels beside, above and below it."""
-    out = mask.copy()
-    out[1:] |= mask[:-1]
-    out[:-1] |= mask[1:]
-    out[:, 1:] |= mask[:, :-1]
-    out[:, :-1] |= mask[:, 1:]
-    return out
+def grown(mask: NDArray[np.bool_], times: int = 1) -> NDArray[np.bool_]:
+    """With the pixels beside, above and below it, so many times."""
+    for _ in range(times):
+        out = mask.copy()
+        out[1:] |= mask[:-1]
+        out[:-1] |= mask[1:]
+        out[:, 1:] |= mask[:, :-1]
+        out[:, :-1] |= mask[:, 1:]
+        mask = out
+    return mask

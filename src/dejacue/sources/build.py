@@ -93,11 +93,13 @@ def build_history(
     """
     from dejacue.sources.encoders import load_encoder
     from dejacue.sources.masks import open_masks
+    from dejacue.sources.tracks.notes import match_of
     from dejacue.sources.video import open_video
 
     opened: Video = _opened(video, open_video, options)
     if isinstance(masks, str | os.PathLike):
         options.setdefault("frames", getattr(opened, "length", None))
+        options.setdefault("match", match_of(masks) or "auto")
     united: Masks = _opened(masks, open_masks, options)
     for name in options:
         if name not in _options(build_histories):

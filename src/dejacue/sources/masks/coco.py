@@ -148,6 +148,8 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[Piece]
             check_object(image, ("id", "file_name", "width", "height"))
             if rows.setdefault(whole_number(image.get("id"), "id"), at) != at:
                 raise InputError(f"id {image['id']} is given twice; keep one")
+            if isinstance(image.get("video_id"), list | dict):
+                raise InputError(f"video_id {image['video_id']!r:.40} is no number and no name")
     videos = {image.get("video_id") for image in images}
     if len(videos) > 1:
         raise InputError(f"holds images of {len(videos)} videos; give the masks of one")

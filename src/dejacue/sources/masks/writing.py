@@ -56,7 +56,7 @@ def write_masks(
     checked = _Checked(frames)
     if kind == "indexed":
         return _write_folder(target, checked)
-    packed = {key: {one: _encode(mask) for one, mask in row.items()} for key, row in checked}
+    packed = {key: {one: pack(mask) for one, mask in row.items()} for key, row in checked}
     keys = _ordered(packed)
     objects = [packed[key] for key in keys]
     write = _write_coco if kind == "coco" else _write_stack
@@ -103,7 +103,8 @@ def _ordered(keys: Iterable[int | str]) -> list[int | str]:
     return [*numbers, *(path.name.removesuffix(".png") for path in names)]
 
 
-def _encode(mask: Mask) -> dict[str, Any]:
+def pack(mask: Mask) -> dict[str, Any]:
+    """COCO's run lengths, as in its files; ``decode_rle`` gives the mask back."""
     coco = need("pycocotools.mask", "pip install pycocotools")
     packed = coco.encode(np.asfortranarray(mask, dtype=np.uint8))
     return {"size": list(mask.shape), "counts": packed["counts"].decode("ascii")}

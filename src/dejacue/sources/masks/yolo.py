@@ -4,11 +4,12 @@
 
 Ultralytics calls the text of a video's frame video_12.txt and counts from 1, that of an image as
 the image; frames without boxes have no text. Of six columns the last is a track where it is a whole
-number throughout.
+number throughout. As in MOT, a track of −1 is none.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from dejacue.sources.masks.boxes import Boxes, Found, check_box, grouped
 from dejacue.sources.masks.matching import Keys
 
 OTHER_TEXTS = ("classes.txt", "labels.txt", "readme.txt")
+NO_TRACK = -1
 _OF_VIDEO = re.compile(r"(.*)_([1-9][0-9]*)")
 
 
@@ -28,9 +30,10 @@ def is_yolo(path: Path) -> bool:
     with open(path, "rb") as stream:
         cells = stream.readline(1000).split()
     try:
-        return not cells or (len(cells) >= 5 and all(map(_is_finite, map(float, cells))))
+        numbers = list(map(float, cells))
     except ValueError:
         return False
+    return not numbers or len(numbers) >= 5
 
 
 def open_yolo(texts: list[Path]) -> Boxes:
@@ -42,7 +45,7 @@ def open_yolo(texts: list[Path]) -> Boxes:
         if cells
     ]
     sixth = [cells[5] for _, _, cells in lines if len(cells) == 6]
-    tracks = all(value >= 1 and value.is_integer() for value in sixth)
+    tracks = all(value.is_integer() and (value >= 1 or value == NO_TRACK) for value in sixth)
     found = []
     for where, row, cells in lines:
         with named(where):
@@ -74,6 +77,8 @@ def _box(cells: list[float]) -> tuple[float, float, float, float]:
     x, y, width, height = cells[1:5]
     if not all(abs(part) <= 2 for part in cells[1:5]):
         raise InputError(f"box {cells[1:5]}: YOLO's boxes are parts of the frame, 0 to 1")
+    if not all(map(math.isfinite, cells)):
+        raise InputError("nan and inf are no numbers; leave the line out, or correct it")
     return check_box(x - width / 2, y - height / 2, width, height)
 
 
@@ -82,11 +87,7 @@ def _track(cells: list[float], sixth_is_track: bool) -> int | None:
         return None
     if not cells[-1].is_integer() or not abs(cells[-1]) <= MOST_FRAME:
         raise InputError(f"track {cells[-1]:g} is not a whole number")
-    return int(cells[-1])
-
-
-def _is_finite(value: float) -> bool:
-    return abs(value) < float("inf")
+    return None if cells[-1] == NO_TRACK else int(cells[-1])
 
 
 def _numbers(names: tuple[str, ...]) -> tuple[int, ...] | None:

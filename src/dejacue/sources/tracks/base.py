@@ -65,11 +65,14 @@ class Tracker(Protocol):
 
     name          as it is asked for: "light", "sam2", "sam2-tiny", "edgetam", …
     approximate   whether its masks must be called so
+    independent   whether the masks of an object are the same whichever others are followed with
+                  it; if not, all are followed again when one is added
     details       revision, device, precision … as text
     """
 
     name: str
     approximate: bool
+    independent: bool
     details: Mapping[str, str]
 
     def session(self) -> Session: ...

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue._version import __version__
 from dejacue.errors import InputError
 from dejacue.sources.tracks.base import Mask, Prompt, Seen, Session
 from dejacue.sources.tracks.light_object import Followed, View, part
@@ -34,14 +35,18 @@ class Light:
 
     name = "light"
     approximate = True
+    independent = False  # objects share no pixel
 
     def __init__(self, *, lines: int = LINES) -> None:
         if not isinstance(lines, int) or lines < 48:
             raise InputError(f"light: lines is {lines!r}; give a whole number, 48 or more")
         self.lines = lines
         self.details: Mapping[str, str] = MappingProxyType(
-            {"device": "cpu", "lines": str(lines), "method": "block motion and colour histograms"}
-        )
+            {
+                "device": "cpu", "lines": str(lines), "version": __version__,
+                "method": "block motion and colour histograms",
+            }
+        )  # fmt: skip
 
     def session(self) -> Session:
         return LightSession(self.lines)

@@ -19,9 +19,9 @@ TOLERANCES = np.arange(8, 57, 4)  # differences of colour up to which a region g
 
 
 def check(prompt: Prompt, size: tuple[int, int]) -> None:
-    """Whether a prompt can be used on a frame of this height and width."""
+    """Whether a prompt can be used on a frame of this height and width; the driver names it."""
     height, width = size
-    where = f"object {prompt.object}, frame {prompt.frame}"
+    where = f"object {prompt.object}"
     if prompt.box is None and prompt.mask is None and not prompt.points:
         raise InputError(f"{where}: nothing is given; give a box, a point or a mask")
     if prompt.mask is not None:
@@ -64,7 +64,7 @@ def shown_by(view: View, prompt: Prompt, factor: int, known: Followed | None) ->
     mask = _with_points(view, mask, prompt, factor)
     if int(mask.sum()) < 1:
         raise InputError(
-            f"object {prompt.object}, frame {prompt.frame}: nothing stands out there from its "
+            f"object {prompt.object}: nothing stands out there from its "
             "surroundings; give a box around the object, or its mask"
         )
     followed = Followed.shown(view, mask)
@@ -133,7 +133,7 @@ def _with_points(view: View, mask: Mask, prompt: Prompt, factor: int) -> Mask:
         region = _region(view, at, None) & ~refused
         if region.sum() > MOST_OF_FRAME * region.size:
             raise InputError(
-                f"object {prompt.object}, frame {prompt.frame}: the point {x:g},{y:g} is not on "
+                f"object {prompt.object}: the point {x:g},{y:g} is not on "
                 "anything that stands out; click on the object, or give a box around it"
             )
         mask = mask | _refined(view, region)

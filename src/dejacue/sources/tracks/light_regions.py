@@ -108,7 +108,7 @@ def barriers(picture: NDArray[np.uint8], outside: Mask, weights: Plane) -> Plane
     """
     smooth = np.stack([box_mean(picture[:, :, k], 1) for k in range(3)], axis=2)
     steps = [np.abs(np.diff(smooth, axis=axis)) @ weights for axis in (0, 1)]
-    usual = [np.percentile(steps[0], 75), np.percentile(steps[1], 75)]
+    usual = [np.percentile(own, 75) if own.size else 0.0 for own in steps]  # of one line: none
     for axis, there in enumerate((outside[1:], outside[:, 1:])):
         if there.sum() > 16:
             usual[axis] = np.percentile(steps[axis][there], 75)

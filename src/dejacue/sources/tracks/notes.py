@@ -1,7 +1,7 @@
 """The notes beside masks that were tracked: by which tracker, from which prompts, how sure, and
 where to look.
 
-``track.json`` inside a folder of masks; ``x.track.json`` beside ``x.npz`` or ``x.json``.
+``track.json`` inside a folder of masks; ``x.npz.track.json`` beside ``x.npz``, and so for .json.
 """
 
 from __future__ import annotations
@@ -25,31 +25,34 @@ from dejacue.sources.documents import (
     write_document,
 )
 from dejacue.sources.masks.rle import decode_rle
+from dejacue.sources.masks.writing import pack
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.doubts import KINDS, Doubt
-from dejacue.sources.tracks.partial import pack
 from dejacue.sources.tracks.prompts import Given, Lineages
 
-SCHEMA = "dejacue.track/1"
+KIND = "dejacue.track/"
+SCHEMA = f"{KIND}1"
 MATCHES = ("source", "stem")
 _HEAD = (
-    "tracker", "approximate", "details", "video", "masks", "match", "size", "presence", "backward",
-    "lineages", "prompts", "frames", "times_s", "names",
+    "tracker", "approximate", "details", "video", "video_key", "masks", "match", "size", "presence",
+    "backward", "lineages", "prompts", "frames", "times_s", "names",
 )  # fmt: skip
-_OBJECT = ("id", "key", "seen", "presence", "doubts")
+_OBJECT = ("id", "key", "seen", "cut", "presence", "doubts")
 
 
 @dataclass(frozen=True, eq=False)
 class Follow:
     """One object. ``key`` changes with all that its masks depend on.
 
-    seen       in how many frames it is
+    seen       in how many frames it is, in the masks as they were written
+    cut        in how many frames others cover some of it, in a folder: one object a pixel
     presence   for each frame, None where the tracker had not met it yet
     doubts     in frames of the file
     """
 
     key: str
     seen: int
+    cut: int
     presence: tuple[float | None, ...]
     doubts: tuple[Doubt, ...]
 
@@ -58,6 +61,7 @@ class Follow:
 class Notes:
     """All notes of one file or folder of masks.
 
+    video_key        changes with the video and with which of its frames are looked at
     match            how open_masks finds the mask of a frame: "source" or "stem"
     size             (height, width) of the frames
     presence         below it an object counts as not seen
@@ -70,6 +74,7 @@ class Notes:
     approximate: bool
     details: Mapping[str, str]
     video: str
+    video_key: str
     masks: str
     match: str
     size: tuple[int, int]
@@ -81,6 +86,30 @@ class Notes:
     times_s: tuple[float, ...] | None
     names: tuple[str, ...] | None
     objects: Mapping[int, Follow]
+
+    @property
+    def shown(self) -> Lineages:
+        """The lineages, of ids that are in the masks."""
+        seen = {
+            root: tuple(one for one in pieces if one in self.objects and self.objects[one].seen)
+            for root, pieces in self.lineages.items()
+        }
+        return {root: pieces for root, pieces in seen.items() if pieces}
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences about how the tracker worked, and what is not, or not wholly, in the masks."""
+        found = [f"{self.tracker}: {self.details['note']}"] if "note" in self.details else []
+        for one, own in self.objects.items():
+            if own.cut:
+                left = f"in {own.cut} frames" if own.seen else "throughout, and nothing is left"
+                found.append(
+                    f"object {one} lies under others {left}: these masks hold one object a pixel, "
+                    "the lower number; .npz keeps overlapping objects whole"
+                )
+            elif not own.seen:
+                found.append(f"object {one} never appears; check its prompt, or lower --presence")
+        return found
 
     def presence_of(self, objects: Iterable[int] | None = None) -> dict[int, float]:
         """By frame of the file, how sure the tracker was of the pieces together: of the surest.
@@ -113,25 +142,36 @@ def notes_path(masks: str | os.PathLike[str]) -> Path:
     path = Path(masks)
     if path.is_dir() or not path.suffix:
         return path / "track.json"
-    return path.with_suffix(".track.json")
+    return path.with_name(f"{path.name}.track.json")
+
+
+def has_notes(masks: str | os.PathLike[str]) -> bool:
+    """Whether notes of ours lie there, sound or not; another's track.json is none."""
+    path = notes_path(masks)
+    return path.is_file() and KIND.encode() in path.read_bytes()
+
+
+def match_of(masks: str | os.PathLike[str]) -> str | None:
+    """How open_masks finds the mask of a frame; None where the masks were not tracked."""
+    notes = read_notes(masks)
+    return None if notes is None else notes.match
 
 
 def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
-    """The notes of a file or folder of masks; None where there are none."""
-    path = notes_path(masks)
-    if not path.is_file():
+    """The notes of a file or folder of masks; None where there are none of ours."""
+    if not has_notes(masks):
         return None
+    path = notes_path(masks)
     document = read_json(path)
     with named(str(path)):
         try:
-            notes = _notes(document)
+            return _notes(document)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
                 f"is not what dejacue track writes ({error}); remove it, or track again"
             ) from None
-    return notes if notes.masks == Path(masks).name or Path(masks).is_dir() else None
 
 
 def write_notes(masks: str | os.PathLike[str], notes: Notes) -> Path:
@@ -180,7 +220,7 @@ def _written(own: Given) -> dict[str, Any]:
 def _notes(document: Any) -> Notes:
     check_document(document, SCHEMA, (*_HEAD, "objects"), complete=True)
     values = {name: document[name] for name in _HEAD}
-    for name in ("tracker", "video", "masks"):
+    for name in ("tracker", "video", "video_key", "masks"):
         _check(name, values[name], lambda value: isinstance(value, str))
     for name in ("approximate", "backward"):
         _check(name, values[name], lambda value: isinstance(value, bool))
@@ -219,8 +259,9 @@ def _object(row: Any, frames: int) -> tuple[int, Follow]:
             _check("text", doubt["text"], lambda value: isinstance(value, str))
             first, last = (whole_number(doubt[name], name) for name in ("first", "last"))
             doubts.append(Doubt(doubt["kind"], first, last, doubt["text"]))
-        seen = whole_number(row["seen"], "seen")
-        return whole_number(row["id"], "id"), Follow(row["key"], seen, presence, tuple(doubts))
+        seen, cut = (whole_number(row[name], name) for name in ("seen", "cut"))
+        own = Follow(row["key"], seen, cut, presence, tuple(doubts))
+        return whole_number(row["id"], "id"), own
 
 
 def _given(row: Any) -> Given:

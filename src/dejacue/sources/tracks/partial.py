@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import need
 from dejacue.sources.masks.rle import decode_rle
+from dejacue.sources.masks.writing import pack
 from dejacue.sources.npz import write_bytes
 from dejacue.sources.tracks.base import Mask, Seen, Session
 from dejacue.sources.tracks.doubts import colour_signature
@@ -57,13 +57,6 @@ class Sight(NamedTuple):
 
     def signature(self) -> NDArray[np.float64]:
         return np.frombuffer(bytes.fromhex(self.colours), np.uint8) / 255
-
-
-def pack(mask: Mask) -> dict[str, Any]:
-    """COCO's run lengths, as in its files."""
-    coco = need("pycocotools.mask", "pip install pycocotools")
-    packed = coco.encode(np.asfortranarray(mask, dtype=np.uint8))
-    return {"size": list(mask.shape), "counts": packed["counts"].decode("ascii")}
 
 
 def _bounds(mask: Mask) -> _Places:

@@ -3,6 +3,7 @@
     read_prompts   the texts of the command line → Given, and which objects are one lineage
     place          Given → prompts at sampled positions, checked against the video
     settle         prompts made in Python, checked in the same way
+    distinct       without pieces that are given twice
 
 People count the frames of the file, as a player or the names of pictures show them; a tracker
 counts the sampled ones. Without sampling both are the same.
@@ -10,6 +11,7 @@ counts the sampled ones. Without sampling both are the same.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -186,6 +188,41 @@ def settle(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
                 raise InputError(f"object {prompt.object}: objects are numbered 1 to {MOST_OBJECT}")
         found = _look(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
         return _combined(prompts, {frame.index: frame for frame in found.values()})
+
+
+def distinct(prompts: Sequence[Prompt], lineages: Lineages) -> tuple[list[Prompt], Lineages]:
+    """Without pieces that their lineage has already, as when an add is repeated; the numbers of
+    those after them close up."""
+    again: list[int] = []
+    for pieces in lineages.values():
+        known: list[object] = []
+        for one in pieces:
+            said = said_of(prompts, one)
+            again += [one] if said in known else []
+            known.append(said)
+    numbers = {
+        one: one - sum(other < one for other in again)
+        for pieces in lineages.values()
+        for one in pieces
+        if one not in again
+    }
+    left = [replace(own, object=numbers[own.object]) for own in prompts if own.object in numbers]
+    return left, {
+        numbers[root]: tuple(numbers[one] for one in pieces if one in numbers)
+        for root, pieces in lineages.items()
+    }
+
+
+def said_of(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ...]]:
+    """All that the prompts of an object say, to compare or to write as JSON."""
+    own = sorted((own for own in prompts if own.object == one), key=lambda prompt: prompt.frame)
+    return [
+        (
+            prompt.frame, prompt.box, prompt.points,
+            None if prompt.mask is None else hashlib.sha256(prompt.mask.tobytes()).hexdigest(),
+        )
+        for prompt in own
+    ]  # fmt: skip
 
 
 def _look(

@@ -4,8 +4,8 @@
     all frames ─────────────────────────────────────▶ session ────────────────────────▶ merged
 
 An object is followed forward from its first prompt on and, in the pass before, from there back to
-the first frame. One that was added later is followed alone, and the masks of the others stay as
-they are (writing.py).
+the first frame. With a tracker that sees each object for itself, one that was added later is
+followed alone, and the masks of the others stay as they are (writing.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dejacue.sources.documents import named
 from dejacue.sources.tracks.backwards import Backwards
 from dejacue.sources.tracks.base import Prompt, Seen, Tracker
 from dejacue.sources.tracks.partial import BACKWARD, FORWARD, Partial, Row, Sight
-from dejacue.sources.tracks.prompts import settle
+from dejacue.sources.tracks.prompts import said_of, settle
 from dejacue.sources.video import Frame, Video, open_video
 
 READ = "read"  # the frames that are laid down for the backward pass
@@ -138,17 +138,13 @@ class Plan:
 
     def key(self, one: int) -> str:
         """Changes with all that the masks of an object depend on."""
-        own = [
-            (
-                prompt.frame, prompt.box, prompt.points,
-                None if prompt.mask is None else hashlib.sha256(prompt.mask.tobytes()).hexdigest(),
-            )
-            for prompt in sorted(self.prompts, key=lambda prompt: prompt.frame)
-            if prompt.object == one
+        own = said_of(self.prompts, one)
+        others = [] if self.tracker.independent else [
+            (other, said_of(self.prompts, other)) for other in self.firsts
         ]  # fmt: skip
         content = [
             self.video.key, self.tracker.name, sorted(self.tracker.details.items()),
-            self.backward, self.presence, own,
+            self.backward, self.presence, own, others,
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,12 @@ from dejacue.sources.tracks.notes import (
     Follow,
     Notes,
     given,
+    has_notes,
     notes_path,
     read_notes,
     write_notes,
 )
-from dejacue.sources.tracks.partial import FORWARD, Partial, Row, Sight
+from dejacue.sources.tracks.partial import BACKWARD, FORWARD, Partial, Row, Sight
 from dejacue.sources.tracks.prompts import Given, Lineages
 from dejacue.sources.tracks.tracking import Plan, Progress, passes
 from dejacue.sources.video import Frame
@@ -45,29 +47,30 @@ def write_track(
     """Follow the objects and write their masks, with notes: into a folder of PNG, .npz or .json.
 
     Masks that were made from the same video, prompts and tracker are kept; where objects were
-    added, only these are followed. A stopped run goes on where it was. ``lineages`` says which
-    objects are pieces of one; default: each is its own.
+    added, only these are followed, and those that were not written whole: in a folder, pixels of
+    two objects belong to the lower number. A stopped run goes on where it was. ``lineages`` says
+    which objects are pieces of one; default: each is its own.
     """
     target = Path(path)
     check_target(target)
-    check_place(target)
+    check_place(_real(target))
     before = _before(target)
     keys = {one: plan.key(one) for one in plan.firsts}
     whole = dict(lineages or {one: (one,) for one in keys})
-    kept = {
-        one: own
-        for one, own in (before.objects if before else {}).items()
-        if keys.get(one) == own.key
-    }
+    known = dict(before.objects) if before else {}
+    if before and keys == {one: own.key for one, own in known.items()}:
+        if before.lineages != whole:
+            before = replace(before, lineages=whole)
+            write_notes(target, before)
+        return before
+    kept = {one: own for one, own in known.items() if keys.get(one) == own.key and not own.cut}
     new = plan.only(keys.keys() - kept.keys())
     if before and not new.prompts:
-        if kept.keys() == before.objects.keys() and before.lineages == whole:
-            return before
         rows = _bare(before)
         partial, size = Partial(), before.size
         prompts = tuple(own for own in before.prompts if own.object in keys)
     else:
-        name = ",".join([__version__, *(keys[one] for one in new.firsts)])
+        name = ",".join([__version__, *(f"{one}:{keys[one]}" for one in new.firsts)])
         partial = Partial(partial_path(target), name)
         rows, size = _follow(new, partial, progress)
         prompts = given(plan.prompts, {row.index: row.source for row in rows})
@@ -85,7 +88,7 @@ def write_track(
     notes = _notes(target, plan, rows, size, whole, prompts, objects)
     old = [one for one, own in kept.items() if own.seen]
     masks = None if before is None or not old else open_written(target, before)
-    _write(target, _pictures(rows, size, masks, old, notes), notes)
+    notes = _write(target, _Pictures(rows, size, masks, old, notes, target.suffix == ""))
     partial.remove()
     return notes
 
@@ -99,9 +102,15 @@ def check_target(target: Path) -> None:
     """Refuses what cannot be written, or must not be written over, before anything is done."""
     if target.suffix.lower() not in KINDS:
         raise InputError(f"{target}: masks are written to a folder, .npz or .json")
+    if target.name in ("", ".."):
+        raise InputError(f"{target}: give the folder for the masks a name, such as masks")
     if target.suffix:
         if target.is_dir():
             raise InputError(f"{target}: is a folder; give the name of a file")
+        if target.exists() and not has_notes(target):
+            raise InputError(
+                f"{target}: was not written by dejacue track; remove it, or give another name"
+            )
         return
     if target.exists() and not target.is_dir():
         raise InputError(f"{target}: is a file; give another name for the folder")
@@ -110,7 +119,7 @@ def check_target(target: Path) -> None:
     entries = list(target.iterdir())
     notes = notes_path(target)
     foreign = [entry.name for entry in entries if entry != notes and not is_image(entry)]
-    if entries and (foreign or not notes.is_file()):
+    if entries and (foreign or not has_notes(target)):
         what = f"holds {foreign[0]}" if foreign else "holds pictures"
         raise InputError(
             f"{target}: {what}, which was not written by dejacue track; choose another folder"
@@ -123,11 +132,13 @@ def open_written(path: str | os.PathLike[str], notes: Notes) -> Masks:
 
 
 def _before(target: Path) -> Notes | None:
-    """What an earlier run has written, if it is there and can be read."""
+    """What an earlier run has written, if all of it is there and can be read."""
     try:
-        return read_notes(target) if target.exists() else None
+        notes = read_notes(target) if target.exists() else None
+        whole = notes is not None and len(open_written(target, notes)) == len(notes.frames)
     except InputError:
         return None  # whatever it is, it will be made again
+    return notes if whole else None
 
 
 def _bare(notes: Notes) -> list[Row]:
@@ -146,6 +157,7 @@ def _follow(
     for frame, earlier, seen in passes(plan, partial, progress):
         now = {one: Sight.of(frame.image, own) for one, own in seen.items()}
         partial.add(FORWARD, Row.of(frame, {**earlier, **now}))
+    partial.rows[BACKWARD].clear()  # they are in the others now
     return partial.rows[FORWARD], (height, width)
 
 
@@ -160,7 +172,7 @@ def _followed(rows: Sequence[Row], one: int, key: str, size: tuple[int, int]) ->
         size,
     )
     presence = tuple(row.sights[one].presence if one in row.sights else None for row in rows)
-    return Follow(key, int((series.area > 0).sum()), presence, tuple(doubts(series)))
+    return Follow(key, int((series.area > 0).sum()), 0, presence, tuple(doubts(series)))
 
 
 def _notes(
@@ -172,55 +184,93 @@ def _notes(
     stems = len(set(names)) == len(rows)
     return Notes(
         plan.tracker.name, plan.tracker.approximate, dict(plan.tracker.details),
-        Path(plan.video.path).name, target.name, "stem" if stems else "source", size,
-        plan.presence, plan.backward, lineages, prompts, tuple(row.source for row in rows),
+        Path(plan.video.path).name, plan.video.key, target.name,
+        "stem" if stems else "source", size, plan.presence, plan.backward, lineages, prompts,
+        tuple(row.source for row in rows),
         tuple(times) if len(times) == len(rows) else None, tuple(names) if stems else None,
         objects,
     )  # fmt: skip
 
 
-def _pictures(
-    rows: Sequence[Row], size: tuple[int, int], masks: Masks | None, old: Sequence[int],
-    notes: Notes,
-) -> Iterator[tuple[int | str, dict[int, Mask]]]:  # fmt: skip
+@dataclass
+class _Pictures:
     """Names or numbers, and the masks of the objects that are seen; old ones from where they are.
 
     Names are file stems for a folder of images, numbers those of the file's frames for a video.
+    Where they are ``apart``, objects share no pixel: it belongs to the lower number. The sights of
+    the rows are used up, so that whoever packs the masks again holds the only copy.
     """
-    blank = np.broadcast_to(np.uint8(0), (*size, 3))
-    lineages = [frozenset([one]) for one in old]
-    for row in rows:
-        found = {one: s.mask(size) for one, s in row.sights.items() if s.area}
-        if masks is not None:
-            frame = Frame(row.index, row.source, row.time_s, row.name, blank)
-            there = zip(old, masks.unions(frame, lineages), strict=True)
-            found |= {one: mask for one, mask in there if mask is not None}
-        key = row.name if notes.match == "stem" and row.name is not None else row.source
-        yield key, dict(sorted(found.items()))
+
+    rows: Sequence[Row]
+    size: tuple[int, int]
+    masks: Masks | None
+    old: Sequence[int]
+    notes: Notes
+    apart: bool
+    seen: Counter[int] = field(default_factory=Counter)
+    cut: Counter[int] = field(default_factory=Counter)
+
+    def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
+        blank = np.broadcast_to(np.uint8(0), (*self.size, 3))
+        lineages = [frozenset([one]) for one in self.old]
+        for row in self.rows:
+            found = {one: s.mask(self.size) for one, s in row.sights.items() if s.area}
+            row.sights.clear()
+            if self.masks is not None:
+                frame = Frame(row.index, row.source, row.time_s, row.name, blank)
+                there = zip(self.old, self.masks.unions(frame, lineages), strict=True)
+                found |= {one: mask for one, mask in there if mask is not None}
+            key = row.name if self.notes.match == "stem" and row.name is not None else row.source
+            yield key, self._counted(dict(sorted(found.items())))
+
+    def _counted(self, found: dict[int, Mask]) -> dict[int, Mask]:
+        taken = np.zeros(self.size, dtype=bool)
+        written = {}
+        for one, mask in found.items():
+            if self.apart and (mask & taken).any():
+                self.cut[one] += 1
+                mask = mask & ~taken
+            taken |= mask
+            if mask.any():
+                self.seen[one] += 1
+                written[one] = mask
+        return written
+
+    def noted(self) -> Notes:
+        """The notes of what has been given."""
+        objects = {
+            one: replace(own, seen=self.seen[one], cut=self.cut[one])
+            for one, own in self.notes.objects.items()
+        }
+        return replace(self.notes, objects=objects)
 
 
-def _write(
-    target: Path, pictures: Iterator[tuple[int | str, dict[int, Mask]]], notes: Notes
-) -> None:
+def _real(target: Path) -> Path:
+    """Where it is: a link stays one."""
+    return target.resolve() if target.is_symlink() else target
+
+
+def _write(target: Path, pictures: _Pictures) -> Notes:
     """Masks and notes together: what was there is replaced only when the new is whole."""
-    new = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    real = _real(target)
+    new = real.with_name(f".{real.stem}.{os.getpid()}{target.suffix}")
+    beside = target.with_name(new.name) if target.suffix else new  # what the new notes go with
     try:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            write_masks(new, pictures, kind=KINDS[target.suffix.lower()])
+        write_masks(new, pictures, kind=KINDS[target.suffix.lower()])
+        notes = pictures.noted()
+        write_notes(beside, notes)
         if target.suffix:
             notes_path(target).unlink(missing_ok=True)  # never new masks with old notes
-            os.replace(new, target)
-            write_notes(target, notes)
+            os.replace(new, real)
+            os.replace(notes_path(beside), notes_path(target))
         else:
-            write_notes(new, notes)
-            _replace_folder(new, target)
+            _replace_folder(new, real)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True) if new.is_dir() else new.unlink(missing_ok=True)
+        if target.suffix:
+            notes_path(beside).unlink(missing_ok=True)
         raise
-    for warning in said:
-        text = str(warning.message).replace(str(new), str(target))
-        warnings.warn(text, warning.category, stacklevel=3)
+    return notes
 
 
 def _replace_folder(new: Path, target: Path) -> None:

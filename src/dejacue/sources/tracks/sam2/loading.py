@@ -48,7 +48,7 @@ def load(
     kind, _, folder = name.partition(":")
     if kind == "sam3":
         raise InputError(SAM3)
-    if not folder and kind != "sam2" and kind not in REPOSITORIES:
+    if kind != "sam2" and kind not in REPOSITORIES:
         raise unknown("tracker", name, ["sam2", *REPOSITORIES, "sam2:FOLDER"])
     need("torch", REMEDY)
     transformers = need("transformers", REMEDY)

@@ -202,4 +202,4 @@ def _by_object(prompts: Sequence[Prompt], size: tuple[int, ...]) -> dict[int, Pr
 
 
 def _where(prompt: Prompt) -> str:
-    return f"object {prompt.object} at frame {prompt.frame}"
+    return f"object {prompt.object}"  # the driver names the frame

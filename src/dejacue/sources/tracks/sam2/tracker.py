@@ -33,6 +33,7 @@ class Sam2Tracker:
     """
 
     approximate: bool = False
+    independent: bool = True
 
     def __init__(
         self, model: Any, name: str, *, device: str, precision: str, fallback: bool = False,
