@@ -388,3 +388,17 @@ def test_a_frame_of_one_line_can_be_followed(size):
     image = np.full((height, width, 3), 90, np.uint8)
     for prompts in ((Prompt(box=(0, 0, width, height)),), ()):
         assert session.step(image, prompts)[1].mask.shape == size
+
+
+def test_an_object_that_is_shown_keeps_its_pixels_in_that_frame() -> None:
+    rng = np.random.default_rng(4)
+    image = rng.integers(0, 60, size=(90, 120, 3)).astype(np.uint8)
+    image[20:70, 30:90] = (200, 60, 60)
+    session = Light().session()
+    session.step(image, [Prompt(object=1, box=(30, 20, 90, 70))])
+    seen = session.step(image, [Prompt(object=2, box=(35, 25, 60, 60))])
+    piece = np.zeros((90, 120), bool)
+    piece[25:60, 35:60] = True
+    assert seen[2].presence > 0.5
+    assert (seen[2].mask & piece).sum() > 0.6 * piece.sum()
+    assert not (seen[1].mask & seen[2].mask).any()

@@ -263,7 +263,7 @@ def write_sheet(path: Path, video: Video, output: Path, notes: Notes) -> Path:
 
 def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Shot:
     values = [own.presence[at] for own in notes.objects.values()]
-    presence = " ".join("–" if value is None else f"{value:.2f}" for value in values)
+    presence = " ".join("-" if value is None else f"{value:.2f}" for value in values)
     marks = [
         f"{one}: {doubt.text}" if len(notes.objects) > 1 else doubt.text
         for one, doubt in notes.doubts_of()
@@ -285,7 +285,7 @@ def _summarise(output: Path, notes: Notes) -> None:
             screen.print(escape(f"object {one}{of}: seen in {seen} of {count} frames"))
     doubts = notes.doubts_of()
     if doubts:
-        screen.print(f"{len(doubts)} doubts, worth a look:")
+        screen.print(f"{len(doubts)} doubt{'s' if len(doubts) > 1 else ''}, worth a look:")
     for one, doubt in doubts[:DOUBTS_SHOWN]:
         named = f"object {one}: " if len(notes.objects) > 1 else ""
         screen.print(escape(f"  {_when(notes, doubt.first, doubt.last)}: {named}{doubt.text}"))

@@ -78,7 +78,7 @@ class LightSession:
             objects[prompt.object] = shown_by(view, prompt, factor, known)
             if prompt.mask is not None and not prompt.points:
                 given[prompt.object] = prompt.mask
-        part([objects[number] for number in sorted(objects)])
+        part(objects, {prompt.object for prompt in prompts})
         for followed in objects.values():
             followed.learn(view)
         self._objects, self._before, self._size = objects, view, size

@@ -6,7 +6,7 @@ Where both fail it is lost: its mask is empty until its colours are found again 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -350,12 +350,17 @@ def vicinity(mask: Mask) -> Mask:
     return near
 
 
-def part(objects: Sequence[Followed]) -> None:
-    """A pixel that several objects claim goes to the one with the highest score."""
-    for k, one in enumerate(objects):
-        for other in objects[k + 1 :]:
+def part(objects: Mapping[int, Followed], shown: Collection[int] = ()) -> None:
+    """A pixel that several objects claim goes to the one with the highest score; in the frame in
+    which one of them is shown, to that one."""
+    numbers = sorted(objects)
+    for k, number in enumerate(numbers):
+        for further in numbers[k + 1 :]:
+            one, other = objects[number], objects[further]
             both = one.mask & other.mask
             if both.any():
                 first = both & (one.score >= other.score)
+                if (number in shown) != (further in shown):
+                    first = both if number in shown else np.zeros_like(both)
                 other._yield(first)
                 one._yield(both & ~first)

@@ -30,6 +30,7 @@ from dejacue.sources.video import Frame, Video
 
 MOST_OBJECT = VOID - 1  # what an indexed picture holds
 Lineages = Mapping[int, tuple[int, ...]]  # the first id of an object and all its pieces
+_FRAMED = re.compile(r"[\d.,\s]+@.*", re.DOTALL)  # numbers, and a frame that is none
 _TEXT = re.compile(r"\s*(?:(\d{1,9}):)?(.*?)(?:@(\d{1,15}))?\s*", re.DOTALL)
 _ID = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
@@ -114,6 +115,8 @@ def _read(option: str, text: str, at: int | None, what: Callable[[str], Given]) 
         number = int(found[1] or 1)
         if not 1 <= number <= MOST_OBJECT:
             raise InputError(f"objects have the numbers 1 to {MOST_OBJECT}")
+        if _FRAMED.fullmatch(found[2]):
+            raise InputError("after the @ stands a frame of the file, from 0 on, as in @45")
         frame = at if found[3] is None else int(found[3])
         return replace(what(found[2]), object=number, frame=frame)
 

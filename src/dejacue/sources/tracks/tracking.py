@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.errors import DejaCueError, InputError
+from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.sources.documents import named
 from dejacue.sources.tracks.backwards import Backwards
 from dejacue.sources.tracks.base import Prompt, Seen, Tracker
@@ -64,6 +64,8 @@ def load_tracker(
         return Light(**options)
     from dejacue.sources.tracks import sam2
 
+    if name.partition(":")[0] not in ("sam2", "sam3", *sam2.REPOSITORIES):
+        raise unknown("tracker", name, ["light", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER"])
     return sam2.load(name, device=device, precision=precision, **options)
 
 
