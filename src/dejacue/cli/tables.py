@@ -101,7 +101,8 @@ def retrieval_table(
     for column in ("truth", "tIoU") if references is not None else ():
         table.add_column(column, justify="right", no_wrap=True)
     for moment, texts in retrieval.answers():
-        cells = [escape(moment.state), escape("\n".join(texts)), _span(moment.window)]
+        listed = texts[0] if len(texts) == 1 else "\n".join(f"· {text}" for text in texts)
+        cells = [escape(moment.state), escape(listed), _span(moment.window)]
         if sampled:
             cells.append(_span(moment.in_source))
         if timed:
