@@ -22,36 +22,29 @@ if os.environ.get("DEJACUE_SANITIZE"):
     flags += [*sanitize, "-g", "-O1", "-fno-omit-frame-pointer"]
     links += sanitize
 
+
+def extension(name: str, sources: list[str], depends: tuple[str, ...] = ()) -> Extension:
+    return Extension(
+        name,
+        sources=[f"src/kernel/{source}.c" for source in sources],
+        depends=[f"src/kernel/{header}.h" for header in depends],
+        extra_compile_args=flags,
+        extra_link_args=links,
+        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        py_limited_api=True,
+        optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
+    )
+
+
 setup(
     ext_modules=[
-        Extension(
+        extension(
             "dejacue.method._kernel",
-            sources=["src/kernel/module.c", "src/kernel/baseline.c", "src/kernel/avx2.c"],
-            depends=[f"src/kernel/{name}.h" for name in ("kernel", "body", "select", "scan")],
-            extra_compile_args=flags,
-            extra_link_args=links,
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            py_limited_api=True,
-            optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
+            ["module", "baseline", "avx2"],
+            ("kernel", "body", "select", "scan"),
         ),
-        Extension(
-            "dejacue.method._contrast",
-            sources=["src/kernel/contrast.c"],
-            extra_compile_args=flags,
-            extra_link_args=links,
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            py_limited_api=True,
-            optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
-        ),
-        Extension(
-            "dejacue.sources._pixels",
-            sources=["src/kernel/pixels.c"],
-            extra_compile_args=flags,
-            extra_link_args=links,
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            py_limited_api=True,
-            optional=not os.environ.get("DEJACUE_REQUIRE_KERNEL"),
-        ),
+        extension("dejacue.method._contrast", ["contrast"]),
+        extension("dejacue.sources._pixels", ["pixels"]),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -44,6 +44,18 @@ def release() -> Release:
     return load_release(folder)
 
 
+@pytest.fixture(scope="session")
+def footage() -> Path:
+    """Real video and masks; without them, as with the release."""
+    folder = ROOT.parent / "shared" / "footage"
+    if not (folder / "Annotations").is_dir():
+        message = "the real footage is not here; it lies in ../shared/footage beside the checkout"
+        if os.environ.get("DEJACUE_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
 class Ran(NamedTuple):
     code: int
     out: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +15,6 @@ from dejacue.sources import crops
 from dejacue.sources.crops import crop, crop_box, fit, tight_box
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="session")
-def footage() -> Path:
-    folder = ROOT.parent / "shared" / "footage"
-    if not (folder / "JPEGImages").is_dir():
-        message = "the real footage is not here; it lies in ../shared/footage beside the checkout"
-        if os.environ.get("DEJACUE_REQUIRE_DATA"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder
 
 
 def picture(shape: tuple[int, int], seed: int = 0) -> np.ndarray:

@@ -29,17 +29,6 @@ ROOT = Path(__file__).resolve().parent.parent
 H, W = 6, 8
 
 
-@pytest.fixture(scope="session")
-def footage() -> Path:
-    folder = ROOT.parent / "shared" / "footage"
-    if not (folder / "Annotations").is_dir():
-        message = "the real footage is not here; it lies in ../shared/footage beside the checkout"
-        if os.environ.get("DEJACUE_REQUIRE_DATA"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder
-
-
 def frame(index: int, source: int | None = None, name: str | None = None, shape=(H, W)) -> Frame:
     image = np.zeros((*shape, 3), dtype=np.uint8)
     return Frame(index, index if source is None else source, None, name, image)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from pathlib import Path
 
@@ -20,17 +19,6 @@ from dejacue.sources.video import Frame
 
 ROOT = Path(__file__).resolve().parent.parent
 H, W = 60, 80
-
-
-@pytest.fixture(scope="session")
-def footage() -> Path:
-    folder = ROOT.parent / "shared" / "footage"
-    if not (folder / "Annotations").is_dir():
-        message = "the real footage is not here; it lies in ../shared/footage beside the checkout"
-        if os.environ.get("DEJACUE_REQUIRE_DATA"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder
 
 
 def frame(index: int, source: int | None = None, name: str | None = None, shape=(H, W)) -> Frame:

@@ -897,18 +897,6 @@ def test_frames_that_fail_on_the_way_leave_the_old_file(tmp_path):
 # Real footage
 
 
-@pytest.fixture(scope="session")
-def footage() -> Path:
-    """Real video; without it, tests that need it are skipped (or fail where it must be)."""
-    folder = ROOT.parent / "shared" / "footage"
-    if not (folder / "JPEGImages").is_dir():
-        message = "the footage is not here; it lies in ../shared/footage beside the checkout"
-        if os.environ.get("DEJACUE_REQUIRE_DATA"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("name", "count", "last", "shape"),
     [

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from dejacue.data.release import Entry
 from dejacue.data.synthetic import generate
 from dejacue.evaluation import best_tiou, recall_at
-from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb, rendered
 from dejacue.experiments.study import Corpus, Study, Table
 from dejacue.experiments.table import (
@@ -99,7 +98,9 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
         for row in (PUBLISHED, RECOMMENDED):
             agreement = corpus.paraphrases(found[row])["paraphrase_window_tiou"]
             values.append(Value(f"{name}: {row}", "tIoU of paraphrases", agreement, None))
-    return Result(tuple(values), windows, notes, {"beyond": partial(_figure, corpora)})
+    return Result(
+        tuple(values), windows, notes, {"beyond": partial(rendered.side_by_side, corpora, READINGS)}
+    )
 
 
 def _ranked(row: str, corpus: Corpus, how: How) -> list[Value]:
@@ -208,19 +209,6 @@ def _shared(window: NDArray[np.int64], references: NDArray[np.int64]) -> NDArray
     last = np.minimum(window[1], references[:, 1])
     shared: NDArray[np.int64] = np.maximum(0, last - np.maximum(window[0], references[:, 0]) + 1)
     return shared
-
-
-def _figure(corpora: Mapping[str, Corpus]) -> Any:
-    from dejacue.report.robustness import groups_figure
-
-    rows = {
-        row: {
-            name: intervals(corpus.means(corpus.scores(corpus.windows(*how))))[1]
-            for name, corpus in corpora.items()
-        }
-        for row, how in READINGS.items()
-    }
-    return groups_figure(rows, f"{METRICS['r1_05']} (%)")
 
 
 def _pieces_figure() -> Any:

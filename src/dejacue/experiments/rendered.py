@@ -334,17 +334,22 @@ def measured(
 
 
 def _retrieval_figure(corpus: Corpus) -> Any:
-    from dejacue.report.robustness import groups_figure
-
     parts = {"all": corpus, **{t: corpus.only(t) for t in _topologies(corpus)}}
     names = {name: (name, "scan") for name in COORDINATES}
     names["longest-run"] = ("absolute", "longest-run")
+    return side_by_side(parts, names)
+
+
+def side_by_side(parts: Mapping[str, Corpus], readings: Mapping[str, tuple[str, Any]]) -> Any:
+    """R@1 .5 with intervals: of each part, by coordinates and readout."""
+    from dejacue.report.robustness import groups_figure
+
     rows = {
         name: {
             title: intervals(part.means(part.scores(part.windows(*how))))[1]
             for title, part in parts.items()
         }
-        for name, how in names.items()
+        for name, how in readings.items()
     }
     return groups_figure(rows, f"{METRICS['r1_05']} (%)")
 
