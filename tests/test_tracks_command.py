@@ -439,3 +439,34 @@ def test_doubtful_pictures_are_framed_in_red() -> None:
     assert red[:, left - 2].sum() >= 50
     assert not red[:, : left - 4].any()
     assert not red[:, left + 102 :].any()  # the sentence is cut to the width of its picture
+
+
+def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue, tmp_path) -> None:
+    write_scene(tmp_path / "cup", render(7, family="cup", topology="binary", frames=24))
+    own = tmp_path / "masks-contact.png"
+    own.write_bytes(b"mine")
+    ran = dejacue(
+        "track", tmp_path / "cup" / "scene.mp4", "--box", "65,35,128,119", "-o", tmp_path / "masks"
+    )
+    assert ran.code == 2
+    assert "masks-contact.png: is in the way of the contact sheet" in ran.err
+    assert own.read_bytes() == b"mine"
+    assert not (tmp_path / "masks").exists()
+
+
+def test_locate_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:
+    """Seed 7: the cup leaves the picture and comes back with another look."""
+    scene = render(7, family="cup", topology="three", hand=0.3, exits=1)
+    write_scene(tmp_path / "cup", scene)
+    ran = dejacue(
+        "locate", tmp_path / "cup" / "scene.mp4", "--box", "65,35,128,119", "-v",
+        tmp_path / "cup" / "vocabulary.yaml", "--encoder", "mini", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert re.search(r"object 1: seen in \d+ of 120 frames", ran.err)
+    assert "it is out of sight" in ran.err
+    assert f"contact sheet: {tmp_path / 'out' / 'masks-contact.png'}" in ran.err
+    history = read_history(next((tmp_path / "out").glob("*.history.npz")))
+    assert history.made_with["frames"] == "120"
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"{len(history)} of 120" in page

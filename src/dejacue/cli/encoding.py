@@ -18,6 +18,7 @@ from dejacue.cli.tables import console, note
 from dejacue.cli.thumbnails import Pictures, Watched, read_pictures, write_pictures
 from dejacue.errors import InputError
 from dejacue.records import History, Window
+from dejacue.records.history import LOOKED_AT
 from dejacue.sources.build import Lineage, build_histories, kept, recipe
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.files import read_history, write_history
@@ -326,7 +327,8 @@ def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> Hist
         found = read_history(path)
     except InputError:
         return None  # whatever it is, it will be made again
-    same = dict(found.made_with or {}) == made_with
+    made = {key: text for key, text in (found.made_with or {}).items() if key != LOOKED_AT}
+    same = made == made_with
     return found if same and found.encoder == encoder.identity else None
 
 

@@ -131,6 +131,8 @@ def _followed(
     masks = tracking.follow(footage.open_video(), clicks, following, folder / "masks")
     notes = read_notes(masks)
     lineages = list(notes.shown.values()) if notes else []
+    if notes:
+        tracking.summarise(masks, notes, stderr=True)
     if not lineages:
         raise InputError(f"{masks}: the object is seen in no frame; look at its box or click")
     if len(lineages) == 1:

@@ -205,7 +205,8 @@ Bridge = Annotated[
 Order = Annotated[
     str | None,
     typer.Option(
-        help="joint: the states as they follow each other: a,b,c.", rich_help_panel=METHOD
+        help="joint: the states as they follow each other: a,b,c (then a; no others).",
+        rich_help_panel=METHOD,
     ),
 ]
 Irreversible = Annotated[

@@ -93,7 +93,12 @@ def track(video: Video, clicks: Clicks, following: Following, output: Path) -> N
     path = follow(video, clicks, following, output)
     notes = read_notes(path)
     assert notes is not None
-    _summarise(path, notes)
+    summarise(path, notes)
+    console().print(escape(f"masks: {path}"), soft_wrap=True)
+    if sum(map(len, notes.shown.values())) > 1:
+        together = (",".join(map(str, own)) for own in notes.shown.values())
+        hint = " or ".join(f"--object {ids}" for ids in together)
+        console().print(escape(f"locate with {hint}"), soft_wrap=True)
 
 
 def follow(video: Video, clicks: Clicks, following: Following, output: Path) -> Path:
@@ -241,6 +246,10 @@ def _check_sheet(output: Path, video: Video) -> Path:
             f"{output}: lies among the images of the video, where {sheet.name} would be taken for "
             "one of them; give a place outside of that folder"
         )
+    if sheet.exists() and read_notes(output) is None:
+        raise InputError(
+            f"{sheet}: is in the way of the contact sheet; move it, or give another -o"
+        )
     return sheet
 
 
@@ -275,8 +284,9 @@ def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Sh
     )
 
 
-def _summarise(output: Path, notes: Notes) -> None:
-    screen = console()
+def summarise(output: Path, notes: Notes, stderr: bool = False) -> None:
+    """In how many frames each object is seen, and where to look."""
+    screen = console(stderr)
     count = len(notes.frames)
     for root, pieces in notes.shown.items():
         for one in pieces:
@@ -291,12 +301,7 @@ def _summarise(output: Path, notes: Notes) -> None:
         screen.print(escape(f"  {_when(notes, doubt.first, doubt.last)}: {named}{doubt.text}"))
     if len(doubts) > DOUBTS_SHOWN:
         screen.print(f"  … and {len(doubts) - DOUBTS_SHOWN} more, in the notes")
-    screen.print(escape(f"masks: {output}"), soft_wrap=True)
     screen.print(escape(f"contact sheet: {sheet_path(output)}"), soft_wrap=True)
-    together = [",".join(map(str, own)) for own in notes.shown.values()]
-    if sum(map(len, notes.shown.values())) > 1:
-        hint = " or ".join(f"--object {ids}" for ids in together)
-        screen.print(escape(f"locate with {hint}"), soft_wrap=True)
 
 
 def _when(notes: Notes, first: int, last: int) -> str:

@@ -14,6 +14,8 @@ from dejacue.errors import InputError
 from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
 from dejacue.records.window import Window
 
+LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class History:

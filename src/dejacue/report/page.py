@@ -95,7 +95,7 @@ def report_page(
         body="\n".join(body),
         footer=f"Made with Déjà Cue (dejacue {__version__}).",
         first=f"{page.axis.first:.1f}",
-        span=str(history.span),
+        span=str(page.axis.span),
         wide=str(WIDTH),
         times=m.escaped(json.dumps(page.axis.knots())),
     )
@@ -236,7 +236,7 @@ class _Page(Pieces):
         ranks = "".join(
             f'<span class="rank" style="--x:{self.axis.share(window.start - 0.5):.5f}">{n}</span>'
             for n, (window, _) in enumerate(moment.alternatives, start=2)
-            if window.length > 0.015 * self.history.span and not self.joint
+            if window.length > 0.015 * self.axis.span and not self.joint
         )
         facts = ["not found" if moment.absent else f"frames {self.span(moment.window)}"]
         if self.history.times_s is not None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dejacue.records import History, Moment, Retrieval, Window
-from dejacue.records.retrieval import from_source
 from dejacue.report import markup as m
 from dejacue.report.plots import COLOURS
 from dejacue.report.timeline import HEIGHT, WIDTH, Axis, clock, gaps_path
@@ -17,18 +16,24 @@ References = Mapping[str, Sequence[Window]]
 Doubts = Sequence[tuple[Window, str]]  # frames of the file, and what is doubtful
 
 
-def on_axis(history: History, window: Window) -> Window | None:
-    """A window of the file among the history's frames, observed or not; None outside of them."""
-    frames, source = history.frames, history.source_frames
-    source = frames if source is None else source
-    first = int(np.searchsorted(source, window.start))
-    last = int(np.searchsorted(source, window.end, side="right")) - 1
-    if first == len(source) or last < 0:
+def on_axis(axis: Axis, window: Window) -> Window | None:
+    """A window of the file among the frames of the axis, observed or not; None outside of them."""
+    frames, source = axis.history.frames, axis.history.source_frames
+    first, last = axis.frames
+    if source is not None and len(frames) > 1:
+        pace = float(np.median(np.diff(source) / np.diff(frames)))  # frames of the file to one here
+        ends = (source[0] + pace * (first - frames[0]), source[-1] + pace * (last - frames[-1]))
+        known = np.concatenate((ends[:1], source, ends[1:]))
+        here = np.concatenate(([first], frames, [last]))
+        start, end = np.interp(tuple(window), known, here).tolist()
+        if window.end < known[0] or window.start > known[-1]:
+            return None
+        window = Window(
+            int(np.ceil(start - 1e-9)), max(int(end + 1e-9), int(np.ceil(start - 1e-9)))
+        )
+    if window.end < first or window.start > last:
         return None
-    if first <= last:
-        return Window(int(frames[first]), int(frames[last]))
-    before, after = int(frames[last]), int(frames[first])  # a gap between two observed frames
-    return Window(before + 1, after - 1) if after - before > 1 else None
+    return Window(max(window.start, first), min(window.end, last))
 
 
 class Pieces:
@@ -49,13 +54,13 @@ class Pieces:
         self.names = list(dict.fromkeys(moment.state for moment in retrieval))
         self.names += [state for state in self.references if state not in self.names]
         self.further = any(moment.alternatives for moment in retrieval)
-        self.broken = len(history.run_offsets) > 2
+        self.broken = len(history) < self.axis.span
         self.judged = any(moment.p_value is not None for moment in retrieval)
         how = retrieval.settings.get("readout")
         name = how.get("name") if isinstance(how, dict) else None
         self.joint = name == "joint"  # further windows are occurrences, not alternatives
         self.zero = "the mean frame" if name in ("contrast", "joint") else "the median frame"
-        mapped = ((on_axis(history, window), text) for window, text in doubts)
+        mapped = ((on_axis(self.axis, window), text) for window, text in doubts)
         self.doubts = [(window, text) for window, text in mapped if window is not None]
 
     # Small pieces
@@ -89,7 +94,8 @@ class Pieces:
 
     def drawn(self, state: str) -> list[Window]:
         """The references of a state as the axis counts frames."""
-        own = (from_source(self.history, w) for w in self.references.get(state, ()))
+        given = self.references.get(state, ())
+        own = [on_axis(self.axis, window) or (None if self.sampled else window) for window in given]
         return [window for window in own if window is not None]
 
     # Around the results
@@ -97,12 +103,12 @@ class Pieces:
     def facts(self, video: str | None, object: str | None, tracker: str | None = None) -> str:
         history = self.history
         runs = history.runs()
-        share = 100 * len(history) / history.span
+        share = 100 * len(history) / self.axis.span
         when = f"frames {runs[0].start} – {runs[-1].end}"
         if history.times_s is not None:
             first, last = history.times_s[[0, -1]].tolist()
             when += f", {clock(first)} – {clock(last)}"
-        seen = f"{len(history)} of {history.span} ({share:.0f}\N{NO-BREAK SPACE}%)"
+        seen = f"{len(history)} of {self.axis.span} ({share:.0f}\N{NO-BREAK SPACE}%)"
         when += f": {seen} in {m.count(runs, 'run')}"
         encoder = self.retrieval.encoder or history.encoder or "unnamed"
         rows = [

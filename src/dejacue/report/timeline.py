@@ -7,6 +7,7 @@ a curve keeps the extremes of every bin, so that no peak is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import History, Window
+from dejacue.records.history import LOOKED_AT
 
 WIDTH, HEIGHT = 10_000, 1_000
 TOP, FOOT = 150, 40  # room above and below a curve
@@ -30,15 +32,45 @@ _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 
 class Axis:
     """Frames → shares of the width and, where the history has times that grow, seconds.
 
-    The axis holds the observed frames, from the first to the last; a frame is one unit wide
-    around its index.
+    The axis holds the observed frames, from the first to the last, and whatever was looked at
+    before and after them, where the history says so; a frame is one unit wide around its index.
     """
 
     history: History
 
     @property
+    def frames(self) -> tuple[int, int]:
+        """The first and the last frame."""
+        first, last = self.history.frames[[0, -1]].tolist()
+        looked_at = (self.history.made_with or {}).get(LOOKED_AT, "")
+        if looked_at.isdecimal():
+            return min(first, 0), max(last, int(looked_at) - 1)
+        return first, last
+
+    @property
     def first(self) -> float:
-        return float(self.history.frames[0]) - 0.5
+        return float(self.frames[0]) - 0.5
+
+    @property
+    def span(self) -> int:
+        first, last = self.frames
+        return last - first + 1
+
+    @cached_property
+    def clocked(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Frames and seconds to interpolate between; at both ends at the usual pace."""
+        frames, times = self.history.frames, self.history.times_s
+        if times is None:
+            return None
+        pace = float(np.median(np.diff(times) / np.diff(frames))) if len(times) > 1 else 0.0
+        first, last = self.frames
+        if first < frames[0]:
+            times = np.append(times[0] - pace * (frames[0] - first), times)
+            frames = np.append(first, frames)
+        if last > frames[-1]:
+            times = np.append(times, times[-1] + pace * (last - frames[-1]))
+            frames = np.append(frames, last)
+        return frames, times
 
     @property
     def timed(self) -> bool:
@@ -46,19 +78,19 @@ class Axis:
         return times is not None and len(times) > 1 and bool((np.diff(times) > 0).all())
 
     def share(self, frame: float) -> float:
-        return (frame - self.first) / self.history.span
+        return (frame - self.first) / self.span
 
     def x(self, frame: float) -> int:
         return round(WIDTH * min(max(self.share(frame), 0.0), 1.0))
 
     def seconds(self, frame: float) -> float | None:
         """When a frame is shown; between observed frames by interpolation."""
-        times = self.history.times_s
-        return None if times is None else float(np.interp(frame, self.history.frames, times))
+        known = self.clocked
+        return None if known is None else float(np.interp(frame, *known))
 
     def bar(self, window: Window, top: int, height: int, kind: str) -> str:
         """A window as a rectangle, at least one unit wide; nothing where it lies outside."""
-        if window.end < self.history.frames[0] or window.start > self.history.frames[-1]:
+        if window.end < self.frames[0] or window.start > self.frames[1]:
             return ""
         left, right = self.x(window.start - 0.5), self.x(window.end + 0.5)
         return (
@@ -68,16 +100,17 @@ class Axis:
 
     def knots(self) -> list[tuple[int, float]]:
         """Some frames and their seconds, to interpolate between; none without times."""
-        if not self.timed or self.history.times_s is None:
+        if not self.timed or self.clocked is None:
             return []
-        at = np.unique(np.linspace(0, len(self.history) - 1, MOST_KNOTS).round().astype(int))
-        times = self.history.times_s[at].round(4).tolist()
-        return list(zip(self.history.frames[at].tolist(), times, strict=True))
+        frames, times = self.clocked
+        at = np.unique(np.linspace(0, len(frames) - 1, MOST_KNOTS).round().astype(int))
+        return list(zip(frames[at].tolist(), times[at].round(4).tolist(), strict=True))
 
     def ticks(self, unit: str) -> list[tuple[float, str, bool]]:
         """Share of the width, label, and whether it can be left out on a phone."""
-        frames, times = self.history.frames, self.history.times_s
-        values = frames if unit == "frame" or times is None else times
+        known = self.clocked
+        frames, times = (np.array(self.frames), None) if known is None else known
+        values: NDArray[Any] = frames if unit == "frame" or times is None else times
         low, high = float(values[0]), float(values[-1])
         step: float = _round_step(high - low)
         if values is times:
@@ -135,7 +168,7 @@ def curve_path(axis: Axis, row: NDArray[Any], low: float, high: float) -> str:
     Where it is thinned, gaps narrower than the distance of its points do not show.
     """
     kept = decimate(axis.history.frames, row)
-    room = 1 if len(kept) == len(row) else 1 + 2 * axis.history.span // MOST_POINTS
+    room = 1 if len(kept) == len(row) else 1 + 2 * axis.span // MOST_POINTS
     return _path(axis, axis.history.frames[kept], row[kept], low, high, room)
 
 
@@ -148,14 +181,14 @@ def mean_path(axis: Axis, row: NDArray[Any], low: float, high: float) -> str:
     counts = np.diff(np.append(starts, len(frames)))
     middle = np.add.reduceat(frames, starts) / counts
     means = np.add.reduceat(row.astype(np.float64), starts) / counts
-    return _path(axis, middle, means, low, high, 2 * axis.history.span / MOST_MEANS)
+    return _path(axis, middle, means, low, high, 2 * axis.span / MOST_MEANS)
 
 
 def _path(
     axis: Axis, at: NDArray[Any], row: NDArray[Any], low: float, high: float, room: float
 ) -> str:
     """Lines through the points, broken where neighbours are more than ``room`` frames apart."""
-    x = np.rint(WIDTH * (at - axis.first) / axis.history.span).astype(int)
+    x = np.rint(WIDTH * (at - axis.first) / axis.span).astype(int)
     y = np.rint(TOP + (HEIGHT - FOOT - TOP) * (high - row) / max(high - low, 1e-9)).astype(int)
     points = [f"{a} {b}" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     breaks = (np.flatnonzero(np.diff(at) > room) + 1).tolist()
@@ -168,6 +201,9 @@ def gaps_path(axis: Axis) -> str:
     frames = axis.history.frames
     at = np.flatnonzero(np.diff(frames) > 1)
     gaps = list(zip((frames[at] + 0.5).tolist(), (frames[at + 1] - 0.5).tolist(), strict=True))
+    first, last = axis.frames
+    ends = ((first - 0.5, frames[0] - 0.5), (frames[-1] + 0.5, last + 0.5))
+    gaps += [(float(a), float(b)) for a, b in ends if a < b]
     if len(gaps) > MOST_GAPS:
         edges, seen = _observed_shares(axis)
         flips = np.flatnonzero(np.diff(np.concatenate(([False], seen < 0.5, [False])))).tolist()
@@ -190,6 +226,6 @@ def observed_path(axis: Axis) -> str:
 
 def _observed_shares(axis: Axis) -> tuple[list[float], NDArray[np.float64]]:
     """Edges of MOST_GAPS equal bins in frames, and the share of each that was observed."""
-    edges = np.linspace(axis.first, axis.first + axis.history.span, MOST_GAPS + 1)
+    edges = np.linspace(axis.first, axis.first + axis.span, MOST_GAPS + 1)
     seen = np.histogram(axis.history.frames, edges)[0] / np.diff(edges)
     return edges.tolist(), np.minimum(seen, 1.0)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.records import History
+from dejacue.records.history import LOOKED_AT
 from dejacue.sources.crops import picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.npz import unwritten
@@ -169,9 +170,13 @@ def build_histories(
     tracks = [Track(name) for name in lineages]
     wanted = list(lineages.values())
 
+    looked_at = 0
+
     def seen() -> Iterator[tuple[Track, Frame, NDArray[np.bool_]]]:
+        nonlocal looked_at
         for frame in video:
             tell("decode", 1)
+            looked_at = frame.index + 1
             for track, mask in zip(tracks, masks.unions(frame, wanted), strict=True):
                 if mask is not None:
                     yield track, frame, mask
@@ -212,7 +217,8 @@ def build_histories(
         tracks, wanted = [t for t, _ in pairs], [own for _, own in pairs]
     return {
         track.id: _history(
-            track, video, encoder, recipe(video, masks, encoder, lineage, padding, minimum),
+            track, video, encoder,
+            {**recipe(video, masks, encoder, lineage, padding, minimum), LOOKED_AT: str(looked_at)},
             _presence(masks, lineage),
         )
         for track, lineage in zip(tracks, wanted, strict=True)

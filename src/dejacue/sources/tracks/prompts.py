@@ -189,6 +189,10 @@ def settle(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
         for prompt in prompts:
             if not 1 <= prompt.object <= MOST_OBJECT:
                 raise InputError(f"object {prompt.object}: objects are numbered 1 to {MOST_OBJECT}")
+            if prompt.box is not None and np.shape(prompt.box) != (4,):
+                raise InputError(f"box {prompt.box}: a box is (x0, y0, x1, y1)")
+            if any(len(point) != 3 for point in prompt.points):
+                raise InputError(f"points {prompt.points}: a point is (x, y, inside)")
         found = _look(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
         return _combined(prompts, {frame.index: frame for frame in found.values()})
 
