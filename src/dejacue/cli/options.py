@@ -98,17 +98,17 @@ Several = list[str] | None
 Box = Annotated[
     Several,
     typer.Option(
-        help="x0,y0,x1,y1[@FRAME] around the object; 2:… for object 2.", rich_help_panel=OBJECT
+        help="x0,y0,x1,y1@FRAME around the object; 2:… for object 2.", rich_help_panel=OBJECT
     ),
 ]
-Point = Annotated[Several, typer.Option(help="x,y[@FRAME] on the object.", rich_help_panel=OBJECT)]
+Point = Annotated[Several, typer.Option(help="x,y@FRAME on the object.", rich_help_panel=OBJECT)]
 NotPoint = Annotated[
     Several,
-    typer.Option(help="x,y[@FRAME] on what does not belong to it.", rich_help_panel=OBJECT),
+    typer.Option(help="x,y@FRAME on what does not belong to it.", rich_help_panel=OBJECT),
 ]
 FirstMask = Annotated[
     Several,
-    typer.Option("--mask", help="PICTURE[#ID][@FRAME] with the object.", rich_help_panel=OBJECT),
+    typer.Option("--mask", help="PICTURE#ID@FRAME with the object.", rich_help_panel=OBJECT),
 ]
 At = Annotated[
     int | None,
