@@ -6,10 +6,10 @@ exact search beside trying every window (numpy) and beside the scan over the pub
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
+from run import best
 
 from dejacue import generate, locate
 from dejacue.method.contrast import search
@@ -21,33 +21,18 @@ LENGTHS = (100, 500, 1300, 5000, 20_000)
 BRUTE_UP_TO = 5000
 
 
-def best(functions: dict[str, Callable[[], object]], seconds: float = 1.0) -> dict[str, float]:
-    """The shortest time of each in milliseconds, taken in turn."""
-    times = dict.fromkeys(functions, np.inf)
-    end = time.perf_counter() + seconds
-    rounds = 0
-    while rounds < 2 or time.perf_counter() < end:
-        for name, function in functions.items():
-            start = time.perf_counter()
-            function()
-            times[name] = min(times[name], time.perf_counter() - start)
-        rounds += 1
-    return {name: 1e3 * value for name, value in times.items()}
-
-
 def main() -> None:
     print("locate(), 768 dimensions, 2 states with 2 descriptions each: ms for all queries")
     print(f"{'frames':>8} {'scan':>9} {'contrast':>9} {'ratio':>6}")
     for frames in LENGTHS:
         scene = generate(1, frames=frames, dimension=768)
-        found = best(
-            {
-                name: lambda name=name: locate(scene.history, scene.vocabulary, readout=name)
+        scan, contrast = best(
+            [
+                lambda name=name: locate(scene.history, scene.vocabulary, readout=name)
                 for name in ("scan", "contrast")
-            }
+            ]
         )
-        ratio = found["contrast"] / found["scan"]
-        print(f"{frames:>8} {found['scan']:9.3f} {found['contrast']:9.3f} {ratio:6.2f}")
+        print(f"{frames:>8} {1e3 * scan:9.3f} {1e3 * contrast:9.3f} {contrast / scan:6.2f}")
     print("\nsearch alone, one row of smoothed noise: ms")
     print(f"{'frames':>8} {'grid':>9} {'exact':>9} {'ratio':>6} {'all windows (numpy)':>20}")
     for frames in LENGTHS:
@@ -57,18 +42,17 @@ def main() -> None:
         cuts = np.array([0, frames])
         lengths = tuple(n for n in PUBLISHED if n <= frames)
         schedule = Schedule.of([lengths], "sqrt")
-        functions: dict[str, Callable[[], object]] = {
-            "grid": lambda: engine().scan(row, cuts, schedule),
-            "exact": lambda: search(row, cuts, frames, compiled()),
-        }
+        sides: list[Callable[[], object]] = [
+            lambda: engine().scan(row, cuts, schedule),
+            lambda: search(row, cuts, frames, compiled()),
+        ]
         if frames <= BRUTE_UP_TO:
-            functions["all"] = lambda: search(row, cuts, frames, None)
+            sides.append(lambda: search(row, cuts, frames, None))
             same = search(row, cuts, frames, None)[:2], search(row, cuts, frames, compiled())[:2]
             assert np.array_equal(*map(np.array, same)), "the searches disagree"
-        found = best(functions)
-        ratio = found["exact"] / found["grid"]
-        every = f"{found['all']:20.1f}" if "all" in found else f"{'–':>20}"
-        print(f"{frames:>8} {found['grid']:9.3f} {found['exact']:9.3f} {ratio:6.2f} {every}")
+        grid, exact, *every = (1e3 * seconds for seconds in best(sides))
+        shown = f"{every[0]:20.1f}" if every else f"{'–':>20}"
+        print(f"{frames:>8} {grid:9.3f} {exact:9.3f} {exact / grid:6.2f} {shown}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ def value(result, row, metric, part="mean"):
 def test_they_are_run_by_name():
     names = [name for name in ON_REQUEST if not name.startswith("rendered")]
     assert names == [
-        "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-failures",
+        "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-settings",
+        "beyond-failures",
         "beyond-occurrences", "beyond-absence", "tracking-masks", "tracking-doubts",
     ]  # fmt: skip
 

@@ -111,11 +111,13 @@ def track(
     """Follow an object through a video from a box, a click or a mask."""
     from dejacue.cli import encoding, tracking
 
-    path = encoding.one(video, context.args)
-    opened = tracking.opened(path, start, end, stride, fps, rate, errors)
+    footage = encoding.Footage(
+        encoding.one(video, context.args), start=start, end=end, stride=stride, fps=fps, rate=rate,
+        errors=errors,
+    )  # fmt: skip
     clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
     following = tracking.Following(tracker, device, precision, presence, backward, fallback)
-    tracking.track(opened, clicks, following, output)
+    tracking.track(footage.open_video(), clicks, following, output)
 
 
 @app.command(context_settings=SEVERAL)

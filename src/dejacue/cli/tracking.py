@@ -22,7 +22,6 @@ from rich.progress import (
 )
 
 from dejacue.cli import Stopped
-from dejacue.cli.encoding import moment
 from dejacue.cli.tables import console, note
 from dejacue.errors import InputError
 from dejacue.report.contact import Shot, chosen, drawn, write_contact_sheet
@@ -32,7 +31,7 @@ from dejacue.sources.tracks.partial import FORWARD
 from dejacue.sources.tracks.prompts import distinct, place, read_prompts
 from dejacue.sources.tracks.tracking import PRESENCE, READ, Plan, load_tracker
 from dejacue.sources.tracks.writing import check_target, open_written, partial_path, write_track
-from dejacue.sources.video import Frame, Video, open_video
+from dejacue.sources.video import Frame, Video
 
 DOUBTS_SHOWN = 10
 APPROXIMATE = (
@@ -77,15 +76,6 @@ class Following:
     presence: float = PRESENCE
     backward: bool = True
     fallback: bool = False
-
-
-def opened(
-    path: Path, start: str | None, end: str | None, stride: int, fps: float | None,
-    rate: float | None, errors: str,
-) -> Video:  # fmt: skip
-    """The video with the sampling that the options ask for."""
-    limits = {**moment("start", start), **moment("end", end)}
-    return open_video(path, stride=stride, fps=fps, rate=rate, errors=errors, **limits)
 
 
 def track(video: Video, clicks: Clicks, following: Following, output: Path) -> None:

@@ -30,6 +30,7 @@ from dejacue.experiments.table import (
     with_intervals,
 )
 from dejacue.method.batch import locate_many
+from dejacue.method.contrast import Contrast
 from dejacue.method.locate import evidence, locate
 from dejacue.method.occurrences import occurrences
 from dejacue.method.readouts import Scan
@@ -152,6 +153,30 @@ def _lossy(corpus: Corpus, how: How, rate: float, seed: int) -> Table:
     return corpus.means(corpus.scores(windows))
 
 
+def settings(study: Study) -> Result:
+    """One setting of the contrast at a time, on the sets that constants were chosen on."""
+    chosen = {
+        name: corpus for name, corpus in sets(study).items() if name in ("half A", "development")
+    }
+    values: list[Value] = []
+    for name, corpus in chosen.items():
+        for setting, readout in SETTINGS.items():
+            means = corpus.means(corpus.scores(corpus.windows("vocabulary", readout)))
+            values += with_intervals(f"{name}: {setting}", means, ("r1_05", "top1_tiou"))
+    return Result(tuple(values), {}, (HALVES,))
+
+
+SETTINGS: dict[str, Contrast] = {
+    "as it is": Contrast(),
+    **{
+        f"width {width:g}": Contrast(width=width)
+        for width in (0.0, 1.0, 2.0, 3.0, 6.0, 8.0, 10.0, 12.0)
+    },
+    **{f"pooling {share:g}": Contrast(pooling=share) for share in (0.0, 0.5)},
+    **{f"bridge {frames}": Contrast(bridge=frames) for frames in (0, 1, 2, 8)},
+}
+
+
 def failures(study: Study) -> Result:
     """What is wrong with the windows that miss, by description."""
     values: list[Value] = []
@@ -265,6 +290,8 @@ EXPERIMENTS = (
                from_pixels, on_request=True),
     Experiment("beyond-missing", "Frames lost at random: strict, bridged, contrast",
                missing, on_request=True),
+    Experiment("beyond-settings", "The contrast with one setting changed at a time", settings,
+               on_request=True),
     Experiment("beyond-failures", "What is wrong with windows that miss", failures,
                on_request=True),
 )  # fmt: skip

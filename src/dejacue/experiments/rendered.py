@@ -10,13 +10,13 @@ conditions differ in one thing only and are compared scene by scene.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ HOW = (
     "crops, encoder (mini) and scan as for a video. Intervals: resampled scenes."
 )
 
+T = TypeVar("T")
+U = TypeVar("U")
 Cell = tuple[str, float]  # what is wrong, and how much
 Masks = tuple[Cell, ...]
 ByHistory = dict[str, NDArray[np.int64]]
@@ -137,13 +139,19 @@ def encoder() -> Encoder:
 
 
 def film_all(shots: Sequence[Shot], workers: int | None = None) -> list[list[Entry | None]]:
+    return in_processes(film, shots, workers)
+
+
+def in_processes(
+    function: Callable[[T], U], items: Sequence[T], workers: int | None = None
+) -> list[U]:
     """In as many processes as there are cores, or in this one if that is all it takes."""
-    workers = min(workers or os.cpu_count() or 1, len(shots))
+    workers = min(workers or os.cpu_count() or 1, len(items))
     if workers == 1:
-        return [film(shot) for shot in shots]
+        return [function(item) for item in items]
     # spawned, not forked: the runtime of the encoder keeps threads, which do not survive a fork
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(film, shots, chunksize=max(1, min(4, len(shots) // workers))))
+        return list(pool.map(function, items, chunksize=max(1, min(4, len(items) // workers))))
 
 
 def retrieval(study: Study, scenes: int = SCENES, workers: int | None = None) -> Result:

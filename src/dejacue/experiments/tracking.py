@@ -7,10 +7,7 @@ light tracker, and with masks that are wrong in a known way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
-from os import cpu_count
 from typing import Any
 
 import numpy as np
@@ -114,7 +111,7 @@ def _overlap(one: Mask, other: Mask) -> float:
 
 def masks(study: Study, scenes: int = SCENES, workers: int | None = None) -> Result:
     """Masks from …: R@1 .5 of the contrast readout, and how well the tracker's masks fit."""
-    filmed = in_processes(film, range(scenes), workers)
+    filmed = rendered.in_processes(film, range(scenes), workers)
     ids = sorted(own.entries[0].id for own in filmed if own.entries[0] is not None)
     values: list[Value] = []
     windows: dict[str, Any] = {}
@@ -145,7 +142,7 @@ ABOUT = (
 
 def telling(study: Study, seeds: Sequence[int] = DOUBT_SEEDS, workers: int | None = None) -> Result:
     """How often doubts tell a known switch, and how often they come without one."""
-    found = in_processes(_doubted, seeds, workers)
+    found = rendered.in_processes(_doubted, seeds, workers)
     called = np.array([own[0] for own in found])
     frames = DOUBT_FRAMES * len(seeds)
     values = [
@@ -199,15 +196,6 @@ def _series(sights: Sequence[tuple[Any, ...]]) -> Series:
         np.arange(len(sights)), np.array(areas), np.ones(len(sights)),
         np.array(boxes).astype(np.int64), np.array(colours), sizes[0],
     )  # fmt: skip
-
-
-def in_processes(function: Any, items: Sequence[Any], workers: int | None) -> list[Any]:
-    """In as many processes as there are cores, or in this one."""
-    workers = min(workers or cpu_count() or 1, len(items))
-    if workers == 1:
-        return [function(item) for item in items]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(function, items))
 
 
 EXPERIMENTS = (

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method.contrast import Contrast, search
 from dejacue.method.coordinates import check_pair
-from dejacue.method.kernel import Ragged
 from dejacue.method.plan import Plan
-from dejacue.method.states import compiled, gaussian, smooth
+from dejacue.method.states import kernel_of
 from dejacue.method.view import View
 from dejacue.records import Retrieval, Vocabulary
 
@@ -97,13 +96,9 @@ def null_scores(
         if readout.pooling == 1:
             queries = queries[np.unique(other.labels, return_index=True)[1]]
         tables.append(queries)
-    history, how = view.history, compiled() if view.engine.name != "numpy" else None
-    batch = Ragged.of([history], [np.concatenate(tables)])
-    cosines = view.engine.cosines(batch, view.centres)[0]
-    cuts = readout.cuts(history)
-    weights = gaussian(readout.deviation(history), history.span)
-    responses, _, _ = smooth(cosines, history.frames, cuts, weights, how)
-    return search(responses, cuts, len(history), how)[2]
+    queries = np.concatenate(tables)
+    seen = readout.respond(view, queries, np.arange(len(queries)))
+    return search(seen.responses, seen.cuts, len(view.history), kernel_of(view))[2]
 
 
 def _words(vocabulary: Vocabulary) -> frozenset[str]:

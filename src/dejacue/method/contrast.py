@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method import scan as s
-from dejacue.method.states import Steady, compiled
+from dejacue.method.states import Steady, kernel_of
 from dejacue.method.view import Selection, View
 
 STARTS_AT_A_TIME = 128
@@ -35,7 +35,7 @@ class Contrast(Steady):
 
     def read(self, view: View) -> Selection:
         seen = self.see(view)
-        how = compiled() if view.engine.name != "numpy" else None
+        how = kernel_of(view)
         start, end, score = search(seen.responses, seen.cuts, len(view.history), how)
         rows = seen.row_of
         level = "state" if self.pooling == 1 else "description"
@@ -49,7 +49,7 @@ class Contrast(Steady):
         """Up to ``more`` further windows: each the best that overlaps none before it."""
         seen = self.see(view)
         row = int(seen.row_of[query])
-        how = compiled() if view.engine.name != "numpy" else None
+        how = kernel_of(view)
         key = ("alternatives", self, row, chosen, more)
         found: list[Found] = view.once(
             key, lambda: disjoint(seen.responses[row], seen.cuts, chosen, more, how)
@@ -117,29 +117,12 @@ def disjoint(
     how: Any = None,
 ) -> list[Found]:  # fmt: skip
     """Further windows, best first: each the best that overlaps neither ``chosen`` nor another."""
-    pieces = list(pairwise(cuts.tolist()))
-    best_of: dict[tuple[int, int], Found] = {}
-    taken: list[Found] = []
-    start, end = chosen
-    while len(taken) < more:
-        piece = next(p for p in pieces if p[0] <= start and end < p[1])
-        pieces.remove(piece)
-        best_of.pop(piece, None)
-        pieces += [p for p in ((piece[0], start), (end + 1, piece[1])) if p[0] < p[1]]
-        for first, last in pieces:
-            if (first, last) not in best_of:
-                best_of[first, last] = _within(row, first, last, how)
-        good = [window for window in best_of.values() if window[2] > 0]
-        if not good:
-            break
-        threshold = s.tie_threshold(max(score for _, _, score in good))
-        start, end, score = min(window for window in good if window[2] >= threshold)
-        taken.append((start, end, score))
-    return taken
 
+    def best_of(first: int, last: int) -> Found | None:
+        inner = np.array([0, last - first])  # outside is still all the rest
+        start, end, score = search(row[None, first:last], inner, len(row), how)
+        return (
+            (first + int(start[0]), first + int(end[0]), float(score[0])) if score[0] > 0 else None
+        )
 
-def _within(row: NDArray[np.float64], first: int, last: int, how: Any) -> Found:
-    """The best window inside a piece of a stretch; outside is still all the rest."""
-    cuts = np.array([0, last - first], dtype=np.int64)
-    start, end, score = search(row[None, first:last], cuts, len(row), how)
-    return first + int(start[0]), first + int(end[0]), float(score[0])
+    return s.further(cuts.tolist(), chosen, more, best_of)

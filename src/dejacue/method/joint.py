@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method.contrast import Found, search
-from dejacue.method.states import StateEvidence, Steady, compiled, is_count, is_number
+from dejacue.method.states import StateEvidence, Steady, is_count, is_number, kernel_of
 from dejacue.method.view import Selection, View
 
 ROUNDS = 4  # of labelling; more change next to nothing
@@ -68,8 +68,7 @@ class Joint(Steady):
 
     def read(self, view: View) -> Selection:
         seen = self.see(view)
-        how = compiled() if view.engine.name != "numpy" else None
-        start, end, _ = search(seen.responses, seen.cuts, len(view.history), how)
+        start, end, _ = search(seen.responses, seen.cuts, len(view.history), kernel_of(view))
         score, absent = np.zeros(len(start)), np.ones(len(start), bool)
         for state, own in enumerate(self.occurrences(view)):
             if own:

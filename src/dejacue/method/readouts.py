@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar
 
@@ -98,32 +99,12 @@ class Scan(Scheduled):
         """Up to ``more`` further windows: each the best candidate that overlaps none before it."""
         history = view.history
         bounds = [0, len(history)] if self.runs == "bridged" else history.run_offsets.tolist()
-        best_of: dict[tuple[int, int], tuple[int, int, float] | None]
-        best_of = dict.fromkeys(pairwise(bounds))  # piece → its best window, once it is known
-        taken: list[tuple[int, int, float]] = []
-        start, end = chosen
-        while len(taken) < more:
-            piece = next(p for p in best_of if p[0] <= start and end < p[1])
-            del best_of[piece]
-            for part in ((piece[0], start), (end + 1, piece[1])):
-                if part[0] < part[1]:
-                    best_of[part] = self._best_of(view, query, part)
-            if not taken:  # the first cut leaves pieces that were never looked at on their own
-                best_of = {p: w or self._best_of(view, query, p) for p, w in best_of.items()}
-            found = [window for window in best_of.values() if window]
-            if not found:
-                break
-            threshold = s.tie_threshold(max(score for _, _, score in found))
-            best = min(window for window in found if window[2] >= threshold)
-            taken.append(best)
-            start, end, _ = best
-        return taken
+        return s.further(bounds, chosen, more, partial(self._best_of, view, query))
 
     def _best_of(
-        self, view: View, query: int, piece: tuple[int, int]
+        self, view: View, query: int, first: int, last: int
     ) -> tuple[int, int, float] | None:
         """The best window inside a piece of the history, with the lengths of the whole."""
-        first, last = piece
         responses = view.responded[0][query : query + 1, first:last]
         lengths = self.lengths(view.history)
         if self.runs == "bridged":

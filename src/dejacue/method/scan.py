@@ -120,6 +120,36 @@ def bridged_windows(
     return np.concatenate(starts), np.concatenate(ends)
 
 
+def further(
+    bounds: Sequence[int],
+    chosen: tuple[int, int],
+    more: int,
+    best_of: Callable[[int, int], tuple[int, int, float] | None],
+) -> list[tuple[int, int, float]]:
+    """Up to ``more`` windows, best first: each the best that overlaps none before it.
+
+    bounds    where pieces begin, and the end: no window crosses one
+    best_of   first position and end of a piece → its best window, or None
+    """
+    known: dict[tuple[int, int], tuple[int, int, float] | None] = {}
+    pieces = list(pairwise(bounds))
+    taken: list[tuple[int, int, float]] = []
+    start, end = chosen
+    while len(taken) < more:
+        piece = next(p for p in pieces if p[0] <= start and end < p[1])
+        pieces.remove(piece)
+        pieces += [p for p in ((piece[0], start), (end + 1, piece[1])) if p[0] < p[1]]
+        known = {p: known[p] if p in known else best_of(*p) for p in pieces}
+        found = [window for window in known.values() if window is not None]
+        if not found:
+            break
+        threshold = tie_threshold(max(score for _, _, score in found))
+        best = min(window for window in found if window[2] >= threshold)
+        taken.append(best)
+        start, end, _ = best
+    return taken
+
+
 def run_prefix(values: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> NDArray[np.float64]:
     """(…, N + runs): prefix sums restarted at every run, each with its own leading zero."""
     return np.concatenate(

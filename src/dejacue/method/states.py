@@ -104,16 +104,22 @@ class Steady:
         return ()
 
     def _see(self, view: View) -> StateEvidence:
-        history, queries = view.history, view.directions.queries
+        queries = view.directions.queries
         row_of = np.arange(len(queries))
         if self.pooling == 1:  # the rows of a state are the same
             _, first = np.unique(view.labels, return_index=True)
             queries, row_of = queries[first], view.labels
+        return self.respond(view, queries, row_of)
+
+    def respond(
+        self, view: View, queries: NDArray[np.float32], row_of: NDArray[np.int64]
+    ) -> StateEvidence:
+        """The evidence for these directions, (R, d)."""
+        history = view.history
         cosines = view.engine.cosines(Ragged.of([history], [queries]), view.centres)[0]
         cuts = self.cuts(history)
         weights = gaussian(self.deviation(history), history.span)
-        how = compiled() if view.engine.name != "numpy" else None
-        responses, centre, scale = smooth(cosines, history.frames, cuts, weights, how)
+        responses, centre, scale = smooth(cosines, history.frames, cuts, weights, kernel_of(view))
         return StateEvidence(row_of, cosines, centre, scale, responses, cuts)
 
 
@@ -134,6 +140,11 @@ def compiled() -> Any:
         return importlib.import_module("dejacue.method._contrast")
     except ImportError:
         return None
+
+
+def kernel_of(view: View) -> Any:
+    """The compiled module where the view's engine is compiled, else None."""
+    return compiled() if view.engine.name != "numpy" else None
 
 
 def frame_interval(history: History) -> float | None:

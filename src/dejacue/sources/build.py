@@ -19,7 +19,7 @@ import struct
 import warnings
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -207,22 +207,26 @@ def build_histories(
             tell("encode", len(batch))
     if not any(track.rows for track in tracks):
         masks.check_matched()  # says why, where names or numbers do not fit
-    elif len(tracks) > 1:
-        for track in [track for track in tracks if not track.rows]:
-            warnings.warn(
-                f"{video.path}: {track.id} is never visible in these frames; left out",
-                stacklevel=2,
-            )
-        pairs = [(t, own) for t, own in zip(tracks, wanted, strict=True) if t.rows]
-        tracks, wanted = [t for t, _ in pairs], [own for _, own in pairs]
-    return {
-        track.id: _history(
-            track, video, encoder,
-            {**recipe(video, masks, encoder, lineage, padding, minimum), LOOKED_AT: str(looked_at)},
-            _presence(masks, lineage),
-        )
-        for track, lineage in zip(tracks, wanted, strict=True)
-    }  # fmt: skip
+    histories = {}
+    for track in _visible(tracks, video):
+        lineage = lineages[track.id]
+        made = recipe(video, masks, encoder, lineage, padding, minimum)
+        made[LOOKED_AT] = str(looked_at)
+        histories[track.id] = _history(track, video, encoder, made, _presence(masks, lineage))
+    return histories
+
+
+def _visible(tracks: Sequence[Track], video: Video) -> list[Track]:
+    """Of several objects, those that are seen; what is left out is said. One that is not seen at
+    all is for ``_history`` to refuse."""
+    seen = [track for track in tracks if track.rows]
+    if not seen:
+        return list(tracks)
+    for track in tracks:
+        if not track.rows:
+            text = f"{video.path}: {track.id} is never visible in these frames; left out"
+            warnings.warn(text, stacklevel=3)
+    return seen
 
 
 def recipe(
