@@ -120,8 +120,7 @@ def test_a_known_order_and_an_irreversible_change_are_kept():
     assert all(len(own) <= 1 for own in once.values())
     order = Joint(order=("filled", "empty"), irreversible=True)
     found = occurrences(scene.history, scene.vocabulary, readout=order)
-    if found["filled"] and found["empty"]:
-        assert found["filled"][0].window.end < found["empty"][0].window.start
+    assert found["filled"][0].window.end < found["empty"][0].window.start
 
 
 def test_wrong_joint_settings_get_one_sentence():
