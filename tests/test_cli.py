@@ -35,7 +35,7 @@ from dejacue import (
 )
 from dejacue.cli.app import app
 from dejacue.report import plots
-from dejacue.sources.npz import write_whole
+from dejacue.sources.atomic import write_whole
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -25,7 +25,8 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.sources.npz import check_place, read_npz, write_npz, write_text, write_whole
+from dejacue.sources.atomic import check_place, write_text, write_whole
+from dejacue.sources.npz import read_npz, write_npz
 
 ROWS = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 WORDS = "empty: [empty cup, cup with nothing in it]\nfilled: cup with coffee\n"

@@ -3,7 +3,8 @@
 DejaCueError
  ├─ InputError        what was given cannot be used; the message says where and what to do
  ├─ MissingExtra      an optional package is needed; the message names the extra
- └─ MissingData       a file that has to be fetched or pointed at is not there
+ ├─ MissingData       a file that has to be fetched or pointed at is not there
+ └─ Cancelled         the user stopped it; the message says what is kept
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ class MissingExtra(DejaCueError, ImportError):
 
 class MissingData(DejaCueError, FileNotFoundError):
     """Data that the task needs is not on this machine."""
+
+
+class Cancelled(DejaCueError):
+    """The user stopped it; the message says what is kept."""
 
 
 def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:

@@ -19,11 +19,11 @@ from dejacue.cli.thumbnails import Pictures, Watched, read_pictures, write_pictu
 from dejacue.errors import InputError
 from dejacue.records import History, Window
 from dejacue.records.history import LOOKED_AT
+from dejacue.sources.atomic import check_place
 from dejacue.sources.build import Lineage, build_histories, kept, recipe
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.masks import Masks, open_masks
-from dejacue.sources.npz import check_place
 from dejacue.sources.tracks.notes import match_of, read_notes
 from dejacue.sources.video import Video, open_video
 

@@ -16,7 +16,7 @@ from dejacue.errors import InputError
 from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
-from dejacue.sources.npz import write_text
+from dejacue.sources.atomic import write_text
 from dejacue.sources.results import read_references, read_retrievals
 
 

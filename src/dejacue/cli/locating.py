@@ -30,10 +30,10 @@ from dejacue.method.locate import locate
 from dejacue.method.occurrences import occurrences
 from dejacue.records import History, Moment, Retrieval, Vocabulary
 from dejacue.records.retrieval import sampled
+from dejacue.sources.atomic import check_place, write_text
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder, encode_vocabulary
 from dejacue.sources.files import read_history, read_vocabulary
-from dejacue.sources.npz import check_place, write_text
 from dejacue.sources.tracks.notes import read_notes
 from dejacue.sources.video import Video
 

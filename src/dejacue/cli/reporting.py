@@ -15,7 +15,7 @@ from dejacue.errors import DejaCueError, MissingExtra
 from dejacue.method.locate import evidence
 from dejacue.method.states import Steady
 from dejacue.records import History, Retrieval, Vocabulary, Window
-from dejacue.sources.npz import write_bytes, write_text
+from dejacue.sources.atomic import write_bytes, write_text
 
 References = Mapping[str, Sequence[Window]]
 

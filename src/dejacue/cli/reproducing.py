@@ -26,7 +26,7 @@ from dejacue.experiments.writing import (
     lines,
     summary,
 )
-from dejacue.sources.npz import check_place, write_text
+from dejacue.sources.atomic import check_place, write_text
 
 COLOUR = {YES: "green", ABOUT: "yellow", NO: "red"}
 FOLDER = Path("out/reproduce")

@@ -16,9 +16,9 @@ from dejacue.cli.tables import console, show_tables
 from dejacue.data.release import Entries, Release, fetch_release, load_release
 from dejacue.errors import DejaCueError, unknown
 from dejacue.method import kernel
+from dejacue.sources.atomic import check_place
 from dejacue.sources.encoders import siglip, siglip_onnx, siglip_torch
 from dejacue.sources.encoders.weights import FOLDER, Weights
-from dejacue.sources.npz import check_place
 from dejacue.sources.results import write_references
 
 PACKAGES = ("numpy", "onnxruntime", "av")

@@ -14,7 +14,7 @@ from dejacue.method.plan import Plan
 from dejacue.method.readouts import Scan
 from dejacue.method.states import Steady
 from dejacue.method.view import Readout
-from dejacue.records import Evidence, History, Retrieval, Vocabulary
+from dejacue.records import Evidence, History, Reading, Retrieval, Vocabulary
 
 
 def locate(
@@ -91,3 +91,41 @@ def candidates(
         raise InputError(f"candidates are those of a scan, not of {plan.readout.name}")
     starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
     return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores
+
+
+def read(
+    history: History,
+    vocabulary: Vocabulary,
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = "contrast",
+    smoothing: int | None = None,
+    top: int | None = None,
+    diagnostics: bool = False,
+    unrelated: Vocabulary | Sequence[Vocabulary] = (),
+    absent_at: float | None = None,
+    engine: str = "auto",
+) -> Reading:
+    """All that a readout says of a history, computed once: windows, evidence, occurrences, notes.
+
+    top   None: as many windows as suit the readout; the other options are those of ``locate``
+    """
+    from dejacue.cli.locating import Settings, located  # provisional
+    from dejacue.method.occurrences import occurrences
+    from dejacue.method.plan import as_readout
+
+    chosen = as_readout("scan" if readout == "published" else readout)
+    system = "vocabulary" if coordinates is None else coordinates
+    how = Settings(system, chosen, smoothing or 3, top, diagnostics, engine, absent_at)  # type: ignore[arg-type]
+    given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
+    found = located(history, vocabulary, how, (history.id, "its vocabulary"), given)
+    seen = evidence(
+        history, vocabulary, coordinates=system, engine=engine,
+        readout=chosen if isinstance(chosen, Steady) else "scan",
+    )  # fmt: skip
+    every = None
+    if chosen.name == "joint":
+        every = occurrences(
+            history, vocabulary, coordinates=system, readout=chosen, engine=engine,  # type: ignore[arg-type]
+        )  # fmt: skip
+    return Reading(found, seen, every)

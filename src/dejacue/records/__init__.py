@@ -8,6 +8,7 @@ Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on 
 """
 
 from dejacue.records.history import History
+from dejacue.records.reading import Reading
 from dejacue.records.reference import Reference
 from dejacue.records.retrieval import (
     RETRIEVAL_SCHEMA,
@@ -30,5 +31,6 @@ __all__ = [
     "Later",
     "Moment",
     "Retrieval",
+    "Reading",
     "Reference",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.report.plots import COLOURS
-from dejacue.sources.npz import write_bytes
+from dejacue.sources.atomic import write_bytes
 
 MOST, MOST_DOUBTFUL = 24, 12
 COLUMNS, WIDTH, GAP, LINE = 6, 240, 8, 16  # pixels, but for the columns

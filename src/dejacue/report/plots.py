@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
 from dejacue.records.retrieval import from_source
-from dejacue.sources.npz import write_whole
+from dejacue.sources.atomic import write_whole
 
 # Okabe and Ito's colours: told apart with any colour vision, and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")

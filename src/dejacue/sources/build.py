@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
+from dejacue.sources.atomic import unwritten
 from dejacue.sources.crops import picture
 from dejacue.sources.encoders.base import Encoder
-from dejacue.sources.npz import unwritten
 
 if TYPE_CHECKING:
     from dejacue.sources.masks import Masks

@@ -16,7 +16,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.records import Window
-from dejacue.sources.npz import write_text
+from dejacue.sources.atomic import write_text
 
 MOST_BYTES = 64 << 20
 TWICE = "given twice in one object; keep one"

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from dejacue.errors import InputError
 from dejacue.records import RETRIEVAL_SCHEMA, Moment, Reference, Retrieval, Window
+from dejacue.sources.atomic import write_text, write_whole
 from dejacue.sources.documents import (
     as_json,
     check_document,
@@ -30,7 +31,6 @@ from dejacue.sources.documents import (
     window_of,
     write_document,
 )
-from dejacue.sources.npz import write_text, write_whole
 
 REFERENCES_SCHEMA = "dejacue.references/1"
 MOST_RESULT_BYTES = 256 << 20

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
+from dejacue.sources.atomic import write_whole
 from dejacue.sources.containers import Container
 from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
-from dejacue.sources.npz import write_whole
 from dejacue.sources.sampling import Picture, Sampling, Source, Unreadable
 
 ERRORS = ("skip", "fail")

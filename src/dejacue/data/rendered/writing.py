@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dejacue.data.rendered.scene import Scene
 from dejacue.errors import InputError
 from dejacue.records import Reference, Window
-from dejacue.sources.npz import write_text, write_whole
+from dejacue.sources.atomic import write_text, write_whole
 from dejacue.sources.results import write_references
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dejacue.errors import InputError, MissingData
-from dejacue.sources.npz import write_text
+from dejacue.sources.atomic import write_text
 
 FOLDER = "DEJACUE_WEIGHTS"
 BLOCK = 1 << 20

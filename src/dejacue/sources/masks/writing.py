@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need, unknown
+from dejacue.sources.atomic import write_whole
 from dejacue.sources.documents import as_json, write_document
 from dejacue.sources.images import natural
 from dejacue.sources.masks.labels import VOID
 from dejacue.sources.masks.rle import decode_rle
-from dejacue.sources.npz import write_whole
 
 WRITTEN = ("indexed", "stack", "coco")
 Mask = NDArray[np.bool_]

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.sources.atomic import write_bytes
 from dejacue.sources.masks.rle import decode_rle
 from dejacue.sources.masks.writing import pack
-from dejacue.sources.npz import write_bytes
 from dejacue.sources.tracks.base import Mask, Seen, Session
 from dejacue.sources.tracks.doubts import colour_signature
 from dejacue.sources.video import Frame

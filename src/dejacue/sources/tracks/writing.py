@@ -14,9 +14,9 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.errors import DejaCueError, InputError
+from dejacue.sources.atomic import check_place
 from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
-from dejacue.sources.npz import check_place
 from dejacue.sources.tracks.base import Mask
 from dejacue.sources.tracks.doubts import Series, doubts
 from dejacue.sources.tracks.notes import (
