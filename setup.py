@@ -41,9 +41,8 @@ setup(
         extension(
             "dejacue.method._kernel",
             ["module", "baseline", "avx2"],
-            ("kernel", "body", "select", "scan"),
+            ("kernel", "body", "select", "scan", "states"),
         ),
-        extension("dejacue.method._contrast", ["contrast"]),
         extension("dejacue.sources._pixels", ["pixels"]),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

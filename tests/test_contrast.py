@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.data.synthetic import generate
 from dejacue.evaluation import tiou
-from dejacue.method.contrast import Contrast, contrast_norms, disjoint, search
-from dejacue.method.states import auto_bridge, compiled, gaussian, smooth, stretches
+from dejacue.method.contrast import Contrast
+from dejacue.method.kernel import compiled, engine
+from dejacue.method.plan import Plan
+from dejacue.method.states import auto_bridge, contrast_norms, search, smooth
+
+ENGINES = [engine(name) for name in (*compiled(), "numpy")]
 
 
 def brute_force(row, cuts):
@@ -49,13 +53,13 @@ def evidence(draw):
 
 @settings(max_examples=300, deadline=None)
 @given(evidence())
-def test_both_searches_find_the_window_of_brute_force(given_evidence):
+def test_every_engine_finds_the_window_of_brute_force(given_evidence):
     row, cuts = given_evidence
     if np.abs(row).max() < 1e-9:
         return
     expected = brute_force(row, cuts.tolist())
-    for how in (None, compiled()):
-        start, end, score = search(row[None], cuts, len(row), how)
+    for own in ENGINES:
+        start, end, score = own.search(row[None], cuts, len(row))
         assert (start[0], end[0]) == expected
         length = end[0] - start[0] + 1
         norm = np.sqrt(length * max(1 - length / len(row), 1 / len(row)))
@@ -74,23 +78,10 @@ def test_the_compiled_search_equals_numpy_on_long_rows(shape):
     }[shape]
     row = (row - row.mean()) / row.std()
     cuts = np.array([0, 900, 901, n])
-    assert compiled() is not None
-    for a, b in zip(search(row[None], cuts, n, None), search(row[None], cuts, n, compiled()),
-                    strict=True):  # fmt: skip
-        assert a[0] == b[0]
-
-
-def test_smoothing_gives_the_same_bits_compiled_and_not():
-    rng = np.random.default_rng(3)
-    frames = np.flatnonzero(rng.random(400) > 0.3)
-    rows = rng.normal(size=(3, len(frames))).astype(np.float32)
-    for limit in (0, 2, 10):
-        cuts = stretches(frames, limit)
-        for deviation in (0, 0.4, 4, 300):
-            weights = gaussian(deviation, 400)
-            plain = smooth(rows, frames, cuts, weights)
-            for a, b in zip(plain, smooth(rows, frames, cuts, weights, compiled()), strict=True):
-                assert np.array_equal(a, b)
+    expected = search(row[None], cuts, n)
+    for own in ENGINES:
+        for a, b in zip(expected, own.search(row[None], cuts, n), strict=True):
+            assert a[0] == b[0]
 
 
 def test_smoothing_is_a_weighted_mean_over_the_frames_that_are_there():
@@ -106,8 +97,8 @@ def test_smoothing_is_a_weighted_mean_over_the_frames_that_are_there():
 def test_a_row_without_variation_gives_the_first_frame_and_score_zero():
     history = History(np.tile([1.0, 2.0, 3.0], (50, 1)).astype(np.float32))
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(3, dtype=np.float32)[:2])
-    for engine in ("auto", "numpy"):
-        found = locate(history, vocabulary, readout="contrast", engine=engine)
+    for name in ("auto", "numpy"):
+        found = locate(history, vocabulary, readout="contrast", engine=name)
         assert [(tuple(m.window), m.score) for m in found] == [((0, 0), 0.0)] * 2
 
 
@@ -116,7 +107,9 @@ def test_a_state_that_fills_most_of_the_history_is_found():
     reference = tuple(scene.references["filled"][0])
     found = locate(scene.history, scene.vocabulary, readout="contrast")["filled"][0]
     assert tiou([tuple(found.window)], [reference])[0, 0] > 0.9
-    published = locate(scene.history, scene.vocabulary)["filled"][0]  # its median lies inside
+    published = locate(scene.history, scene.vocabulary, readout="published")["filled"][
+        0
+    ]  # its median lies inside
     assert tiou([tuple(published.window)], [reference])[0, 0] < 0.9
 
 
@@ -127,7 +120,7 @@ def test_skewed_noise_favours_no_length():
     for _ in range(200):
         row = rng.exponential(size=300) ** 2
         row = (row - row.mean()) / row.std()
-        start, end, _ = search(row[None], np.array([0, 300]), 300, compiled())
+        start, end, _ = ENGINES[0].search(row[None], np.array([0, 300]), 300)
         lengths.append(end[0] - start[0] + 1)
     assert np.mean(np.array(lengths) > 150) < 0.1
 
@@ -151,7 +144,7 @@ def test_repeating_a_description_within_its_state_changes_nothing():
         {"empty": [one, one, one, two], "filled": filled}, v.features[[0, 0, 0, 1, 2, 3]], v.encoder
     )
     assert more.weights.sum() == pytest.approx(1)
-    for readout in ("contrast", "scan", Contrast(pooling=0.5)):
+    for readout in ("contrast", "published", Contrast(pooling=0.5)):
         plain = locate(scene.history, v, readout=readout)
         again = locate(scene.history, more, readout=readout)
         for text in (one, two, *filled):
@@ -244,21 +237,22 @@ def test_alternatives_are_disjoint_ranked_and_each_the_best_of_what_is_left():
         assert scores == sorted(scores, reverse=True)
 
 
-def test_alternatives_inside_a_piece_equal_brute_force():
-    rng = np.random.default_rng(2)
-    row = rng.normal(size=30)
-    row = (row - row.mean()) / row.std()
-    start, end, _ = search(row[None], np.array([0, 30]), 30, compiled())
-    chosen = (int(start[0]), int(end[0]))
-    norms = contrast_norms(30)
-    best = max(
-        ((row[a : b + 1].sum() / norms[b - a + 1], a, b)
-         for a in range(30) for b in range(a, 30) if b < chosen[0] or a > chosen[1]),
+@pytest.mark.parametrize("name", [*compiled(), "numpy"])
+def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
+    scene = generate(6, recurrences=3, frames=120)
+    plan = Plan.of(None, "contrast", None, 2, False, name)
+    view = plan.view(scene.history, scene.vocabulary)
+    moment = plan.reading(view).retrieval[0]
+    row, n = plan.readout.evidence(view).responses[0], len(scene.history)
+    norms = contrast_norms(n)
+    score, a, b = max(
+        (row[a : b + 1].sum() / norms[b - a + 1], a, b)
+        for a in range(n) for b in range(a, n)
+        if b < moment.window.start or a > moment.window.end
     )  # fmt: skip
-    for how in (None, compiled()):
-        (window,) = disjoint(row, np.array([0, 30]), chosen, 1, how)
-        assert window[:2] == best[1:]
-        assert window[2] == pytest.approx(best[0])
+    ((window, reached),) = moment.alternatives
+    assert tuple(window) == (a, b)
+    assert reached == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Vocabulary, evidence, locate
+import dejacue
+from dejacue import History, InputError, Vocabulary
 from dejacue.method.evidence import SCALE_FLOOR, calibration, respond, smooth
+
+# These tests are about the published method.
+evidence = partial(dejacue.evidence, readout="scan")
+locate = partial(dejacue.locate, readout="scan")
 
 RUNS = np.array([0, 4, 5, 9])
 

@@ -8,9 +8,10 @@ import pytest
 from dejacue import History, InputError, Vocabulary, locate, occurrences
 from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
+from dejacue.method._labelling import best_path, leads, nodes_for
 from dejacue.method.confidence import p_values, unrelated_to
 from dejacue.method.contrast import Contrast
-from dejacue.method.joint import Joint, _nodes, best_path, leads
+from dejacue.method.joint import Joint
 
 
 def paths(states, count):
@@ -43,9 +44,7 @@ def allowed(path, stay, order, irreversible):
 @pytest.mark.parametrize("order", [None, (2, 0, 1), (0, 1)])
 @pytest.mark.parametrize("irreversible", [False, True])
 def test_the_labelling_is_the_best_of_all_that_are_allowed(stay, order, irreversible):
-    names = ("a", "b", "c")
     rng = np.random.default_rng(stay)
-    named = None if order is None else tuple(names[k] for k in order)
     for _ in range(4):
         responses, cost = rng.normal(size=(3, 7)), float(rng.uniform(0, 1.5))
 
@@ -53,7 +52,7 @@ def test_the_labelling_is_the_best_of_all_that_are_allowed(stay, order, irrevers
             return responses[path, np.arange(7)].sum() - cost * (len(visits(path)) - 1)
 
         best = max(worth(path) for path in paths(3, 7) if allowed(path, stay, order, irreversible))
-        found = best_path(responses, _nodes(names, named, irreversible), cost, stay)
+        found = best_path(responses, nodes_for(3, order, irreversible), cost, stay)
         assert allowed(found, stay, order, irreversible)
         assert worth(found) == pytest.approx(best)
 
@@ -181,8 +180,8 @@ def test_confidence_refuses_what_it_cannot_judge():
         with pytest.raises(InputError, match="absent_at"):
             locate(scene.history, scene.vocabulary, readout="contrast", unrelated=others(20),
                    absent_at=absent_at)  # fmt: skip
-    with pytest.raises(InputError, match="contrast readout"):
-        locate(scene.history, scene.vocabulary, unrelated=others(20))
+    with pytest.raises(InputError, match="do not apply to the readout scan; contrast has them"):
+        locate(scene.history, scene.vocabulary, readout="published", unrelated=others(20))
     with pytest.raises(InputError, match="give them as unrelated"):
         locate(scene.history, scene.vocabulary, readout="contrast", absent_at=0.05)
     other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")

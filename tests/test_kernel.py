@@ -12,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dejacue import History, InputError
+from dejacue.method._labelling import nodes_for
+from dejacue.method._tables import Found, Kept, Labelling, Ragged, Schedule
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.evidence import fold
-from dejacue.method.kernel import Found, Ragged, Schedule, compiled, engine
+from dejacue.method.kernel import compiled, engine
+from dejacue.method.readouts import schedule_of
+from dejacue.method.states import gaussian, stretches
 
 BUILDS = compiled()
 pytestmark = pytest.mark.skipif(not BUILDS, reason="the compiled kernel could not be built here")
@@ -53,12 +57,12 @@ def random_batch(seed: int, most_frames: int) -> tuple[Ragged, Schedule, int]:
             tables.append(queries.astype(np.float32))
     norm = str(rng.choice(["sqrt", "sum", "mean"]))
     smoothing = int(rng.choice([1, 3, 5, 9, 301]))
-    return Ragged.of(histories, tables), Schedule.of(lengths, norm), smoothing
+    return Ragged.of(histories, tables), schedule_of(lengths, norm), smoothing
 
 
 def same(a: Found, b: Found) -> None:
-    for name, value in vars(a).items():
-        np.testing.assert_array_equal(value, getattr(b, name), err_msg=name)
+    for name in Found.__slots__:
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
 
 def check_all_steps(build: str, batch: Ragged, schedule: Schedule, smoothing: int) -> None:
@@ -83,8 +87,76 @@ def check_all_steps(build: str, batch: Ragged, schedule: Schedule, smoothing: in
         )
 
 
+def as_states(batch: Ragged, seed: int) -> tuple[Ragged, Labelling]:
+    """The same histories with stretches, weights, shared answers and rules of labelling."""
+    rng = np.random.default_rng(seed)
+    irreversible, stay = bool(rng.random() < 0.3), int(rng.choice([1, 1, 2, 5]))
+    d = batch.histories[0].dimension
+    queries, cuts, labels, weights, nodes, costs = [], [], [], [], [], []
+    for history in batch.histories:
+        stay = min(stay, len(history))
+        count = int(rng.integers(2, 5))
+        queries.append(rng.normal(size=(count, d)).astype(np.float32))
+        cuts.append(stretches(history.frames, int(rng.choice([0, 1, 3, 10**6]))))
+        labels.append(np.sort(rng.integers(0, count, rng.integers(1, 6))))
+        weights.append(gaussian(float(rng.choice([0.0, 0.4, 4.0, 300.0])), history.span))
+        order = tuple(rng.permutation(count)[:2].tolist()) if rng.random() < 0.3 else None
+        nodes.append(nodes_for(count, order, irreversible))
+        costs.append(float(rng.uniform(0, 5)))
+    rules = Labelling(
+        [own.state for own in nodes], [own.first for own in nodes],
+        [own.follows for own in nodes], np.array(costs), stay, 4,
+    )  # fmt: skip
+    shared = labels if rng.random() < 0.7 else None
+    return Ragged(batch.histories, queries, cuts, shared, weights), rules
+
+
+def check_states(build: str, batch: Ragged, seed: int) -> None:
+    fast = engine(build)
+    states, rules = as_states(batch, seed)
+    for centres in (None, ORACLE.centres(batch)):
+        cosines = ORACLE.cosines(states, centres)
+        expected, got = (e.smooth(states, cosines) for e in (ORACLE, fast))
+        for a, b in zip(expected[0], got[0], strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(expected[1:], got[1:])
+        same(ORACLE.contrast(states, centres), fast.contrast(states, centres))
+        kept = [Kept.of(states) for _ in range(2)]
+        for e, own in zip((ORACLE, fast), kept, strict=True):
+            e.label(states, rules, centres, own)
+        for name in Kept.__slots__:
+            for a, b in zip(getattr(kept[0], name), getattr(kept[1], name), strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=name)
+        same(ORACLE.label(states, rules, centres), fast.label(states, rules, centres))
+        responses, cuts = expected[0][0], states.runs[0]
+        for a, b in zip(
+            ORACLE.search(responses, cuts, responses.shape[1] + 3),
+            fast.search(responses, cuts, responses.shape[1] + 3), strict=True,
+        ):  # fmt: skip
+            np.testing.assert_array_equal(a, b)
+        first = Labelling(
+            rules.states[:1], rules.first[:1], rules.follows[:1], rules.costs[:1], rules.stay, 4
+        )
+        for a, b in zip(ORACLE.label_responses(responses, cuts, first),
+                        fast.label_responses(responses, cuts, first), strict=True):  # fmt: skip
+            np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("build", BUILDS)
-@settings(max_examples=1500)
+@settings(max_examples=400)
+@given(seed=st.integers(0, 2**40))
+def test_state_evidence_contrast_and_labelling_give_the_bits_of_numpy(build, seed) -> None:
+    check_states(build, random_batch(seed, 60)[0], seed)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_long_state_evidence_gives_the_same_bits(build, seed) -> None:
+    check_states(build, random_batch(seed, 1200)[0], seed)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@settings(max_examples=1000)
 @given(seed=st.integers(0, 2**40))
 def test_every_step_gives_the_bits_of_numpy(build, seed) -> None:
     check_all_steps(build, *random_batch(seed, 80))
@@ -113,7 +185,7 @@ def test_a_hundred_thousand_frames_give_the_same_windows(build, kind) -> None:
     gaps = np.sort(rng.choice(np.arange(1, n), 3, replace=False))
     history = History(np.ones((n, 1)), np.arange(n) + np.searchsorted(gaps, np.arange(n), "right"))
     batch = Ragged.of([history], [np.ones((3, 1), np.float32)])
-    schedule = Schedule.of([Grid().lengths(history.longest_run)], "sqrt")
+    schedule = schedule_of([Grid().lengths(history.longest_run)], "sqrt")
     cosines = [(rows * 0.02).astype(np.float32)]
     same(
         ORACLE.locate(batch, schedule, 3, cosines=cosines),
@@ -161,7 +233,7 @@ def test_features_that_turned_bad_after_validation_are_reported_with_their_row(b
     history = History(values, id="cup")
     values[66, 3] = bad
     batch = Ragged.of([history], [np.ones((1, 20), np.float32)])
-    schedule = Schedule.of([(1,)], "sqrt")
+    schedule = schedule_of([(1,)], "sqrt")
     for own in (None, np.zeros((1, 20), np.float32)):
         with pytest.raises(InputError, match="history cup are not finite at row 66"):
             engine(build).locate(batch, schedule, 3, own)
@@ -176,78 +248,148 @@ def test_cosines_that_are_not_finite_are_refused(build) -> None:
     cosines = np.zeros((2, 9), np.float32)
     cosines[1, 4] = np.nan
     with pytest.raises(InputError, match="observed frame 4"):
-        engine(build).locate(batch, Schedule.of([(1,)], "sqrt"), 3, cosines=[cosines])
+        engine(build).locate(batch, schedule_of([(1,)], "sqrt"), 3, cosines=[cosines])
     with pytest.raises(InputError, match="observed frame 4"):
         engine(build).respond(batch, [cosines], 3)
 
 
-def call(**changes):
+SCALARS = ("dimension", "smoothing", "total", "stay", "rounds", "least_scale")
+LISTS = (
+    "features", "cosines", "responses", "runs", "numbers", "queries", "labels", "lengths", "norms",
+    "weights", "node_states", "node_first", "node_follows", "paths", "levels",
+)  # fmt: skip
+ARRAYS = (
+    "centres", "costs", "start", "end", "first", "last", "score", "centre", "scale", "absent",
+    "out",
+)  # fmt: skip
+LOCATE, CONTRAST, LABEL = 3, 5, 6
+
+
+def call(operation: int = LOCATE, **changes):
     """A correct call of the raw extension, with some fields replaced."""
     module = engine(BUILDS[0])._module
     n, d, q = 6, 4, 2
-    fields = {
-        "name": BUILDS[-1], "operation": 3, "dimension": d, "smoothing": 3,
-        "features": [np.ones((n, d), np.float32)], "cosines": None, "responses": None,
-        "frames": np.array([0, n]), "runs": np.array([0, 2, n]), "history_runs": np.array([0, 2]),
-        "first": np.array([0]), "queries_at": np.array([0, q]),
-        "queries": np.ones((q, d), np.float32), "centres": None,
-        "lengths": np.array([1, 2]), "norms": np.array([1.0, 1.5]),
-        "length_offsets": np.array([0, 2]), "schedules": np.array([0]),
-        "start": np.empty(q, np.int64),
-        "end": np.empty(q, np.int64), "score": np.empty(q), "centre": np.empty(q),
-        "scale": np.empty(q), "out": None,
+    fields = dict.fromkeys((*SCALARS, *LISTS, *ARRAYS)) | {
+        "name": BUILDS[-1], "operation": operation, "histories": 1, "dimension": d,
+        "smoothing": 3, "total": 0, "stay": 1, "rounds": 4, "least_scale": 1e-4,
+        "features": [np.ones((n, d), np.float32)], "runs": [np.array([0, 2, n])],
+        "numbers": [np.array([0, 1, 3, 4, 5, 6])], "queries": [np.ones((q, d), np.float32)],
+        "start": np.empty(q, np.int64), "end": np.empty(q, np.int64),
+        "first": np.empty(q, np.int64), "last": np.empty(q, np.int64),
+        "score": np.empty(q), "centre": np.empty(q), "scale": np.empty(q),
     }  # fmt: skip
+    if operation == LOCATE:
+        fields |= {"lengths": [np.array([1, 2])], "norms": [np.array([1.0, 1.5])]}
+    else:
+        fields |= {"weights": [np.array([1.0, 0.5])], "labels": [np.array([0, 1])]}
+    if operation == LABEL:
+        fields |= {
+            "node_states": [np.array([0, 1])], "node_first": [np.ones(2, np.uint8)],
+            "node_follows": [np.ones((2, 2), np.uint8)], "costs": np.ones(1),
+            "paths": [np.empty(n, np.int64)], "levels": [np.empty(q)],
+            "absent": np.empty(2, bool),
+        }  # fmt: skip
     assert set(changes) <= set(fields)
-    return module.run(*(fields | changes).values())
+    fields |= changes
+    return module.run(
+        fields["name"], fields["operation"], fields["histories"],
+        *(tuple(fields[name] for name in names) for names in (SCALARS, LISTS, ARRAYS)),
+    )  # fmt: skip
 
 
-def test_a_correct_raw_call_works() -> None:
-    assert call() == (0, 0, 0)
+@pytest.mark.parametrize("operation", [LOCATE, CONTRAST, LABEL])
+def test_a_correct_raw_call_works(operation) -> None:
+    assert call(operation) == (0, 0, 0)
+
+
+WRONG = [
+    {"name": "sse9"},
+    {"histories": 0},
+    {"histories": 2},
+    {"features": [np.ones((6, 5), np.float32)]},
+    {"features": [np.ones((5, 4), np.float32)]},
+    {"features": [np.ones((6, 4), np.float64)]},
+    {"features": [np.ones(24, np.float32)]},
+    {"features": []},
+    {"features": None},
+    {"features": [np.ones((0, 4), np.float32)]},
+    {"runs": [np.array([0, 2, 5])]},
+    {"runs": [np.array([0, 4, 2, 6])]},
+    {"runs": [np.array([1, 6])]},
+    {"runs": [np.array([0])]},
+    {"runs": [np.array([], np.int64)]},
+    {"runs": None},
+    {"numbers": [np.array([0, 1, 3, 4, 5])]},
+    {"numbers": [np.array([0, 1, 3, 3, 5, 6])]},
+    {"numbers": [np.array([-(2**62), 1, 3, 4, 5, 2**62])]},
+    {"queries": [np.ones((2, 3), np.float32)]},
+    {"operation": 9},
+    {"operation": -1},
+    {"start": np.empty(1, np.int64)},
+    {"score": np.empty(2, np.float32)},
+    {"dimension": 0},
+    {"centres": np.ones((1, 3), np.float32)},
+    {"centres": np.ones(4, np.float32)},
+    {"least_scale": 0.0},
+    {"least_scale": np.nan},
+    {"total": 3},
+]
+OF_SCAN = [
+    {"lengths": [np.array([0, 2])]},
+    {"lengths": [np.array([1])]},
+    {"lengths": [np.array([2, 1])]},
+    {"lengths": [np.array([2, 2])]},
+    {"lengths": None},
+    {"norms": [np.array([1.0, 0.0])]},
+    {"norms": [np.array([1.0, np.nan])]},
+    {"smoothing": 2},
+    {"cosines": [np.zeros((2, 6), np.float32)]},
+    {"labels": [np.array([0, 1])]},
+]
+OF_STATES = [
+    {"weights": [np.array([])]},
+    {"weights": [np.array([np.nan])]},
+    {"weights": [np.array([0.0, 1.0])]},
+    {"weights": None},
+    {"labels": [np.array([0, 2])]},
+    {"labels": [np.array([-1, 0])]},
+    {"labels": [np.array([0, 1, 1])]},
+    {"numbers": None, "first": None},
+    {"cosines": [np.zeros((2, 7), np.float32)]},
+    {"responses": [np.zeros((3, 6))]},
+]
+OF_LABELS = [
+    {"node_states": [np.array([0, 2])]},
+    {"node_states": [np.array([-1, 0])]},
+    {"node_states": [np.array([0])]},
+    {"node_first": [np.zeros(2, np.uint8)]},
+    {"node_first": [np.ones(3, np.uint8)]},
+    {"node_follows": [np.ones((2, 3), np.uint8)]},
+    {"paths": [np.empty(5, np.int64)]},
+    {"levels": [np.empty(3)]},
+    {"costs": np.array([np.nan])},
+    {"costs": np.array([-1.0])},
+    {"costs": np.ones(2)},
+    {"stay": 0},
+    {"stay": 7},
+    {"rounds": 0},
+    {"absent": None},
+    {"absent": np.empty(3, bool)},
+]
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("operation", "changes"),
     [
-        {"name": "sse9"},
-        {"features": [np.ones((5, 4), np.float32)]},
-        {"features": [np.ones((6, 4), np.float64)]},
-        {"features": []},
-        {"features": None},
-        {"frames": np.array([0, 9])},
-        {"frames": np.array([6, 0])},
-        {"frames": np.array([], np.int64)},
-        {"runs": np.array([0, 2, 5])},
-        {"runs": np.array([0, 4, 2, 6]), "history_runs": np.array([0, 3])},
-        {"history_runs": np.array([0, 7])},
-        {"history_runs": None},
-        {"first": np.array([1])},
-        {"first": np.array([-1])},
-        {"queries": np.ones((1, 4), np.float32)},
-        {"queries_at": np.array([0, 3])},
-        {"lengths": np.array([0, 2])},
-        {"lengths": np.array([1])},
-        {"norms": np.array([1.0, 0.0])},
-        {"norms": np.array([1.0, np.nan])},
-        {"length_offsets": np.array([0, 3])},
-        {"schedules": np.array([1])},
-        {"schedules": np.array([-1])},
-        {"lengths": np.array([2, 1])},
-        {"lengths": np.array([2, 2])},
-        {"first": np.array([2**61 + 2**40])},
-        {"cosines": [np.zeros((2, 6), np.float32)]},
-        {"cosines": [np.zeros((2, 6), np.float32)], "queries": None},
-        {"operation": 7},
-        {"operation": -1},
-        {"start": np.empty(1, np.int64)},
-        {"score": np.empty(2, np.float32)},
-        {"smoothing": 2},
-        {"dimension": 0},
-        {"centres": np.ones(3, np.float32)},
+        *((operation, own) for operation in (LOCATE, CONTRAST, LABEL) for own in WRONG),
+        *((LOCATE, own) for own in OF_SCAN),
+        *((operation, own) for operation in (CONTRAST, LABEL) for own in OF_STATES),
+        *((LABEL, own) for own in OF_LABELS),
     ],
 )
-def test_the_extension_checks_every_size_before_it_follows_a_pointer(changes) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        call(**changes)
+def test_the_extension_checks_every_size_before_it_follows_a_pointer(operation, changes) -> None:
+    with pytest.raises((ValueError, TypeError, BufferError)):
+        call(operation, **changes)
 
 
 def test_read_only_outputs_are_refused() -> None:

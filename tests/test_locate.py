@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dejacue import Grid, History, InputError, Scan, Vocabulary, generate, locate, locate_many
+import dejacue
+from dejacue import Grid, History, InputError, Scan, Vocabulary, generate
 from dejacue.method import batch
 from dejacue.method.kernel import compiled
+
+# These tests are about the published method.
+locate = partial(dejacue.locate, readout="scan")
+locate_many = partial(dejacue.locate_many, readout="scan")
 
 GOLDEN = Path(__file__).parent / "golden" / "generated.json"
 ENGINES = (*compiled(), "numpy")
@@ -91,9 +97,10 @@ def test_settings_of_one_retrieval_are_its_own() -> None:
     made = generate(1, frames=60)
     readout = Scan(durations=Grid(base=2))
     one = locate(made.history, made.vocabulary, readout=readout)
-    one.settings["readout"]["durations"]["base"] = 99
-    again = locate(made.history, made.vocabulary, readout=readout)
-    assert again.settings["readout"]["durations"]["base"] == 2
+    with pytest.raises(TypeError):
+        one.settings["readout"]["durations"]["base"] = 99
+    one.to_dict()["settings"]["readout"]["durations"]["base"] = 99
+    assert one.settings["readout"]["durations"]["base"] == 2
 
 
 def test_one_vocabulary_serves_all_histories() -> None:
@@ -224,6 +231,7 @@ def test_settings_are_recorded_and_serialisable() -> None:
     settings = json.loads(found.to_json())["settings"]
     assert settings["readout"] == {
         "name": "scan", "durations": [3, 9], "norm": "sum", "runs": "strict",
+        "smoothing": 3,
     }  # fmt: skip
     assert found.encoder == "generated"
 
@@ -287,5 +295,5 @@ def test_bad_settings_are_refused_at_once() -> None:
         locate_many(histories, vocabularies, threads=0)
     with pytest.raises(InputError, match="top=0"):
         locate(histories[0], vocabularies[0], top=0)
-    with pytest.raises(InputError, match="only the readouts scan"):
+    with pytest.raises(InputError, match="has one window per description"):
         locate(histories[0], vocabularies[0], top=2, readout="peak")

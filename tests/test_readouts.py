@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dejacue
 from dejacue import (
     Boxcar,
     History,
@@ -20,10 +22,12 @@ from dejacue import (
     Scan,
     Vocabulary,
     candidates,
-    evidence,
-    locate,
 )
 from dejacue.method import readouts
+
+# These tests are about the published method.
+locate = partial(dejacue.locate, readout="scan")
+evidence = partial(dejacue.evidence, readout="scan")
 
 LENGTHS = (1, 2, 3, 5, 9)
 
@@ -211,7 +215,7 @@ def test_the_earliest_of_equal_peaks_wins() -> None:
 
 
 def test_a_peak_ratio_outside_its_range_is_refused() -> None:
-    with pytest.raises(InputError, match="between 0 and 1"):
+    with pytest.raises(InputError, match="above 0 and at most 1"):
         Peak(ratio=1.5)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import InputError, Window, generate, locate
+import dejacue
+from dejacue import InputError, Window, generate
+
+# These tests are about the published method.
+locate = partial(dejacue.locate, readout="scan")
 
 STATES = ("empty", "half full", "full")
 

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from dejacue.method.contrast import Contrast
     from dejacue.method.durations import Grid
     from dejacue.method.joint import Joint
-    from dejacue.method.locate import candidates, evidence, locate
+    from dejacue.method.locate import candidates, evidence, locate, occurrences
     from dejacue.method.nonoverlap import NonOverlap
-    from dejacue.method.occurrences import occurrences
     from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
     from dejacue.records import (
         Diagnostics,
@@ -84,7 +83,7 @@ _HOME = {
     "locate_many": "method.batch",
     "evidence": "method.locate",
     "candidates": "method.locate",
-    "occurrences": "method.occurrences",
+    "occurrences": "method.locate",
     "Contrast": "method.contrast",
     "Joint": "method.joint",
     "Scan": "method.readouts",

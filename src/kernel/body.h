@@ -8,6 +8,7 @@
 #define CHUNK 256      /* frames that are calibrated and smoothed while in cache */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define RESIDUAL_FLOOR 1e-12
+#define OF_FRAMES 6
 
 #include "select.h"
 
@@ -24,6 +25,8 @@ typedef struct {
     double *low, *high;  /* per BLOCK of prefix entries */
     double *best;        /* lengths × LANES */
     double *roots;       /* smoothing + 1 */
+    double *state;       /* queries × frames: smoothed evidence of states */
+    double *of_frames[OF_FRAMES]; /* frames + 1 values each, for states.h */
     void *memory;
 } Scratch;
 
@@ -31,30 +34,49 @@ static size_t round_up(size_t n) { return (n + 63) / 64 * 64; }
 
 static int64_t padded(int64_t d) { return (d + FOLDS - 1) / FOLDS * FOLDS; }
 
-/* One allocation that serves the largest history of the batch. */
-static int prepare(const Batch *b, Scratch *s) {
+static void *part_of(char *base, size_t *used, size_t bytes) {
+    void *at = base ? base + *used : NULL;
+    *used += round_up(bytes);
+    return at;
+}
+
+/* Lays the scratch of the largest history out from `base` on; returns how many bytes it takes. */
+static size_t lay_out(const Batch *b, Scratch *s, char *base, int states) {
     size_t cosines = 0, queries = 0, frames = 0, entries = 0, lengths = 0;
-    for (int64_t h = 0; h < b->histories; h++) {
-        size_t n = (size_t)(b->frame_offsets[h + 1] - b->frame_offsets[h]);
-        size_t q = (size_t)(b->query_offsets[h + 1] - b->query_offsets[h]);
-        size_t r = b->history_runs ? (size_t)(b->history_runs[h + 1] - b->history_runs[h]) : 0;
-        const int64_t *at = b->schedules ? b->length_offsets + b->schedules[h] : NULL;
-        size_t l = at ? (size_t)(at[1] - at[0]) : 0;
+    for (int64_t i = 0; i < b->histories; i++) {
+        const History *h = b->all + i;
+        const size_t n = (size_t)h->frames, q = (size_t)h->queries;
         if (n * q > cosines) cosines = n * q;
         if (q + LANES > queries) queries = q + LANES; /* full groups, filled up with zeros */
         if (n > frames) frames = n;
-        if (n + r > entries) entries = n + r;
-        if (l > lengths) lengths = l;
+        if (n + (size_t)h->runs > entries) entries = n + (size_t)h->runs;
+        if ((size_t)h->lengths_count > lengths) lengths = (size_t)h->lengths_count;
     }
-    if (b->cosines || b->responses) cosines = 0;
-    size_t row = (size_t)padded(b->dimension), blocks = entries / BLOCK + 4;
-    size_t k = (size_t)b->smoothing + 1, held = CHUNK + (size_t)b->smoothing;
+    const size_t row = (size_t)padded(b->dimension), blocks = entries / BLOCK + 4;
+    size_t k = (size_t)b->smoothing + 1, held = CHUNK + (size_t)b->smoothing, used = 0;
     if (k > frames + 1) k = frames + 1;
-    size_t sizes[] = {cosines * 4, queries * row * 4, row * 4, frames * 8, frames * 8,
-                      (held < frames ? held : frames) * LANES * 8, entries * LANES * 8, blocks * LANES * 8,
-                      blocks * LANES * 8, lengths * LANES * 8, k * 8};
-    size_t total = 64;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) total += round_up(sizes[i]);
+    const int scans = !states, given = b->all->cosines || b->all->responses;
+    s->cosines = part_of(base, &used, given ? 0 : cosines * 4);
+    s->queries = part_of(base, &used, b->all->features ? queries * row * 4 : 0);
+    s->row = part_of(base, &used, row * 4);
+    s->keys = part_of(base, &used, scans * frames * 8);
+    s->found = part_of(base, &used, scans * frames * 8);
+    s->lanes = part_of(base, &used, scans * (held < frames ? held : frames) * LANES * 8);
+    s->prefix = part_of(base, &used, scans * entries * LANES * 8);
+    s->low = part_of(base, &used, scans * blocks * LANES * 8);
+    s->high = part_of(base, &used, scans * blocks * LANES * 8);
+    s->best = part_of(base, &used, lengths * LANES * 8);
+    s->roots = part_of(base, &used, scans * k * 8);
+    s->state = part_of(base, &used, states && !b->all->responses ? cosines * 8 : 0);
+    for (double **own = s->of_frames; own < s->of_frames + OF_FRAMES; own++)
+        *own = part_of(base, &used, states * (frames + 1) * 8);
+    for (size_t i = 1; base && scans && i < k; i++) s->roots[i] = 1.0 / sqrt((double)i);
+    return used;
+}
+
+/* One allocation that serves the largest history of the batch. */
+static int prepare(const Batch *b, Scratch *s, int states) {
+    const size_t total = lay_out(b, s, NULL, states) + 64;
     s->memory = malloc(total);
     if (!s->memory) return NO_MEMORY;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -63,13 +85,7 @@ static int prepare(const Batch *b, Scratch *s) {
         madvise((void *)first, ((uintptr_t)s->memory + total - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     }
 #endif
-    char *at = (char *)(((uintptr_t)s->memory + 63) / 64 * 64);
-    size_t part = 0;
-#define NEXT(FIELD) s->FIELD = (void *)at, at += round_up(sizes[part++])
-    NEXT(cosines), NEXT(queries), NEXT(row), NEXT(keys), NEXT(found), NEXT(lanes);
-    NEXT(prefix), NEXT(low), NEXT(high), NEXT(best), NEXT(roots);
-#undef NEXT
-    for (size_t i = 1; i < k; i++) s->roots[i] = 1.0 / sqrt((double)i);
+    lay_out(b, s, (char *)(((uintptr_t)s->memory + 63) / 64 * 64), states);
     return OK;
 }
 
@@ -121,14 +137,13 @@ static int centred_row(const void *table, int half, int64_t t, int64_t d, const 
     return 1;
 }
 
-static Status history_cosines(const Batch *b, int64_t h, Scratch *s, float *out) {
-    const int64_t d = b->dimension, n = b->frame_offsets[h + 1] - b->frame_offsets[h];
-    const int64_t count = b->query_offsets[h + 1] - b->query_offsets[h], stride = padded(d);
-    const float *centre = b->centres ? b->centres + h * d : NULL;
-    const double floor = centre ? RESIDUAL_FLOOR : 0.0;
+static Status history_cosines(const Batch *b, int64_t index, Scratch *s, float *out) {
+    const History *h = b->all + index;
+    const int64_t d = b->dimension, n = h->frames, count = h->queries, stride = padded(d);
+    const double floor = h->centre ? RESIDUAL_FLOOR : 0.0;
     memset(s->queries, 0, (size_t)((count + LANES - 1) / LANES * LANES * stride) * 4);
     for (int64_t i = 0; i < count; i++)
-        memcpy(s->queries + i * stride, b->queries + (b->query_first[h] + i) * d, (size_t)d * 4);
+        memcpy(s->queries + i * stride, h->table + i * d, (size_t)d * 4);
     /* Roots and quotients of ROWS rows at a time: their latency would stall the next row's sums. */
     for (int64_t from = 0; from < n; from += ROWS) {
         const int64_t rows = n - from < ROWS ? n - from : ROWS;
@@ -137,11 +152,11 @@ static Status history_cosines(const Batch *b, int64_t h, Scratch *s, float *out)
             const int64_t group = count - first < LANES ? count - first : LANES;
             double sums[(1 + LANES) * ROWS];
             for (int64_t t = from; t < from + rows; t++) {
-                const void *table = b->features[h];
-                if (!centre) fold_row(table, b->halves[h], t, d, queries, stride, s->row, sums + t - from);
-                else if (centred_row(table, b->halves[h], t, d, queries, centre, s->row))
+                if (!h->centre)
+                    fold_row(h->features, h->half, t, d, queries, stride, s->row, sums + t - from);
+                else if (centred_row(h->features, h->half, t, d, queries, h->centre, s->row))
                     fold(s->row, d, queries, stride, sums + t - from);
-                else return (Status){BAD_FEATURE, h, t};
+                else return (Status){BAD_FEATURE, index, t};
             }
             for (int64_t i = 0; i < rows; i++) {
                 const double norm = sqrt(sums[i]);
@@ -152,7 +167,7 @@ static Status history_cosines(const Batch *b, int64_t h, Scratch *s, float *out)
                 const double *dots = sums + (1 + q) * ROWS;
                 for (int64_t i = 0; i < rows; i++) cosines[i] = (float)(dots[i] / sums[i]);
                 const int64_t bad = first_bad_float(cosines, rows);
-                if (bad < rows) return (Status){BAD_FEATURE, h, from + bad};
+                if (bad < rows) return (Status){BAD_FEATURE, index, from + bad};
             }
         }
     }
@@ -160,18 +175,6 @@ static Status history_cosines(const Batch *b, int64_t h, Scratch *s, float *out)
 }
 
 /* ── calibration, smoothing inside runs, prefix sums ───────────────────────────────────────── */
-
-typedef struct {
-    int64_t frames, runs;
-    const int64_t *offsets; /* runs + 1 positions, the first is `base` */
-    int64_t base;
-} Runs;
-
-static Runs runs_of(const Batch *b, int64_t h) {
-    return (Runs){b->frame_offsets[h + 1] - b->frame_offsets[h],
-                  b->history_runs[h + 1] - b->history_runs[h],
-                  b->run_offsets + b->history_runs[h], b->frame_offsets[h]};
-}
 
 typedef struct {
     float *const *rows;       /* LANES rows of cosines */
@@ -226,9 +229,9 @@ static void respond_lanes(const Calibrated *c, int64_t first, int64_t last, int6
 }
 
 /* prefix holds run r at offset (start + r): a zero, then the running sums, restarted per run. */
-static void add_lanes(const Calibrated *c, Runs runs, int64_t half, Scratch *s, double *prefix) {
-    for (int64_t r = 0; r < runs.runs; r++) {
-        const int64_t first = runs.offsets[r] - runs.base, last = runs.offsets[r + 1] - runs.base;
+static void add_lanes(const Calibrated *c, const History *h, int64_t half, Scratch *s, double *prefix) {
+    for (int64_t r = 0; r < h->runs; r++) {
+        const int64_t first = h->offsets[r], last = h->offsets[r + 1];
         double *out = prefix + (first + r) * LANES;
         D4 sum = d4_set(0.0);
         d4_store(out, sum), out += LANES;
@@ -242,9 +245,9 @@ static void add_lanes(const Calibrated *c, Runs runs, int64_t half, Scratch *s, 
 }
 
 /* The same from responses that are already there (no calibration, no smoothing). */
-static void add_responses(double *const rows[LANES], Runs runs, double *prefix) {
-    for (int64_t r = 0; r < runs.runs; r++) {
-        const int64_t first = runs.offsets[r] - runs.base, last = runs.offsets[r + 1] - runs.base;
+static void add_responses(double *const rows[LANES], const History *h, double *prefix) {
+    for (int64_t r = 0; r < h->runs; r++) {
+        const int64_t first = h->offsets[r], last = h->offsets[r + 1];
         double *out = prefix + (first + r) * LANES;
         for (int l = 0; l < LANES; l++) {
             double sum = out[l] = 0.0;
@@ -256,14 +259,33 @@ static void add_responses(double *const rows[LANES], Runs runs, double *prefix) 
 
 #include "scan.h"
 
+/* Where the cosines of a history are: given, or computed into the scratch. */
+static Status cosines_of(const Batch *b, int64_t index, Scratch *s, float **out) {
+    const History *h = b->all + index;
+    *out = h->cosines ? h->cosines : s->cosines;
+    if (h->features) return history_cosines(b, index, s, *out);
+    const int64_t items = h->queries * h->frames, where = first_bad_float(*out, items);
+    if (where < items) return (Status){BAD_COSINE, index, where % h->frames};
+    return (Status){OK, 0, 0};
+}
+
+static Status responses_of(const Batch *b, int64_t index) {
+    const History *h = b->all + index;
+    const int64_t items = h->queries * h->frames, where = first_bad_double(h->responses, items);
+    if (where < items) return (Status){BAD_RESPONSE, index, where % h->frames};
+    return (Status){OK, 0, 0};
+}
+
+#include "states.h"
+
 /* ── entry points ──────────────────────────────────────────────────────────────────────────── */
 
 static Status all_cosines(const Batch *b) {
     Scratch s;
-    Status status = {prepare(b, &s), 0, 0};
+    Status status = {prepare(b, &s, 0), 0, 0};
     if (status.code) return status;
-    for (int64_t h = 0; h < b->histories && !status.code; h++)
-        status = history_cosines(b, h, &s, b->cosines[h]);
+    for (int64_t i = 0; i < b->histories && !status.code; i++)
+        status = history_cosines(b, i, &s, b->all[i].cosines);
     free(s.memory);
     return status;
 }
@@ -271,36 +293,34 @@ static Status all_cosines(const Batch *b) {
 static Status all_centres(const Batch *b, float *out) {
     const int64_t d = b->dimension;
     int64_t most = 0;
-    for (int64_t h = 0; h < b->histories; h++) {
-        const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
-        if (n > most) most = n;
-    }
+    for (int64_t i = 0; i < b->histories; i++)
+        if (b->all[i].frames > most) most = b->all[i].frames;
     Scratch s;
     float *inverse = malloc((size_t)most * 4);
     int32_t *keys = malloc((size_t)most * COLUMNS * 4);
-    Status status = {prepare(b, &s), 0, 0};
+    Status status = {prepare(b, &s, 0), 0, 0};
     if (!inverse || !keys) status.code = NO_MEMORY;
     if (!status.code) memset(s.queries, 0, (size_t)padded(d) * 4);
-    for (int64_t h = 0; h < b->histories && !status.code; h++) {
-        const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
-        for (int64_t t = 0; t < n && !status.code; t++) {
+    for (int64_t i = 0; i < b->histories && !status.code; i++) {
+        const History *h = b->all + i;
+        for (int64_t t = 0; t < h->frames && !status.code; t++) {
             double sums[(1 + LANES) * ROWS];
-            fold_row(b->features[h], b->halves[h], t, d, s.queries, 0, s.row, sums);
-            if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) status = (Status){BAD_FEATURE, h, t};
+            fold_row(h->features, h->half, t, d, s.queries, 0, s.row, sums);
+            if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) status = (Status){BAD_FEATURE, i, t};
             inverse[t] = (float)(1.0 / sqrt(sums[0]));
         }
         for (int64_t j = 0; j < d && !status.code; j += COLUMNS) {
             const int used = d - j < COLUMNS ? (int)(d - j) : COLUMNS;
-            for (int64_t t = 0; t < n; t++) {
-                const float *row = (const float *)b->features[h] + t * d + j;
+            for (int64_t t = 0; t < h->frames; t++) {
+                const float *row = (const float *)h->features + t * d + j;
                 float values[COLUMNS] = {0};
-                if (b->halves[h])
-                    widen((const uint16_t *)b->features[h] + t * d + j, values, used), row = values;
+                if (h->half)
+                    widen((const uint16_t *)h->features + t * d + j, values, used), row = values;
                 else if (used < COLUMNS) memcpy(values, row, (size_t)used * 4), row = values;
                 int32_t *out_keys = keys + t * COLUMNS;
                 for (int l = 0; l < COLUMNS; l++) out_keys[l] = key_of(row[l] * inverse[t]);
             }
-            column_medians(keys, n, used, out + h * d + j);
+            column_medians(keys, h->frames, used, out + i * d + j);
         }
     }
     free(s.memory);
@@ -333,84 +353,88 @@ static Calibrated calibrate_group(float *const rows[LANES], int group, int64_t n
     return c;
 }
 
-static Status all_responses(const Batch *b, Answers a) {
-    Scratch s;
-    Status status = {prepare(b, &s), 0, 0};
-    if (status.code) return status;
-    for (int64_t h = 0; h < b->histories && !status.code; h++) {
-        const Runs runs = runs_of(b, h);
-        const int64_t count = b->query_offsets[h + 1] - b->query_offsets[h], n = runs.frames;
-        const int64_t where = first_bad_float(b->cosines[h], count * n);
-        if (where < count * n) {
-            status = (Status){BAD_COSINE, h, where % n};
-            break;
-        }
-        for (int64_t first = 0; first < count; first += LANES) {
-            float *rows[LANES];
-            const int group = group_size(count, first);
-            lanes_of_floats(b->cosines[h], first, group, n, rows);
-            const int64_t at = b->query_offsets[h] + first, half = (b->smoothing - 1) / 2;
-            const Calibrated c = calibrate_group(rows, group, n, &s, a.centre + at, a.scale + at);
-            for (int64_t r = 0; r < runs.runs; r++) {
-                const int64_t from = runs.offsets[r] - runs.base, to = runs.offsets[r + 1] - runs.base;
-                for (int64_t t = from; t < to; t += CHUNK) {
-                    const int64_t stop = t + CHUNK < to ? t + CHUNK : to;
-                    double values[CHUNK * LANES];
-                    respond_lanes(&c, from, to, t, stop, half, &s, values);
-                    for (int l = 0; l < group; l++)
-                        for (int64_t i = t; i < stop; i++)
-                            b->responses[h][(first + l) * n + i] = values[(i - t) * LANES + l];
-                }
+static void history_responses(const Batch *b, const History *h, Scratch *s, float *cosines,
+                              Answers a) {
+    const int64_t n = h->frames, half = (b->smoothing - 1) / 2;
+    for (int64_t first = 0; first < h->queries; first += LANES) {
+        float *rows[LANES];
+        const int group = group_size(h->queries, first);
+        const int64_t at = h->row + first;
+        lanes_of_floats(cosines, first, group, n, rows);
+        const Calibrated c = calibrate_group(rows, group, n, s, a.centre + at, a.scale + at);
+        for (int64_t r = 0; r < h->runs; r++) {
+            const int64_t from = h->offsets[r], to = h->offsets[r + 1];
+            for (int64_t t = from; t < to; t += CHUNK) {
+                const int64_t stop = t + CHUNK < to ? t + CHUNK : to;
+                double values[CHUNK * LANES];
+                respond_lanes(&c, from, to, t, stop, half, s, values);
+                for (int l = 0; l < group; l++)
+                    for (int64_t i = t; i < stop; i++)
+                        h->responses[(first + l) * n + i] = values[(i - t) * LANES + l];
             }
         }
     }
+}
+
+static Status all_responses(const Batch *b, Answers a) {
+    Scratch s;
+    Status status = {prepare(b, &s, 0), 0, 0};
+    if (status.code) return status;
+    for (int64_t i = 0; i < b->histories && !status.code; i++) {
+        float *cosines;
+        status = cosines_of(b, i, &s, &cosines);
+        if (!status.code) history_responses(b, b->all + i, &s, cosines, a);
+    }
     free(s.memory);
     return status;
 }
 
-static Status history_windows(const Batch *b, int64_t h, Scratch *s, Answers a) {
-    const Runs runs = runs_of(b, h);
-    const int64_t count = b->query_offsets[h + 1] - b->query_offsets[h], n = runs.frames;
-    const int64_t *own = b->length_offsets + b->schedules[h];
-    const int64_t from = own[0], lengths = own[1] - from;
-    float *cosines = b->cosines ? b->cosines[h] : s->cosines;
-    if (b->responses) {
-        const int64_t where = first_bad_double(b->responses[h], count * n);
-        if (where < count * n) return (Status){BAD_RESPONSE, h, where % n};
-    } else if (b->features) {
-        const Status status = history_cosines(b, h, s, cosines);
-        if (status.code) return status;
-    } else {
-        const int64_t where = first_bad_float(cosines, count * n);
-        if (where < count * n) return (Status){BAD_COSINE, h, where % n};
+/* The frame numbers of the answers of one history. */
+static void number_answers(const History *h, Answers a) {
+    if (!a.first) return;
+    for (int64_t i = h->row; i < h->row + h->answers; i++) {
+        a.first[i] = a.start[i] < 0 ? -1 : h->numbers[a.start[i]];
+        a.last[i] = a.end[i] < 0 ? -1 : h->numbers[a.end[i]];
     }
+}
 
-    for (int64_t first = 0; first < count; first += LANES) {
-        const int64_t at = b->query_offsets[h] + first;
-        const int group = group_size(count, first);
-        if (b->responses) {
+static Status history_windows(const Batch *b, int64_t index, Scratch *s, Answers a) {
+    const History *h = b->all + index;
+    float *cosines = NULL;
+    const Status status = h->responses ? responses_of(b, index) : cosines_of(b, index, s, &cosines);
+    for (int64_t first = 0; first < h->queries && !status.code; first += LANES) {
+        const int64_t at = h->row + first;
+        const int group = group_size(h->queries, first);
+        if (h->responses) {
             double *rows[LANES];
-            lanes_of_doubles(b->responses[h], first, group, n, rows);
-            add_responses(rows, runs, s->prefix);
+            lanes_of_doubles(h->responses, first, group, h->frames, rows);
+            add_responses(rows, h, s->prefix);
         } else {
             float *rows[LANES];
-            lanes_of_floats(cosines, first, group, n, rows);
-            const Calibrated c = calibrate_group(rows, group, n, s, a.centre + at, a.scale + at);
-            add_lanes(&c, runs, (b->smoothing - 1) / 2, s, s->prefix);
+            lanes_of_floats(cosines, first, group, h->frames, rows);
+            const Calibrated c = calibrate_group(rows, group, h->frames, s, a.centre + at, a.scale + at);
+            add_lanes(&c, h, (b->smoothing - 1) / 2, s, s->prefix);
         }
-        scan_lanes(runs, b->lengths + from, b->norms + from, lengths, s, group, a.start + at,
-                   a.end + at, a.score + at);
+        scan_lanes(h, s, group, a.start + at, a.end + at, a.score + at);
     }
-    return (Status){OK, 0, 0};
-}
-
-static Status all_windows(const Batch *b, Answers a) {
-    Scratch s;
-    Status status = {prepare(b, &s), 0, 0};
-    if (status.code) return status;
-    for (int64_t h = 0; h < b->histories && !status.code; h++) status = history_windows(b, h, &s, a);
-    free(s.memory);
+    if (!status.code) number_answers(h, a);
     return status;
 }
 
-const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows};
+/* An operation on every history, one after the other, with one scratch. */
+#define EVERY(NAME, STATES, HISTORY)                                                          \
+    static Status NAME(const Batch *b, Answers a) {                                           \
+        Scratch s;                                                                            \
+        Status status = {prepare(b, &s, STATES), 0, 0};                                       \
+        if (status.code) return status;                                                       \
+        for (int64_t i = 0; i < b->histories && !status.code; i++) status = HISTORY(b, i, &s, a); \
+        free(s.memory);                                                                       \
+        return status;                                                                        \
+    }
+EVERY(all_windows, 0, history_windows)
+EVERY(all_smoothed, 1, history_smoothed)
+EVERY(all_contrasts, 1, history_contrast)
+EVERY(all_labels, 1, history_labels)
+
+const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows,
+                       all_smoothed, all_contrasts, all_labels};

@@ -1,8 +1,7 @@
 /* The compiled path of dejacue: what module.c (Python) and the two builds of body.h share.
  *
- * A batch is ragged: history h owns frames frame_offsets[h] … frame_offsets[h+1], its observed
- * runs are cut at run_offsets[history_runs[h] …] (the same frame positions), its queries are rows
- * query_first[h] … of one table, and its answers go to rows query_offsets[h] … of the outputs.
+ * A batch is ragged: every history brings its own tables, runs and queries, and its answers go to
+ * consecutive rows of the outputs, one per query (or per label, see History.labels).
  */
 #ifndef DEJACUE_KERNEL_H
 #define DEJACUE_KERNEL_H
@@ -15,26 +14,52 @@
 #define BLOCK 32  /* starts that are pruned together */
 #define ROWS 64   /* feature rows whose cosines are finished together */
 
+/* What a path of the joint labelling may be in: see joint.py. */
+typedef struct {
+    int64_t count;
+    const int64_t *state;   /* of each node */
+    const uint8_t *first;   /* which nodes may come first */
+    const uint8_t *follows; /* (count, count): whether column may follow row */
+    double cost;            /* of a switch */
+} Nodes;
+
+typedef struct {
+    int64_t frames, queries, runs;
+    int64_t row, answers;     /* its first row of the outputs, and how many it has */
+    const int64_t *offsets;   /* (runs + 1): where its runs begin, and the number of frames */
+    const int64_t *numbers;   /* (frames): frame numbers, ascending, or NULL */
+    const int64_t *labels;    /* (answers): the query that each answer is of; NULL: its own */
+    const void *features;     /* (frames, dimension), or NULL */
+    int half;                 /* features are float16, not float32 */
+    const float *table;       /* (queries, dimension) */
+    const float *centre;      /* (dimension), or NULL: rows are used as they are */
+    float *cosines;           /* (queries, frames), or NULL */
+    double *responses;        /* likewise, or NULL */
+    const int64_t *lengths;   /* to try, ascending */
+    const double *norms;      /* one per length */
+    int64_t lengths_count;
+    const double *weights;    /* of the smoothing, by distance 0 … reach */
+    int64_t reach;
+    Nodes nodes;
+    int64_t *path;            /* (frames): the state of each frame, or NULL */
+    double *levels;           /* (queries): what responses were measured from, or NULL */
+} History;
+
 typedef struct {
     int64_t histories, dimension;
-    const int64_t *frame_offsets, *run_offsets, *history_runs;
-    const int64_t *query_first, *query_offsets;
-    const void *const *features; /* one (frames, dimension) table per history, or NULL */
-    const int *halves;           /* 1: that table is float16, 0: float32 */
-    const float *queries;        /* (rows, dimension) */
-    const float *centres;        /* (histories, dimension), or NULL: rows are used as they are */
-    float *const *cosines;       /* one (queries, frames) table per history, or NULL */
-    double *const *responses;    /* likewise, or NULL */
-    const int64_t *lengths;      /* schedule k: lengths[length_offsets[k] …], ascending */
-    const double *norms;         /* one per length */
-    const int64_t *length_offsets;
-    const int64_t *schedules;    /* which schedule each history uses */
-    int64_t smoothing;           /* odd width */
+    int64_t smoothing;  /* odd width of the published smoothing */
+    int64_t total;      /* search: observed frames of the whole history; 0: all that are given */
+    int64_t stay;       /* labelling: least frames of a visit */
+    int64_t rounds;     /* labelling: how often levels are found anew */
+    double least_scale; /* states: deviations below it are rounding */
+    const History *all;
 } Batch;
 
 typedef struct {
-    int64_t *start, *end; /* positions among the history's observed frames; -1: no length fits */
+    int64_t *start, *end;  /* positions among the history's observed frames; -1: no length fits */
+    int64_t *first, *last; /* the same as frame numbers, or NULL */
     double *score, *centre, *scale;
+    uint8_t *absent;       /* labelling: the state has no frame */
 } Answers;
 
 enum { OK = 0, NO_MEMORY = 1, BAD_FEATURE = 2, BAD_COSINE = 3, BAD_RESPONSE = 4 };
@@ -46,14 +71,20 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    /* fills batch->cosines from batch->features */
+    /* fills the cosines from the features */
     Status (*cosines)(const Batch *batch);
     /* fills out (histories, dimension): the coordinate-wise median of the unit rows */
     Status (*centres)(const Batch *batch, float *out);
-    /* batch->cosines → batch->responses, centre, scale */
+    /* cosines → responses, centre, scale */
     Status (*respond)(const Batch *batch, Answers answers);
     /* features or cosines → windows; given responses: scans those */
     Status (*locate)(const Batch *batch, Answers answers);
+    /* cosines → state responses, centre, scale */
+    Status (*smooth)(const Batch *batch, Answers answers);
+    /* features or cosines → the windows of the best contrast; given responses: searches those */
+    Status (*contrast)(const Batch *batch, Answers answers);
+    /* features, cosines or responses → one labelling of all frames, and its windows */
+    Status (*label)(const Batch *batch, Answers answers);
 } Engine;
 
 extern const Engine engine_baseline;

@@ -1,8 +1,9 @@
 /* The door between Python and the two builds of the kernel.
  *
- * Python hands over buffers (numpy arrays); every length is checked here against the offsets
- * before a pointer is followed, and the GIL is released while the engine works.
+ * Python hands over lists of buffers (numpy arrays), one per history; every shape and offset is
+ * checked here before a pointer is followed, and the GIL is released while the engine works.
  */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,215 +55,286 @@ static void release(Held *held) {
     free(held->views);
 }
 
-/* The memory of one contiguous array with the given item size and (if ≥ 0) number of items. */
-static void *hold(Held *held, PyObject *object, int64_t item, int64_t items, int writable,
-                  const char *name, int64_t *found) {
-    if (held->used == held->room) {
-        PyErr_SetString(PyExc_SystemError, "kernel: too many buffers");
-        return NULL;
-    }
+static void *refuse(const char *name, const char *reason) {
+    PyErr_Format(PyExc_ValueError, "%s: %s", name, reason);
+    return NULL;
+}
+
+/* One contiguous array of `ndim` dimensions and items of `item` bytes (0: 2 or 4). */
+static const Py_buffer *hold(Held *held, PyObject *object, int ndim, int64_t item, int writable,
+                             const char *name) {
+    if (held->used == held->room) return refuse(name, "too many buffers");
     Py_buffer *view = held->views + held->used;
     if (PyObject_GetBuffer(object, view, PyBUF_ND | (writable ? PyBUF_WRITABLE : 0))) return NULL;
     held->used++;
-    if (item && view->itemsize != item) {
-        PyErr_Format(PyExc_ValueError, "%s: items of %zd bytes, not %lld", name, view->itemsize,
-                     (long long)item);
-        return NULL;
-    }
-    const int64_t count = view->len / view->itemsize;
-    if (items >= 0 && count != items) {
-        PyErr_Format(PyExc_ValueError, "%s: %lld items, not %lld", name, (long long)count,
-                     (long long)items);
-        return NULL;
-    }
-    if (found) *found = item ? count : view->itemsize;
+    if (view->ndim != ndim) return refuse(name, "wrong number of dimensions");
+    if (item ? view->itemsize != item : view->itemsize != 2 && view->itemsize != 4)
+        return refuse(name, "wrong type of items");
+    return view;
+}
+
+/* A flat array with that many items (any, if < 0). */
+static void *hold_flat(Held *held, PyObject *object, int64_t item, int64_t items, int writable,
+                       const char *name, int64_t *found) {
+    const Py_buffer *view = hold(held, object, 1, item, writable, name);
+    if (!view) return NULL;
+    if (items >= 0 && view->shape[0] != items) return refuse(name, "wrong number of items");
+    if (found) *found = view->shape[0];
     return view->buf;
-}
-
-/* Offsets: int64, each at least `least` above the one before; `items` of them (any if < 0). */
-static const int64_t *hold_offsets(Held *held, PyObject *object, int64_t items, int64_t least,
-                                   const char *name, int64_t *found) {
-    int64_t count;
-    const int64_t *values = hold(held, object, 8, items, 0, name, &count);
-    if (!values) return NULL;
-    for (int64_t i = 0; i < count; i++)
-        if (values[i] < 0 || (i && values[i] - values[i - 1] < least)) {
-            PyErr_Format(PyExc_ValueError, "%s: offsets must ascend", name);
-            return NULL;
-        }
-    if (count < 1) {
-        PyErr_Format(PyExc_ValueError, "%s: empty", name);
-        return NULL;
-    }
-    if (found) *found = count;
-    return values;
-}
-
-/* One table per history; sets widths (item sizes) when `item` is 0. */
-static void **hold_tables(Held *held, PyObject *list, const Batch *b, const int64_t *rows_per_frame,
-                          int64_t columns, int64_t item, int writable, int *halves,
-                          const char *name) {
-    if (!PyList_Check(list) || PyList_Size(list) != b->histories) {
-        PyErr_Format(PyExc_ValueError, "%s: one array per history is needed", name);
-        return NULL;
-    }
-    void **tables = malloc((size_t)b->histories * sizeof(void *));
-    if (!tables) return (void **)PyErr_NoMemory();
-    for (int64_t h = 0; h < b->histories; h++) {
-        const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
-        const int64_t per = rows_per_frame ? rows_per_frame[h + 1] - rows_per_frame[h] : columns;
-        int64_t size;
-        if (per > 0 && n > INT64_MAX / 8 / per) {
-            PyErr_Format(PyExc_ValueError, "%s: too large", name);
-            free(tables);
-            return NULL;
-        }
-        tables[h] = hold(held, PyList_GetItem(list, h), item, n * per, writable, name, &size);
-        if (tables[h] && !item) {
-            if (size == 2 || size == 4) halves[h] = size == 2;
-            else {
-                PyErr_Format(PyExc_ValueError, "%s: float16 or float32 only", name);
-                tables[h] = NULL;
-            }
-        }
-        if (!tables[h]) {
-            free(tables);
-            return NULL;
-        }
-    }
-    return tables;
 }
 
 /* ── one call: fields that an operation does not use are None ──────────────────────────────── */
 
-enum { COSINES, CENTRES, RESPOND, LOCATE };
+enum { COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL, OPERATIONS };
 
 typedef struct {
-    PyObject *features, *cosines, *responses, *frames, *runs, *history_runs, *first, *queries_at;
-    PyObject *queries, *centres, *lengths, *norms, *length_offsets, *schedules, *start, *end, *score;
-    PyObject *centre, *scale, *out;
-    long long dimension, smoothing;
+    /* lists, one entry per history */
+    PyObject *features, *cosines, *responses, *runs, *numbers, *queries, *labels, *lengths, *norms;
+    PyObject *weights, *node_states, *node_first, *node_follows, *paths, *levels;
+    /* arrays */
+    PyObject *centres, *costs, *start, *end, *first, *last, *score, *centre, *scale, *absent, *out;
+    long long dimension, smoothing, total, stay, rounds;
+    double least_scale;
 } Call;
 
 #define GIVEN(field) ((field) != Py_None)
 #define HOLD(target, expression) \
     if (!((target) = (expression))) return -1
 
-/* How many histories, frames, runs and queries there are. */
-static int fill_shape(const Call *c, Held *held, Batch *b) {
-    int64_t count, longest = 0;
-    b->dimension = c->dimension, b->smoothing = c->smoothing;
-    if (b->dimension < 1 || b->smoothing < 1 || b->smoothing % 2 == 0) {
-        PyErr_SetString(PyExc_ValueError, "dimension and an odd smoothing width must be positive");
-        return -1;
-    }
-    HOLD(b->frame_offsets, hold_offsets(held, c->frames, -1, 1, "frames", &count));
-    b->histories = count - 1;
-    for (int64_t h = 0; h < b->histories; h++) {
-        const int64_t n = b->frame_offsets[h + 1] - b->frame_offsets[h];
-        if (n > longest) longest = n;
-    }
-    if (b->histories < 1 || longest > INT32_MAX) {
-        PyErr_SetString(PyExc_ValueError, "frames: at least one history, each below 2^31 frames");
-        return -1;
-    }
-    HOLD(b->query_offsets, hold_offsets(held, c->queries_at, count, 0, "queries_at", NULL));
-    if (!GIVEN(c->history_runs)) return 0;
-    int64_t cuts;
-    HOLD(b->history_runs, hold_offsets(held, c->history_runs, count, 1, "history_runs", NULL));
-    HOLD(b->run_offsets, hold_offsets(held, c->runs, -1, 1, "runs", &cuts));
-    for (int64_t h = 0; h < count; h++)
-        if (b->history_runs[h] >= cuts || b->run_offsets[b->history_runs[h]] != b->frame_offsets[h]) {
-            PyErr_SetString(PyExc_ValueError, "runs do not partition the frames");
-            return -1;
-        }
-    return 0;
+/* The entry of a list that belongs to a history; a list of one serves all. */
+static PyObject *entry(PyObject *list, int64_t index, int64_t histories, const char *name) {
+    const Py_ssize_t size = PyList_Check(list) ? PyList_Size(list) : -1;
+    if (size != 1 && size != histories) return refuse(name, "one array per history is needed");
+    return PyList_GetItem(list, size == 1 ? 0 : index);
+}
+#define ENTRY(field) entry(c->field, index, b->histories, #field)
+#define HOLD_ENTRY(target, field, ndim, item, writable)                                       \
+    do {                                                                                      \
+        PyObject *object = ENTRY(field);                                                      \
+        if (!object || !((target) = hold(held, object, ndim, item, writable, #field))) return -1; \
+    } while (0)
+
+static int check(int good, const char *name, const char *reason) {
+    if (!good) refuse(name, reason);
+    return good ? 0 : -1;
 }
 
-/* Features, cosines, responses, queries, centres: whatever is given. */
-static int fill_tables(const Call *c, int operation, Held *held, Batch *b, int **halves) {
-    if (GIVEN(c->features)) {
-        HOLD(*halves, malloc((size_t)b->histories * sizeof(int)));
-        b->halves = *halves;
-        HOLD(b->features, (const void *const *)hold_tables(held, c->features, b, NULL, b->dimension,
-                                                           0, 0, *halves, "features"));
-    }
-    if (GIVEN(c->cosines))
-        HOLD(b->cosines, (float *const *)hold_tables(held, c->cosines, b, b->query_offsets, 0, 4,
-                                                     operation == COSINES, NULL, "cosines"));
-    if (GIVEN(c->responses))
-        HOLD(b->responses, (double *const *)hold_tables(held, c->responses, b, b->query_offsets, 0,
-                                                        8, operation == RESPOND, NULL, "responses"));
+/* How many frames and queries there are, from whatever tables are given. */
+static int fill_tables(const Call *c, int operation, int64_t index, Held *held, const Batch *b,
+                       History *h) {
+    const Py_buffer *view;
+    h->frames = h->queries = -1;
     if (GIVEN(c->queries)) {
-        int64_t items;
-        HOLD(b->queries, hold(held, c->queries, 4, -1, 0, "queries", &items));
-        HOLD(b->query_first, hold(held, c->first, 8, b->histories, 0, "first", NULL));
-        for (int64_t h = 0; h < b->histories; h++) {
-            const int64_t q = b->query_offsets[h + 1] - b->query_offsets[h];
-            if (b->query_first[h] < 0 || b->query_first[h] > items / b->dimension - q) {
-                PyErr_SetString(PyExc_ValueError, "queries: row out of range");
-                return -1;
-            }
-        }
+        HOLD_ENTRY(view, queries, 2, 4, 0);
+        if (check(view->shape[1] == b->dimension, "queries", "wrong dimension")) return -1;
+        h->queries = view->shape[0], h->table = view->buf;
     }
-    if (GIVEN(c->centres))
-        HOLD(b->centres, hold(held, c->centres, 4, b->histories * b->dimension, 0, "centres", NULL));
+    if (GIVEN(c->features)) {
+        HOLD_ENTRY(view, features, 2, 0, 0);
+        if (check(view->shape[1] == b->dimension, "features", "wrong dimension")) return -1;
+        h->frames = view->shape[0], h->features = view->buf, h->half = view->itemsize == 2;
+    }
+    PyObject *lists[] = {c->cosines, c->responses};
+    for (int k = 0; k < 2; k++) {
+        if (!GIVEN(lists[k])) continue;
+        const char *name = k ? "responses" : "cosines";
+        const int out = operation != LOCATE && (h->features || (k && h->cosines));
+        PyObject *object = entry(lists[k], index, b->histories, name);
+        if (!object || !(view = hold(held, object, 2, k ? 8 : 4, out, name))) return -1;
+        if (h->queries < 0) h->queries = view->shape[0];
+        if (h->frames < 0) h->frames = view->shape[1];
+        if (check(view->shape[0] == h->queries && view->shape[1] == h->frames, name, "wrong shape"))
+            return -1;
+        if (k) h->responses = view->buf;
+        else h->cosines = view->buf;
+    }
+    const int64_t most = h->frames > 0 ? INT64_MAX / 64 / h->frames : 0;
+    return check(h->frames >= 1 && h->frames <= INT32_MAX && h->queries <= most, "frames",
+                 "at least one and fewer than 2^31");
+}
+
+/* Runs partition the frames; numbers ascend and stay where differences cannot overflow. */
+static int fill_frames(const Call *c, int64_t index, Held *held, const Batch *b, History *h) {
+    const Py_buffer *view;
+    if (GIVEN(c->runs)) {
+        HOLD_ENTRY(view, runs, 1, 8, 0);
+        h->offsets = view->buf, h->runs = view->shape[0] - 1;
+        int good = h->runs >= 1 && h->offsets[0] == 0 && h->offsets[h->runs] == h->frames;
+        for (int64_t r = 0; good && r < h->runs; r++) good = h->offsets[r] < h->offsets[r + 1];
+        if (check(good, "runs", "must ascend from 0 to the number of frames")) return -1;
+    }
+    if (GIVEN(c->numbers)) {
+        const int64_t most = (int64_t)1 << 54;
+        HOLD_ENTRY(view, numbers, 1, 8, 0);
+        h->numbers = view->buf;
+        int good = view->shape[0] == h->frames && h->numbers[0] >= -most &&
+                   h->numbers[h->frames - 1] <= most;
+        for (int64_t t = 1; good && t < h->frames; t++) good = h->numbers[t] > h->numbers[t - 1];
+        if (check(good, "numbers", "must ascend within 2^54, one per frame")) return -1;
+    }
+    h->answers = h->queries;
+    if (GIVEN(c->labels)) {
+        HOLD_ENTRY(view, labels, 1, 8, 0);
+        h->labels = view->buf, h->answers = view->shape[0];
+        int good = 1;
+        for (int64_t i = 0; i < h->answers; i++)
+            good &= h->labels[i] >= 0 && h->labels[i] < h->queries;
+        if (check(good, "labels", "out of range")) return -1;
+    }
     return 0;
 }
 
-/* The lengths to try; ascending, so that a scan may stop at the first that does not fit. */
-static int fill_schedules(const Call *c, Held *held, Batch *b) {
-    int64_t kinds;
-    HOLD(b->length_offsets, hold_offsets(held, c->length_offsets, -1, 0, "length_offsets", &kinds));
-    const int64_t lengths = b->length_offsets[kinds - 1];
-    HOLD(b->schedules, hold(held, c->schedules, 8, b->histories, 0, "schedules", NULL));
-    HOLD(b->lengths, hold(held, c->lengths, 8, lengths, 0, "lengths", NULL));
-    HOLD(b->norms, hold(held, c->norms, 8, lengths, 0, "norms", NULL));
-    for (int64_t h = 0; h < b->histories; h++)
-        if (b->schedules[h] < 0 || b->schedules[h] >= kinds - 1) {
-            PyErr_SetString(PyExc_ValueError, "schedules: index out of range");
+/* Lengths, ascending, so that a scan may stop at the first that does not fit; weights. */
+static int fill_settings(const Call *c, int64_t index, Held *held, const Batch *b, History *h) {
+    const Py_buffer *view;
+    if (GIVEN(c->lengths)) {
+        HOLD_ENTRY(view, lengths, 1, 8, 0);
+        h->lengths = view->buf, h->lengths_count = view->shape[0];
+        HOLD_ENTRY(view, norms, 1, 8, 0);
+        h->norms = view->buf;
+        int good = view->shape[0] == h->lengths_count;
+        const int known = index && h->lengths == h[-1].lengths && h->norms == h[-1].norms;
+        for (int64_t i = 0; good && !known && i < h->lengths_count; i++)
+            good = h->lengths[i] >= (i ? h->lengths[i - 1] + 1 : 1) && h->norms[i] > 0.0;
+        if (check(good, "lengths", "must ascend, and norms be positive")) return -1;
+    }
+    if (GIVEN(c->weights)) {
+        HOLD_ENTRY(view, weights, 1, 8, 0);
+        h->weights = view->buf, h->reach = view->shape[0] - 1;
+        int good = h->reach >= 0 && h->weights[0] > 0.0;
+        const int known = index && h->weights == h[-1].weights && h->reach == h[-1].reach;
+        for (int64_t i = 0; good && !known && i <= h->reach; i++)
+            good = h->weights[i] >= 0.0 && h->weights[i] <= 1.0;
+        if (check(good, "weights", "must lie between 0 and 1, the first above 0")) return -1;
+    }
+    return 0;
+}
+
+static int fill_nodes(const Call *c, int64_t index, Held *held, const Batch *b, History *h) {
+    const Py_buffer *view;
+    Nodes *nodes = &h->nodes;
+    HOLD_ENTRY(view, node_states, 1, 8, 0);
+    nodes->state = view->buf, nodes->count = view->shape[0];
+    int good = nodes->count >= 1 && nodes->count < 1 << 15, starts = 0;
+    for (int64_t k = 0; good && k < nodes->count; k++)
+        good = nodes->state[k] >= 0 && nodes->state[k] < h->queries;
+    HOLD_ENTRY(view, node_first, 1, 1, 0);
+    nodes->first = view->buf;
+    good &= view->shape[0] == nodes->count;
+    for (int64_t k = 0; good && k < nodes->count; k++) starts |= nodes->first[k];
+    HOLD_ENTRY(view, node_follows, 2, 1, 0);
+    nodes->follows = view->buf;
+    good &= view->shape[0] == nodes->count && view->shape[1] == nodes->count && starts;
+    if (GIVEN(c->paths)) {
+        HOLD_ENTRY(view, paths, 1, 8, 1);
+        h->path = view->buf;
+        good &= view->shape[0] == h->frames;
+        HOLD_ENTRY(view, levels, 1, 8, 1);
+        h->levels = view->buf;
+        good &= view->shape[0] == h->queries;
+    }
+    return check(good && b->stay <= h->frames && h->queries >= 2, "nodes", "do not fit");
+}
+
+/* What each operation needs of a history before the engine may follow a pointer. */
+static int complete(int operation, const History *h) {
+    const int sources = !!h->features + !!h->cosines + !!h->responses;
+    switch (operation) {
+    case COSINES: return h->features && h->table && h->cosines;
+    case CENTRES: return h->features && !h->cosines && !h->responses;
+    case RESPOND: return h->cosines && h->responses && !h->features && h->offsets;
+    case LOCATE:
+        return sources == 1 && (!h->features || h->table) && h->offsets && h->lengths && !h->labels;
+    default:
+        if (!h->offsets || (h->features && !h->table)) return 0;
+        if (!h->features && !h->cosines) return operation != SMOOTH && h->responses;
+        return h->weights && h->numbers && (operation != SMOOTH || h->responses);
+    }
+}
+
+static int fill_history(const Call *c, int operation, int64_t index, Held *held, Batch *b,
+                        History *h) {
+    if (fill_tables(c, operation, index, held, b, h) || fill_frames(c, index, held, b, h) ||
+        fill_settings(c, index, held, b, h))
+        return -1;
+    if (operation == CENTRES) h->queries = h->answers = 0;
+    if (operation == LABEL && fill_nodes(c, index, held, b, h)) return -1;
+    return check(h->queries >= 0 && complete(operation, h), "arrays", "wrong ones for the operation");
+}
+
+/* The arrays that all histories share, and where answers go. */
+static int fill_outputs(const Call *c, int operation, Held *held, const Batch *b, History *all,
+                        int64_t rows, Answers *a, float **out) {
+    if (GIVEN(c->centres)) {
+        const Py_buffer *view = hold(held, c->centres, 2, 4, 0, "centres");
+        if (!view || check(view->shape[0] == b->histories && view->shape[1] == b->dimension,
+                           "centres", "wrong shape"))
             return -1;
-        }
-    for (int64_t k = 0; k < kinds - 1; k++)
-        for (int64_t i = b->length_offsets[k]; i < b->length_offsets[k + 1]; i++) {
-            const int64_t least = i > b->length_offsets[k] ? b->lengths[i - 1] + 1 : 1;
-            if (b->lengths[i] < least || !(b->norms[i] > 0.0)) {
-                PyErr_SetString(PyExc_ValueError, "lengths must ascend, norms be positive");
-                return -1;
-            }
-        }
+        for (int64_t i = 0; i < b->histories; i++)
+            all[i].centre = (const float *)view->buf + i * b->dimension;
+    }
+    if (operation == LABEL) {
+        const double *costs;
+        HOLD(costs, hold_flat(held, c->costs, 8, b->histories, 0, "costs", NULL));
+        for (int64_t i = 0; i < b->histories; i++) all[i].nodes.cost = costs[i];
+        for (int64_t i = 0; i < b->histories; i++)
+            if (check(costs[i] >= 0.0 && costs[i] < 1e300, "costs", "must not be negative")) return -1;
+    }
+    if (operation == CENTRES) {
+        const Py_buffer *view = hold(held, c->out, 2, 4, 1, "out");
+        if (!view || check(view->shape[0] == b->histories && view->shape[1] == b->dimension, "out",
+                           "wrong shape"))
+            return -1;
+        *out = view->buf;
+    }
+    if (operation == COSINES || operation == CENTRES) return 0;
+    if (GIVEN(c->centre) || operation == RESPOND || operation == LOCATE || operation == SMOOTH) {
+        HOLD(a->centre, hold_flat(held, c->centre, 8, rows, 1, "centre", NULL));
+        HOLD(a->scale, hold_flat(held, c->scale, 8, rows, 1, "scale", NULL));
+    }
+    if (operation == RESPOND || operation == SMOOTH) return 0;
+    HOLD(a->start, hold_flat(held, c->start, 8, rows, 1, "start", NULL));
+    HOLD(a->end, hold_flat(held, c->end, 8, rows, 1, "end", NULL));
+    HOLD(a->score, hold_flat(held, c->score, 8, rows, 1, "score", NULL));
+    if (GIVEN(c->first)) {
+        if (check(all[0].numbers != NULL, "first", "needs the numbers of frames")) return -1;
+        HOLD(a->first, hold_flat(held, c->first, 8, rows, 1, "first", NULL));
+        HOLD(a->last, hold_flat(held, c->last, 8, rows, 1, "last", NULL));
+    }
+    if (operation == LABEL) HOLD(a->absent, hold_flat(held, c->absent, 1, rows, 1, "absent", NULL));
     return 0;
 }
 
 /* Everything that is checked before the engine may follow a pointer. */
-static int fill(const Call *c, int operation, Held *held, Batch *b, Answers *a, float **out,
-                int **halves) {
-    if (fill_shape(c, held, b) || fill_tables(c, operation, held, b, halves)) return -1;
-    const int64_t rows = b->query_offsets[b->histories];
-    const int windows = operation == LOCATE, responses = windows || operation == RESPOND;
-    /* exactly one thing to start from, and queries with features */
-    const int sources = !!b->features + !!b->cosines + !!b->responses == 1 &&
-                        (!b->features || b->queries);
-    if (operation < COSINES || operation > LOCATE || (responses && !b->history_runs) ||
-        (operation == COSINES && !(b->features && b->queries && b->cosines)) ||
-        (operation == CENTRES && !b->features) || (windows && !sources) ||
-        (operation == RESPOND && !(b->cosines && b->responses))) {
-        PyErr_SetString(PyExc_ValueError, "unknown operation, or the wrong arrays for it");
+static int fill(const Call *c, int operation, Held *held, Batch *b, History *all, Answers *a,
+                float **out) {
+    *b = (Batch){.histories = b->histories, .dimension = c->dimension, .smoothing = c->smoothing,
+                 .total = c->total, .stay = c->stay, .rounds = c->rounds,
+                 .least_scale = c->least_scale, .all = all};
+    if (check(operation >= COSINES && operation < OPERATIONS && b->dimension >= 1 &&
+                  b->dimension < 1 << 28 && b->smoothing >= 1 && b->smoothing % 2 == 1 &&
+                  b->stay >= 1 && b->rounds >= 1 && b->total >= 0 && b->least_scale > 0.0,
+              "settings", "out of range"))
         return -1;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < b->histories; i++) {
+        if (fill_history(c, operation, i, held, b, all + i)) return -1;
+        if (check(!b->total || b->total >= all[i].frames, "total", "fewer than are given")) return -1;
+        all[i].row = rows, rows += all[i].answers;
     }
-    if (operation == CENTRES)
-        HOLD(*out, hold(held, c->out, 4, b->histories * b->dimension, 1, "out", NULL));
-    if (responses) {
-        HOLD(a->centre, hold(held, c->centre, 8, rows, 1, "centre", NULL));
-        HOLD(a->scale, hold(held, c->scale, 8, rows, 1, "scale", NULL));
+    return fill_outputs(c, operation, held, b, all, rows, a, out);
+}
+
+static Status work(const Engine *engine, int operation, const Batch *b, Answers a, float *out) {
+    switch (operation) {
+    case COSINES: return engine->cosines(b);
+    case CENTRES: return engine->centres(b, out);
+    case RESPOND: return engine->respond(b, a);
+    case LOCATE: return engine->locate(b, a);
+    case SMOOTH: return engine->smooth(b, a);
+    case CONTRAST: return engine->contrast(b, a);
+    default: return engine->label(b, a);
     }
-    if (windows) {
-        if (fill_schedules(c, held, b)) return -1;
-        HOLD(a->start, hold(held, c->start, 8, rows, 1, "start", NULL));
-        HOLD(a->end, hold(held, c->end, 8, rows, 1, "end", NULL));
-        HOLD(a->score, hold(held, c->score, 8, rows, 1, "score", NULL));
-    }
-    return 0;
 }
 
 static PyObject *run(PyObject *self, PyObject *args) {
@@ -270,42 +342,38 @@ static PyObject *run(PyObject *self, PyObject *args) {
     Call c;
     const char *name;
     int operation;
-    if (!PyArg_ParseTuple(args, "siLLOOOOOOOOOOOOOOOOOOOO", &name, &operation, &c.dimension,
-                          &c.smoothing, &c.features, &c.cosines, &c.responses, &c.frames, &c.runs,
-                          &c.history_runs, &c.first, &c.queries_at, &c.queries, &c.centres,
-                          &c.lengths, &c.norms, &c.length_offsets, &c.schedules, &c.start,
-                          &c.end, &c.score, &c.centre, &c.scale, &c.out))
+    long long histories;
+    if (!PyArg_ParseTuple(args, "siL(LLLLLd)(OOOOOOOOOOOOOOO)(OOOOOOOOOOO)", &name, &operation,
+                          &histories, &c.dimension, &c.smoothing, &c.total, &c.stay, &c.rounds,
+                          &c.least_scale, &c.features, &c.cosines, &c.responses, &c.runs,
+                          &c.numbers, &c.queries, &c.labels, &c.lengths, &c.norms, &c.weights,
+                          &c.node_states, &c.node_first, &c.node_follows, &c.paths, &c.levels,
+                          &c.centres,
+                          &c.costs, &c.start, &c.end, &c.first, &c.last, &c.score, &c.centre,
+                          &c.scale, &c.absent, &c.out))
         return NULL;
     const Engine *engine = find_engine(name);
     if (!engine) return NULL;
-
-    Batch b = {0};
+    if (histories < 1 || histories > INT32_MAX) return refuse("histories", "at least one");
+    Batch b = {.histories = histories};
     Answers a = {0};
     float *out = NULL;
-    int *halves = NULL;
     Status status = {OK, 0, 0};
-    Held held = {NULL, 0, 24};
-    PyObject *lists[] = {c.features, c.cosines, c.responses};
-    for (int i = 0; i < 3; i++)
-        if (PyList_Check(lists[i])) held.room += PyList_Size(lists[i]);
-    held.views = calloc((size_t)held.room, sizeof(Py_buffer));
-    if (!held.views) return PyErr_NoMemory();
-
-    const int failed = fill(&c, operation, &held, &b, &a, &out, &halves);
+    Held held = {NULL, 0, 16 * histories + 16};
+    held.views = malloc((size_t)held.room * sizeof(Py_buffer));
+    History *all = calloc((size_t)histories, sizeof(History));
+    if (!held.views || !all) {
+        free(held.views);
+        free(all);
+        return PyErr_NoMemory();
+    }
+    const int failed = fill(&c, operation, &held, &b, all, &a, &out);
     if (!failed) {
         Py_BEGIN_ALLOW_THREADS
-        switch (operation) {
-        case COSINES: status = engine->cosines(&b); break;
-        case CENTRES: status = engine->centres(&b, out); break;
-        case RESPOND: status = engine->respond(&b, a); break;
-        default: status = engine->locate(&b, a);
-        }
+        status = work(engine, operation, &b, a, out);
         Py_END_ALLOW_THREADS
     }
-    free((void *)b.features);
-    free((void *)b.cosines);
-    free((void *)b.responses);
-    free(halves);
+    free(all);
     release(&held);
     if (failed) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     if (status.code == NO_MEMORY) return PyErr_NoMemory();

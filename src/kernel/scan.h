@@ -103,11 +103,11 @@ static void scan_long_run(const double *p, int64_t n, const int64_t *lengths, co
 
 /* The earliest start (a position among frames, before `limit`) whose score reaches the
  * threshold with this length; `limit` if there is none. */
-static int64_t earliest(const double *prefix, Runs runs, int lane, int64_t length, double norm,
+static int64_t earliest(const double *prefix, const History *h, int lane, int64_t length, double norm,
                         double threshold, int64_t limit) {
     const double needed = least_difference(threshold, norm);
-    for (int64_t r = 0; r < runs.runs; r++) {
-        const int64_t first = runs.offsets[r] - runs.base, last = runs.offsets[r + 1] - runs.base;
+    for (int64_t r = 0; r < h->runs; r++) {
+        const int64_t first = h->offsets[r], last = h->offsets[r + 1];
         if (first >= limit) break;
         const double *p = prefix + (first + r) * LANES + lane;
         const int64_t fitting = last - first - length + 1;
@@ -120,13 +120,15 @@ static int64_t earliest(const double *prefix, Runs runs, int lane, int64_t lengt
     return limit;
 }
 
-static void scan_lanes(Runs runs, const int64_t *lengths, const double *norms, int64_t count,
-                       Scratch *s, int group, int64_t *start, int64_t *end, double *score) {
+static void scan_lanes(const History *h, Scratch *s, int group, int64_t *start, int64_t *end,
+                       double *score) {
+    const int64_t *lengths = h->lengths, count = h->lengths_count;
+    const double *norms = h->norms;
     for (int64_t k = 0; k < count; k++) d4_store(s->best + k * LANES, d4_set(-INFINITY));
     double leader[LANES] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
-    for (int64_t r = 0; r < runs.runs; r++) {
-        const int64_t n = runs.offsets[r + 1] - runs.offsets[r];
-        const double *p = s->prefix + (runs.offsets[r] - runs.base + r) * LANES;
+    for (int64_t r = 0; r < h->runs; r++) {
+        const int64_t n = h->offsets[r + 1] - h->offsets[r];
+        const double *p = s->prefix + (h->offsets[r] + r) * LANES;
         if (n < LONG_RUN) scan_short_run(p, n, lengths, count, s->best);
         else scan_long_run(p, n, lengths, norms, count, s, leader);
     }
@@ -139,15 +141,15 @@ static void scan_lanes(Runs runs, const int64_t *lengths, const double *norms, i
         start[l] = end[l] = -1, score[l] = top;
         if (top == -INFINITY) continue;
         const double threshold = tie_threshold(top);
-        int64_t limit = runs.frames;
+        int64_t limit = h->frames;
         for (int64_t k = 0; k < count; k++) { /* ascending: an equal start keeps the shorter end */
             if (!(s->best[k * LANES + l] / norms[k] >= threshold)) continue;
-            const int64_t at = earliest(s->prefix, runs, l, lengths[k], norms[k], threshold, limit);
+            const int64_t at = earliest(s->prefix, h, l, lengths[k], norms[k], threshold, limit);
             if (at < limit) limit = at, start[l] = at, end[l] = at + lengths[k] - 1;
         }
         /* the score of the window that is returned, which may lie TIE below the best */
-        for (int64_t r = 0; r < runs.runs; r++) {
-            if (runs.offsets[r + 1] - runs.base <= start[l]) continue;
+        for (int64_t r = 0; r < h->runs; r++) {
+            if (h->offsets[r + 1] <= start[l]) continue;
             const double *p = s->prefix + r * LANES + l;
             const double difference = p[(end[l] + 1) * LANES] - p[start[l] * LANES];
             for (int64_t k = 0; k < count; k++)

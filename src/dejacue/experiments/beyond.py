@@ -31,8 +31,7 @@ from dejacue.experiments.table import (
 )
 from dejacue.method.batch import locate_many
 from dejacue.method.contrast import Contrast
-from dejacue.method.locate import evidence, locate
-from dejacue.method.occurrences import occurrences
+from dejacue.method.locate import evidence, locate, occurrences
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
 
@@ -41,7 +40,7 @@ ByHistory = dict[str, NDArray[np.int64]]
 
 PUBLISHED, RECOMMENDED = "published scan", "contrast"
 READINGS: dict[str, How] = {
-    PUBLISHED: ("vocabulary", "scan"),
+    PUBLISHED: ("vocabulary", "published"),
     "whole history": ("absolute", "whole-history"),
     "longest run": ("absolute", "longest-run"),
     RECOMMENDED: ("vocabulary", "contrast"),
@@ -51,7 +50,7 @@ RANKS = (1, 3, 5)
 LOSSES = (0.0, 0.05, 0.1, 0.2, 0.3)
 LOSS_SEEDS = range(3407, 3412)
 LOSSY: dict[str, How] = {
-    PUBLISHED: ("vocabulary", "scan"),
+    PUBLISHED: ("vocabulary", "published"),
     "published scan, bridged": ("vocabulary", Scan(runs="bridged")),
     RECOMMENDED: ("vocabulary", "contrast"),
 }
@@ -252,7 +251,7 @@ def _pieces_figure() -> Any:
         history, words = scene.history, scene.vocabulary
         found = {
             name: [locate(history, words, readout=how)["filled"][0].window]
-            for name, how in (("published", "scan"), ("contrast", "contrast"))
+            for name, how in (("published", "published"), ("contrast", "contrast"))
         }
         if "back" in title:
             found["occurrences"] = [m.window for m in occurrences(history, words)["filled"]]
@@ -263,7 +262,7 @@ def _pieces_figure() -> Any:
     history, words = scene.history, scene.vocabulary
     found = {
         f"published, {k}": [moment.window]
-        for k, moment in enumerate(locate(history, words)["filled"], start=1)
+        for k, moment in enumerate(locate(history, words, readout="published")["filled"], start=1)
     }
     found["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
     seen = evidence(history, words, readout="contrast").responses[-1]

@@ -10,7 +10,7 @@ from dejacue.evaluation.identity import identity_correct
 from dejacue.experiments.study import Corpus, Table
 from dejacue.method.locate import locate
 from dejacue.method.plan import as_readout
-from dejacue.method.view import Readout, Scheduled
+from dejacue.method.view import Readout, ScheduledReadout
 from dejacue.records import History
 
 
@@ -35,7 +35,7 @@ def track_scores(
 def fits(history: History, readout: str | Readout) -> bool:
     """Whether any length of the readout's schedule fits a run."""
     how = as_readout(readout)
-    lengths = how.durations if isinstance(how, Scheduled) else ()
+    lengths = how.durations if isinstance(how, ScheduledReadout) else ()
     return not isinstance(lengths, tuple) or history.longest_run >= lengths[0]
 
 

@@ -16,7 +16,7 @@ from dejacue.evaluation import oracle_tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb
 from dejacue.experiments.identity import edge_hits
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments.study import SCAN, Corpus, Study, Table
 from dejacue.experiments.table import (
     GROUPS,
     Experiment,
@@ -24,9 +24,8 @@ from dejacue.experiments.table import (
     drawn,
     published,
 )
-from dejacue.method.kernel import Schedule
 from dejacue.method.plan import Plan
-from dejacue.method.readouts import Scan
+from dejacue.method.readouts import Scan, schedule_of
 from dejacue.method.scan import candidate_windows, select
 
 SEED = 3407
@@ -49,7 +48,7 @@ DRAWS = (
 def missing(study: Study) -> Result:
     """Random frames removed; windows inside observed runs, or across the gaps."""
     corpus = study.seven
-    plan = Plan.of("dual", "scan", 3, 1, False, corpus.engine)
+    plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
     found: dict[str, list[Table]] = {}  # condition → the means of every seed
     windows: dict[str, dict[str, NDArray[np.int64]]] = {}
     for label, rate in RATES.items():
@@ -93,13 +92,13 @@ def _read(
     history = perturb.drop_frames(entry, rng, rate)
     view = plan.view(history, entry.vocabulary)
     offsets, references = history.run_offsets, corpus.references[corpus.rows[entry.id]]
-    schedule = Schedule.of([Scan().lengths(history)], "sqrt")
-    start, end, _ = view.engine.scan(view.responded[0], offsets, schedule)
+    schedule = schedule_of([SCAN.lengths(history)], "sqrt")
+    start, end, _ = view.engine.scan(view.respond(3)[0], offsets, schedule)
     starts, ends, scores = Scan(runs="bridged").candidates(view)
     best = select(starts, ends, scores)
     found = {}
     for name, windows, candidates in (
-        (STRICT, (start, end), candidate_windows(offsets, Scan().lengths(history))),
+        (STRICT, (start, end), candidate_windows(offsets, SCAN.lengths(history))),
         (BRIDGED, (starts[best], ends[best]), (starts, ends)),
     ):
         chosen = history.frames[np.stack(windows, axis=1)]

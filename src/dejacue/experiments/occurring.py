@@ -16,8 +16,7 @@ from dejacue.experiments import perturb, rendered
 from dejacue.experiments.beyond import sets
 from dejacue.experiments.study import Corpus, Study
 from dejacue.experiments.table import Experiment, Result, Value
-from dejacue.method.locate import locate
-from dejacue.method.occurrences import occurrences
+from dejacue.method.locate import locate, occurrences
 from dejacue.records import History, Retrieval, Vocabulary
 
 F1 = "F1 at tIoU .5"
@@ -88,7 +87,7 @@ def _windows(entry: Entry, how: str, engine: str) -> dict[str, Ranked]:
     if how == "occurrences":
         found: Mapping[str, Any] = occurrences(entry.history, entry.vocabulary, engine=engine)
     else:
-        readout = "scan" if how == "published scan" else "contrast"
+        readout = "published" if how == "published scan" else "contrast"
         retrieval = locate(entry.history, entry.vocabulary, readout=readout, engine=engine)
         found = {state: retrieval.state(state)[:1] for state in entry.vocabulary.states}
     return {

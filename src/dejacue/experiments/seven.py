@@ -13,14 +13,15 @@ from dejacue.evaluation import oracle_tiou, tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.baselines import baselines, candidate_frames
 from dejacue.experiments.identity import edge_hits, identity
-from dejacue.experiments.study import COORDINATES_PUBLISHED, Corpus, Study, Table
+from dejacue.experiments.study import COORDINATES_PUBLISHED, SCAN, Corpus, Study, Table
 from dejacue.experiments.table import NO, Experiment, Result, Value, published
 from dejacue.experiments.vost_extended import ranking_picture, ranking_values
+from dejacue.method._tables import Ragged
 from dejacue.method.coordinates import query_directions
 from dejacue.method.durations import PUBLISHED_SINGLE, SCHEDULES
 from dejacue.method.locate import candidates, evidence
 from dejacue.method.plan import Plan
-from dejacue.method.readouts import MaxFrame, Scan
+from dejacue.method.readouts import MaxFrame, Scan, schedule_of
 from dejacue.method.scan import select
 from dejacue.method.view import Readout
 from dejacue.records import Window
@@ -112,7 +113,9 @@ def _cases(corpus: Corpus) -> Any:
         if entry.component not in CASES:
             continue
         at = entry.vocabulary.descriptions.index(CASES[entry.component])
-        seen = evidence(entry.history, entry.vocabulary, coordinates="dual", engine=corpus.engine)
+        seen = evidence(
+            entry.history, entry.vocabulary, coordinates="dual", readout=SCAN, engine=corpus.engine
+        )
         found = Window(*corpus.windows("dual")[corpus.rows[entry.id]][at].tolist())
         true = entry.references[entry.vocabulary.state_names[at]]
         title = f"{entry.id} {entry.component}: {CASES[entry.component]}"
@@ -227,14 +230,15 @@ NEAR_TIE = (
 def residuals(study: Study) -> Result:
     """Windows from raw residuals and from unit ones: each query has its own scale."""
     corpus = study.seven
-    plan = Plan.of("dual", "scan", 3, 1, False, corpus.engine)
+    plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
     raw, norms = [], []
     for entry in corpus.entries:
         unit = query_directions(entry.vocabulary, plan.coordinates)
         scaled = (unit.queries * unit.residual_norms[:, None]).astype(np.float32)
-        view = plan.view(entry.history, entry.vocabulary, replace(unit, queries=scaled))
-        found = plan.readout.read(view)
-        raw.append(entry.history.frames[np.stack([found.start, found.end], axis=1)])
+        tables = Ragged.of([entry.history], [scaled])
+        schedule = schedule_of([SCAN.lengths(entry.history)], "sqrt")
+        found = plan.engine.locate(tables, schedule, 3, plan.engine.centres(tables))
+        raw.append(np.stack([found.first, found.last], axis=1))
         norms += unit.residual_norms.tolist()
     chosen = {"raw": np.concatenate(raw), "unit": corpus.windows("dual")}
     equal = float((chosen["raw"] == chosen["unit"]).all(axis=1).sum())

@@ -14,7 +14,7 @@ from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb
 from dejacue.experiments.identity import identity
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments.study import SCAN, Corpus, Study, Table
 from dejacue.experiments.table import (
     GROUPS,
     Experiment,
@@ -23,9 +23,9 @@ from dejacue.experiments.table import (
     drawn,
     published,
 )
-from dejacue.method.kernel import Ragged, Schedule
+from dejacue.method._tables import Ragged
 from dejacue.method.plan import Plan
-from dejacue.method.readouts import Scan
+from dejacue.method.readouts import schedule_of
 from dejacue.records import History, Vocabulary
 
 SEED = 3407
@@ -57,7 +57,7 @@ def shifts(study: Study) -> Result:
     corpus, figures = study.original, published()["circular_shift"]
     size = 8
     count = size * GROUPS
-    plan = Plan.of("dual", "scan", 3, 1, False, corpus.engine)
+    plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
     chosen = np.empty((count, len(corpus), 2), np.int64)
     for entry in corpus.entries:
         history, rows = entry.history, corpus.rows[entry.id]
@@ -65,9 +65,9 @@ def shifts(study: Study) -> Result:
         orders = [perturb.shift_order(history, np.random.default_rng(1 + k)) for k in range(count)]
         # Cosines, their centre and their scale do not depend on the order of the frames.
         rolled = view.cosines[:, np.array(orders)].swapaxes(0, 1).reshape(-1, len(history))
-        many = Ragged.of([history], [np.tile(view.directions.queries, (count, 1))])
+        many = Ragged.of([history], [np.tile(view.query_directions.queries, (count, 1))])
         responses, _, _ = view.engine.respond(many, [rolled], 3)
-        schedule = Schedule.of([Scan().lengths(history)], "sqrt")
+        schedule = schedule_of([SCAN.lengths(history)], "sqrt")
         start, end, _ = view.engine.scan(responses[0], history.run_offsets, schedule)
         frames = history.frames[np.stack([start, end], axis=1)]
         chosen[:, rows] = frames.reshape(count, -1, 2)

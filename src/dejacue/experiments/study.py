@@ -15,11 +15,12 @@ from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.evaluation.consistency import paraphrase_pairs
 from dejacue.evaluation.resampling import Paired
 from dejacue.method.batch import locate_many
-from dejacue.method.plan import as_readout
+from dejacue.method.plan import PUBLISHED_SCAN, as_readout
 from dejacue.method.view import Readout
 from dejacue.records import History, Vocabulary
 
 T = TypeVar("T")
+SCAN = PUBLISHED_SCAN  # in whatever coordinates a table asks for
 Table = NDArray[np.float64]
 Located = tuple[NDArray[np.int64], Table]  # windows (n, 2) and scores (n,)
 
@@ -81,12 +82,12 @@ class Corpus:
         return Corpus([e for e in self.entries if e.cohort == cohort], self.engine, self.components)
 
     def windows(
-        self, coordinates: str, readout: str | Readout = "scan", prompts: str = "ensemble"
+        self, coordinates: str, readout: str | Readout = SCAN, prompts: str = "ensemble"
     ) -> NDArray[np.int64]:
         """(n, 2) selected windows; asked twice, computed once."""
         return self._located(coordinates, readout, prompts)[0]
 
-    def best_scores(self, coordinates: str, readout: str | Readout = "scan") -> Table:
+    def best_scores(self, coordinates: str, readout: str | Readout = SCAN) -> Table:
         """(n,) scores of these windows."""
         return self._located(coordinates, readout, "ensemble")[1]
 
@@ -109,15 +110,13 @@ class Corpus:
         histories: Iterable[History],
         vocabularies: Iterable[Vocabulary],
         coordinates: str,
-        readout: str | Readout = "scan",
+        readout: str | Readout = SCAN,
     ) -> Located:
         """Windows and scores of other histories or vocabularies with the same engine."""
-        retrievals = locate_many(
+        found = locate_many(
             histories, vocabularies, coordinates=coordinates, readout=readout, engine=self.engine
-        )
-        moments = [moment for found in retrievals for moment in found]
-        windows = np.array([tuple(moment.window) for moment in moments])
-        return windows, np.array([moment.score for moment in moments])
+        ).columns()
+        return np.stack([found["start"], found["end"]], axis=1), found["score"]
 
     def by_history(self, windows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         return {name: windows[rows] for name, rows in self.rows.items()}

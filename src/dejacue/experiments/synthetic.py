@@ -19,7 +19,8 @@ from dejacue.experiments.study import Study, Table
 from dejacue.experiments.table import Experiment, Result, Value, published
 from dejacue.method.durations import Grid
 from dejacue.method.evidence import calibration, smooth
-from dejacue.method.kernel import Schedule, engine
+from dejacue.method.kernel import engine
+from dejacue.method.readouts import schedule_of
 
 CORRELATIONS, SIGNALS, DURATIONS = (0.0, 0.6), (0.5, 1.0, 1.5), (8, 12, 20, 32, 48)
 TRIALS, FRAMES, MARGIN, CAP = 400, 192, 24, 72
@@ -57,7 +58,7 @@ def selected(responses: Table, norm: str, using: str) -> NDArray[np.int64]:
     """(grids, trials, 2) windows."""
     found = np.empty((len(GRIDS), len(responses), 2), np.int64)
     for g, grid in enumerate(GRIDS):
-        schedule = Schedule.of([grid.lengths(FRAMES)], norm)
+        schedule = schedule_of([grid.lengths(FRAMES)], norm)
         start, end, _ = engine(using).scan(responses, WHOLE, schedule)
         found[g] = np.stack([start, end], axis=1)
     return found

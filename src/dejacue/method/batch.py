@@ -9,9 +9,10 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
-from dejacue.method.plan import Pair, Plan
+from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
 from dejacue.method.view import Readout
-from dejacue.records import History, Retrieval, Vocabulary
+from dejacue.records import Columns, History, Retrievals, Vocabulary
+from dejacue.records.columns import Rows
 
 CHUNK_BYTES = 256 << 20  # features that locate_many holds at a time, unless one history is larger
 CHUNK_HISTORIES = 4096
@@ -21,39 +22,40 @@ def locate_many(
     histories: Iterable[History],
     vocabularies: Vocabulary | Iterable[Vocabulary],
     *,
-    coordinates: str | Coordinates = "vocabulary",
-    readout: str | Readout = "scan",
-    smoothing: int = 3,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    smoothing: int | None = None,
     top: int = 1,
     diagnostics: bool = False,
     engine: str = "auto",
     threads: int = 1,
-) -> Iterator[Retrieval]:
+) -> Retrievals:
     """``locate`` for many histories, lazily and in order: the same answers, much faster.
 
     histories      any iterable, also a generator: read a chunk at a time
     vocabularies   one for all, or one per history
     threads        chunks are cut into this many kernel calls that run side by side
+
+    Iterate over it for one Retrieval after the other, or take ``columns()``, ``to_dataframe()`` or
+    ``to_arrow()``.
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     if not isinstance(threads, int) or threads < 1:
         raise InputError(f"threads {threads} must be at least 1")
     if isinstance(histories, History):
         raise InputError("locate_many takes several histories; for a single one there is locate")
-    return _run(plan, _chunks(_pairs(histories, vocabularies)), threads)
+    return Retrievals(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
 
 
-def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Retrieval]:
+def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Columns | Rows]:
     if threads == 1:
-        for chunk in chunks:
-            yield from plan.run(chunk)
+        yield from map(plan.run, chunks)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
         for chunk in chunks:
-            for part in pool.map(plan.run, _split(chunk, threads)):
-                yield from part
+            yield from pool.map(plan.run, _split(chunk, threads))
 
 
 def _pairs(
@@ -61,15 +63,11 @@ def _pairs(
 ) -> Iterator[Pair]:
     shared = isinstance(vocabularies, Vocabulary)
     given = iter(repeat(vocabularies) if isinstance(vocabularies, Vocabulary) else vocabularies)
-    last, known = None, None
     for count, history in enumerate(histories):
         vocabulary = next(given, None)
         if vocabulary is None:
             raise InputError(f"there are more histories than vocabularies ({count})")
-        kind = (type(history), getattr(history, "encoder", None), getattr(history, "dimension", 0))
-        if vocabulary is not last or kind != known:  # a corpus repeats itself
-            check_pair(history, vocabulary)
-            last, known = vocabulary, kind
+        check_pair(history, vocabulary)
         yield history, vocabulary
     if not shared and next(given, None) is not None:
         raise InputError("there are more vocabularies than histories")

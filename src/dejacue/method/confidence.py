@@ -16,12 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.contrast import Contrast, search
 from dejacue.method.coordinates import check_pair
-from dejacue.method.plan import Plan
-from dejacue.method.states import kernel_of
-from dejacue.method.view import View
-from dejacue.records import Retrieval, Vocabulary
+from dejacue.method.view import Batch, Readout, View
+from dejacue.records import Reading, Vocabulary
 
 FEW = 19  # unrelated states below which p cannot reach 5 %
 _FUNCTION_WORDS = frozenset(
@@ -31,21 +28,26 @@ _FUNCTION_WORDS = frozenset(
 )  # fmt: skip
 
 
-def judged(
-    retrieval: Retrieval, plan: Plan, view: View, vocabulary: Vocabulary,
-    unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | None,
-) -> Retrieval:  # fmt: skip
-    """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
-    readout = plan.readout
-    if not isinstance(readout, Contrast):
-        raise InputError("p-values are those of the contrast readout; choose it, or leave them out")
+def check_level(readout: Readout, absent_at: float | None, wanted: bool) -> None:
+    """Refuses p-values where the readout has none, and a level that is not one."""
+    if wanted and not readout.gives_p_values:
+        raise InputError(
+            f"p-values (absent_at, unrelated) do not apply to the readout {readout.name}; contrast "
+            "has them"
+        )
     if absent_at is not None and not 0 < absent_at < 1:
-        raise InputError(f"absent_at {absent_at} must lie between 0 and 1")
-    given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
-    others = unrelated_to(vocabulary, given)
-    null = null_scores(readout, plan, view, others)
-    scores = np.array([moment.score for moment in retrieval])
-    values = p_values(scores, null)
+        raise InputError(f"absent_at {absent_at} must be between 0 and 1")
+
+
+def with_p_values(
+    reading: Reading, readout: Readout, view: View, unrelated: Sequence[Vocabulary],
+    absent_at: float | None,
+) -> Reading:  # fmt: skip
+    """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
+    others = unrelated_to(view.vocabulary, unrelated)
+    null = null_scores(readout, view, others)
+    retrieval = reading.retrieval
+    values = p_values(np.array([moment.score for moment in retrieval]), null)
     moments = tuple(
         replace(moment, p_value=p, absent=absent_at is not None and p > absent_at)
         for moment, p in zip(retrieval, values.tolist(), strict=True)
@@ -57,7 +59,9 @@ def judged(
             f"{1 / (1 + len(null)):.2f}",
         )
     settings = {**retrieval.settings, "unrelated": len(null), "absent_at": absent_at}
-    return replace(retrieval, moments=moments, notes=notes, settings=settings)
+    return replace(
+        reading, retrieval=replace(retrieval, moments=moments, notes=notes, settings=settings)
+    )
 
 
 def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -85,20 +89,19 @@ def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[V
     return found
 
 
-def null_scores(
-    readout: Contrast, plan: Plan, view: View, others: Sequence[Vocabulary]
-) -> NDArray[np.float64]:
+def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> NDArray[np.float64]:
     """The highest contrast of each unrelated state (with pooling below 1: of each description)."""
-    tables = []
     for other in others:
         check_pair(view.history, other)
-        queries = plan.directions(other).queries
-        if readout.pooling == 1:
-            queries = queries[np.unique(other.labels, return_index=True)[1]]
-        tables.append(queries)
-    queries = np.concatenate(tables)
-    seen = readout.respond(view, queries, np.arange(len(queries)))
-    return search(seen.responses, seen.cuts, len(view.history), kernel_of(view))[2]
+    histories = [view.history] * len(others)
+    batch = Batch(histories, others, view.coordinates, readout.query_pooling, view.engine)
+    scores = readout.find(batch).score
+    if readout.level == "description":
+        return scores
+    first = np.cumsum([0, *(len(other) for other in others[:-1])])
+    rows = [start + own.firsts for start, own in zip(first, batch.directions, strict=True)]
+    chosen: NDArray[np.float64] = scores[np.concatenate(rows)]
+    return chosen
 
 
 def _words(vocabulary: Vocabulary) -> frozenset[str]:

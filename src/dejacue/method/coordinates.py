@@ -62,10 +62,16 @@ class Directions:
     queries: NDArray[np.float32]
     residual_norms: NDArray[np.float64]
     fallback: NDArray[np.bool_]
+    firsts: NDArray[np.int64]  # (S,) the row of the first description of each state
 
     @cached_property
     def any_fallback(self) -> bool:
         return bool(self.fallback.any())
+
+    @cached_property
+    def states(self) -> NDArray[np.float32]:
+        """(S, d): the direction of each state, where all its descriptions share one."""
+        return self.queries[self.firsts]
 
 
 def unit_rows(rows: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -80,18 +86,30 @@ def query_directions(
     """ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback).
 
     pooling   share of its state's mean in each z̄_q; 0 is the paper, at 1 paraphrases are equal
+
+    Computed once per vocabulary, which keeps them.
     """
+    key = (coordinates.origin, pooling)
+    known: Directions | None = vocabulary.derived.get(key)
+    if known is None:
+        known = vocabulary.derived[key] = _directions(vocabulary, coordinates, pooling)
+    return known
+
+
+def _directions(vocabulary: Vocabulary, coordinates: Coordinates, pooling: float) -> Directions:
     if vocabulary.features is None:
         raise InputError(
             "the vocabulary has no text features yet: encode its descriptions with the encoder "
             "of the history, or give an .npz that holds them"
         )
     unit = unit_rows(vocabulary.features)
+    firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
     if pooling:
         unit = _pooled(unit, vocabulary, pooling)
     if coordinates.origin is None:
         unit = unit_rows(unit) if pooling else unit
-        return Directions(unit.astype(np.float32), np.ones(len(unit)), np.zeros(len(unit), bool))
+        nothing = np.zeros(len(unit), bool)
+        return Directions(unit.astype(np.float32), np.ones(len(unit)), nothing, firsts)
     # c = Σ π_q z̄_q; with the query-uniform origin every description weighs the same
     residual = unit - (vocabulary.weights @ unit if coordinates.origin == "state" else unit.mean(0))
     norms = np.sqrt(np.einsum("nd,nd->n", residual, residual))
@@ -101,7 +119,7 @@ def query_directions(
         residual = np.where(fallback[:, None], plain, residual / np.maximum(norms, 1e-300)[:, None])
     else:
         residual /= norms[:, None]
-    return Directions(residual.astype(np.float32), norms, fallback)
+    return Directions(residual.astype(np.float32), norms, fallback, firsts)
 
 
 def _pooled(unit: NDArray[np.float64], vocabulary: Vocabulary, share: float) -> NDArray[np.float64]:

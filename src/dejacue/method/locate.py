@@ -8,22 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.confidence import judged
-from dejacue.method.coordinates import Coordinates
-from dejacue.method.plan import Plan
+from dejacue.method.confidence import check_level, with_p_values
+from dejacue.method.coordinates import Coordinates, check_pair
+from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readouts import Scan
-from dejacue.method.states import Steady
 from dejacue.method.view import Readout
-from dejacue.records import Evidence, History, Reading, Retrieval, Vocabulary
+from dejacue.records import Evidence, History, Moment, Reading, Retrieval, Vocabulary
 
 
 def locate(
     history: History,
     vocabulary: Vocabulary,
     *,
-    coordinates: str | Coordinates = "vocabulary",
-    readout: str | Readout = "scan",
-    smoothing: int = 3,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    smoothing: int | None = None,
     top: int = 1,
     diagnostics: bool = False,
     unrelated: Vocabulary | Sequence[Vocabulary] = (),
@@ -32,11 +31,11 @@ def locate(
 ) -> Retrieval:
     """The window of frames in which each description of the vocabulary holds.
 
-    coordinates   absolute, trajectory, vocabulary (published), dual, query-uniform, …
-    readout       a name or a readout object: "scan" (published), "contrast" (recommended),
-                  "joint", Scan(norm="sum"), Peak(ratio=0.5), …
-    smoothing     odd width in frames, applied inside observed runs; contrast and joint have
-                  their own, in seconds
+    coordinates   vocabulary (default), absolute, trajectory, dual, query-uniform, …
+    readout       a name or a readout object: "contrast" (recommended), "published" (the paper's
+                  method as it is), "joint", "scan", Scan(norm="sum"), Peak(ratio=0.5), …
+    smoothing     odd width in frames, for the readouts of the paper that smooth (default 3);
+                  contrast and joint have their own: Contrast(smoothing_s=0.8)
     top           with scan, contrast or joint: up to top−1 further windows, none overlapping
     diagnostics   attach residual norms, calibration, the run used, … to every moment
     unrelated     vocabularies of other things: with contrast, gives every moment a p-value
@@ -45,52 +44,12 @@ def locate(
     engine        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
-    view = plan.view(history, vocabulary)  # §2: queries measured from their siblings
-    selection = plan.readout.read(view)  # §3–5: cosines, calibration, smoothing, scan
-    found = plan.retrieval(history, vocabulary, selection, view)
-    if not isinstance(unrelated, Vocabulary) and not len(unrelated) and absent_at is None:
-        return found
-    return judged(found, plan, view, vocabulary, unrelated, absent_at)
-
-
-def evidence(
-    history: History,
-    vocabulary: Vocabulary,
-    *,
-    coordinates: str | Coordinates = "vocabulary",
-    readout: str | Readout = "scan",
-    smoothing: int = 3,
-    engine: str = "auto",
-) -> Evidence:
-    """What a readout sees: cosines, their calibration, and the smoothed responses."""
-    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
-    view = plan.view(history, vocabulary)
-    if isinstance(plan.readout, Steady):
-        seen = plan.readout.see(view)
-        rows = seen.row_of
-        return Evidence(
-            seen.cosines[rows], seen.centre[rows], seen.scale[rows], seen.responses[rows],
-            history.frames,
-        )  # fmt: skip
-    responses, centre, scale = view.responded
-    return Evidence(view.cosines, centre, scale, responses, history.frames)
-
-
-def candidates(
-    history: History,
-    vocabulary: Vocabulary,
-    *,
-    coordinates: str | Coordinates = "vocabulary",
-    readout: str | Readout = "scan",
-    smoothing: int = 3,
-    engine: str = "auto",
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Every window a scan considers, (C, 2) frames length by length, and its scores (Q, C)."""
-    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
-    if not isinstance(plan.readout, Scan):
-        raise InputError(f"candidates are those of a scan, not of {plan.readout.name}")
-    starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
-    return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores
+    check_pair(history, vocabulary)
+    if _compares(unrelated, absent_at):
+        return _compared(plan, history, vocabulary, unrelated, absent_at).retrieval
+    if top == 1 and not diagnostics:
+        return plan.columns([(history, vocabulary)]).retrieval(0)
+    return plan.read(history, vocabulary).retrieval
 
 
 def read(
@@ -98,7 +57,7 @@ def read(
     vocabulary: Vocabulary,
     *,
     coordinates: str | Coordinates | None = None,
-    readout: str | Readout = "contrast",
+    readout: str | Readout = DEFAULT_READOUT,
     smoothing: int | None = None,
     top: int | None = None,
     diagnostics: bool = False,
@@ -106,26 +65,96 @@ def read(
     absent_at: float | None = None,
     engine: str = "auto",
 ) -> Reading:
-    """All that a readout says of a history, computed once: windows, evidence, occurrences, notes.
+    """All that a readout says of a history, computed once: windows, evidence, occurrences, hints.
 
     top   None: as many windows as suit the readout; the other options are those of ``locate``
     """
-    from dejacue.cli.locating import Settings, located  # provisional
-    from dejacue.method.occurrences import occurrences
-    from dejacue.method.plan import as_readout
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
+    check_pair(history, vocabulary)
+    if _compares(unrelated, absent_at):
+        return _compared(plan, history, vocabulary, unrelated, absent_at, hints=True)
+    return plan.read(history, vocabulary, hints=True)
 
-    chosen = as_readout("scan" if readout == "published" else readout)
-    system = "vocabulary" if coordinates is None else coordinates
-    how = Settings(system, chosen, smoothing or 3, top, diagnostics, engine, absent_at)  # type: ignore[arg-type]
+
+def check_settings(
+    *, coordinates: str | Coordinates | None = None, readout: str | Readout = DEFAULT_READOUT,
+    smoothing: int | None = None, top: int | None = None, absent_at: float | None = None,
+    engine: str = "auto",
+) -> None:  # fmt: skip
+    """Refuses settings that do not fit, before anything is read."""
+    plan = Plan.of(coordinates, readout, smoothing, top, False, engine)
+    check_level(plan.readout, absent_at, wanted=absent_at is not None)
+
+
+def _compares(unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | None) -> bool:
+    return isinstance(unrelated, Vocabulary) or bool(len(unrelated)) or absent_at is not None
+
+
+def _compared(
+    plan: Plan, history: History, vocabulary: Vocabulary,
+    unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | None, hints: bool = False,
+) -> Reading:  # fmt: skip
+    """A reading with p-values."""
+    check_level(plan.readout, absent_at, wanted=True)
+    view = plan.view(history, vocabulary)
     given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
-    found = located(history, vocabulary, how, (history.id, "its vocabulary"), given)
-    seen = evidence(
-        history, vocabulary, coordinates=system, engine=engine,
-        readout=chosen if isinstance(chosen, Steady) else "scan",
-    )  # fmt: skip
-    every = None
-    if chosen.name == "joint":
-        every = occurrences(
-            history, vocabulary, coordinates=system, readout=chosen, engine=engine,  # type: ignore[arg-type]
-        )  # fmt: skip
-    return Reading(found, seen, every)
+    return with_p_values(plan.reading(view, hints), plan.readout, view, given, absent_at)
+
+
+def evidence(
+    history: History,
+    vocabulary: Vocabulary,
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    smoothing: int | None = None,
+    engine: str = "auto",
+) -> Evidence:
+    """What a readout sees: cosines, their calibration, and the smoothed responses."""
+    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
+    check_pair(history, vocabulary)
+    return plan.readout.evidence(plan.view(history, vocabulary))
+
+
+def occurrences(
+    history: History,
+    vocabulary: Vocabulary,
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = "joint",
+    engine: str = "auto",
+) -> dict[str, tuple[Moment, ...]]:
+    """The disjoint windows of each state, best first; none for a state that is left out.
+
+    All come from one labelling of the observed frames (``Joint``), so no two states share a frame.
+    The labelling gives every frame to some state: one that never occurs mostly gets frames, too.
+    Scores add up: joining two windows, and what lies between, adds their scores. A moment speaks
+    for its whole state and carries the first of its descriptions.
+    """
+    plan = Plan.of(coordinates, readout, None, 1, False, engine)
+    check_pair(history, vocabulary)
+    found = plan.occurrences(plan.view(history, vocabulary))
+    if found is None:
+        raise InputError(
+            f"the readout {plan.readout.name} gives one window a description; occurrences come "
+            "from a joint labelling: give a Joint readout"
+        )
+    return found
+
+
+def candidates(
+    history: History,
+    vocabulary: Vocabulary,
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = "scan",
+    smoothing: int | None = None,
+    engine: str = "auto",
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Every window a scan considers, (C, 2) frames length by length, and its scores (Q, C)."""
+    plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
+    check_pair(history, vocabulary)
+    if not isinstance(plan.readout, Scan):
+        raise InputError(f"candidates are those of a scan, not of {plan.readout.name}")
+    starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
+    return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import scan as s
+from dejacue.method._tables import Found
 from dejacue.method.readouts import Scan
-from dejacue.method.view import Scheduled, Selection, View
+from dejacue.method.view import PUBLISHED_WIDTH, ScheduledReadout, View
 
 MOST_STATES = 12  # the solver looks at every subset of states
 
 
 @dataclass(frozen=True)
-class NonOverlap(Scheduled):
+class NonOverlap(ScheduledReadout):
     """One window per state, none overlapping another, with the highest total score: exact.
 
     A window's score for a state is the mean over the state's descriptions. Equal totals: the
@@ -25,15 +26,22 @@ class NonOverlap(Scheduled):
     """
 
     norm: str = "sqrt"
+    smoothing: int = PUBLISHED_WIDTH
     name: ClassVar[str] = "non-overlap"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        Scan(norm=self.norm)  # refuses an unknown norm
+        scan = Scan(norm=self.norm, smoothing=self.smoothing)  # refuses what it does not know
+        object.__setattr__(self, "smoothing", scan.smoothing)
 
-    def read(self, view: View) -> Selection:
-        starts, ends, scores = Scan(self.durations, self.norm).candidates(view)
-        labels = view.labels
+    @property
+    def level(self) -> str:
+        return "state"
+
+    def find_one(self, view: View) -> Found:
+        scan = Scan(self.durations, self.norm, smoothing=self.smoothing)
+        starts, ends, scores = scan.candidates(view)
+        labels = view.vocabulary.labels
         states = int(labels.max()) + 1
         if states > MOST_STATES:
             raise InputError(
@@ -48,7 +56,7 @@ class NonOverlap(Scheduled):
                 f"{len(view.history)} observed frames; add shorter durations"
             )
         best = chosen[labels]
-        return Selection(starts[best], ends[best], pooled[labels, best], level="state")
+        return Found.at(view.history.frames, starts[best], ends[best], pooled[labels, best])
 
 
 def best_disjoint(

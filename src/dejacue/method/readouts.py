@@ -1,14 +1,13 @@
 """From evidence to windows: the published scan and the paper's simpler readouts (§4–5).
 
-A readout is a small frozen dataclass with ``read(view) -> Selection``. All share observed runs,
-schedules and the tie rule of scan.py. Positions count observed frames.
+All share observed runs, schedules and the tie rule of scan.py. Positions count observed frames.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import ClassVar
 
@@ -19,9 +18,18 @@ from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method import scan as s
-from dejacue.method.kernel import Engine, Found, Ragged, Schedule
-from dejacue.method.view import Scheduled, Selection, View, check_width
+from dejacue.method._tables import Found, Schedule
+from dejacue.method.states import ScoredWindow
+from dejacue.method.view import (
+    PUBLISHED_WIDTH,
+    Batch,
+    Readout,
+    ScheduledReadout,
+    View,
+    check_width,
+)
 from dejacue.records import History
+from dejacue.records.arrays import frozen
 
 RUNS = ("strict", "bridged")
 WINDOWS_AT_A_TIME = 1024
@@ -29,18 +37,34 @@ SHORT_RUN = 1024  # frames whose products with each other are worth having
 NEAR = 1e-6  # how close to the top a score is looked at again; rough ones are good to 1e-9
 
 
+@lru_cache(maxsize=4096)
+def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The lengths and their norms as the engines take them."""
+    flat = np.array(lengths, dtype=np.int64)
+    return frozen(flat), frozen(np.ascontiguousarray(s.norm_values(norm, flat)))
+
+
+def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> Schedule:
+    """One schedule per history."""
+    pairs = [_schedule(lengths, norm) for lengths in per_history]
+    return Schedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
+
+
 @dataclass(frozen=True)
-class Scan(Scheduled):
+class Scan(ScheduledReadout):
     """The published readout: the window with the highest sum of responses over norm(length).
 
-    norm   "sqrt" (published), "sum" or "mean"
-    runs   "strict": a window lies inside one observed run; "bridged": it may cross missing
-           frames, which count in its length but not in its sum or its norm
+    norm        "sqrt" (published), "sum" or "mean"
+    runs        "strict": a window lies inside one observed run; "bridged": it may cross missing
+                frames, which count in its length but not in its sum or its norm
+    smoothing   odd width in frames, inside observed runs
     """
 
     norm: str = "sqrt"
     runs: str = "strict"
+    smoothing: int = PUBLISHED_WIDTH
     name: ClassVar[str] = "scan"
+    gives_alternatives: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,16 +72,23 @@ class Scan(Scheduled):
             raise unknown("norm", self.norm, s.NORMS)
         if self.runs not in RUNS:
             raise unknown("runs", self.runs, RUNS)
+        object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
-    def lengths(self, history: History) -> tuple[int, ...]:
-        """Those that fit into an observed run (bridged: into the span of the history)."""
-        longest = history.span if self.runs == "bridged" else history.longest_run
-        return self.fitting(history, longest)
+    def longest(self, history: History) -> int:
+        return history.span if self.runs == "bridged" else history.longest_run
 
-    def read(self, view: View) -> Selection:
+    def find(self, batch: Batch) -> Found:
+        if self.runs == "bridged":
+            return super().find(batch)
+        schedule = schedule_of([self.lengths(history) for history in batch.histories], self.norm)
+        return batch.engine.locate(batch.tables(), schedule, self.smoothing, batch.centres())
+
+    def find_one(self, view: View) -> Found:
         if self.runs == "strict":
-            found = self.locate(view.engine, view.batch, view.smoothing, view.centres)
-            return Selection(found.start, found.end, found.score, found.centre, found.scale)
+            schedule = schedule_of([self.lengths(view.history)], self.norm)
+            return view.engine.locate(
+                view.tables(), schedule, self.smoothing, cosines=[view.cosines]
+            )
         starts, ends, scores = self.candidates(view)
         if not len(starts):
             raise InputError(
@@ -65,20 +96,18 @@ class Scan(Scheduled):
                 "add shorter durations"
             )
         best = s.select(starts, ends, scores)
-        return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
+        score = scores[np.arange(len(best)), best]
+        return Found.at(view.history.frames, starts[best], ends[best], score)
 
-    def locate(
-        self, engine: Engine, batch: Ragged, smoothing: int, centres: NDArray[np.float32] | None
-    ) -> Found:
-        """Strict runs, a whole batch in one kernel call: from features to windows."""
-        schedule = Schedule.of([self.lengths(history) for history in batch.histories], self.norm)
-        return engine.locate(batch, schedule, smoothing, centres)
+    def bounds(self, history: History) -> NDArray[np.int64]:
+        whole = np.array([0, len(history)])
+        return whole if self.runs == "bridged" else history.run_offsets
 
     def candidates(
         self, view: View
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """All windows (start, end positions; length by length) and their scores (Q, C)."""
-        history, responses = view.history, view.responded[0]
+        history, responses = view.history, view.respond(self.smoothing)[0]
         lengths = self.lengths(history)
         if self.runs == "bridged":
             return self._bridged(responses, history.frames, lengths)
@@ -93,19 +122,17 @@ class Scan(Scheduled):
         whole = np.array([0, len(frames)], dtype=np.int64)
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
-    def alternatives(
-        self, view: View, query: int, chosen: tuple[int, int], more: int
-    ) -> list[tuple[int, int, float]]:
-        """Up to ``more`` further windows: each the best candidate that overlaps none before it."""
-        history = view.history
-        bounds = [0, len(history)] if self.runs == "bridged" else history.run_offsets.tolist()
-        return s.further(bounds, chosen, more, partial(self._best_of, view, query))
+    def alternatives(self, view: View, found: Found, more: int) -> list[list[ScoredWindow]]:
+        bounds = self.bounds(view.history).tolist()
+        chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
+        return [
+            s.disjoint(bounds, window, more, partial(self._best_of, view, query))
+            for query, window in enumerate(chosen)
+        ]
 
-    def _best_of(
-        self, view: View, query: int, first: int, last: int
-    ) -> tuple[int, int, float] | None:
-        """The best window inside a piece of the history, with the lengths of the whole."""
-        responses = view.responded[0][query : query + 1, first:last]
+    def _best_of(self, view: View, query: int, first: int, last: int) -> ScoredWindow | None:
+        """The best window inside a part of the history, with the lengths of the whole."""
+        responses = view.respond(self.smoothing)[0][query : query + 1, first:last]
         lengths = self.lengths(view.history)
         if self.runs == "bridged":
             starts, ends, scores = self._bridged(
@@ -120,21 +147,21 @@ class Scan(Scheduled):
             if not fitting:
                 return None
             offsets = np.array([0, last - first], dtype=np.int64)
-            found = view.engine.scan(responses, offsets, Schedule.of([fitting], self.norm))
-            start, end, score = (column[0] for column in found)
+            windows = view.engine.scan(responses, offsets, schedule_of([fitting], self.norm))
+            start, end, score = (column[0] for column in windows)
         return first + int(start), first + int(end), float(score)
 
 
 @dataclass(frozen=True)
-class MeanWindow(Scheduled):
+class MeanWindow(ScheduledReadout):
     """Cosine between a description and the mean of the unit frames in the window."""
 
     name: ClassVar[str] = "mean-window"
 
-    def read(self, view: View) -> Selection:
+    def find_one(self, view: View) -> Found:
         offsets, frames = view.history.run_offsets, view.unit_frames
         starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
-        queries = view.directions.queries.astype(np.float64)
+        queries = view.query_directions.queries.astype(np.float64)
         scores = s.score_windows(queries @ frames.T, offsets, starts, ends, "sum")
         norms, rough = _sum_norms(frames, offsets, starts, ends)
         scores /= norms
@@ -144,7 +171,8 @@ class MeanWindow(Scheduled):
             for at, sums in _window_sums(frames, offsets, starts, ends, again):
                 scores[:, at] = (queries @ sums) / _norms(sums)
         best = s.select(starts, ends, scores)
-        return Selection(starts[best], ends[best], scores[np.arange(len(best)), best])
+        score = scores[np.arange(len(best)), best]
+        return Found.at(view.history.frames, starts[best], ends[best], score)
 
 
 def _sum_norms(
@@ -192,25 +220,26 @@ def _norms(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Boxcar(Scheduled):
+class Boxcar(ScheduledReadout):
     """Mean over the window of the run-wise three-frame mean of the raw cosine."""
 
     width: int = 3
     name: ClassVar[str] = "boxcar"
+    smoothing_in: ClassVar[str] = "width"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_width(self.width)
 
-    def read(self, view: View) -> Selection:
+    def find_one(self, view: View) -> Found:
         offsets = view.history.run_offsets
         smoothed = plain.smooth(view.cosines.astype(np.float64), offsets, self.width, mean=True)
-        schedule = Schedule.of([self.lengths(view.history)], "mean")
-        return Selection(*view.engine.scan(smoothed, offsets, schedule))
+        schedule = schedule_of([self.lengths(view.history)], "mean")
+        return Found.at(view.history.frames, *view.engine.scan(smoothed, offsets, schedule))
 
 
 @dataclass(frozen=True)
-class MaxFrame(Scheduled):
+class MaxFrame(ScheduledReadout):
     """The window that holds the highest raw cosine; the tie rule decides among the many that do.
 
     ``MaxFrame(durations=(1,))`` gives the single best frame.
@@ -218,7 +247,7 @@ class MaxFrame(Scheduled):
 
     name: ClassVar[str] = "max-frame"
 
-    def read(self, view: View) -> Selection:
+    def find_one(self, view: View) -> Found:
         lengths = self.lengths(view.history)
         bounds = view.history.run_offsets.tolist()
         runs = [r for r in pairwise(bounds) if r[1] - r[0] >= lengths[0]]
@@ -237,22 +266,24 @@ class MaxFrame(Scheduled):
                     found.append((at, at + length - 1))
             start[q], end[q] = min(found)
             score[q] = row[start[q] : end[q] + 1].max()
-        return Selection(start, end, score)
+        return Found.at(view.history.frames, start, end, score)
 
 
 @dataclass(frozen=True)
-class Peak:
+class Peak(Readout):
     """No durations: the earliest global maximum, widened while the response ≥ ratio · peak."""
 
     ratio: float = 0.3
+    smoothing: int = PUBLISHED_WIDTH
     name: ClassVar[str] = "peak"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.ratio <= 1.0:
-            raise InputError(f"peak ratio {self.ratio} must lie between 0 and 1")
+            raise InputError(f"peak ratio {self.ratio} must be above 0 and at most 1")
+        object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
-    def read(self, view: View) -> Selection:
-        responses = view.responded[0]
+    def find_one(self, view: View) -> Found:
+        responses = view.respond(self.smoothing)[0]
         offsets = view.history.run_offsets
         start, end = np.empty((2, len(responses)), np.int64)
         score = np.empty(len(responses))
@@ -267,18 +298,20 @@ class Peak:
             before, after = low[low < at], low[low > at]
             start[q] = max(offsets[run], before[-1] + 1 if before.size else 0)
             end[q] = min(offsets[run + 1] - 1, after[0] - 1 if after.size else len(row) - 1)
-        return Selection(start, end, score)
+        return Found.at(view.history.frames, start, end, score)
 
 
 @dataclass(frozen=True)
-class Unseen:
+class Unseen(Readout):
     """A baseline that looks at no frame: the same window for every description, with score 0."""
 
     whole: bool
     name: ClassVar[str] = "unseen"
 
-    def read(self, view: View) -> Selection:
-        offsets, rows = view.history.run_offsets, len(view.directions.queries)
+    def find_one(self, view: View) -> Found:
+        offsets, rows = view.history.run_offsets, len(view.vocabulary)
         run = int(np.argmax(np.diff(offsets)))
         first, last = (0, len(view.history)) if self.whole else (offsets[run], offsets[run + 1])
-        return Selection(np.full(rows, first), np.full(rows, last - 1), np.zeros(rows))
+        return Found.at(
+            view.history.frames, np.full(rows, first), np.full(rows, last - 1), np.zeros(rows)
+        )

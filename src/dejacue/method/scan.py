@@ -120,7 +120,7 @@ def bridged_windows(
     return np.concatenate(starts), np.concatenate(ends)
 
 
-def further(
+def disjoint(
     bounds: Sequence[int],
     chosen: tuple[int, int],
     more: int,
@@ -128,18 +128,18 @@ def further(
 ) -> list[tuple[int, int, float]]:
     """Up to ``more`` windows, best first: each the best that overlaps none before it.
 
-    bounds    where pieces begin, and the end: no window crosses one
-    best_of   first position and end of a piece → its best window, or None
+    bounds    where parts begin, and the end: no window crosses one
+    best_of   first position and end of a part → its best window, or None
     """
     known: dict[tuple[int, int], tuple[int, int, float] | None] = {}
-    pieces = list(pairwise(bounds))
+    parts = list(pairwise(bounds))
     taken: list[tuple[int, int, float]] = []
     start, end = chosen
     while len(taken) < more:
-        piece = next(p for p in pieces if p[0] <= start and end < p[1])
-        pieces.remove(piece)
-        pieces += [p for p in ((piece[0], start), (end + 1, piece[1])) if p[0] < p[1]]
-        known = {p: known[p] if p in known else best_of(*p) for p in pieces}
+        part = next(p for p in parts if p[0] <= start and end < p[1])
+        parts.remove(part)
+        parts += [p for p in ((part[0], start), (end + 1, part[1])) if p[0] < p[1]]
+        known = {p: known[p] if p in known else best_of(*p) for p in parts}
         found = [window for window in known.values() if window is not None]
         if not found:
             break

@@ -1,11 +1,17 @@
-"""What a readout works on (a View) and what it gives back (a Selection)."""
+"""What a readout works on (a Batch, or a View of one history) and what every readout is.
+
+find(batch)   windows of many histories as columns, in one kernel call where there is one
+read(view)    everything it knows of one history, computed once: a Reading
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from itertools import repeat
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +19,58 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
-from dejacue.method.coordinates import Directions
-from dejacue.method.kernel import Engine, Ragged
-from dejacue.records import History, Vocabulary
+from dejacue.method._tables import Found, Ragged
+from dejacue.method.coordinates import Coordinates, Directions, query_directions
+from dejacue.method.kernel import Engine
+from dejacue.method.states import ScoredWindow
+from dejacue.records import Evidence, History, Vocabulary
 
 T = TypeVar("T")
 
 
-class View:
-    """One history seen through one set of query directions: what a readout may ask for."""
+class Batch:
+    """Histories, each seen through the query directions of its vocabulary."""
 
     def __init__(
-        self, history: History, directions: Directions, vocabulary: Vocabulary,
-        centred_frames: bool, smoothing: int, engine: Engine,
+        self, histories: Sequence[History], vocabularies: Sequence[Vocabulary],
+        coordinates: Coordinates, pooling: float, engine: Engine,
     ) -> None:  # fmt: skip
-        self.history, self.directions, self.labels = history, directions, vocabulary.labels
-        self.state_names = tuple(vocabulary.states)
-        self.centred_frames, self.smoothing, self.engine = centred_frames, smoothing, engine
-        self.batch = Ragged.of([history], [directions.queries])
+        self.histories, self.vocabularies = histories, vocabularies
+        self.coordinates, self.pooling, self.engine = coordinates, pooling, engine
+        self.directions = [
+            query_directions(vocabulary, coordinates, pooling) for vocabulary in vocabularies
+        ]
+
+    @property
+    def shared(self) -> bool:
+        """Whether all have one vocabulary."""
+        return all(own is self.directions[0] for own in self.directions)
+
+    def tables(self) -> Ragged:
+        """For a scan: every description in every observed run."""
+        shown = self.directions[:1] if self.shared else self.directions
+        return Ragged.of(self.histories, [own.queries for own in shown])
+
+    def centres(self) -> NDArray[np.float32] | None:
+        """(H, d) trajectory centres, where the coordinates have them."""
+        if not self.coordinates.centred_frames:
+            return None
+        return self.engine.centres(self.tables())
+
+    def views(self) -> list[View]:
+        pairs = zip(self.histories, self.vocabularies, strict=True)
+        return [View(h, v, self.coordinates, self.pooling, self.engine) for h, v in pairs]
+
+
+class View(Batch):
+    """One history, and what has been computed of it: nothing is computed twice."""
+
+    def __init__(
+        self, history: History, vocabulary: Vocabulary, coordinates: Coordinates, pooling: float,
+        engine: Engine,
+    ) -> None:  # fmt: skip
+        super().__init__([history], [vocabulary], coordinates, pooling, engine)
+        self.history, self.vocabulary = history, vocabulary
         self._known: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
@@ -40,58 +80,117 @@ class View:
         known: T = self._known[key]
         return known
 
+    @property
+    def query_directions(self) -> Directions:
+        return self.directions[0]
+
     @cached_property
-    def centres(self) -> NDArray[np.float32] | None:
-        return self.engine.centres(self.batch) if self.centred_frames else None
+    def centre_rows(self) -> NDArray[np.float32] | None:
+        return self.centres()
 
     @cached_property
     def cosines(self) -> NDArray[np.float32]:
-        return self.engine.cosines(self.batch, self.centres)[0]
+        """(Q, N)"""
+        return self.engine.cosines(self.tables(), self.centre_rows)[0]
 
-    @cached_property
-    def responded(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Responses (Q, N), centre and scale."""
-        responses, centre, scale = self.engine.respond(self.batch, [self.cosines], self.smoothing)
-        return responses[0], centre, scale
+    def respond(
+        self, smoothing: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Published responses (Q, N), centre and scale."""
+
+        def compute() -> Any:
+            responses, *calibration = self.engine.respond(self.tables(), [self.cosines], smoothing)
+            return responses[0], *calibration
+
+        found: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+        found = self.once(("respond", smoothing), compute)
+        return found
 
     @cached_property
     def unit_frames(self) -> NDArray[np.float64]:
         """(N, d): frames at unit length in the view's coordinates."""
-        centre = None if self.centres is None else self.centres[0]
+        centre = None if self.centre_rows is None else self.centre_rows[0]
         rows, norms = plain.measured_from(self.history.features, centre)
         return np.asarray(rows / norms[:, None])
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """One window per description; level "state" when a state's descriptions share it."""
+@dataclass(frozen=True)
+class Readout(ABC):
+    """From evidence to windows. A readout is a small frozen dataclass; its fields are its settings.
 
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    score: NDArray[np.float64]
-    centre: NDArray[np.float64] | None = None  # the calibration, where the readout made it anyway
-    scale: NDArray[np.float64] | None = None
-    level: str = "description"
-    absent: NDArray[np.bool_] | None = None  # where the readout itself says that it does not occur
+    name                 as it is asked for
+    smoothing_in         its settings that smooth, where it has no width called ``smoothing``
+    gives_alternatives   whether it has more than one window per description
+    gives_p_values       whether ``unrelated`` and ``absent_at`` apply
+    lists_occurrences    whether further windows are occurrences, not alternatives
+    usual_windows        per description, when nobody says how many …
+    usual_share          … and the share of the best score that further ones must reach then
+    level                "state" where all descriptions of a state share a window
+    """
 
-
-class Readout(Protocol):
     name: ClassVar[str]
+    smoothing_in: ClassVar[str] = ""
+    gives_alternatives: ClassVar[bool] = False
+    gives_p_values: ClassVar[bool] = False
+    lists_occurrences: ClassVar[bool] = False
+    usual_windows: ClassVar[int] = 1
+    usual_share: ClassVar[float] = -np.inf
+    scale_floor: ClassVar[float] = plain.SCALE_FLOOR
 
-    def read(self, view: View) -> Selection: ...
+    @property
+    def query_pooling(self) -> float:
+        """Share of its state's mean in each query; see ``query_directions``."""
+        return 0.0
 
-    def __hash__(self) -> int: ...
+    @property
+    def level(self) -> str:
+        return "description"
+
+    @abstractmethod
+    def find_one(self, view: View) -> Found:
+        """The window of each description, from what the view has computed."""
+
+    def find(self, batch: Batch) -> Found:
+        """The windows of a whole batch; readouts with a kernel make it one call."""
+        return Found.joined([self.find_one(view) for view in batch.views()])
+
+    def evidence(self, view: View) -> Evidence:
+        """What it looks at: here, that of the published method."""
+        responses, centre, scale = view.respond(getattr(self, "smoothing", PUBLISHED_WIDTH))
+        return Evidence(view.cosines, centre, scale, responses, view.history.frames)
+
+    def bounds(self, history: History) -> NDArray[np.int64]:
+        """Positions that no window crosses."""
+        return history.run_offsets
+
+    def alternatives(self, view: View, found: Found, more: int) -> Sequence[Sequence[ScoredWindow]]:
+        """Further windows of each description, none overlapping, best first."""
+        return list(repeat((), len(found.start)))
+
+    def occurrences(self, view: View) -> list[list[ScoredWindow]] | None:
+        """Every window of each state, best first; None for a readout that gives one each."""
+        return None
+
+    def notes(self, history: History) -> tuple[str, ...]:
+        """What a reader should know of its answer for this history."""
+        return ()
+
+    def hints(self, view: View) -> tuple[str, ...]:
+        """What else may be worth a look; may cost more than a note."""
+        return ()
+
+
+PUBLISHED_WIDTH = 3
 
 
 @lru_cache(maxsize=256)
 def settings_of(readout: Readout) -> dict[str, Any]:
     """The readout as plain values, for JSON."""
-    fields = asdict(readout)  # type: ignore[call-overload]
-    return {"name": readout.name, **fields}
+    return {"name": readout.name, **asdict(readout)}
 
 
 @dataclass(frozen=True)
-class Scheduled:
+class ScheduledReadout(Readout):
     """A readout that tries windows of given durations: a schedule's name, a Grid, or lengths."""
 
     durations: d.Durations = "published"
@@ -101,11 +200,13 @@ class Scheduled:
         if not isinstance(self.durations, str):  # a name stays a name, in the settings too
             object.__setattr__(self, "durations", resolved)
 
-    def lengths(self, history: History) -> tuple[int, ...]:
-        """The lengths that fit into some observed run."""
-        return self.fitting(history, history.longest_run)
+    def longest(self, history: History) -> int:
+        """Frames of the longest stretch that a window may fill."""
+        return history.longest_run
 
-    def fitting(self, history: History, longest: int) -> tuple[int, ...]:
+    def lengths(self, history: History) -> tuple[int, ...]:
+        """The lengths that fit."""
+        longest = self.longest(history)
         lengths = d.fitting(d.as_durations(self.durations), longest)
         if not lengths:
             raise InputError(
@@ -113,6 +214,17 @@ class Scheduled:
                 f"{longest} frame{'s' if longest > 1 else ''}; add shorter durations"
             )
         return lengths
+
+    def notes(self, history: History) -> tuple[str, ...]:
+        if not isinstance(self.durations, str):
+            return ()  # lengths that the user chose need no remark
+        resolved, longest = d.SCHEDULES[self.durations], self.longest(history)
+        if isinstance(resolved, d.Grid) or longest <= resolved[-1]:
+            return ()
+        return (
+            f"the longest run has {longest} frames but no window is longer than {resolved[-1]}; "
+            'the durations "generated" try windows up to all of it',
+        )
 
 
 def check_width(width: int) -> int:

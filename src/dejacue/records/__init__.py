@@ -7,6 +7,7 @@ that already has the right type is not copied, so do not write to it through ano
 Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on both ends.
 """
 
+from dejacue.records.columns import Columns, LazyMoments, Retrievals
 from dejacue.records.history import History
 from dejacue.records.reading import Reading
 from dejacue.records.reference import Reference
@@ -14,7 +15,6 @@ from dejacue.records.retrieval import (
     RETRIEVAL_SCHEMA,
     Diagnostics,
     Evidence,
-    Later,
     Moment,
     Retrieval,
 )
@@ -28,9 +28,11 @@ __all__ = [
     "Vocabulary",
     "Evidence",
     "Diagnostics",
-    "Later",
     "Moment",
     "Retrieval",
+    "Retrievals",
+    "Columns",
+    "LazyMoments",
     "Reading",
     "Reference",
 ]

@@ -14,6 +14,7 @@ from dejacue.errors import InputError
 from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
 from dejacue.records.window import Window
 
+MOST_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
 
 
@@ -73,9 +74,14 @@ class History:
                 f"history {self.id}: {rows} feature rows but {len(frames)} frames; "
                 "give one frame index per row"
             )
-        if frames.dtype.kind == "u" and frames.max() > np.iinfo(np.int64).max:
+        if frames.dtype.kind == "u" and frames.max() > MOST_FRAME:
             raise InputError(f"history {self.id}: frame {frames.max()} is too large an index")
         frames = np.ascontiguousarray(frames, dtype=np.int64)
+        if rows and max(-int(frames.min()), int(frames.max())) > MOST_FRAME:
+            raise InputError(
+                f"history {self.id}: frames go from {frames.min()} to {frames.max()}, but must be "
+                "within ±2^53"
+            )
         steps = np.flatnonzero(frames[1:] <= frames[:-1])
         if steps.size:
             at = int(steps[0])
@@ -98,6 +104,25 @@ class History:
     def longest_run(self) -> int:
         """Frames in the longest observed run."""
         return int((self.run_offsets[1:] - self.run_offsets[:-1]).max())
+
+    @cached_property
+    def frame_interval_s(self) -> float | None:
+        """Seconds from one frame to the next: the median over neighbours; None without times."""
+        if self.times_s is None or len(self) < 2:
+            return None
+        interval = float(np.median(np.diff(self.times_s) / np.diff(self.frames)))
+        return interval if interval > 0 else None
+
+    @cached_property
+    def sampled(self) -> bool:
+        """Whether its frames are not those of the file."""
+        source = self.source_frames
+        return source is not None and bool((source != self.frames).any())
+
+    @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """What the method has computed from frames and times, which never change."""
+        return {}
 
     @property
     def span(self) -> int:

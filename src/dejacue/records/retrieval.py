@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 import html
-import importlib.util
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need, unknown
+from dejacue.errors import InputError, unknown
+from dejacue.records._dataframe import dataframe
 from dejacue.records.arrays import frozen
 from dejacue.records.history import History
 from dejacue.records.window import Window
@@ -23,10 +24,18 @@ RETRIEVAL_SCHEMA = "dejacue.retrieval/1"
 _OF_THE_FIRST = ("start_s", "end_s", "source_start", "source_end", "p_value", "absent")
 
 
-def sampled(history: History) -> bool:
-    """Whether its frames are not those of the file."""
-    source = history.source_frames
-    return source is not None and bool((source != history.frames).any())
+def read_only(value: Any) -> Any:
+    """Nested mappings that nobody can write to, so that many records may share them."""
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: read_only(own) for key, own in value.items()})
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Nested mappings as dicts of their own."""
+    if isinstance(value, Mapping):
+        return {key: plain(own) for key, own in value.items()}
+    return copy.deepcopy(value)
 
 
 def rows_of(history: History, window: Window) -> tuple[int, int]:
@@ -50,7 +59,7 @@ def to_source(history: History, window: Window) -> Window:
 
 def from_source(history: History, window: Window) -> Window | None:
     """The observed frames of a history that lie in a window of the file; None where none does."""
-    if not sampled(history) or history.source_frames is None:
+    if not history.sampled or history.source_frames is None:
         return window
     first = int(np.searchsorted(history.source_frames, window.start))
     last = int(np.searchsorted(history.source_frames, window.end, side="right")) - 1
@@ -148,30 +157,6 @@ class Moment:
         return row
 
 
-class Later(Sequence[Moment]):
-    """Moments that are made when they are first looked at: a corpus has many, few are read."""
-
-    def __init__(self, make: Callable[[], tuple[Moment, ...]]) -> None:
-        self._make: Callable[[], tuple[Moment, ...]] | None = make
-        self._made: tuple[Moment, ...] = ()
-
-    def _moments(self) -> tuple[Moment, ...]:
-        make = self._make  # two threads may both make them; they make the same
-        if make is not None:
-            self._made = make()
-            self._make = None
-        return self._made
-
-    def __len__(self) -> int:
-        return len(self._moments())
-
-    def __iter__(self) -> Iterator[Moment]:
-        return iter(self._moments())
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._moments()[key]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Retrieval:
     """All moments of one history, one per description, in the vocabulary's order.
@@ -186,6 +171,11 @@ class Retrieval:
     history_id: str = "unnamed"
     encoder: str | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def lists_occurrences(self) -> bool:
+        """Whether further windows of a moment are occurrences (and), not alternatives (or)."""
+        return self.settings.get("further_windows") == "occurrences"
 
     def __iter__(self) -> Iterator[Moment]:
         return iter(self.moments)
@@ -233,7 +223,7 @@ class Retrieval:
     def with_source(self, history: History) -> Retrieval:
         """The same with the frames of the source, where the history counts others (it was
         sampled); ``history`` is the one that it was made from."""
-        if not sampled(history):
+        if not history.sampled:
             return self
         moments = (replace(m, source=to_source(history, m.window)) for m in self.moments)
         return replace(self, moments=tuple(moments))
@@ -243,7 +233,7 @@ class Retrieval:
             "schema": RETRIEVAL_SCHEMA,
             "history": self.history_id,
             "encoder": self.encoder,
-            "settings": copy.deepcopy(dict(self.settings)),
+            "settings": plain(self.settings),
             "notes": list(self.notes),
             "moments": [moment.to_dict() for moment in self.moments],
         }
@@ -271,12 +261,7 @@ class Retrieval:
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """A pandas or polars data frame, whichever is installed (pandas first) or named."""
-        known = ("pandas", "polars")
-        if library not in (None, *known):
-            raise unknown("library", library, known)
-        name = library or next((n for n in known if importlib.util.find_spec(n)), known[0])
-        frames = need(name, "pip install pandas, or pip install polars")
-        return frames.DataFrame(self.to_rows())
+        return dataframe(self.to_rows, library)
 
     def __repr__(self) -> str:
         lines = [f"<Retrieval {self.history_id}: {len(self)} moments>"]

@@ -113,6 +113,11 @@ class Vocabulary:
         distinct = np.array([len(set(texts)) for texts in self.states.values()])
         return frozen(1.0 / (len(distinct) * distinct[self.labels] * copies))
 
+    @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """What the method has computed from the features, which never change."""
+        return {}
+
     def __len__(self) -> int:
         return len(self.labels)
 

@@ -1,0 +1,150 @@
+"""One labelling of all observed frames by states, in plain numpy: the oracle of states.h.
+
+A path through the states earns the response of the state it is in and pays for every switch; the
+best path is found exactly by dynamic programming. Responses are measured from half way between
+their level inside the state and outside of it, which a few rounds of labelling find; from the mean,
+a rare state would claim noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method.states import ScoredWindow
+
+MOST_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """What a path may be in: the state of each node, which may come first, what follows what."""
+
+    state: NDArray[np.int64]  # (K,)
+    first: NDArray[np.uint8]  # (K,)
+    follows: NDArray[np.uint8]  # (K, K): from row to column
+
+
+@lru_cache(maxsize=256)
+def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> Nodes:
+    """The nodes for ``count`` states: in this cyclic order, or in any; none entered twice."""
+    if order is not None:
+        follows = np.zeros((len(order), len(order)), np.uint8)
+        follows[np.arange(len(order) - 1), np.arange(1, len(order))] = 1
+        follows[-1, 0] = not irreversible
+        return Nodes(np.array(order, np.int64), np.ones(len(order), np.uint8), follows)
+    if not irreversible:
+        others = 1 - np.eye(count, dtype=np.uint8)
+        return Nodes(np.arange(count), np.ones(count, np.uint8), others)
+    if count > MOST_STATES:
+        raise InputError(
+            f"an irreversible change among {count} states needs their order; without one there "
+            f"may be {MOST_STATES}"
+        )
+    pairs = [(mask, state) for mask in range(1 << count) for state in range(count)
+             if mask >> state & 1]  # fmt: skip
+    masks, states = np.array(pairs).T
+    entered = masks[:, None] | (1 << states)[None, :]
+    new = (masks[:, None] >> states[None, :] & 1) == 0
+    follows = new & (entered == masks[None, :])
+    return Nodes(
+        np.ascontiguousarray(states), (masks == 1 << states).astype(np.uint8),
+        follows.astype(np.uint8),
+    )  # fmt: skip
+
+
+def label(
+    responses: NDArray[np.float64], nodes: Nodes, cost: float, stay: int, rounds: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(N,) the state of each observed frame, and the levels (S,) that decided it."""
+    levels = np.zeros(len(responses))
+    for _ in range(rounds):
+        used = levels
+        path = best_path(responses - used[:, None], nodes, cost, stay)
+        levels = levels_of(responses, path)
+        if np.array_equal(used, levels):
+            break
+    return path, used
+
+
+def best_path(
+    responses: NDArray[np.float64], nodes: Nodes, cost: float, stay: int
+) -> NDArray[np.int64]:
+    """(N,) states of the path with the highest sum of responses less ``cost`` per switch, in which
+    every visit lasts at least ``stay`` frames. Of equal paths the one that stays longer."""
+    count, kinds = responses.shape[1], len(nodes.state)
+    sums = np.concatenate([np.zeros((1, kinds)), np.cumsum(responses[nodes.state], axis=1).T])
+    best = np.full((count + 1, kinds), -np.inf)  # after t frames, in a visit that is long enough
+    source = np.full((count + 1, kinds), -1)  # −1: one frame longer; K: the first visit; else from
+    barred = np.where(nodes.follows > 0, 0.0, -np.inf)
+    for t in range(stay, count + 1):
+        longer = best[t - 1] + (sums[t] - sums[t - 1])
+        if t == stay:
+            before, origin = np.where(nodes.first > 0, 0.0, -np.inf), np.full(kinds, kinds)
+        else:
+            arrive = best[t - stay][:, None] + barred
+            origin = arrive.argmax(axis=0)
+            before = arrive[origin, np.arange(kinds)] - cost
+        enter = before + (sums[t] - sums[t - stay])
+        better = enter > longer
+        best[t] = np.where(better, enter, longer)
+        source[t] = np.where(better, origin, -1)
+    path = np.empty(count, np.int64)
+    t, node = count, int(best[count].argmax())
+    while t > 0:
+        step = int(source[t, node])
+        length = 1 if step < 0 else stay
+        path[t - length : t] = nodes.state[node]
+        t -= length
+        node = node if step < 0 or step == kinds else step
+    return path
+
+
+def levels_of(responses: NDArray[np.float64], path: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Half way between the mean inside and outside of each state; 0 where one of them is empty."""
+    levels = np.zeros(len(responses))
+    for state, row in enumerate(responses):
+        inside = path == state
+        if inside.any() and not inside.all():
+            levels[state] = (_mean(row[inside]) + _mean(row[~inside])) / 2
+    return levels
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Summed from left to right, as the kernel does."""
+    return float(np.cumsum(values)[-1]) / len(values)
+
+
+def leads(responses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By how much each state's response exceeds that of its strongest sibling."""
+    siblings = np.stack(
+        [np.delete(responses, row, axis=0).max(axis=0) for row in range(len(responses))]
+    )
+    lead: NDArray[np.float64] = responses - siblings
+    return lead
+
+
+def stretches(
+    responses: NDArray[np.float64], path: NDArray[np.int64], cuts: NDArray[np.int64]
+) -> list[list[ScoredWindow]]:
+    """All stretches of each state, best first: sums of leads. ``responses`` less their levels."""
+    lead = leads(responses)
+    found: list[list[ScoredWindow]] = [[] for _ in responses]
+    for first, last in _pieces(path, cuts):
+        state = int(path[first])
+        score = float(np.cumsum(lead[state, first : last + 1])[-1])
+        found[state].append((first, last, score))
+    return [sorted(windows, key=lambda window: (-window[2], window[0])) for windows in found]
+
+
+def _pieces(path: NDArray[np.int64], cuts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """First and last positions of equal labels; none crosses the end of a stretch."""
+    ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts)
+    for first, last in pairwise(ends.tolist()):
+        yield first, last - 1

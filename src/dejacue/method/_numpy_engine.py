@@ -1,0 +1,193 @@
+"""The oracle: plain numpy, one history after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method import _labelling as labelling
+from dejacue.method import evidence as plain
+from dejacue.method import scan as plain_scan
+from dejacue.method import states as plain_states
+from dejacue.method._tables import BAD_VALUES, Found, Kept, Labelling, Ragged, Schedule
+
+
+class NumpyEngine:
+    """Every operation of the kernel in plain numpy: the same bits, more slowly."""
+
+    name = "numpy"
+
+    def centres(self, batch: Ragged) -> NDArray[np.float32]:
+        """(H, d) the trajectory centre of each history."""
+        return np.stack([plain.trajectory_centre(h.features) for h in batch.histories])
+
+    def cosines(
+        self, batch: Ragged, centres: NDArray[np.float32] | None
+    ) -> list[NDArray[np.float32]]:
+        """Per history (R, N): frame · query."""
+        found = []
+        for h, history in enumerate(batch.histories):
+            centre = None if centres is None else centres[h]
+            rows = plain.cosines(history.features, batch.entry("queries", h), centre)
+            _check_finite(rows, 2, history.id)
+            found.append(rows)
+        return found
+
+    def respond(
+        self, batch: Ragged, cosines: list[NDArray[np.float32]], smoothing: int
+    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+        """Calibrated and smoothed inside runs; with centre and scale of every row."""
+        parts = []
+        for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
+            _check_finite(rows, 3, history.id)
+            parts.append(plain.respond(rows, batch.entry("runs", h), smoothing))
+        responses, centres, scales = zip(*parts, strict=True)
+        return list(responses), np.concatenate(centres), np.concatenate(scales)
+
+    def scan(
+        self, responses: NDArray[np.float64], run_offsets: NDArray[np.int64], schedule: Schedule
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The best window of each row of responses that are already there."""
+        _check_finite(responses, 4)
+        lengths, norms = schedule.lengths[0].tolist(), schedule.norms[0]
+        return plain_scan.scan(responses, run_offsets, lengths, norms)
+
+    def locate(
+        self,
+        batch: Ragged,
+        schedule: Schedule,
+        smoothing: int,
+        centres: NDArray[np.float32] | None = None,
+        cosines: list[NDArray[np.float32]] | None = None,
+    ) -> Found:
+        """The published method: from features (or their cosines) to windows."""
+        if cosines is None:
+            cosines = self.cosines(batch, centres)
+        responses, centre, scale = self.respond(batch, cosines, smoothing)
+        parts, row = [], 0
+        for h, history in enumerate(batch.histories):
+            own = responses[h]
+            at = 0 if len(schedule.lengths) == 1 else h
+            start, end, score = plain_scan.scan(
+                own, batch.entry("runs", h), schedule.lengths[at].tolist(), schedule.norms[at]
+            )
+            rows = slice(row, row + len(own))
+            row += len(own)
+            none = start < 0
+            first, last = np.where(none, -1, history.frames[start]), history.frames[end]
+            parts.append(
+                Found(start, end, first, np.where(none, -1, last), score, centre[rows], scale[rows])
+            )
+        return Found.joined(parts)
+
+    def smooth(
+        self, batch: Ragged, cosines: list[NDArray[np.float32]]
+    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+        """State evidence of these cosines; with centre and scale of every answer."""
+        found = []
+        for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
+            _check_finite(rows, 3, history.id)
+            responses, centre, scale = plain_states.smooth(
+                rows, history.frames, batch.entry("runs", h), batch.entry("weights", h)
+            )
+            at = slice(None) if batch.labels is None else batch.entry("labels", h)
+            found.append((responses, centre[at], scale[at]))
+        responses, centres, scales = zip(*found, strict=True)
+        return list(responses), np.concatenate(centres), np.concatenate(scales)
+
+    def search(
+        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], total: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The best contrast of each row; ``total``: observed frames of the whole history."""
+        _check_finite(responses, 4)
+        return plain_states.search(responses, cuts, total)
+
+    def contrast(
+        self, batch: Ragged, centres: NDArray[np.float32] | None = None, kept: Kept | None = None
+    ) -> Found:
+        """State evidence and the best contrast of each of its rows, from features."""
+        parts = []
+        for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
+            count = responses.shape[1]
+            start, end, score = plain_states.search(responses, batch.entry("runs", h), count)
+            parts.append(_answers(batch, h, start, end, score, centre, scale))
+        return Found.joined(parts)
+
+    def label(
+        self, batch: Ragged, rules: Labelling, centres: NDArray[np.float32] | None = None,
+        kept: Kept | None = None,
+    ) -> Found:  # fmt: skip
+        """State evidence and the best stretch of each state in one labelling, from features."""
+        parts = []
+        for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
+            path, levels, start, end, score, absent = self._labelled(
+                responses, batch.entry("runs", h), rules, h
+            )
+            if kept is not None:
+                kept.paths[h][:], kept.levels[h][:] = path, levels
+            parts.append(_answers(batch, h, start, end, score, centre, scale, absent))
+        return Found.joined(parts)
+
+    def label_responses(
+        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], rules: Labelling
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The labelling of one history, (N,) states and (S,) levels, from state evidence that is
+        already there."""
+        _check_finite(responses, 4)
+        return self._labelled(responses, cuts, rules, 0)[:2]
+
+    def _labelled(
+        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], rules: Labelling, h: int
+    ) -> tuple[
+        NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64],
+        NDArray[np.float64], NDArray[np.bool_],
+    ]:  # fmt: skip
+        """Path, levels, and per state start, end, score and whether it is absent."""
+        nodes = labelling.Nodes(rules.states[h], rules.first[h], rules.follows[h])
+        path, levels = labelling.label(
+            responses, nodes, float(rules.costs[h]), rules.stay, rules.rounds
+        )
+        start, end, _ = plain_states.search(responses, cuts, responses.shape[1])
+        score, absent = np.zeros(len(start)), np.ones(len(start), bool)
+        stretches = labelling.stretches(responses - levels[:, None], path, cuts)
+        for state, windows in enumerate(stretches):
+            if windows:
+                start[state], end[state], score[state] = windows[0]
+                absent[state] = False
+        return path, levels, start, end, score, absent
+
+    def _states(
+        self, batch: Ragged, centres: NDArray[np.float32] | None, kept: Kept | None
+    ) -> list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
+        """Responses, centre and scale of each history."""
+        found = []
+        for h, (rows, history) in enumerate(
+            zip(self.cosines(batch, centres), batch.histories, strict=True)
+        ):
+            made = plain_states.smooth(
+                rows, history.frames, batch.entry("runs", h), batch.entry("weights", h)
+            )
+            if kept is not None:
+                kept.cosines[h][:], kept.responses[h][:] = rows, made[0]
+            found.append(made)
+        return found
+
+
+def _answers(
+    batch: Ragged, h: int, start: NDArray[np.int64], end: NDArray[np.int64],
+    score: NDArray[np.float64], centre: NDArray[np.float64], scale: NDArray[np.float64],
+    absent: NDArray[np.bool_] | None = None,
+) -> Found:  # fmt: skip
+    """Rows as answers: several descriptions may share one."""
+    rows = np.arange(len(start)) if batch.labels is None else batch.entry("labels", h)
+    return Found.at(
+        batch.histories[h].frames, start[rows], end[rows], score[rows], centre=centre[rows],
+        scale=scale[rows], absent=None if absent is None else absent[rows],
+    )  # fmt: skip
+
+
+def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:
+    bad = ~np.isfinite(rows).all(axis=0)
+    if bad.any():
+        raise InputError(BAD_VALUES[code].format(id=id, row=int(bad.argmax())))

@@ -1,0 +1,155 @@
+"""What the readouts of state evidence share: contrast and joint.
+
+What the published evidence lacks for everyday use. Every description may lean towards its state's
+mean direction, so that paraphrases agree; an object that is missing for a moment does not end a
+window; and the width of smoothing is stated in seconds, so that it means the same at any rate.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method import states
+from dejacue.method._tables import Found, Kept, Ragged
+from dejacue.method.view import Batch, Readout, View
+from dejacue.records import Evidence, History
+
+FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
+SMOOTHING_S = 0.8
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class StateReadout(Readout):
+    """Settings of state evidence.
+
+    pooling       0: every description speaks for itself (the paper); 1: all descriptions of a
+                  state speak with one voice, so that paraphrases get the same window
+    smoothing_s   deviation of the Gaussian over time, in seconds, where the history has times
+    width         the same in frames, instead; without times and width it is 4 frames
+    bridge        longest gap in frames that a window may cross, or "auto": see ``auto_bridge``
+    """
+
+    pooling: float = 1.0
+    smoothing_s: float = SMOOTHING_S
+    width: float | None = None
+    bridge: int | str = AUTO
+    smoothing_in: ClassVar[str] = "smoothing_s (seconds) or width (frames)"
+    gives_alternatives: ClassVar[bool] = True
+    scale_floor: ClassVar[float] = states.LEAST_SCALE
+
+    def __post_init__(self) -> None:
+        if not is_number(self.pooling, 0, 1):
+            raise InputError(f"pooling {self.pooling!r} must lie between 0 and 1")
+        if not is_number(self.smoothing_s) or not is_number(self.width or 0.0):
+            raise InputError("the width of smoothing must be 0 or more, in seconds or in frames")
+        if self.bridge != AUTO and not is_count(self.bridge, 0):
+            raise InputError(f'bridge {self.bridge!r} must be a number of frames or "auto"')
+        plain = {  # JSON does not take numpy's numbers
+            "pooling": float(self.pooling),
+            "smoothing_s": float(self.smoothing_s),
+            "width": None if self.width is None else float(self.width),
+            "bridge": AUTO if isinstance(self.bridge, str) else int(self.bridge),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def query_pooling(self) -> float:
+        return self.pooling
+
+    @property
+    def level(self) -> str:
+        return "state" if self.pooling == 1 else "description"
+
+    @abstractmethod
+    def compute(self, batch: Batch, tables: Ragged, kept: Kept | None) -> Found:
+        """The windows of a batch, from features, in one call of the engine."""
+
+    def find(self, batch: Batch) -> Found:
+        return self.compute(batch, self.tables(batch), None)
+
+    def find_one(self, view: View) -> Found:
+        return self.seen(view)[0]
+
+    def seen(self, view: View) -> tuple[Found, Kept]:
+        """Windows and the tables behind them, computed once."""
+
+        def compute() -> tuple[Found, Kept]:
+            tables = self.tables(view)
+            kept = Kept.of(tables)
+            return self.compute(view, tables, kept), kept
+
+        return view.once(("states", self), compute)
+
+    def tables(self, batch: Batch) -> Ragged:
+        """A row per state where descriptions speak with one voice, else one per description."""
+        shown = batch.directions[:1] if batch.shared else batch.directions
+        settings = [self._settings(history) for history in batch.histories]
+        cuts = [own[0] for own in settings]
+        weights = [own[1] for own in settings]
+        if self.pooling != 1:
+            return Ragged(batch.histories, [own.queries for own in shown], cuts, None, weights)
+        vocabularies = batch.vocabularies[:1] if batch.shared else batch.vocabularies
+        labels = [vocabulary.labels for vocabulary in vocabularies]
+        return Ragged(batch.histories, [own.states for own in shown], cuts, labels, weights)
+
+    def bounds(self, history: History) -> NDArray[np.int64]:
+        return self._settings(history)[0]
+
+    def _settings(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Where stretches begin, and the weights of smoothing; kept with the history."""
+        key = (self.smoothing_s, self.width, self.bridge)
+        known: tuple[NDArray[np.int64], NDArray[np.float64]] | None = history.derived.get(key)
+        if known is None:
+            known = history.derived[key] = self._settings_of(history)
+        return known
+
+    def _settings_of(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        auto = isinstance(self.bridge, str)
+        limit = states.auto_bridge(history) if auto else int(self.bridge)
+        cuts = states.stretches(history.frames, limit)
+        spans = history.frames[cuts[1:] - 1] - history.frames[cuts[:-1]] + 1
+        return cuts, states.gaussian(self.deviation(history), int(spans.max()))
+
+    def deviation(self, history: History) -> float:
+        """Of the Gaussian, in frames of this history."""
+        if self.width is not None:
+            return float(self.width)
+        interval = history.frame_interval_s
+        return FRAMES_WITHOUT_TIMES if interval is None else self.smoothing_s / interval
+
+    def evidence(self, view: View) -> Evidence:
+        found, kept = self.seen(view)
+        rows = view.vocabulary.labels if self.pooling == 1 else slice(None)
+        assert found.centre is not None
+        assert found.scale is not None
+        return Evidence(
+            kept.cosines[0][rows], found.centre, found.scale, kept.responses[0][rows],
+            view.history.frames,
+        )  # fmt: skip
+
+    def notes(self, history: History) -> tuple[str, ...]:
+        asked = self.width is None and self.smoothing_s != SMOOTHING_S
+        if asked and history.frame_interval_s is None:
+            return (
+                f"history {history.id} has no times, so it was smoothed over "
+                f"{FRAMES_WITHOUT_TIMES:.0f} frames instead of {self.smoothing_s:g} s",
+            )
+        return ()
+
+
+def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:
+    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return real and bool(least <= value <= most) and bool(np.isfinite(value))
+
+
+def is_count(value: Any, least: int) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and bool(value >= least)

@@ -1,0 +1,392 @@
+/* Evidence for states: smoothed over time, the best contrast, one labelling. Included by body.h.
+ *
+ * Contrast: a window of ℓ of the n observed frames scores D/√(ℓ(1 − ℓ/n)), D the sum of its
+ * responses, which have mean zero. Half its square is the largest value of
+ * (a − b)·D − (a² − b²)·ℓ/2 − b²·n/2  over the levels a inside and b outside. For fixed levels that
+ * is linear in (position, prefix sum), so
+ *   - only starts on the lower convex hull of the prefix sums can win;
+ *   - a window begins where the response does not fall and ends where it does not rise.
+ * Both are applied with a tolerance that keeps every window the tie rule may look at, so the answer
+ * is that of trying them all; numpy does that (contrast.py), in the same order of summation.
+ */
+
+#define NOTHING 1e-9 /* responses that are rounding errors */
+#define LOOSE 1e-8   /* per observed frame: more than what a window within the tie can deviate by */
+
+typedef struct {
+    int64_t start, end;
+    double score;
+} Window;
+
+typedef struct {
+    Window *windows; /* within the tie of the best so far */
+    int64_t used, room;
+} Near;
+
+/* ── smoothing ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Sums of weight · value over the neighbours of each frame in one stretch without gaps. */
+static void weigh_dense(const double *restrict x, int64_t n, const double *weights, int64_t reach,
+                        double *restrict out) {
+    if (reach > n - 1) reach = n - 1;
+    for (int64_t t = 0; t < n; t++) out[t] = 0.0;
+    for (int64_t offset = -reach; offset <= reach; offset++) {
+        const double weight = weights[offset < 0 ? -offset : offset];
+        const int64_t from = offset < 0 ? -offset : 0, to = offset < 0 ? n : n - offset;
+        for (int64_t t = from; t < to; t++) out[t] += weight * x[t + offset];
+    }
+}
+
+/* The same where frames are missing; numbers are those of the stretch. */
+static void weigh_sparse(const double *x, int64_t n, const int64_t *numbers, const double *weights,
+                         int64_t reach, double *out) {
+    int64_t first = 0, last = 0;
+    for (int64_t t = 0; t < n; t++) {
+        while (numbers[t] - numbers[first] > reach) first++;
+        while (last < n && numbers[last] - numbers[t] <= reach) last++;
+        double sum = 0.0;
+        for (int64_t u = first; u < last; u++) {
+            const int64_t apart = numbers[u] - numbers[t];
+            sum += weights[apart < 0 ? -apart : apart] * x[u];
+        }
+        out[t] = sum;
+    }
+}
+
+static void weigh(const History *h, const double *x, double *out) {
+    for (int64_t r = 0; r < h->runs; r++) {
+        const int64_t a = h->offsets[r], n = h->offsets[r + 1] - a;
+        const int64_t *numbers = h->numbers + a;
+        if (numbers[n - 1] - numbers[0] == n - 1) weigh_dense(x + a, n, h->weights, h->reach, out + a);
+        else weigh_sparse(x + a, n, numbers, h->weights, h->reach, out + a);
+    }
+}
+
+/* Weighted means over the neighbours, then mean 0 and deviation 1; `wide` and `totals`: frames. */
+static void smooth_row(const History *h, const float *row, double *wide, const double *totals,
+                       double floor, double *out, double *centre, double *scale) {
+    const int64_t n = h->frames;
+    for (int64_t t = 0; t < n; t++) wide[t] = (double)row[t];
+    weigh(h, wide, out);
+    double sum = 0.0, squares = 0.0;
+    for (int64_t t = 0; t < n; t++) out[t] /= totals[t];
+    for (int64_t t = 0; t < n; t++) sum += out[t];
+    *centre = sum / (double)n;
+    for (int64_t t = 0; t < n; t++) out[t] -= *centre;
+    for (int64_t t = 0; t < n; t++) squares += out[t] * out[t];
+    const double deviation = sqrt(squares / (double)n);
+    *scale = deviation > floor ? deviation : floor;
+    for (int64_t t = 0; t < n; t++) out[t] /= *scale;
+}
+
+/* What is said of each query, before it is handed to the answers. */
+typedef struct {
+    double centre, scale;
+    Window window;
+    int absent;
+} Said;
+
+/* The responses of a history: given, or made of its cosines. */
+static Status state_responses(const Batch *b, int64_t index, Scratch *s, Said *said, double **out) {
+    const History *h = b->all + index;
+    if (h->responses && !h->features && !h->cosines) {
+        *out = h->responses;
+        return responses_of(b, index);
+    }
+    float *cosines;
+    const Status status = cosines_of(b, index, s, &cosines);
+    if (status.code) return status;
+    *out = h->responses ? h->responses : s->state;
+    double *wide = s->of_frames[0], *totals = s->of_frames[1];
+    for (int64_t t = 0; t < h->frames; t++) wide[t] = 1.0;
+    weigh(h, wide, totals);
+    for (int64_t q = 0; q < h->queries; q++)
+        smooth_row(h, cosines + q * h->frames, wide, totals, b->least_scale, *out + q * h->frames,
+                   &said[q].centre, &said[q].scale);
+    return status;
+}
+
+/* ── the best contrast ─────────────────────────────────────────────────────────────────────── */
+
+/* √(ℓ · max(1 − ℓ/n, 1/n)) for ℓ = 1 … most. */
+static void contrast_norms(int64_t n, int64_t most, double *out) {
+    const double count = (double)n, least = 1.0 / count;
+    out[0] = 1.0;
+    for (int64_t l = 1; l <= most; l++) {
+        const double rest = 1.0 - (double)l / count;
+        out[l] = sqrt((double)l * (rest > least ? rest : least));
+    }
+}
+
+/* Keeps a window that may still be chosen; −1 without memory. */
+static int keep(Near *near, Window window, double best) {
+    if (near->used == near->room) {
+        int64_t kept = 0;
+        const double least = tie_threshold(best);
+        for (int64_t k = 0; k < near->used; k++)
+            if (near->windows[k].score >= least) near->windows[kept++] = near->windows[k];
+        near->used = kept;
+        if (2 * kept >= near->room) {
+            const int64_t room = near->room ? 2 * near->room : 64;
+            Window *more = realloc(near->windows, (size_t)room * sizeof(Window));
+            if (!more) return -1;
+            near->windows = more, near->room = room;
+        }
+    }
+    near->windows[near->used++] = window;
+    return 0;
+}
+
+/* The windows that end at t, from the starts on the hull; best and near are brought up to date. */
+static int try_starts(const double *prefix, const double *norms, const int64_t *hull, int64_t size,
+                      int64_t t, double *best, Near *near) {
+    const double sum = prefix[t + 1];
+    double least = *best == -INFINITY ? *best : tie_threshold(*best);
+    for (int64_t k = 0; k < size; k++) {
+        const double inside = sum - prefix[hull[k]], norm = norms[t + 1 - hull[k]];
+        if (inside < least * norm - 1e-12 * norm) continue; /* a division less */
+        const double score = inside / norm;
+        if (score < least) continue;
+        if (score > *best) *best = score, least = tie_threshold(score);
+        if (keep(near, (Window){hull[k], t, score}, *best)) return -1;
+    }
+    return 0;
+}
+
+/* One row of responses: its best window under the tie rule; the first frame of a row in which
+ * nothing stands out. */
+static int search_row(const History *h, const double *row, const double *norms, double loose,
+                      double *prefix, int64_t *hull, Near *near, Window *found) {
+    double best = -INFINITY, most = 0.0;
+    for (int64_t t = 0; t < h->frames; t++) {
+        const double size = fabs(row[t]);
+        most = size > most ? size : most;
+    }
+    *found = (Window){0, 0, 0.0};
+    if (!(most > NOTHING)) return 0;
+    prefix[0] = 0.0;
+    for (int64_t t = 0; t < h->frames; t++) prefix[t + 1] = prefix[t] + row[t];
+    near->used = 0;
+    for (int64_t r = 0; r < h->runs; r++) {
+        const int64_t first = h->offsets[r], last = h->offsets[r + 1] - 1;
+        int64_t size = 0;
+        for (int64_t t = first; t <= last; t++) {
+            if (t == first || row[t] >= row[t - 1] - loose) {
+                while (size >= 2) {
+                    const int64_t a = hull[size - 2], b = hull[size - 1];
+                    const double slope = (prefix[t] - prefix[a]) / (double)(t - a);
+                    if (prefix[b] - (prefix[a] + slope * (double)(b - a)) <= loose) break;
+                    size--;
+                }
+                hull[size++] = t;
+            }
+            if (t != last && row[t] < row[t + 1] - loose) continue;
+            if (try_starts(prefix, norms, hull, size, t, &best, near)) return -1;
+        }
+    }
+    const double least = tie_threshold(best);
+    found->start = -1;
+    for (int64_t k = 0; k < near->used; k++) {
+        const Window own = near->windows[k];
+        if (own.score >= least && (found->start < 0 || own.start < found->start ||
+                                   (own.start == found->start && own.end < found->end)))
+            *found = own;
+    }
+    return 0;
+}
+
+/* The best windows of the rows that are wanted (all, or those that are absent). */
+static int search_rows(const Batch *b, const History *h, const double *responses, Scratch *s,
+                       int absent_only, Said *said) {
+    Near near = {NULL, 0, 0};
+    const int64_t total = b->total ? b->total : h->frames;
+    double *norms = s->of_frames[2], *prefix = s->of_frames[3];
+    int64_t *hull = (int64_t *)s->of_frames[4];
+    int failed = 0;
+    contrast_norms(total, h->frames, norms);
+    for (int64_t q = 0; q < h->queries && !failed; q++)
+        if (!absent_only || said[q].absent) {
+            failed = search_row(h, responses + q * h->frames, norms, LOOSE * (double)total, prefix,
+                                hull, &near, &said[q].window);
+            if (absent_only) said[q].window.score = 0.0; /* it is none of the labelling's */
+        }
+    free(near.windows);
+    return failed;
+}
+
+/* ── one labelling of all frames ───────────────────────────────────────────────────────────── */
+
+/* The states of the path with the highest sum of responses less the cost of its switches, in which
+ * every visit lasts at least `stay` frames; of equal paths the one that stays longer. As in
+ * joint.py. scores: (stay + 1) × nodes; sources: (frames + 1) × nodes; sums: (frames + 1) × states. */
+static void best_path(const History *h, const double *sums, int64_t stay, double *scores,
+                      int32_t *sources, int64_t *path) {
+    const Nodes *nodes = &h->nodes;
+    const int64_t n = h->frames, count = nodes->count, states = h->queries, ring = stay + 1;
+    for (int64_t i = 0; i < ring * count; i++) scores[i] = -INFINITY;
+    for (int64_t t = stay; t <= n; t++) {
+        const double *now = sums + t * states, *last = now - states, *then = now - stay * states;
+        double *best = scores + t % ring * count;
+        const double *previous = scores + (t - 1) % ring * count;
+        const double *left = scores + (t - stay) % ring * count;
+        for (int64_t k = 0; k < count; k++) {
+            const int64_t state = nodes->state[k];
+            const double longer =
+                t == stay ? -INFINITY : previous[k] + (now[state] - last[state]);
+            double before = -INFINITY;
+            int32_t origin = (int32_t)count;
+            if (t == stay) before = nodes->first[k] ? 0.0 : -INFINITY;
+            else {
+                origin = 0;
+                for (int64_t j = 0; j < count; j++)
+                    if (nodes->follows[j * count + k] && left[j] > before)
+                        before = left[j], origin = (int32_t)j;
+                before -= nodes->cost;
+            }
+            const double enter = before + (now[state] - then[state]);
+            best[k] = enter > longer ? enter : longer;
+            sources[t * count + k] = enter > longer ? origin : -1;
+        }
+    }
+    const double *best = scores + n % ring * count;
+    int64_t node = 0;
+    for (int64_t k = 1; k < count; k++)
+        if (best[k] > best[node]) node = k;
+    for (int64_t t = n; t > 0;) {
+        const int32_t step = sources[t * count + node];
+        const int64_t length = step < 0 ? 1 : stay;
+        for (int64_t i = t - length; i < t; i++) path[i] = nodes->state[node];
+        t -= length;
+        if (step >= 0 && step < count) node = step;
+    }
+}
+
+/* Half way between the mean inside and outside of each state; 0 where one of them is empty.
+ * Returns whether they are the ones that were there. */
+static int find_levels(const History *h, const double *responses, const int64_t *path,
+                       double *levels) {
+    int same = 1;
+    for (int64_t state = 0; state < h->queries; state++) {
+        const double *row = responses + state * h->frames;
+        double inside = 0.0, outside = 0.0, level = 0.0;
+        int64_t count = 0;
+        for (int64_t t = 0; t < h->frames; t++)
+            if (path[t] == state) inside += row[t], count++;
+            else outside += row[t];
+        if (count && count < h->frames)
+            level = (inside / (double)count + outside / (double)(h->frames - count)) / 2.0;
+        same &= level == levels[state];
+        levels[state] = level;
+    }
+    return same;
+}
+
+/* By how much the response of a state exceeds that of its strongest sibling. */
+static double lead(const History *h, const double *responses, const double *levels, int64_t state,
+                   int64_t t) {
+    double strongest = -INFINITY;
+    for (int64_t k = 0; k < h->queries; k++) {
+        const double value = responses[k * h->frames + t] - levels[k];
+        if (k != state && value > strongest) strongest = value;
+    }
+    return (responses[state * h->frames + t] - levels[state]) - strongest;
+}
+
+/* The stretch of each state with the highest sum of leads; absent where it has no frame. */
+static void best_stretches(const History *h, const double *responses, const double *levels,
+                           const int64_t *path, Said *said) {
+    for (int64_t k = 0; k < h->queries; k++) said[k].absent = 1;
+    for (int64_t r = 0; r < h->runs; r++)
+        for (int64_t first = h->offsets[r]; first < h->offsets[r + 1];) {
+            const int64_t state = path[first];
+            int64_t end = first;
+            double sum = 0.0;
+            for (; end < h->offsets[r + 1] && path[end] == state; end++)
+                sum += lead(h, responses, levels, state, end);
+            if (said[state].absent || sum > said[state].window.score)
+                said[state].window = (Window){first, end - 1, sum};
+            said[state].absent = 0;
+            first = end;
+        }
+}
+
+static int label(const Batch *b, const History *h, const double *responses, int64_t *path,
+                 Said *said) {
+    const size_t states = (size_t)h->queries, rows = (size_t)h->frames + 1;
+    const size_t nodes = (size_t)h->nodes.count, ring = (size_t)b->stay + 1;
+    double *memory = malloc((rows * states + ring * nodes + 2 * states) * sizeof(double));
+    int32_t *sources = malloc(rows * nodes * sizeof(int32_t));
+    if (memory && sources) {
+        double *sums = memory, *scores = sums + rows * states;
+        double *levels = scores + ring * nodes, *next = levels + states;
+        for (size_t k = 0; k < states; k++) levels[k] = next[k] = 0.0;
+        for (int64_t round = 0; round < b->rounds; round++) {
+            memcpy(levels, next, states * sizeof(double));
+            for (size_t k = 0; k < states; k++) sums[k] = 0.0;
+            for (int64_t t = 0; t < h->frames; t++)
+                for (size_t k = 0; k < states; k++)
+                    sums[(size_t)(t + 1) * states + k] =
+                        sums[(size_t)t * states + k] + (responses[k * (rows - 1) + (size_t)t] - levels[k]);
+            best_path(h, sums, b->stay, scores, sources, path);
+            if (find_levels(h, responses, path, next)) break;
+        }
+        best_stretches(h, responses, levels, path, said);
+        if (h->levels) memcpy(h->levels, levels, states * sizeof(double));
+    }
+    const int failed = !memory || !sources;
+    free(memory);
+    free(sources);
+    return failed;
+}
+
+/* ── one history ───────────────────────────────────────────────────────────────────────────── */
+
+static void answer(const History *h, const Said *said, Answers a) {
+    for (int64_t i = 0; i < h->answers; i++) {
+        const Said *own = said + (h->labels ? h->labels[i] : i);
+        const int64_t at = h->row + i;
+        if (a.start) {
+            a.start[at] = own->window.start, a.end[at] = own->window.end;
+            a.score[at] = own->window.score;
+        }
+        if (a.first) {
+            a.first[at] = h->numbers[own->window.start];
+            a.last[at] = h->numbers[own->window.end];
+        }
+        if (a.centre) a.centre[at] = own->centre, a.scale[at] = own->scale;
+        if (a.absent) a.absent[at] = (uint8_t)own->absent;
+    }
+}
+
+enum { ONLY_SMOOTH, WITH_CONTRAST, WITH_LABELS };
+
+static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers a, int step) {
+    const History *h = b->all + index;
+    Said *said = calloc((size_t)h->queries + 1, sizeof(Said));
+    if (!said) return (Status){NO_MEMORY, index, 0};
+    double *responses;
+    Status status = state_responses(b, index, s, said, &responses);
+    int failed = 0;
+    if (!status.code && step == WITH_LABELS) {
+        int64_t *path = h->path ? h->path : (int64_t *)s->of_frames[5];
+        failed = label(b, h, responses, path, said);
+    }
+    if (!status.code && !failed && step != ONLY_SMOOTH)
+        failed = search_rows(b, h, responses, s, step == WITH_LABELS, said);
+    if (failed) status = (Status){NO_MEMORY, index, 0};
+    if (!status.code) answer(h, said, a);
+    free(said);
+    return status;
+}
+
+static Status history_smoothed(const Batch *b, int64_t index, Scratch *s, Answers a) {
+    return history_states(b, index, s, a, ONLY_SMOOTH);
+}
+
+static Status history_contrast(const Batch *b, int64_t index, Scratch *s, Answers a) {
+    return history_states(b, index, s, a, WITH_CONTRAST);
+}
+
+static Status history_labels(const Batch *b, int64_t index, Scratch *s, Answers a) {
+    return history_states(b, index, s, a, WITH_LABELS);
+}
