@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import html
 import importlib.util
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need, unknown
+from dejacue.records._html import retrieval_html
 from dejacue.records.arrays import frozen
 from dejacue.records.history import History
 from dejacue.records.window import Window
@@ -288,13 +288,4 @@ class Retrieval:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(m.state)}</td><td>{html.escape(m.description)}</td>"
-            f"<td>{m.window.start}</td><td>{m.window.end}</td><td>{m.score:.3f}</td></tr>"
-            for m in self.moments
-        )
-        head = "".join(f"<th>{h}</th>" for h in ("state", "description", "start", "end", "score"))
-        return (
-            f"<table><caption>{html.escape(self.history_id)}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
-        )
+        return retrieval_html(self)

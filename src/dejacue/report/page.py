@@ -10,7 +10,6 @@ import base64
 import functools
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from dejacue._version import __version__
 from dejacue.errors import InputError
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.records._html import printable
 from dejacue.report import _timeline as timeline
 from dejacue.report._timeline import HEIGHT, WIDTH, Axis, Bar, clock
 from dejacue.report.plots import COLOURS, curves, found_windows, lists_occurrences, readout_name
@@ -33,7 +33,6 @@ Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
 MAX_CONNECTED = 14  # thumbnails that fit beside each other
 MAX_DOUBTS = 12  # that are listed
 MAX_LISTED = 20  # runs or references in words
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 
 
 def report_page(
@@ -71,7 +70,7 @@ def report_page(
     environment = _environment()
     style, script = (_asset(environment, name) for name in ("page.css", "page.js"))
     page = _Page(history, retrieval.with_source(history), references)
-    text = environment.get_template("page.html.j2").render(
+    made = environment.get_template("page.html.j2").render(
         style=style,
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -88,8 +87,7 @@ def report_page(
         evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
         **page.shared(),
     )
-    # Last, so that no text can bring in a character that HTML and XML may not hold.
-    return _CONTROL.sub("\ufffd", text.encode("utf-8", "replace").decode())
+    return printable(made)  # last, so that it holds for every text in it
 
 
 @functools.cache
@@ -248,9 +246,9 @@ class _Page:
             seconds = self.axis.seconds(frame)
             time = "" if seconds is None else clock(seconds)
             about = f"frame {frame}" + (f", {time}" if time else "")
-            crop = _data_url(frame, crops[frame]) if frame in crops else ""
+            crop = data_url(frame, crops[frame]) if frame in crops else ""
             x, share = self.axis.x(frame), self.axis.share(frame)
-            made.append(_Picture(frame, time, about, _data_url(frame, data), crop, x, share))
+            made.append(_Picture(frame, time, about, data_url(frame, data), crop, x, share))
         return made
 
     def doubts(self, doubts: Doubts) -> _Doubts | None:
@@ -363,7 +361,7 @@ class _Page:
         return [window for on_axis, off in placed if (window := on_axis or off) is not None]
 
 
-def _data_url(frame: int, data: bytes) -> str:
+def data_url(frame: int, data: bytes) -> str:
     kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
     kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
     if kind is None:

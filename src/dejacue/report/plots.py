@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.records._html import COLOURS as COLOURS
 from dejacue.records.retrieval import from_source
 from dejacue.report._timeline import Axis
 from dejacue.sources.atomic import write_whole
 
-# Okabe and Ito's colours: told apart with any colour vision, and in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 TITLE_WIDTH, MAX_LINES = 480, 3  # of a title; its width in points
 MAX_PIXELS = 60_000  # of a side; a little less than what the library can draw
 
