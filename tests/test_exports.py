@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +17,9 @@ from hypothesis import strategies as st
 from dejacue import History, InputError, MissingExtra, Moment, Retrieval, Window
 from dejacue.report.exports import (
     EXPORTS,
+    as_csv,
+    as_json,
+    export_for,
     frame_ends_s,
     to_activitynet,
     to_label_studio,
@@ -206,20 +211,55 @@ def test_formats_in_seconds_refuse_a_history_without_times(name) -> None:
         export(found())
 
 
-@pytest.mark.parametrize("name", [name for name in EXPORTS if name != "parquet"])
+@pytest.mark.parametrize("name", ["qvhighlights", "vtt", "activitynet", "label-studio"])
 def test_a_registered_format_gives_the_bytes_of_its_function(name) -> None:
     makers = {
-        "qvhighlights": to_qvhighlights, "webvtt": to_webvtt, "activitynet": to_activitynet,
+        "qvhighlights": to_qvhighlights, "vtt": to_webvtt, "activitynet": to_activitynet,
         "label-studio": to_label_studio,
     }  # fmt: skip
     made = EXPORTS[name](found(), cup(), videos={"cup": "tasse à café"})
     assert made.decode("utf-8") == makers[name](found(), cup(), videos={"cup": "tasse à café"})
 
 
-def test_suffixes_tell_the_formats_apart() -> None:
-    suffixes = [export.suffix for export in EXPORTS.values()]
-    assert len(set(suffixes)) == len(suffixes)
-    assert not {".json", ".csv"} & set(suffixes)  # retrieval.json and .csv are our own
+@pytest.mark.parametrize("name", EXPORTS)
+def test_the_ending_of_a_file_name_tells_its_format(name) -> None:
+    assert export_for(f"out.dir/Found{EXPORTS[name].suffix.upper()}") is EXPORTS[name]
+    assert export_for("anything.txt", name) is EXPORTS[name]
+
+
+def test_an_ending_or_a_name_of_no_format_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match=r"found\.srt: the ending names no .*\.csv, \.vtt, \.parq"):
+        export_for("found.srt")
+    with pytest.raises(InputError, match=r'unknown format "webvtt"; did you mean "vtt"\?'):
+        export_for("found.vtt", "webvtt")
+
+
+def test_json_is_one_document_for_one_retrieval_and_a_list_for_several() -> None:
+    assert json.loads(as_json(found())) == found().to_dict()
+    assert EXPORTS["json"](found()).decode() == as_json(found())
+    two = [found(), found("plate")]
+    assert json.loads(EXPORTS["json"](two)) == [one.to_dict() for one in two]
+
+
+def test_csv_has_the_rows_of_all_retrievals_under_one_head() -> None:
+    jug = Retrieval((Moment("full", 'a "full" jug, hot', Window(2, 4), 1.0),), {}, "jug")
+    text = as_csv(found(), jug)
+    assert EXPORTS["csv"]([found(), jug]).decode() == text
+    head, *rows = csv.reader(io.StringIO(text))
+    assert head[:6] == ["history", "state", "description", "start", "end", "score"]
+    assert [row[:6] for row in rows[-2:]] == [
+        ["cup", "filled", "cup filled with tea", "6", "8", "4.0"],
+        ["jug", "full", 'a "full" jug, hot', "2", "4", "1.0"],
+    ]
+
+
+def test_a_state_that_was_not_found_is_left_out_where_a_format_cannot_say_so() -> None:
+    first, second = found()
+    partly = Retrieval((first, replace(second, absent=True)), {}, "cup")
+    for name in ("json", "csv", "vtt", "qvhighlights", "activitynet", "label-studio"):
+        made = EXPORTS[name](partly, cup())
+        assert b"empty" in made
+        assert (b"filled" in made) is (name in ("json", "csv")), name
 
 
 def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:

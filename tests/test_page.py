@@ -26,9 +26,8 @@ from dejacue import (
     locate,
 )
 from dejacue.records import Diagnostics
-from dejacue.report.page import report_page
-from dejacue.report.timeline import (
-    MOST_GAPS,
+from dejacue.report._timeline import (
+    MAX_GAPS,
     Axis,
     clock,
     curve_path,
@@ -37,6 +36,7 @@ from dejacue.report.timeline import (
     mean_path,
     observed_path,
 )
+from dejacue.report.page import report_page
 
 VOID = {"meta", "br", "img"}
 JPEG = b"\xff\xd8\xff\xe0 a picture"
@@ -108,9 +108,9 @@ def test_every_tag_closes_and_every_drawing_is_xml() -> None:
         made.history.features, made.history.frames, "cup", times_s=made.history.frames / 30,
         presence=np.linspace(0, 1, len(made.history)), made_with={"padding": "0.2"},
     )  # fmt: skip
-    retrieval = locate(made.history, made.vocabulary, top=3, diagnostics=True)
+    retrieval = locate(made.history, made.vocabulary, readout="scan", top=3, diagnostics=True)
     page = report_page(
-        history, evidence(made.history, made.vocabulary), retrieval, references=made.references,
+        history, evidence(made.history, made.vocabulary, readout="scan"), retrieval, references=made.references,
         thumbnails=[(0, JPEG), (200, JPEG)], video="kitchen.mp4", references_note="by hand",
     )  # fmt: skip
     outline = Outline(page)
@@ -126,7 +126,7 @@ def test_every_tag_closes_and_every_drawing_is_xml() -> None:
         assert attributes["href"].removeprefix("#") in ids
     assert "padding" in outline.text
     assert "kitchen.mp4" in outline.text
-    assert "presence, as tracked" in outline.text
+    assert "presence (the tracker's confidence)" in outline.text
 
 
 def test_windows_alternatives_and_references_are_drawn_where_they_lie() -> None:
@@ -261,14 +261,15 @@ def test_words_from_outside_stay_words() -> None:
     hostile = Retrieval(moments, {"x": {HOSTILE: HOSTILE}}, HOSTILE, HOSTILE, (HOSTILE,))
     page = report_page(
         history, seen, hostile, references={f"empty {HOSTILE}": (Window(0, 3),)}, title=HOSTILE,
-        video=HOSTILE, references_note=HOSTILE,
+        video=HOSTILE, references_note=HOSTILE, tracker=HOSTILE, warnings=[HOSTILE],
+        doubts=[(Window(0, 3), HOSTILE)],
     )  # fmt: skip
     outline = Outline(page)
     drawings(page)
     assert len(outline.named("script")) == 1
     assert outline.named("img") == []
     assert "alert(1)" not in re.sub(re.escape("&lt;script&gt;alert(1)"), "", page)
-    assert outline.text.count(" ".join(HOSTILE.split())) >= 15
+    assert outline.text.count(" ".join(HOSTILE.split())) >= 18
     titles = [svg.findtext("title") for svg in drawings(page)]
     assert f"Evidence for empty cup {HOSTILE}" in titles
 
@@ -293,6 +294,21 @@ def test_thumbnails_are_embedded_in_order_with_their_frame_and_time() -> None:
     assert images[0]["src"].startswith("data:image/png;base64,")
     threads = re.findall(r'<line x1="(\d+)" y1="0" x2="(\d+)"', page)
     assert threads == [("1667", "2083"), ("5000", "3750"), ("8333", "7917")]
+
+
+def test_crops_stand_under_the_thumbnail_of_their_frame() -> None:
+    page = report_page(*small(), thumbnails=[(2, JPEG), (9, JPEG)], crops=[(9, JPEG), (5, JPEG)])
+    assert [image["alt"] for image in Outline(page).named("img")] == [
+        "frame 2", "frame 9", "object in frame 9",
+    ]  # fmt: skip
+    assert page.count('<span class="crop"></span>') == 1  # keeps the labels in one line
+    assert 'class="crop"' not in report_page(*small(), thumbnails=[(2, JPEG)])
+
+
+def test_warnings_stand_above_everything_else() -> None:
+    words = Outline(report_page(*small(), warnings=["mind the gap", "and the step"])).text
+    assert words.index("Warnings mind the gap and the step") < words.index("a note")
+    assert "Warning" not in Outline(report_page(*small())).text
 
 
 def test_many_thumbnails_scroll_and_have_no_threads() -> None:
@@ -390,12 +406,12 @@ def test_very_many_gaps_are_drawn_as_stretches_and_a_profile() -> None:
     frames = np.concatenate((np.arange(0, 8_000, 2), np.arange(12_000, 20_000, 2)))
     axis = Axis(History(np.ones((len(frames), 2)), frames))
     gaps = re.findall(r"M(\d+) 0h(\d+)", gaps_path(axis))
-    assert len(gaps) <= MOST_GAPS
+    assert len(gaps) <= MAX_GAPS
     widest = max(gaps, key=lambda gap: int(gap[1]))
     assert abs(int(widest[0]) - 4_000) <= 10  # 8000 of 20000 frames, in units of 10000
     assert abs(int(widest[1]) - 2_000) <= 20
     profile = observed_path(axis)
-    assert profile.count("H") == MOST_GAPS
+    assert profile.count("H") == MAX_GAPS
     assert re.search(r"V500H\d+", profile)
     assert re.search(r"V1000H5000", profile)
 
@@ -517,4 +533,4 @@ def test_descriptions_share_a_curve_only_where_their_evidence_is_the_same():
         found = locate(scene.history, scene.vocabulary, readout=readout)
         seen = evidence(scene.history, scene.vocabulary, readout="scan" if count == 4 else readout)
         page = report_page(scene.history, seen, found)
-        assert len(re.findall(r'<div style="--c:[^"]*" class="row curve"', page)) == count
+        assert len(re.findall(r'<div class="row curve" style="--c:', page)) == count

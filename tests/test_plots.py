@@ -55,6 +55,20 @@ def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
     assert bars(drawn("x", {"one": [Window(10, 20)]})) == [[9.5, 20.5]]
 
 
+def test_seconds_stand_below_the_frames_where_the_history_has_times() -> None:
+    frames = MADE.history.frames
+    timed = History(MADE.history.features, frames, times_s=5 + frames / 10)
+    (second,) = drawn("x", history=timed).axes[-1].child_axes
+    labels = [text.get_text() for text in second.get_xticklabels()]
+    assert labels[:2] == ["5 s", "10 s"]
+    assert second.get_xticks()[:2] == pytest.approx([0, 50])
+    assert drawn("x").axes[-1].child_axes == []
+
+
+def test_the_legend_cannot_be_taken_for_a_state() -> None:
+    assert "(shaded: window found" in drawn("x").get_suptitle()
+
+
 def test_very_many_descriptions_still_fit_into_a_picture(tmp_path) -> None:
     from matplotlib.figure import Figure
 

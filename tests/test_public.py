@@ -10,7 +10,17 @@ import pytest
 
 import dejacue
 
-HEAVY = ("torch", "transformers", "av", "onnxruntime", "matplotlib", "fastapi", "ray", "pandas")
+HEAVY = (
+    "torch",
+    "transformers",
+    "av",
+    "onnxruntime",
+    "matplotlib",
+    "fastapi",
+    "ray",
+    "pandas",
+    "jinja2",
+)
 
 
 NAMES = """

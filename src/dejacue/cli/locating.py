@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from dejacue.cli import encoding, tracking
-from dejacue.cli.reporting import References, as_csv, as_json, write_plot, write_report
+from dejacue.cli.reporting import References, write_plot, write_report
 from dejacue.cli.settings import Settings
 from dejacue.cli.tables import (
     as_text,
@@ -30,6 +30,7 @@ from dejacue.method.locate import locate
 from dejacue.method.occurrences import occurrences
 from dejacue.records import History, Moment, Retrieval, Vocabulary
 from dejacue.records.retrieval import sampled
+from dejacue.report.exports import as_csv, as_json
 from dejacue.sources.atomic import check_place, write_text
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder, encode_vocabulary

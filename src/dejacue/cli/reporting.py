@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from dejacue.errors import DejaCueError, MissingExtra
 from dejacue.method.locate import evidence
 from dejacue.method.states import Steady
 from dejacue.records import History, Retrieval, Vocabulary, Window
+from dejacue.report.exports import EXPORTS
 from dejacue.sources.atomic import write_bytes, write_text
 
 References = Mapping[str, Sequence[Window]]
@@ -26,7 +25,6 @@ def write_report(
     footage: encoding.Footage | None,
 ) -> None:  # fmt: skip
     """Everything a reader or another tool may want, in one folder."""
-    from dejacue.report.exports import EXPORTS
     from dejacue.report.page import report_page
 
     video = None if footage is None else str(footage.video)
@@ -38,8 +36,6 @@ def write_report(
     )  # fmt: skip
     write_text(folder / "report.html", page)
     write_plot(folder / "evidence.png", history, vocabulary, retrieval, settings, references)
-    write_text(folder / "retrieval.json", as_json(retrieval))
-    write_text(folder / "retrieval.csv", as_csv(retrieval))
     for clip in (folder / "clips").glob("[0-9][0-9]-*.mp4"):  # of an earlier run
         clip.unlink()
     paths = {} if video is None else {history.id: video}
@@ -49,30 +45,13 @@ def write_report(
         if export.timed and history.times_s is None:
             continue
         try:
-            data = export(retrieval.found, history, videos=paths if export.opens else None)
+            data = export(retrieval, history, videos=paths if export.opens else None)
         except MissingExtra:
             continue
         except DejaCueError as error:
             note(f"no {export.suffix}: {error}")
             continue
         write_bytes(path, data)
-
-
-def as_json(*retrievals: Retrieval) -> str:
-    """One as it is, several as a list."""
-    if len(retrievals) == 1:
-        return retrievals[0].to_json() + "\n"
-    return "[\n" + ",\n".join(retrieval.to_json() for retrieval in retrievals) + "\n]\n"
-
-
-def as_csv(*retrievals: Retrieval) -> str:
-    stream = io.StringIO()
-    rows = [row for retrieval in retrievals for row in retrieval.to_rows()]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
 
 
 def write_plot(

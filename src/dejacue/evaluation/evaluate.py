@@ -18,6 +18,7 @@ from dejacue.evaluation.averages import group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare
 from dejacue.records import Reference, Retrieval, Window
+from dejacue.records._html import escaped, table_html
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
 FAMILY = "Holm within the three metrics of a comparison"
@@ -62,6 +63,20 @@ class Evaluation:
         )
         return f"<Evaluation of {counts}: {means}>"
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (escaped(name), *(_percent(estimate.mean, *estimate[1:]) for estimate in own.values()))
+            for name, own in self.methods.items()
+        ]
+        rows += [
+            (escaped(name), *(f"{_percent(one.delta, one.low, one.high, '+')}<br/>p {one.p:.2g}, "
+                              f"Holm {one.holm_p:.2g}" for one in own.values()))
+            for name, own in self.comparisons.items()
+        ]  # fmt: skip
+        title = "Evaluation of " + ", ".join(f"{n} {what}" for what, n in self.counts.items())
+        about = "In %, with 95 % intervals; differences are paired."
+        return table_html(title, ("", *METRICS.values()), rows, [about, *self.left_out])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as the command writes them to JSON."""
         return {
@@ -102,6 +117,11 @@ class Evaluation:
             for metric, paired in own.items()
         ]
         return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _percent(value: float, low: float | None, high: float | None, sign: str = "") -> str:
+    interval = "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{100 * value:{sign}.1f}{interval}".replace("-", "−")
 
 
 def evaluate(

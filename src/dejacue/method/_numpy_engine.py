@@ -88,11 +88,11 @@ class NumpyEngine:
         found = []
         for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
             _check_finite(rows, 3, history.id)
-            responses, centre, scale = plain_states.smooth(
+            made, centre, scale = plain_states.smooth(
                 rows, history.frames, batch.entry("runs", h), batch.entry("weights", h)
             )
             at = slice(None) if batch.labels is None else batch.entry("labels", h)
-            found.append((responses, centre[at], scale[at]))
+            found.append((made, centre[at], scale[at]))
         responses, centres, scales = zip(*found, strict=True)
         return list(responses), np.concatenate(centres), np.concatenate(scales)
 

@@ -132,7 +132,7 @@ class StateReadout(Readout):
         assert found.scale is not None
         return Evidence(
             kept.cosines[0][rows], found.centre, found.scale, kept.responses[0][rows],
-            view.history.frames,
+            view.history.frames, zero="mean",
         )  # fmt: skip
 
     def notes(self, history: History) -> tuple[str, ...]:

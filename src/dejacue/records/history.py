@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.records._html import history_html
 from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
 from dejacue.records.window import Window
 
@@ -141,6 +142,9 @@ class History:
             f"run{'s' if runs > 1 else ''}, {self.dimension}-d {self.features.dtype}, "
             f"encoder {self.encoder or 'unnamed'}>"
         )
+
+    def _repr_html_(self) -> str:
+        return history_html(self)
 
 
 _OPTIONAL_COLUMNS: dict[str, type] = {

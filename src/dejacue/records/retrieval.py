@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import html
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.records._dataframe import dataframe
+from dejacue.records._html import retrieval_html
 from dejacue.records.arrays import frozen
 from dejacue.records.history import History
 from dejacue.records.window import Window
@@ -74,8 +74,9 @@ class Evidence:
 
     cosines    (Q, N) float32: frame · query in the chosen coordinates
     centre, scale   (Q,) median and robust scale of each row of cosines
-    responses  (Q, N) float64: calibrated and smoothed, what the scan sums
+    responses  (Q, N) float64: calibrated and smoothed, what the readout sums
     frames     (N,) frame indices of the columns
+    zero       what a response of 0 is: the "median" or the "mean" frame
     """
 
     cosines: NDArray[np.float32]
@@ -83,6 +84,7 @@ class Evidence:
     scale: NDArray[np.float64]
     responses: NDArray[np.float64]
     frames: NDArray[np.int64]
+    zero: str = "median"
 
     def __post_init__(self) -> None:
         for name in ("cosines", "centre", "scale", "responses", "frames"):
@@ -273,13 +275,4 @@ class Retrieval:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(m.state)}</td><td>{html.escape(m.description)}</td>"
-            f"<td>{m.window.start}</td><td>{m.window.end}</td><td>{m.score:.3f}</td></tr>"
-            for m in self.moments
-        )
-        head = "".join(f"<th>{h}</th>" for h in ("state", "description", "start", "end", "score"))
-        return (
-            f"<table><caption>{html.escape(self.history_id)}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
-        )
+        return retrieval_html(self)

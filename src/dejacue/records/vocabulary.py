@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import check_names, feature_rows, frozen
 
 
@@ -125,3 +126,9 @@ class Vocabulary:
         text = "; ".join(f"{state} ({len(texts)})" for state, texts in self.states.items())
         features = "no features" if self.features is None else f"{self.features.shape[1]}-d"
         return f"<Vocabulary {text}: {features}, encoder {self.encoder or 'unnamed'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(escaped(s), "<br/>".join(map(escaped, texts))) for s, texts in self.states.items()]
+        features = "not encoded yet" if self.features is None else f"{self.features.shape[1]}-d"
+        note = f"{features}, encoder {self.encoder or 'unnamed'}"
+        return table_html(self.object or "Vocabulary", ("state", "descriptions"), rows, [note])

@@ -1,4 +1,6 @@
-"""Retrievals in the formats of other tools, as bytes ready to be written.
+"""Retrievals as JSON, CSV, Parquet and in the formats of other tools, ready to be written.
+
+Only JSON, CSV and Parquet can say that a state was not found; the others leave it out.
 
 Frames are inclusive here, seconds there run to the *end* of the last frame. A frame lasts until
 the next one is shown: of two neighbouring frames that is the time of the second; before a gap it
@@ -9,7 +11,9 @@ container's times, never from a frame rate; a history without times is refused.
 
 from __future__ import annotations
 
+import csv
 import io
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,14 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need
+from dejacue.errors import InputError, need, unknown
 from dejacue.records import History, Moment, Retrieval
 from dejacue.records.retrieval import rows_of, to_source
-from dejacue.sources.documents import as_json
+from dejacue.sources.documents import as_json as json_line
 
 Retrievals = Retrieval | Iterable[Retrieval]
 Histories = History | Iterable[History]
-Videos = Mapping[str, str]  # history → its video; a history that is not in it is its own
+Videos = Mapping[str, str]  # history → its video; the id of a history that is not in it
 _COLUMNS = ("history", "state", "description", "start", "end", "score", "level", "rank")
 
 
@@ -53,6 +57,23 @@ def frame_ends_s(history: History) -> NDArray[np.float64]:
     usual = np.median(lasting[frames == 1]) if (frames == 1).any() else np.median(lasting)
     ends: NDArray[np.float64] = times + np.append(lasting, usual)
     return ends
+
+
+def as_json(*retrievals: Retrieval) -> str:
+    """One retrieval as it is, several as a list."""
+    texts = [retrieval.to_json() for retrieval in retrievals]
+    return (texts[0] if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]") + "\n"
+
+
+def as_csv(*retrievals: Retrieval) -> str:
+    """The rows of ``Retrieval.to_rows``."""
+    rows = [row for retrieval in retrievals for row in retrieval.to_rows()]
+    names = dict.fromkeys(name for row in rows for name in row)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, fieldnames=list(names), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
 
 
 def to_parquet_bytes(retrievals: Retrievals) -> bytes:
@@ -85,7 +106,7 @@ def to_qvhighlights(
             "vid": _video(retrieval, videos),
             "pred_relevant_windows": [[*span, score] for span, score in windows],
         }
-        lines.append(as_json(row) + "\n")
+        lines.append(json_line(row) + "\n")
     return "".join(lines)
 
 
@@ -99,19 +120,19 @@ def to_activitynet(
     """
     found: dict[str, dict[tuple[str, float, float], float]] = {}
     for retrieval, moment, windows in _timed(retrievals, histories):
-        own = found.setdefault(_video(retrieval, videos), {})
+        detections = found.setdefault(_video(retrieval, videos), {})
         for span, score in windows:
             key = (moment.state, *span)
-            own[key] = max(score, own.get(key, score))
+            detections[key] = max(score, detections.get(key, score))
     results = {
         video: [
             {"label": label, "score": score, "segment": [start, end]}
-            for (label, start, end), score in sorted(own.items(), key=lambda item: -item[1])
+            for (label, start, end), score in sorted(detections.items(), key=lambda item: -item[1])
         ]
-        for video, own in found.items()
+        for video, detections in found.items()
     }
     document = {"version": "VERSION 1.3", "results": results, "external_data": {}}
-    return as_json(document) + "\n"
+    return json_line(document) + "\n"
 
 
 def to_webvtt(
@@ -167,30 +188,31 @@ def to_label_studio(
     for retrieval in _several(retrievals):
         history = known.get(retrieval.history_id)
         video = _video(retrieval, videos)
-        for moment in retrieval:
+        for moment in retrieval.found:
             start, end = moment.window if history is None else to_source(history, moment.window)
-            own = tasks.setdefault(video, [])
+            regions = tasks.setdefault(video, [])
             value = {
                 "ranges": [{"start": start + 1, "end": end + 1}],
                 "timelinelabels": [moment.state],
             }
-            own.append(
-                {"id": f"dejacue-{len(own) + 1}", "type": "timelinelabels", "from_name": "states",
-                 "to_name": "video", "value": value, "score": moment.score,
-                 "meta": {"text": [moment.description]}}
+            regions.append(
+                {"id": f"dejacue-{len(regions) + 1}", "type": "timelinelabels",
+                 "from_name": "states", "to_name": "video", "value": value,
+                 "score": moment.score, "meta": {"text": [moment.description]}}
             )  # fmt: skip
     rows = [
         {"data": {"video": video}, "predictions": [{"model_version": "dejacue", "result": regions}]}
         for video, regions in tasks.items()
     ]
-    return as_json(rows) + "\n"
+    return json_line(rows) + "\n"
 
 
 @dataclass(frozen=True)
 class Export:
-    """A format: call it with retrievals and, where it is ``timed``, their histories.
+    """A format: call it with one or several retrievals and, where it is ``timed``, their histories.
 
-    ``opens``: the tool opens the video, so that it is named by its path; elsewhere by its id.
+    timed   it counts in seconds, so that the histories must be given and have times
+    opens   its tool opens the video, so that ``videos`` must give paths, not names
     """
 
     suffix: str
@@ -206,12 +228,29 @@ class Export:
 
 
 EXPORTS: dict[str, Export] = {
+    "json": Export(".json", lambda found, *_, **__: as_json(*_several(found)), timed=False),
+    "csv": Export(".csv", lambda found, *_, **__: as_csv(*_several(found)), timed=False),
+    "vtt": Export(".vtt", to_webvtt, timed=True),
     "parquet": Export(".parquet", lambda found, *_, **__: to_parquet_bytes(found), timed=False),
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
-    "webvtt": Export(".vtt", to_webvtt, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": Export(".label-studio.json", to_label_studio, timed=False, opens=True),
 }
+
+
+def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
+    """The format of that name, or else the one that the ending of the file name tells."""
+    if format is not None:
+        if format not in EXPORTS:
+            raise unknown("format", format, EXPORTS)
+        return EXPORTS[format]
+    suffixes = {export.suffix: export for export in EXPORTS.values()}
+    for suffix in sorted(suffixes, key=len, reverse=True):  # .activitynet.json before .json
+        if os.fspath(path).lower().endswith(suffix):
+            return suffixes[suffix]
+    raise InputError(
+        f"{os.fspath(path)}: the ending names no format; use one of {', '.join(suffixes)}"
+    )
 
 
 def _several(retrievals: Retrievals) -> list[Retrieval]:
@@ -247,7 +286,7 @@ def _timed(
             )
         ends = frame_ends_s(history)
         assert history.times_s is not None
-        for moment in retrieval:
+        for moment in retrieval.found:
             spans: Spans = []
             for window, score in ((moment.window, moment.score), *moment.alternatives):
                 first, last = rows_of(history, window)

@@ -1,40 +1,38 @@
 """The report: one HTML file that opens from disk, with nothing to fetch and nothing to install.
 
-page.html is the skeleton, page.css the looks, page.js a cursor and a zoom; the page is complete
-without the script. All drawings share one coordinate system, WIDTH × HEIGHT, and are stretched to
-their place, so that they fit a phone, a screen and paper; words stand beside them as HTML.
+templates/page.html.j2 is the page, page.css its style, page.js a cursor and a zoom; the page is
+complete without the script. Here the plain records are computed that the template shows.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
-from collections.abc import Sequence
-from importlib.resources import files
-from string import Template
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from dejacue._version import __version__
 from dejacue.errors import InputError
-from dejacue.records import Evidence, History, Moment, Retrieval
-from dejacue.report import markup as m
-from dejacue.report.pieces import Doubts, Pieces, References
-from dejacue.report.plots import curves
-from dejacue.report.timeline import (
-    FOOT,
-    HEIGHT,
-    MOST_POINTS,
-    TOP,
-    WIDTH,
-    curve_path,
-    mean_path,
-    observed_path,
-)
+from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.records._html import printable
+from dejacue.report import _timeline as timeline
+from dejacue.report._timeline import HEIGHT, WIDTH, Axis, Bar, clock
+from dejacue.report.plots import COLOURS, curves, found_windows
 
-SOURCE = "source frames"  # those of the file, where others are counted
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+References = Mapping[str, Sequence[Window]]
+Doubts = Sequence[tuple[Window, str]]  # frames of the file, and what is doubtful
+Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
+
+MAX_CONNECTED = 14  # thumbnails that fit beside each other
+MAX_DOUBTS = 12  # that are listed
+MAX_LISTED = 20  # runs or references in words
 
 
 def report_page(
@@ -43,21 +41,25 @@ def report_page(
     retrieval: Retrieval,
     *,
     references: References | None = None,
-    thumbnails: Sequence[tuple[int, bytes]] = (),
+    thumbnails: Pictures = (),
+    crops: Pictures = (),
     title: str | None = None,
     video: str | None = None,
     object: str | None = None,
     references_note: str | None = None,
     doubts: Doubts = (),
     tracker: str | None = None,
+    warnings: Sequence[str] = (),
 ) -> str:
     """The page that shows a retrieval: timeline, table, evidence, and how it was made.
 
     references        state → its true windows in frames of the file, drawn and compared with
     thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
+    crops             the same of the object alone, shown under the thumbnail of their frame
     video, object     their names, for the heading
     references_note   where the references come from
     doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
+    warnings          sentences that stand above everything else
     """
     if evidence.responses.shape != (len(retrieval), len(history)):
         raise InputError(
@@ -65,242 +67,330 @@ def report_page(
             f"are {len(retrieval)} descriptions and {len(history)} observed frames; "
             "take all three from the same history and vocabulary"
         )
-    retrieval = retrieval.with_source(history)
-    page = _Page(history, retrieval, references, doubts)
-    pictures = sorted(thumbnails, key=lambda thumbnail: thumbnail[0])
-    body = [
-        page.shared(),
-        m.section(
-            "Timeline",
-            page.legend(),
-            _ZOOM,
-            page.strip(pictures),
-            page.states(),
-            page.axes(),
-            page.doubtful(),
-        ),
-        m.section("Found", page.table(references_note)),
-        m.section("Evidence", page.evidence(evidence), page.axes("below")),
-        page.details(),
-    ]
-    room = files("dejacue.report")
-    script = room.joinpath("page.js").read_text(encoding="utf-8")
-    return Template(room.joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        title=m.escaped(title or history.id),
-        style=room.joinpath("page.css").read_text(encoding="utf-8"),
+    environment = _environment()
+    style, script = (_asset(environment, name) for name in ("page.css", "page.js"))
+    page = _Page(history, retrieval.with_source(history), references)
+    made = environment.get_template("page.html.j2").render(
+        style=style,
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        version=__version__,
+        title=title or history.id,
         facts=page.facts(video, object, tracker),
-        notes=m.listed("notes", [f"<bdi>{m.escaped(note)}</bdi>" for note in retrieval.notes]),
-        body="\n".join(body),
-        footer=f"Made with Déjà Cue (dejacue {__version__}).",
-        first=f"{page.axis.first:.1f}",
-        span=str(page.axis.span),
-        wide=str(WIDTH),
-        times=m.escaped(json.dumps(page.axis.knots())),
+        warnings=warnings,
+        notes=retrieval.notes,
+        references_note=references_note,
+        pictures=page.pictures(thumbnails, dict(crops)),
+        cropped=bool(crops),
+        connected=len(thumbnails) <= MAX_CONNECTED,
+        doubts=page.doubts(doubts),
+        zero=evidence.zero,
+        evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
+        **page.shared(),
     )
+    return printable(made)  # last, so that it holds for every text in it
 
 
-class _Page(Pieces):
-    """The results, from top to bottom."""
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    def states(self) -> str:
-        """Like the bar of a player: one row per state, found above, references below."""
-        rows = []
-        high = 620 if self.compared else HEIGHT
-        for n, state in enumerate(self.names):
-            moments = self.retrieval.state(state)
-            own = self.drawn(state)
-            bars = [self.axis.bar(w, 0, high, "found") for mo in moments for w in self.claimed(mo)]
-            bars += [self.axis.bar(window, 700, 300, "reference") for window in own]
-            claimed = dict.fromkeys(w for moment in moments for w in self.claimed(moment))
-            about = f"Found: {m.spoken(claimed)}."
-            about += f" Reference: {m.spoken(own)}." if self.compared else ""
-            drawing = m.figure(f"s{n}", f"State {state}", about, _GAPS + "".join(bars))
-            rows.append(
-                f'<div class="row state" style="{self.colour(state)}"><div class="label">'
-                f"{self.badge(state)}<bdi>{m.escaped(state)}</bdi></div>"
-                f'<div class="track">{drawing}</div><div class="scale"></div></div>'
-            )
-        if self.broken:
-            about = f"Observed in {m.count(self.history.runs(), 'run')}."
-            body = f'<path class="observed" d="{observed_path(self.axis)}"/>'
-            rows.append(m.row("seen", "observed", m.figure("seen", "Observed frames", about, body)))
-        if self.doubts:
-            marks = "".join(self.axis.bar(window, 0, HEIGHT, "doubt") for window, _ in self.doubts)
-            about = f"Doubtful: {m.spoken(window for window, _ in self.doubts)}."
-            rows.append(m.row("seen", "worth a look", m.figure("doubts", "Doubts", about, marks)))
-        return "".join(rows)
+    return Environment(
+        loader=PackageLoader("dejacue.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
 
-    def doubtful(self) -> str:
-        """Where the tracker may have been wrong, in words."""
-        said = [
-            f"frame{'' if w.length == 1 else 's'} "
-            f"{w.start if w.length == 1 else self.span(w)}: {m.escaped(text)}"
-            for w, text in self.doubts
-        ]
-        more = [f"… and {len(said) - MOST_DOUBTS} more"] if len(said) > MOST_DOUBTS else []
-        return m.listed("soft small", [*said[:MOST_DOUBTS], *more]) if said else ""
 
-    def table(self, references_note: str | None) -> str:
-        timed = self.history.times_s is not None
-        numbers = ["frames", *([SOURCE] if self.sampled else []), *(["seconds"] if timed else [])]
-        numbers += ["score", *(["p"] if self.judged else [])]
-        numbers += ["reference", "tIoU"] if self.compared else []
-        head = "".join(f'<th scope="col">{name}</th>' for name in ("state", "description"))
-        head += "".join(f'<th scope="col" class="number">{name}</th>' for name in numbers)
-        rows = []
-        for moment, texts in self.retrieval.answers():
-            own_span = self.span(moment.window)
-            cells = [f"not found <small>({own_span})</small>" if moment.absent else own_span]
-            cells += [self.span(moment.in_source)] if self.sampled else []
-            cells += [self.seconds(moment.window, moment.times_s)] if timed else []
-            cells.append(f"{moment.score:.2f}")
-            if self.judged:
-                cells.append("" if moment.p_value is None else f"{moment.p_value:.2f}")
-            if self.compared:
-                own = self.references.get(moment.state, ())
-                cells += [
-                    m.some([f"<span>{self.span(w)}</span>" for w in own]),
-                    self.overlap(moment),
-                ]
-            remarks = self.remarks(moment)
-            rows.append(
-                f'<tr class="{"told" if remarks else "plain"}"><th scope="row">'
-                f"{self.badge(moment.state)} <bdi>{m.escaped(moment.state)}</bdi></th>"
-                f'<td class="words">{self.words(texts)}</td>'
-                f"{m.cells(numbers, cells)}</tr>"
-            )
-            if remarks:
-                wide = 1 + len(numbers)
-                rows.append(f'<tr class="more"><td></td><td colspan="{wide}">{remarks}</td></tr>')
-        about = "Frames are inclusive."
-        about += _SAMPLED if self.sampled else ""
-        about += " Seconds: when the first and the last frame are shown." if timed else ""
-        about += " tIoU: frames in both over frames in either." if self.compared else ""
-        about += _JUDGED if self.judged else ""
-        about += f" References: <bdi>{m.escaped(references_note)}</bdi>" if references_note else ""
-        return (
-            f'<div class="wide"><table aria-describedby="about"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{''.join(rows)}</tbody></table></div>"
-            f'<p id="about" class="soft small">{about}</p>'
-        )
+def _asset(environment: Environment, name: str) -> Any:
+    """A file of ours that goes into the page as it is."""
+    from markupsafe import Markup
 
-    def remarks(self, moment: Moment) -> str:
-        """What stands in small type under a moment."""
-        words = []
-        joining = "and" if self.joint else "or"
-        for window, score in moment.alternatives:
-            when = self.seconds(window)
-            when = f" ({when} s)" if when else ""
-            words.append(f"{joining} {self.span(window)}{when}, score {score:.2f}")
-        why = moment.diagnostics
-        if why is not None:
-            words += ["plain similarity was used"] if why.fallback else []
-            words += ["the response hardly varies"] if why.floor_active else []
-            words += ["touches the edge of its run"] if why.touches_run_edge else []
-        return " · ".join(f"<span>{text}</span>" for text in words)
+    assert environment.loader is not None
+    return Markup(environment.loader.get_source(environment, name)[0])
 
-    def evidence(self, evidence: Evidence) -> str:
-        thinned = ""
-        if len(self.history) > MOST_POINTS:
-            thinned = " Pale: least and greatest of neighbouring frames; dark: their mean."
-        rows = [
-            '<p class="soft">Line: how strongly each frame speaks for the description, compared '
-            f"with its siblings; 0 is {self.zero}. Each has its own scale.{thinned}</p>"
-        ]
-        for q, (moment, texts, row) in enumerate(curves(self.retrieval, evidence)):
-            rows.append(self.curve(q, moment, texts, row))
-        presence = self.history.presence
-        if presence is not None:
-            about = "How sure the tracker was."
-            drawing, scale = self.drawing(presence, "", "presence", "Presence", about)
-            label = '<span></span><div class="words">presence, as tracked</div>'
-            label += f'<div class="facts">{_VALUE}</div>'
-            rows.append(m.row("curve presence", label, drawing, scale))
-        return "".join(rows)
 
-    def curve(self, q: int, moment: Moment, texts: Sequence[str], row: NDArray[Any]) -> str:
-        bars = [] if moment.absent else [self.axis.bar(moment.window, 110, 890, "found")]
-        kind = (110, 890, "found") if self.joint else (150, 800, "other")
-        bars += [self.axis.bar(window, *kind) for window, _ in moment.alternatives]
-        own = self.drawn(moment.state)
-        bars += [self.axis.bar(window, 20, 70, "reference") for window in own]
-        about = f"Calibrated response. Found: frames {self.span(moment.window)}."
-        if moment.alternatives:
-            about += f" Alternatives: {m.spoken(window for window, _ in moment.alternatives)}."
-        about += f" Reference: {m.spoken(own)}." if own else ""
-        drawing, scale = self.drawing(
-            row, "".join(bars), f"e{q}", f"Evidence for {moment.description}", about
-        )
-        ranks = "".join(
-            f'<span class="rank" style="--x:{self.axis.share(window.start - 0.5):.5f}">{n}</span>'
-            for n, (window, _) in enumerate(moment.alternatives, start=2)
-            if window.length > 0.015 * self.axis.span and not self.joint
-        )
-        facts = ["not found" if moment.absent else f"frames {self.span(moment.window)}"]
-        if self.history.times_s is not None:
-            facts.append(self.seconds(moment.window, moment.times_s) + " s")
-        facts.append(f"score {moment.score:.2f}")
-        facts += [f"tIoU {self.overlap(moment)}"] if own else []
-        listed = " · ".join(f"<span>{fact}</span>" for fact in facts)
-        label = (
-            f'{self.badge(moment.state)}<div class="words">'
-            f"{self.words(texts)}</div>"
-            f'<div class="facts">{listed}{_VALUE}</div>'
-        )
-        made = m.row("curve", label, drawing + ranks, scale)
-        return made.replace("<div ", f'<div style="{self.colour(moment.state)}" ', 1)
+class _State(NamedTuple):
+    number: int
+    name: str
+    colour: str
 
-    def drawing(
-        self, row: NDArray[Any], bars: str, name: str, title: str, about: str
-    ) -> tuple[str, str]:
-        """A curve with what lies behind it, and the numbers of its scale."""
-        low, high = min(float(row.min()), 0.0), max(float(row.max()), 0.0)
-        unit = max(high - low, 1e-9) / (HEIGHT - FOOT - TOP)
-        zero = TOP + high / unit
-        mean = mean_path(self.axis, row, low, high)
-        body = (
-            f'<use href="#grid"/>{_GAPS}<path class="zero" d="M0 {zero:.0f}H{WIDTH}"/>{bars}'
-            f'<path class="line{" dense" if mean else ""}" '
-            f'd="{curve_path(self.axis, row, low, high)}"/>'
-        )
-        body += f'<path class="mean" d="{mean}"/>' if mean else ""
-        edges = f'data-high="{high + TOP * unit:.5g}" data-low="{low - FOOT * unit:.5g}"'
-        marks = {zero: "0"}
-        if zero - TOP > 0.25 * HEIGHT:
-            marks[TOP] = f"{high:.1f}"
-        if HEIGHT - FOOT - zero > 0.25 * HEIGHT:
-            marks[HEIGHT - FOOT] = f"{low:.1f}".replace("-", "−")
-        scale = "".join(
-            f'<span style="top:{100 * y / HEIGHT:.1f}%">{text}</span>' for y, text in marks.items()
-        )
-        return m.figure(name, title, about, body, edges), scale
 
-    def details(self) -> str:
+class _StateRow(NamedTuple):
+    state: _State
+    about: str
+    bars: list[Bar]
+
+
+class _Answer(NamedTuple):
+    state: _State
+    texts: Sequence[str]
+    absent: bool
+    cells: list[str | list[str]]  # as ``_Page.columns``
+    remarks: list[str]
+
+
+class _Curve(NamedTuple):
+    title: str
+    about: str
+    bars: list[Bar]
+    line: str
+    mean: str
+    zero: int  # where 0 lies; top, bottom: values at the edges of the drawing
+    top: float
+    bottom: float
+    marks: list[tuple[float, str]]
+
+
+class _EvidenceRow(NamedTuple):
+    state: _State
+    texts: Sequence[str]
+    facts: list[str]
+    curve: _Curve
+    ranks: list[tuple[int, float]]  # of the alternatives, and where they start
+
+
+class _Picture(NamedTuple):
+    frame: int
+    time: str
+    about: str
+    source: str
+    crop: str
+    x: int
+    share: float
+
+
+class _Doubts(NamedTuple):
+    about: str
+    bars: list[Bar]
+    texts: list[str]
+
+
+class _Page:
+    """One retrieval as the records that the template shows."""
+
+    def __init__(
+        self, history: History, retrieval: Retrieval, references: References | None
+    ) -> None:
+        self.history, self.retrieval = history, retrieval
+        self.compared = references is not None
+        self.references = references or {}
+        self.axis = Axis(history)
+        self.sampled = any(moment.source for moment in retrieval)
+        self.occurrences = retrieval.lists_occurrences
+        names = dict.fromkeys([*(moment.state for moment in retrieval), *self.references])
+        self.states = {
+            name: _State(n + 1, name, COLOURS[n % len(COLOURS)]) for n, name in enumerate(names)
+        }
+        shown = {
+            "frames": True, "source frames": self.sampled, "seconds": history.times_s is not None,
+            "score": True, "p": any(moment.p_value is not None for moment in retrieval),
+            "reference": self.compared, "tIoU": self.compared,
+        }  # fmt: skip
+        self.columns = [name for name, wanted in shown.items() if wanted]
+
+    def shared(self) -> dict[str, Any]:
+        """What needs nothing but the history, the retrieval and the references."""
+        axis, history, presence = self.axis, self.history, self.history.presence
+        units = [(unit, axis.ticks(unit)) for unit in ("frame", "time")[: 1 + axis.has_clock]]
+        further = any(moment.alternatives for moment in self.retrieval)
+        return {
+            "axis": axis,
+            "width": WIDTH,
+            "height": HEIGHT,
+            "units": units,
+            "grid": "".join(f"M{round(WIDTH * t.share)} 0V{HEIGHT}" for t in units[0][1]) or "M0 0",
+            "gaps": timeline.gaps_path(axis),
+            "observed": timeline.observed_path(axis) if len(history) < axis.span else "",
+            "runs": _count(history.runs(), "run"),
+            "alternatives": further and not self.occurrences,
+            "compared": self.compared,
+            "thinned": len(history) > timeline.MAX_POINTS,
+            "states": [self.state_row(state) for state in self.states.values()],
+            "columns": self.columns,
+            "answers": [self.answer(*answer) for answer in self.retrieval.answers()],
+            "presence": None if presence is None
+            else self.curve(presence, "Presence", "How sure the tracker was.", []),
+            "settings": list(self.settings()),
+        }  # fmt: skip
+
+    def facts(
+        self, video: str | None, object: str | None, tracker: str | None
+    ) -> list[tuple[str, str]]:
+        history, runs = self.history, self.history.runs()
+        when = f"frames {runs[0].start} – {runs[-1].end}"
+        if history.times_s is not None:
+            first, last = history.times_s[[0, -1]].tolist()
+            when += f", {clock(first)} – {clock(last)}"
+        share = f"{100 * len(history) / self.axis.span:.0f}\N{NO-BREAK SPACE}%"
+        when += f": {len(history)} of {self.axis.span} ({share}) in {_count(runs, 'run')}"
+        rows = {
+            "Object": object or history.id, "Video": video, "Tracker": tracker,
+            "Encoder": self.retrieval.encoder or history.encoder or "unnamed", "Observed": when,
+        }  # fmt: skip
+        return [(name, value) for name, value in rows.items() if value]
+
+    def settings(self) -> Iterator[tuple[str, str]]:
         history = self.history
-        rows = [
-            *m.flat("", self.retrieval.settings),
-            ("encoder", self.retrieval.encoder or history.encoder or "unnamed"),
-            *(history.made_with or {}).items(),
-            ("features", f"{len(history)} × {history.dimension}, {history.features.dtype}"),
-            ("observed runs", m.some([str(run) for run in history.runs()])),
-        ]
+        yield from _flat("", self.retrieval.settings)
+        yield "encoder", self.retrieval.encoder or history.encoder or "unnamed"
+        yield from (history.made_with or {}).items()
+        yield "features", f"{len(history)} × {history.dimension}, {history.features.dtype}"
+        yield "observed runs", ", ".join(_shortened([str(run) for run in history.runs()]))
         if history.source_frames is not None:
-            first, last = history.source_frames[[0, -1]].tolist()
-            rows.append(("frames of the source", f"{first} – {last}"))
-        return f"<details><summary>Settings and encoder</summary>{m.pairs(rows)}</details>"
+            yield "frames of the source", "{} – {}".format(*history.source_frames[[0, -1]].tolist())
+
+    def pictures(self, thumbnails: Pictures, crops: Mapping[int, bytes]) -> list[_Picture]:
+        made = []
+        for frame, data in sorted(thumbnails, key=lambda thumbnail: thumbnail[0]):
+            seconds = self.axis.seconds(frame)
+            time = "" if seconds is None else clock(seconds)
+            about = f"frame {frame}" + (f", {time}" if time else "")
+            crop = data_url(frame, crops[frame]) if frame in crops else ""
+            x, share = self.axis.x(frame), self.axis.share(frame)
+            made.append(_Picture(frame, time, about, data_url(frame, data), crop, x, share))
+        return made
+
+    def doubts(self, doubts: Doubts) -> _Doubts | None:
+        mapped = ((self.axis.from_file(window), text) for window, text in doubts)
+        placed = [(window, text) for window, text in mapped if window is not None]
+        if not placed:
+            return None
+        texts = [
+            f"{f'frame {w.start}' if w.length == 1 else f'frames {_range(w)}'}: {text}"
+            for w, text in placed[:MAX_DOUBTS]
+        ]
+        texts += [f"… and {len(placed) - MAX_DOUBTS} more"] if len(placed) > MAX_DOUBTS else []
+        windows = [window for window, _ in placed]
+        bars = self.axis.bars(windows, 0, HEIGHT, "doubt")
+        return _Doubts(f"Doubtful: {_in_words(windows)}.", bars, texts)
+
+    def state_row(self, state: _State) -> _StateRow:
+        """Like the bar of a player: windows found above, references below."""
+        moments = self.retrieval.state(state.name)
+        found = list(dict.fromkeys(w for m in moments for w in found_windows(self.retrieval, m)))
+        bars = self.axis.bars(found, 0, 620 if self.compared else HEIGHT, "found")
+        about = f"Found: {_in_words(found)}."
+        if self.compared:
+            true = self.reference_windows(state.name)
+            bars += self.axis.bars(true, 700, 300, "reference")
+            about += f" Reference: {_in_words(true)}."
+        return _StateRow(state, about, bars)
+
+    def answer(self, moment: Moment, texts: Sequence[str]) -> _Answer:
+        true = _shortened([_range(w) for w in self.references.get(moment.state, ())])
+        values: dict[str, str | list[str]] = {
+            "frames": _range(moment.window), "source frames": _range(moment.in_source),
+            "seconds": self.seconds(moment.window, moment.times_s), "score": f"{moment.score:.2f}",
+            "p": "" if moment.p_value is None else f"{moment.p_value:.2f}", "reference": true,
+            "tIoU": self.overlap(moment),
+        }  # fmt: skip
+        cells = [values[name] for name in self.columns]
+        state = self.states[moment.state]
+        return _Answer(state, texts, moment.absent, cells, list(self.remarks(moment)))
+
+    def remarks(self, moment: Moment) -> Iterator[str]:
+        """What stands in small type under a moment."""
+        joining = "and" if self.occurrences else "or"
+        for window, score in moment.alternatives:
+            seconds = self.seconds(window)
+            when = f" ({seconds} s)" if seconds else ""
+            yield f"{joining} {_range(window)}{when}, score {score:.2f}"
+        why = moment.diagnostics
+        if why is not None and why.fallback:
+            yield "plain similarity was used"
+        if why is not None and why.floor_active:
+            yield "the response hardly varies"
+        if why is not None and why.touches_run_edge:
+            yield "touches the edge of its run"
+
+    def evidence_row(
+        self, moment: Moment, texts: Sequence[str], response: NDArray[Any]
+    ) -> _EvidenceRow:
+        further = [window for window, _ in moment.alternatives]
+        true = self.reference_windows(moment.state)
+        bars = self.axis.bars(found_windows(self.retrieval, moment), 110, 890, "found")
+        about = f"Calibrated response. Found: frames {_range(moment.window)}."
+        about += f" Alternatives: {_in_words(further)}." if further else ""
+        about += f" Reference: {_in_words(true)}." if true else ""
+        ranks = []
+        if not self.occurrences:
+            bars += self.axis.bars(further, 150, 800, "other")
+            ranks = [
+                (rank, self.axis.share(window.start - 0.5))
+                for rank, window in enumerate(further, start=2)
+                if window.length > 0.015 * self.axis.span
+            ]
+        bars += self.axis.bars(true, 20, 70, "reference")
+        seconds = self.seconds(moment.window, moment.times_s)
+        facts = ["not found" if moment.absent else f"frames {_range(moment.window)}"]
+        facts += [f"{seconds} s"] if seconds else []
+        facts += [f"score {moment.score:.2f}"]
+        facts += [f"tIoU {self.overlap(moment)}"] if true else []
+        curve = self.curve(response, f"Evidence for {moment.description}", about, bars)
+        return _EvidenceRow(self.states[moment.state], texts, facts, curve, ranks)
+
+    def curve(self, values: NDArray[Any], title: str, about: str, bars: list[Bar]) -> _Curve:
+        """A line with what lies behind it, and the numbers of its scale."""
+        low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+        top, foot = timeline.TOP, HEIGHT - timeline.FOOT
+        unit = max(high - low, 1e-9) / (foot - top)
+        zero = top + high / unit
+        marks: list[tuple[float, str]] = [(zero, "0")]
+        if zero - top > 0.25 * HEIGHT:
+            marks.append((top, f"{high:.1f}"))
+        if foot - zero > 0.25 * HEIGHT:
+            marks.append((foot, f"{low:.1f}".replace("-", "−")))
+        line = timeline.curve_path(self.axis, values, low, high)
+        mean = timeline.mean_path(self.axis, values, low, high)
+        edges = high + top * unit, low - timeline.FOOT * unit
+        return _Curve(title, about, bars, line, mean, round(zero), *edges, marks)
+
+    def seconds(self, window: Window, times: tuple[float, float] | None = None) -> str:
+        found = times or (self.axis.seconds(window.start), self.axis.seconds(window.end))
+        return "" if found[0] is None else f"{found[0]:.2f} – {found[1]:.2f}"
+
+    def overlap(self, moment: Moment) -> str:
+        true = self.references.get(moment.state, ())
+        return f"{max(moment.in_source.iou(window) for window in true):.2f}" if true else "–"
+
+    def reference_windows(self, state: str) -> list[Window]:
+        """The references of a state as the axis counts frames."""
+        given = self.references.get(state, ())
+        placed = ((self.axis.from_file(w), None if self.sampled else w) for w in given)
+        return [window for on_axis, off in placed if (window := on_axis or off) is not None]
 
 
-_SAMPLED = f" They count what was sampled; {SOURCE}, and references, those of the file."
-_JUDGED = " p: the share of unrelated states that fit these frames at least as well."
-MOST_DOUBTS = 12  # that are listed
-_GAPS = '<use href="#gaps"/>'
-_VALUE = '<output class="value"></output>'
-_ZOOM = (
-    '<div class="zoom" hidden><button data-do="in" aria-label="zoom in">+</button>'
-    '<button data-do="out" aria-label="zoom out">−</button>'
-    '<button data-do="left" aria-label="earlier">◀</button>'
-    '<button data-do="right" aria-label="later">▶</button><button data-do="all">all</button>'
-    "<span>or drag over a row; double click for all</span></div>"
-)
+def data_url(frame: int, data: bytes) -> str:
+    kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
+    kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
+    if kind is None:
+        raise InputError(f"the thumbnail of frame {frame} is neither JPEG nor PNG; encode it first")
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _range(window: Window) -> str:
+    return f"{window.start} – {window.end}"
+
+
+def _in_words(windows: Iterable[Window]) -> str:
+    return ", ".join(f"frames {w.start} to {w.end}" for w in windows) or "none"
+
+
+def _shortened(words: list[str]) -> list[str]:
+    rest = len(words) - MAX_LISTED
+    return words[:MAX_LISTED] + ([f"and {rest} more"] if rest > 0 else [])
+
+
+def _count(things: Sequence[object], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Settings, some of them nested, as names with dots."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}" if name else str(key), inner)
+    elif isinstance(value, str):
+        yield name, value
+    else:
+        yield name, json.dumps(value, ensure_ascii=False, default=str)

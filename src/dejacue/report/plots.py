@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.records._html import COLOURS as COLOURS
 from dejacue.records.retrieval import from_source
+from dejacue.report._timeline import Axis
 from dejacue.sources.atomic import write_whole
 
-# Okabe and Ito's colours: told apart with any colour vision, and in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
-ROOM, MOST_LINES = 480, 3  # of a title, in points
-MOST_PIXELS = 60_000  # of a side; a little less than what the library can draw
+TITLE_WIDTH, MAX_LINES = 480, 3  # of a title; its width in points
+MAX_PIXELS = 60_000  # of a side; a little less than what the library can draw
 
 
 def evidence_figure(
@@ -32,16 +32,14 @@ def evidence_figure(
 ) -> Any:
     """A matplotlib figure, one panel per description (or state, where its descriptions agree).
 
-    Line: calibrated response (breaks where the object is not observed). Filled: window found.
-    Bar above: reference. Grey: not observed.
+    Line: calibrated response (breaks where the object is not observed). Shaded: window found.
+    Bar above: reference. Grey: not observed. Below in seconds too, where the history has times.
     """
     from matplotlib.figure import Figure
 
     answers = curves(retrieval, evidence)
     count = len(answers)
     titles = [wrapped(" / ".join(texts), f": {moment.window}") for moment, texts, _ in answers]
-    how = retrieval.settings.get("readout")
-    joint = isinstance(how, dict) and how.get("name") == "joint"
     high = 0.9 + 1.35 * count + 0.16 * sum(text.count("\n") for text in titles)
     figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
@@ -54,8 +52,7 @@ def evidence_figure(
         for run in np.split(np.arange(len(history)), history.run_offsets[1:-1]):
             axis.plot(history.frames[run], response[run], color=colour, lw=1.2,
                       marker="." if len(run) == 1 else None, markersize=3)  # fmt: skip
-        further = [window for window, _ in moment.alternatives] if joint else []
-        for start, end in [] if moment.absent else [moment.window, *further]:
+        for start, end in found_windows(retrieval, moment):
             axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
         axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
         low, high = float(response.min()), float(response.max())
@@ -75,12 +72,33 @@ def evidence_figure(
         for side in ("top", "right"):
             axis.spines[side].set_visible(False)
     axes[-1].set_xlabel("frame", fontsize=9)
+    _add_seconds(axes[-1], history)
     figure.supylabel("calibrated response", fontsize=9)
-    key = "filled: window found" + (" · black bar: reference" if references else "")
+    key = "shaded: window found" + (" · black bar: reference" if references else "")
     key += " · grey: not observed" if len(history.run_offsets) > 2 else ""
     heading = wrapped(title or history.id, f" ({key})", points=10)
     figure.suptitle(heading, fontsize=10, parse_math=False)
     return figure
+
+
+def _add_seconds(axis: Any, history: History) -> None:
+    """A second scale below, in seconds, where the history has times that grow."""
+    clock = Axis(history)
+    if not clock.has_clock:
+        return
+    ticks = clock.ticks("time")
+    second = axis.secondary_xaxis(-0.38)
+    second.set_xticks(
+        [clock.first + clock.span * tick.share for tick in ticks], [tick.label for tick in ticks]
+    )
+    second.tick_params(labelsize=8)
+    second.set_xlabel("time", fontsize=9)
+
+
+def found_windows(retrieval: Retrieval, moment: Moment) -> list[Window]:
+    """The windows claimed for a moment: none if absent, all occurrences where they are listed."""
+    further = [window for window, _ in moment.alternatives] if retrieval.lists_occurrences else []
+    return [] if moment.absent else [moment.window, *further]
 
 
 def curves(
@@ -102,25 +120,25 @@ def wrapped(text: str, tail: str = "", points: int = 9) -> str:
     from matplotlib.textpath import TextToPath
 
     words = " ".join(f"{text}{tail}".split())
-    with quiet():
+    with _without_glyph_warnings():
         wide, _, _ = TextToPath().get_text_width_height_descent(
             words, FontProperties(size=points), ismath=False
         )
-    line = max(int(len(words) * ROOM / max(wide, 1.0)), 20)
-    if len(words) > MOST_LINES * line:
-        words = f"{words[: (MOST_LINES - 1) * line].rstrip()} …{tail}"
+    line = max(int(len(words) * TITLE_WIDTH / max(wide, 1.0)), 20)
+    if len(words) > MAX_LINES * line:
+        words = f"{words[: (MAX_LINES - 1) * line].rstrip()} …{tail}"
     return "\n".join(textwrap.wrap(words, line))
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Leaves out what matplotlib says of each letter that its font lacks."""
-    with warnings.catch_warnings(record=True) as heard:
+def _without_glyph_warnings() -> Iterator[None]:
+    """Drops matplotlib's warning about each character that its font lacks."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for own in heard:
-        if "missing from font" not in str(own.message):
-            warnings.warn_explicit(own.message, own.category, own.filename, own.lineno)
+    for one in caught:
+        if "missing from font" not in str(one.message):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _gaps(frames: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -133,8 +151,8 @@ def save_png(path: str | os.PathLike[str], figure: Any, dpi: int = 150) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
-    dpi = min(dpi, int(MOST_PIXELS / max(figure.get_size_inches())))
-    with quiet():
+    dpi = min(dpi, int(MAX_PIXELS / max(figure.get_size_inches())))
+    with _without_glyph_warnings():
         return write_whole(path, lambda stream: figure.savefig(stream, format="png", dpi=dpi))
 
 

@@ -6,10 +6,11 @@ a curve keeps the extremes of every bin, so that no peak is lost.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,29 @@ from dejacue.records.history import LOOKED_AT
 
 WIDTH, HEIGHT = 10_000, 1_000
 TOP, FOOT = 150, 40  # room above and below a curve
-MOST_POINTS = 2_000  # of a curve
-MOST_MEANS = 500  # of the line through a thinned curve
-MOST_GAPS = 1_000  # drawn one by one
-MOST_KNOTS = 256  # of frames → seconds, for the script
-MOST_STEPS = 9  # between the ticks of an axis
+MAX_POINTS = 2_000  # of a curve
+MAX_MEANS = 500  # of the line through a thinned curve
+MAX_GAPS = 1_000  # drawn one by one
+MAX_KNOTS = 256  # of frames → seconds, for the script
+MAX_STEPS = 9  # between the ticks of an axis
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
             3600, 7200, 14400, 43200, 86400)  # fmt: skip
+
+
+class Bar(NamedTuple):
+    """A rectangle in the units of a drawing; ``kind`` is its class in the style sheet."""
+
+    kind: str
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+class Tick(NamedTuple):
+    share: float  # of the width
+    label: str
+    minor: bool  # left out on a phone
 
 
 @dataclass(frozen=True)
@@ -57,7 +74,7 @@ class Axis:
         return last - first + 1
 
     @cached_property
-    def clocked(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    def known_times(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """Frames and seconds to interpolate between; at both ends at the usual pace."""
         frames, times = self.history.frames, self.history.times_s
         if times is None:
@@ -73,7 +90,7 @@ class Axis:
         return frames, times
 
     @property
-    def timed(self) -> bool:
+    def has_clock(self) -> bool:
         times = self.history.times_s
         return times is not None and len(times) > 1 and bool((np.diff(times) > 0).all())
 
@@ -85,42 +102,60 @@ class Axis:
 
     def seconds(self, frame: float) -> float | None:
         """When a frame is shown; between observed frames by interpolation."""
-        known = self.clocked
+        known = self.known_times
         return None if known is None else float(np.interp(frame, *known))
 
-    def bar(self, window: Window, top: int, height: int, kind: str) -> str:
-        """A window as a rectangle, at least one unit wide; nothing where it lies outside."""
-        if window.end < self.frames[0] or window.start > self.frames[1]:
-            return ""
-        left, right = self.x(window.start - 0.5), self.x(window.end + 0.5)
-        return (
-            f'<rect class="{kind}" x="{left}" y="{top}" width="{max(right - left, 1)}" '
-            f'height="{height}"/>'
-        )
+    def from_file(self, window: Window) -> Window | None:
+        """A window of the file among the frames of the axis, observed or not; None outside."""
+        frames, source = self.history.frames, self.history.source_frames
+        first, last = self.frames
+        if source is not None and len(frames) > 1:
+            pace = float(np.median(np.diff(source) / np.diff(frames)))  # frames of the file to one
+            before, after = pace * (first - frames[0]), pace * (last - frames[-1])
+            known = np.concatenate(([source[0] + before], source, [source[-1] + after]))
+            if window.end < known[0] or window.start > known[-1]:
+                return None
+            here = np.concatenate(([first], frames, [last]))
+            ends = np.interp(tuple(window), known, here).tolist()
+            start = int(np.ceil(ends[0] - 1e-9))
+            window = Window(start, max(int(ends[1] + 1e-9), start))
+        if window.end < first or window.start > last:
+            return None
+        return Window(max(window.start, first), min(window.end, last))
+
+    def bars(self, windows: Iterable[Window], y: int, height: int, kind: str) -> list[Bar]:
+        """Windows as rectangles, at least one unit wide; those outside are left out."""
+        first, last = self.frames
+        ends = [
+            (self.x(window.start - 0.5), self.x(window.end + 0.5))
+            for window in windows
+            if window.end >= first and window.start <= last
+        ]
+        return [Bar(kind, left, y, max(right - left, 1), height) for left, right in ends]
 
     def knots(self) -> list[tuple[int, float]]:
         """Some frames and their seconds, to interpolate between; none without times."""
-        if not self.timed or self.clocked is None:
+        if not self.has_clock or self.known_times is None:
             return []
-        frames, times = self.clocked
-        at = np.unique(np.linspace(0, len(frames) - 1, MOST_KNOTS).round().astype(int))
+        frames, times = self.known_times
+        at = np.unique(np.linspace(0, len(frames) - 1, MAX_KNOTS).round().astype(int))
         return list(zip(frames[at].tolist(), times[at].round(4).tolist(), strict=True))
 
-    def ticks(self, unit: str) -> list[tuple[float, str, bool]]:
-        """Share of the width, label, and whether it can be left out on a phone."""
-        known = self.clocked
+    def ticks(self, unit: str) -> list[Tick]:
+        """Round numbers of frames, or round times."""
+        known = self.known_times
         frames, times = (np.array(self.frames), None) if known is None else known
         values: NDArray[Any] = frames if unit == "frame" or times is None else times
         low, high = float(values[0]), float(values[-1])
         step: float = _round_step(high - low)
         if values is times:
-            step = next((s for s in _SECONDS if (high - low) / s <= MOST_STEPS), _SECONDS[-1])
+            step = next((s for s in _SECONDS if (high - low) / s <= MAX_STEPS), _SECONDS[-1])
         counts = np.arange(np.ceil(low / step), high / step + 1e-9)
         digits = 0 if step >= 1 else 1 if step >= 0.1 else 2
         where = np.interp(counts * step, values, frames).tolist()
         return [
-            (self.share(frame), clock(n * step, digits) if values is times else f"{n * step:.0f}",
-             n % 2 == 1)
+            Tick(self.share(frame),
+                 clock(n * step, digits) if values is times else f"{n * step:.0f}", n % 2 == 1)
             for frame, n in zip(where, counts.tolist(), strict=True)
         ]  # fmt: skip
 
@@ -128,7 +163,7 @@ class Axis:
 def _round_step(span: float) -> int:
     """The smallest of 1, 2, 5, 10, 20, … that gives few enough ticks."""
     steps: list[int] = [n * 10**power for power in range(19) for n in (1, 2, 5)]
-    return next(step for step in steps if span / step <= MOST_STEPS)
+    return next(step for step in steps if span / step <= MAX_STEPS)
 
 
 def clock(seconds: float, digits: int = 2) -> str:
@@ -144,7 +179,7 @@ def clock(seconds: float, digits: int = 2) -> str:
 
 
 def decimate(
-    frames: NDArray[np.int64], row: NDArray[Any], most: int = MOST_POINTS
+    frames: NDArray[np.int64], row: NDArray[Any], most: int = MAX_POINTS
 ) -> NDArray[np.int64]:
     """Positions of at most ``most`` points of a curve: the least and the greatest of every bin."""
     if len(frames) <= most:
@@ -168,20 +203,20 @@ def curve_path(axis: Axis, row: NDArray[Any], low: float, high: float) -> str:
     Where it is thinned, gaps narrower than the distance of its points do not show.
     """
     kept = decimate(axis.history.frames, row)
-    room = 1 if len(kept) == len(row) else 1 + 2 * axis.span // MOST_POINTS
+    room = 1 if len(kept) == len(row) else 1 + 2 * axis.span // MAX_POINTS
     return _path(axis, axis.history.frames[kept], row[kept], low, high, room)
 
 
 def mean_path(axis: Axis, row: NDArray[Any], low: float, high: float) -> str:
     """The mean of every bin, for a curve that had to be thinned; else nothing."""
     frames = axis.history.frames
-    if len(frames) <= MOST_POINTS:
+    if len(frames) <= MAX_POINTS:
         return ""
-    _, starts = _bins(frames, MOST_MEANS)
+    _, starts = _bins(frames, MAX_MEANS)
     counts = np.diff(np.append(starts, len(frames)))
     middle = np.add.reduceat(frames, starts) / counts
     means = np.add.reduceat(row.astype(np.float64), starts) / counts
-    return _path(axis, middle, means, low, high, 2 * axis.span / MOST_MEANS)
+    return _path(axis, middle, means, low, high, 2 * axis.span / MAX_MEANS)
 
 
 def _path(
@@ -204,7 +239,7 @@ def gaps_path(axis: Axis) -> str:
     first, last = axis.frames
     ends = ((first - 0.5, frames[0] - 0.5), (frames[-1] + 0.5, last + 0.5))
     gaps += [(float(a), float(b)) for a, b in ends if a < b]
-    if len(gaps) > MOST_GAPS:
+    if len(gaps) > MAX_GAPS:
         edges, seen = _observed_shares(axis)
         flips = np.flatnonzero(np.diff(np.concatenate(([False], seen < 0.5, [False])))).tolist()
         gaps = [(edges[a], edges[b]) for a, b in zip(flips[::2], flips[1::2], strict=True)]
@@ -215,7 +250,7 @@ def gaps_path(axis: Axis) -> str:
 def observed_path(axis: Axis) -> str:
     """The observed runs as bars; of very many runs, the observed share as a profile."""
     runs = axis.history.runs()
-    if len(runs) <= MOST_GAPS:
+    if len(runs) <= MAX_GAPS:
         ends = ((axis.x(run.start - 0.5), axis.x(run.end + 0.5)) for run in runs)
         return "".join(f"M{a} 0H{max(b, a + 1)}V{HEIGHT}H{a}z" for a, b in ends)
     edges, seen = _observed_shares(axis)
@@ -225,7 +260,7 @@ def observed_path(axis: Axis) -> str:
 
 
 def _observed_shares(axis: Axis) -> tuple[list[float], NDArray[np.float64]]:
-    """Edges of MOST_GAPS equal bins in frames, and the share of each that was observed."""
-    edges = np.linspace(axis.first, axis.first + axis.span, MOST_GAPS + 1)
+    """Edges of MAX_GAPS equal bins in frames, and the share of each that was observed."""
+    edges = np.linspace(axis.first, axis.first + axis.span, MAX_GAPS + 1)
     seen = np.histogram(axis.history.frames, edges)[0] / np.diff(edges)
     return edges.tolist(), np.minimum(seen, 1.0)

@@ -119,7 +119,7 @@
     });
     document.querySelector("#grid")
       .setAttribute("d", lines.map((x) => "M" + Math.round(x * wide) + " 0V1000").join("") || "M0 0");
-    document.querySelectorAll(".threads line").forEach((line) => {
+    document.querySelectorAll(".connectors line").forEach((line) => {
       const x = (Number(line.dataset.x) - a) / (b - a);
       line.setAttribute("x2", x * wide);
       line.style.display = x < 0 || x > 1 ? "none" : "";

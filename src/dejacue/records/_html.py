@@ -1,0 +1,145 @@
+"""How records show themselves in a notebook: tables and timelines as HTML with inline SVG.
+
+No script and nothing to fetch; text takes the colour of the notebook, light or dark.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.records.window import Window
+
+if TYPE_CHECKING:
+    from dejacue.records.history import History
+    from dejacue.records.retrieval import Retrieval
+
+# Okabe and Ito's colours: told apart with any colour vision, and in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+_WIDTH, _HEIGHT = 360, 16  # of a timeline, in pixels
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+_SPREAD = f"display:flex;justify-content:space-between;width:{_WIDTH}px;opacity:.7"
+_CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
+
+
+class Row(NamedTuple):
+    """A line of a timeline: windows filled, alternatives outlined, and cells of text beside it."""
+
+    label: str
+    colour: str
+    windows: Sequence[Window]
+    alternatives: Sequence[Window] = ()
+    cells: Sequence[str] = ()
+
+
+def printable(text: str) -> str:
+    """The same without characters that HTML and XML may not hold."""
+    return _CONTROL.sub("\ufffd", text.encode("utf-8", "replace").decode())
+
+
+def escaped(text: str) -> str:
+    """Text as HTML: nothing in it is markup."""
+    return html.escape(printable(text))
+
+
+def table_html(
+    title: str, head: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
+) -> str:
+    """A table; title, head and notes are text, the cells HTML already."""
+    top = "".join(f'<th style="{_CELL};opacity:.7">{escaped(name)}</th>' for name in head)
+    lines = ("".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) for row in rows)
+    body = "".join(f'<tr style="background:none">{line}</tr>' for line in lines)
+    table = (
+        f'<table style="margin:4px 0"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    )
+    more = "".join(f'<div style="opacity:.7">{escaped(note)}</div>' for note in notes)
+    return f"<div><strong>{escaped(title)}</strong>{table}{more}</div>"
+
+
+def timeline_html(
+    title: str, rows: Sequence[Row], first: int, last: int,
+    seconds: Sequence[float] | NDArray[np.float64] | None = None, *, head: Sequence[str] = (),
+    observed: Sequence[Window] = (), notes: Iterable[str] = (),
+) -> str:  # fmt: skip
+    """Windows over the frames first … last, and the seconds from the first to the last of them;
+    grey: what was observed (default: all). head stands over the cells."""
+    scale = _WIDTH / (last - first + 1)
+
+    def bars(windows: Iterable[Window], style: str) -> str:
+        spans: list[list[float]] = []
+        for window in sorted(windows):
+            left, right = (window.start - first) * scale, (window.end + 1 - first) * scale
+            if not spans or left - spans[-1][1] > 0.5:  # closer, it cannot be seen
+                spans.append([left, left + 1])
+            spans[-1][1] = max(right, spans[-1][1])
+        box = f'y="1" height="{_HEIGHT - 2}" {style}'
+        return "".join(f'<rect x="{a:.1f}" width="{b - a:.1f}" {box}/>' for a, b in spans)
+
+    seen = bars(observed or [Window(first, last)], 'fill="#808080" fill-opacity=".22"')
+    table: list[Sequence[str]] = []
+    for row in rows:
+        drawn = bars(row.windows, f'fill="{row.colour}"')
+        for window in row.alternatives:
+            drawn += bars([window], f'fill="{row.colour}" fill-opacity=".3" stroke="{row.colour}"')
+        about = ", ".join(f"{w.start} to {w.end}" for w in row.windows[:20]) or "no frames"
+        size = f'width="{_WIDTH}" height="{_HEIGHT}" style="max-width:none"'
+        svg = f'<svg {size} role="img"><title>{about}</title>{seen}{drawn}</svg>'
+        badge = f'<span style="color:{row.colour}">\N{BLACK SQUARE}</span>'
+        table.append((f"{badge} {escaped(row.label)}", svg, *row.cells))
+    ends = f"<span>{first}</span><span>{last}</span>"
+    if seconds is not None:
+        ends = f"<span>{first} · {seconds[0]:.2f} s</span><span>{last} · {seconds[-1]:.2f} s</span>"
+    axis = f'<div style="{_SPREAD}">{ends}</div>'
+    return table_html(title, ("", "", *head), [*table, ("", axis)], notes)
+
+
+def retrieval_html(retrieval: Retrieval, history: History | None = None) -> str:
+    """A retrieval; with its history also what was observed, and seconds of the alternatives."""
+    answers = retrieval.answers()
+    states = list(dict.fromkeys(moment.state for moment, _ in answers))
+    timed = any(moment.times_s for moment, _ in answers)
+    rows = []
+    for moment, texts in answers:
+        frames = _span(*moment.window)
+        cells = [f"not found ({frames})" if moment.absent else frames]
+        if timed:
+            cells.append(_span(*(f"{t:.2f}" for t in moment.times_s)) if moment.times_s else "")
+        p_value = "" if moment.p_value is None else f" (p {moment.p_value:.2f})"
+        cells += [f"{moment.score:.2f}{p_value}", "<br/>".join(map(escaped, texts))]
+        for window, score in moment.alternatives:
+            cells[-1] += f"<br/>also {_span(*window)}{_seconds(history, window)}, score {score:.2f}"
+        colour = COLOURS[states.index(moment.state) % len(COLOURS)]
+        windows, further = [moment.window][moment.absent :], [w for w, _ in moment.alternatives]
+        rows.append(Row(moment.state, colour, windows, further, cells))
+    runs, times = ([], None) if history is None else (history.runs(), history.times_s)
+    known = runs or [w for row in rows for w in (*row.windows, *row.alternatives)] or [Window(0, 0)]
+    return timeline_html(
+        retrieval.history_id, rows, min(w.start for w in known), max(w.end for w in known),
+        times, head=("frames", *["seconds"] * timed, "score", "description"), observed=runs,
+        notes=retrieval.notes,
+    )  # fmt: skip
+
+
+def history_html(history: History) -> str:
+    runs = history.runs()
+    seen = f"{len(history)} of {history.span} frames in {len(runs)} run{'s' * (len(runs) > 1)}"
+    features = f"{history.dimension}-d {history.features.dtype}"
+    notes = [f"{seen}; {features}, encoder {history.encoder or 'unnamed'}"]
+    row, ends = Row("observed", COLOURS[0], runs), (runs[0].start, runs[-1].end)
+    return timeline_html(history.id, [row], *ends, history.times_s, notes=notes)
+
+
+def _span(start: object, end: object) -> str:
+    return f'<span style="white-space:nowrap">{start} – {end}</span>'
+
+
+def _seconds(history: History | None, window: Window) -> str:
+    if history is None or history.times_s is None:
+        return ""
+    start, end = np.interp(tuple(window), history.frames, history.times_s).tolist()
+    return f" ({_span(f'{start:.2f}', f'{end:.2f}')} s)"
