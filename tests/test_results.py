@@ -50,7 +50,7 @@ def plain(retrievals) -> list[dict]:
 def located() -> list[Retrieval]:
     """Retrievals of generated histories, with alternatives."""
     made = [generate(seed) for seed in (1, 2, 3)]
-    return [locate(m.history, m.vocabulary, top=3) for m in made]
+    return [locate(m.history, m.vocabulary, readout="scan", top=3) for m in made]
 
 
 # The record
