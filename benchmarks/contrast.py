@@ -12,10 +12,9 @@ import numpy as np
 from run import best
 
 from dejacue import generate, locate
-from dejacue.method.contrast import search
 from dejacue.method.durations import PUBLISHED
-from dejacue.method.kernel import Schedule, engine
-from dejacue.method.states import compiled
+from dejacue.method.kernel import engine
+from dejacue.method.readouts import schedule_of
 
 LENGTHS = (100, 500, 1300, 5000, 20_000)
 BRUTE_UP_TO = 5000
@@ -29,7 +28,7 @@ def main() -> None:
         scan, contrast = best(
             [
                 lambda name=name: locate(scene.history, scene.vocabulary, readout=name)
-                for name in ("scan", "contrast")
+                for name in ("published", "contrast")
             ]
         )
         print(f"{frames:>8} {1e3 * scan:9.3f} {1e3 * contrast:9.3f} {contrast / scan:6.2f}")
@@ -41,15 +40,15 @@ def main() -> None:
         row = (row - row.mean()) / row.std()
         cuts = np.array([0, frames])
         lengths = tuple(n for n in PUBLISHED if n <= frames)
-        schedule = Schedule.of([lengths], "sqrt")
+        schedule = schedule_of([lengths], "sqrt")
         sides: list[Callable[[], object]] = [
             lambda: engine().scan(row, cuts, schedule),
-            lambda: search(row, cuts, frames, compiled()),
+            lambda: engine().search(row, cuts, frames),
         ]
         if frames <= BRUTE_UP_TO:
-            sides.append(lambda: search(row, cuts, frames, None))
-            same = search(row, cuts, frames, None)[:2], search(row, cuts, frames, compiled())[:2]
-            assert np.array_equal(*map(np.array, same)), "the searches disagree"
+            sides.append(lambda: engine("numpy").search(row, cuts, frames))
+            same = [np.array(engine(e).search(row, cuts, frames)[:2]) for e in ("auto", "numpy")]
+            assert np.array_equal(*same), "the searches disagree"
         grid, exact, *every = (1e3 * seconds for seconds in best(sides))
         shown = f"{every[0]:20.1f}" if every else f"{'–':>20}"
         print(f"{frames:>8} {grid:9.3f} {exact:9.3f} {exact / grid:6.2f} {shown}")

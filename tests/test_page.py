@@ -111,7 +111,8 @@ def test_every_tag_closes_and_every_drawing_is_xml() -> None:
     retrieval = locate(made.history, made.vocabulary, readout="scan", top=3, diagnostics=True)
     page = report_page(
         history, evidence(made.history, made.vocabulary, readout="scan"), retrieval,
-        references=made.references, thumbnails=[(0, JPEG), (200, JPEG)], video="kitchen.mp4", references_note="by hand",
+        references=made.references, thumbnails=[(0, JPEG), (200, JPEG)], video="kitchen.mp4",
+        references_note="by hand",
     )  # fmt: skip
     outline = Outline(page)
     figures = [svg for svg in drawings(page) if svg.get("role") == "img"]
