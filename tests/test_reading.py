@@ -1,0 +1,215 @@
+"""One reading per call, one default, the published preset, and columns instead of objects."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from dejacue import (
+    Contrast,
+    History,
+    InputError,
+    Joint,
+    Peak,
+    Scan,
+    evidence,
+    generate,
+    locate,
+    locate_many,
+    occurrences,
+)
+from dejacue.method.kernel import engine
+from dejacue.method.locate import read
+from dejacue.method.plan import PRESETS, READOUTS
+
+
+class Counted:
+    """An engine that counts how often it starts from features."""
+
+    def __init__(self, inner) -> None:
+        self.inner, self.calls = inner, []
+
+    def __getattr__(self, name):
+        value = getattr(self.inner, name)
+        if name not in ("cosines", "locate", "contrast", "label"):
+            return value
+
+        def call(*args, **kwargs):
+            if kwargs.get("cosines") is None:
+                self.calls.append(name)
+            return value(*args, **kwargs)
+
+        return call
+
+
+@pytest.mark.parametrize("readout", sorted(READOUTS))
+def test_a_reading_computes_the_cosines_once(readout, monkeypatch) -> None:
+    made = generate(3, recurrences=3)
+    counted = Counted(engine())
+    monkeypatch.setattr("dejacue.method.plan.engine_named", lambda name: counted)
+    from dejacue.method import plan
+
+    plan._plan.cache_clear()
+    found = read(made.history, made.vocabulary, readout=readout, diagnostics=True)
+    plan._plan.cache_clear()
+    assert len(counted.calls) == 1
+    assert found.evidence.responses.shape == (len(made.vocabulary), len(made.history))
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint", "published", "peak"])
+def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
+    made = generate(4, recurrences=3, frames=300)
+    whole = read(made.history, made.vocabulary, readout=readout)
+    alone = locate(made.history, made.vocabulary, readout=readout)
+    for a, b in zip(whole.retrieval, alone, strict=True):
+        assert (a.window, a.score, a.absent) == (b.window, b.score, b.absent)
+    seen = evidence(made.history, made.vocabulary, readout=readout)
+    np.testing.assert_array_equal(whole.evidence.responses, seen.responses)
+    assert (whole.occurrences is not None) == (readout == "joint")
+    if whole.occurrences is not None:
+        assert whole.occurrences == occurrences(made.history, made.vocabulary)
+        assert whole.retrieval.lists_occurrences
+
+
+def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> None:
+    made = generate(4, recurrences=4, frames=400)
+    notes = read(made.history, made.vocabulary).retrieval.notes
+    assert any("may hold more than once" in note for note in notes)
+    once = generate(4, frames=300, signal=2.0)
+    assert not read(once.history, once.vocabulary).retrieval.notes
+    still = History(np.tile(once.history.features[:1], (40, 1)), encoder="generated")
+    (note,) = read(still, once.vocabulary).retrieval.notes
+    assert "all frames look the same" in note
+
+
+def test_contrast_is_the_default_everywhere_in_python() -> None:
+    made = generate(5)
+    for found in (
+        locate(made.history, made.vocabulary),
+        next(locate_many([made.history], made.vocabulary)),
+        read(made.history, made.vocabulary).retrieval,
+    ):
+        assert found.settings["readout"]["name"] == "contrast"
+        assert found.settings["coordinates"] == "vocabulary"
+
+
+def test_published_is_a_preset_that_no_option_changes() -> None:
+    made = generate(5)
+    found = locate(made.history, made.vocabulary, readout="published")
+    assert found.to_dict()["settings"] == {
+        "coordinates": "vocabulary",
+        "readout": {"name": "scan", "durations": "published", "norm": "sqrt", "runs": "strict",
+                    "smoothing": 3},
+        "top": 1,
+    }  # fmt: skip
+    assert PRESETS["published"][1] == Scan()
+    with pytest.raises(InputError, match="preset with the coordinates vocabulary; for dual name"):
+        locate(made.history, made.vocabulary, readout="published", coordinates="dual")
+    with pytest.raises(InputError, match="is a preset"):
+        locate(made.history, made.vocabulary, readout="published", smoothing=5)
+    same = locate(made.history, made.vocabulary, readout="published", coordinates="vocabulary")
+    assert [m.window for m in same] == [m.window for m in found]
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint", "max-frame", "boxcar", "whole-history"])
+def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
+    made = generate(5)
+    with pytest.raises(InputError, match="smoothing does not apply to the readout"):
+        locate(made.history, made.vocabulary, readout=readout, smoothing=9)
+
+
+def test_smoothing_is_a_setting_of_the_readouts_that_have_it() -> None:
+    made = generate(5)
+    for readout in (Scan(smoothing=9), Peak(smoothing=9)):
+        given = locate(made.history, made.vocabulary, readout=readout)
+        asked = locate(made.history, made.vocabulary, readout=readout.name, smoothing=9)
+        assert [(m.window, m.score) for m in given] == [(m.window, m.score) for m in asked]
+        assert given.settings["readout"]["smoothing"] == 9
+
+
+def batch(count: int = 7):
+    made = [generate(seed, frames=80 + seed, missing=0.1 * (seed % 2)) for seed in range(count)]
+    return [m.history for m in made], [m.vocabulary for m in made]
+
+
+@pytest.mark.parametrize("readout", ["published", "contrast", "joint", Contrast(pooling=0), "peak"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_columns_hold_what_the_retrievals_hold(readout, threads) -> None:
+    histories, vocabularies = batch()
+    columns = locate_many(histories, vocabularies, readout=readout, threads=threads).columns()
+    one_by_one = [
+        moment
+        for history, vocabulary in zip(histories, vocabularies, strict=True)
+        for moment in locate(history, vocabulary, readout=readout)
+    ]
+    assert columns["start"].tolist() == [m.window.start for m in one_by_one]
+    assert columns["end"].tolist() == [m.window.end for m in one_by_one]
+    assert columns["score"].tolist() == [m.score for m in one_by_one]
+    assert columns["state"] == [m.state for m in one_by_one]
+    assert columns["description"] == [m.description for m in one_by_one]
+    assert columns["level"] == [m.level for m in one_by_one]
+    if "absent" in columns:
+        assert columns["absent"].tolist() == [m.absent for m in one_by_one]
+
+
+def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
+    histories, vocabularies = batch(3)
+    frames = histories[1].frames
+    histories[1] = History(
+        histories[1].features, frames, "timed", "generated", times_s=frames / 5,
+        source_frames=6 * frames,
+    )  # fmt: skip
+    found = list(locate_many(histories, vocabularies))
+    columns = locate_many(histories, vocabularies).columns()
+    rows = [i for i, name in enumerate(columns["history"]) if name == "timed"]
+    for row, moment in zip(rows, found[1], strict=True):
+        assert moment.times_s == (columns["start_s"][row], columns["end_s"][row])
+        assert tuple(moment.source) == (columns["source_start"][row], columns["source_end"][row])
+        assert moment.times_s == (moment.window.start / 5, moment.window.end / 5)
+        assert moment.source.start == 6 * moment.window.start
+    assert all(moment.times_s is None and moment.source is None for moment in found[0])
+    assert np.isnan(columns["start_s"][: rows[0]]).all()
+
+
+def test_data_frames_and_arrow_come_from_the_columns() -> None:
+    histories, vocabularies = batch(3)
+    frame = locate_many(histories, vocabularies).to_dataframe("pandas")
+    arrow = locate_many(histories, vocabularies).to_arrow()
+    columns = locate_many(histories, vocabularies).columns()
+    assert list(frame.columns) == arrow.column_names == list(columns)
+    assert frame["score"].tolist() == arrow["score"].to_pylist() == columns["score"].tolist()
+    ranked = locate_many(histories, vocabularies, top=3).columns()
+    assert ranked["rank"].count(1) == len(columns["start"])
+    assert max(ranked["rank"]) > 1
+
+
+def test_retrievals_do_not_keep_features_alive() -> None:
+    histories, vocabularies = batch(2)
+    seen = weakref.ref(histories[0])
+    found = list(locate_many(histories, vocabularies))
+    del histories
+    gc.collect()
+    assert seen() is None
+    assert len(found[0]) == len(vocabularies[0])
+
+
+def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
+    from dejacue.method import coordinates
+
+    made, calls = generate(6), []
+    compute = coordinates._directions
+    monkeypatch.setattr(coordinates, "_directions", lambda *a: calls.append(a) or compute(*a))
+    for _ in range(3):
+        locate(made.history, made.vocabulary)
+        list(locate_many([made.history] * 4, made.vocabulary, readout="published"))
+    assert len(calls) == 2  # pooled for contrast, plain for the paper
+
+
+def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
+    made = generate(6)
+    with pytest.raises(InputError, match="contrast gives one window a description"):
+        occurrences(made.history, made.vocabulary, readout="contrast")
+    assert occurrences(made.history, made.vocabulary, readout=Joint(stay=3))
