@@ -26,7 +26,7 @@ from dejacue.data.annotation import (
     reference,
     template,
 )
-from dejacue.data.passes import (
+from dejacue.data.annotation_files import (
     LABELS,
     Decisions,
     Disagreement,

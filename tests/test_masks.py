@@ -22,7 +22,7 @@ from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks.labels import LOOKED_AT
 from dejacue.sources.masks.reader import resize_nearest
 from dejacue.sources.masks.rle import decode_rle
-from dejacue.sources.masks.writing import palette
+from dejacue.sources.masks.write import palette
 from dejacue.sources.video import Frame
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,8 +18,8 @@ from dejacue.data.rendered import (
     scene_reference,
     write_scene,
 )
-from dejacue.data.rendered.drawing import Canvas, View
-from dejacue.data.rendered.spoil import grown
+from dejacue.data.rendered._degrade import grown
+from dejacue.data.rendered._drawing import Canvas, View
 from dejacue.errors import InputError
 from dejacue.records import Vocabulary, Window
 from dejacue.sources.files import read_vocabulary
@@ -458,11 +458,11 @@ def test_crops_of_the_way_between_states_name_no_state():
 
 
 def test_training_seeds_lie_beyond_all_others(monkeypatch):
-    from dejacue.data.rendered import training
+    from dejacue.data.rendered import _training
 
     seeds = []
     monkeypatch.setattr(
-        training, "render", lambda seed, **more: seeds.append(seed) or render(seed, **more)
+        _training, "render", lambda seed, **more: seeds.append(seed) or render(seed, **more)
     )
     list(crops(0, 13, size=16))
     list(crops(1, 13, size=16))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dejacue.data.rendered import FAMILIES, FIRST_TRAINING_SEED, TOPOLOGIES, render
-from dejacue.data.rendered.spoil import grown
+from dejacue.data.rendered._degrade import grown
 from dejacue.experiments import (
     ON_REQUEST,
     REGISTRY,
@@ -19,9 +19,9 @@ from dejacue.experiments import (
     experiment,
     rendered,
 )
+from dejacue.experiments.corpus import Benchmark, Corpus
+from dejacue.experiments.output import as_markdown, lines
 from dejacue.experiments.rendered import FIRST_SEED, SCENES, Shot, film, film_all
-from dejacue.experiments.study import Corpus, Study
-from dejacue.experiments.writing import as_markdown, lines
 from dejacue.records import Vocabulary
 from dejacue.sources.encoders import encode_vocabulary
 
@@ -31,27 +31,27 @@ MASK_LEVELS = (0.0, 0.25, 1.0)
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
-    return Study(None)
+def benchmark() -> Benchmark:
+    return Benchmark(None)
 
 
 @pytest.fixture(scope="module")
-def retrieval(study) -> Result:
-    return rendered.retrieval(study, FEW, workers=1)
+def retrieval(benchmark) -> Result:
+    return rendered.retrieval(benchmark, FEW, workers=1)
 
 
 @pytest.fixture(scope="module")
-def masks(study) -> Result:
+def masks(benchmark) -> Result:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rendered, "MASK_LEVELS", MASK_LEVELS)
-        return rendered.masks(study, 3, workers=1)
+        return rendered.masks(benchmark, 3, workers=1)
 
 
 @pytest.fixture(scope="module")
-def difficulty(study) -> Result:
+def difficulty(benchmark) -> Result:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rendered, "FRAMES", 24)
-        return rendered.difficulty(study, 2, workers=1)
+        return rendered.difficulty(benchmark, 2, workers=1)
 
 
 def means(result: Result) -> dict[tuple[str, str], float]:
@@ -180,11 +180,11 @@ def test_looking_beats_not_looking(retrieval) -> None:
     assert found["features", "cosine of sibling states"] < 0.5
 
 
-def test_the_same_scene_filmed_again_gives_the_windows_of_the_result(study, retrieval) -> None:
+def test_the_same_scene_filmed_again_gives_the_windows_of_the_result(benchmark, retrieval) -> None:
     (entry,) = film(Shot(rendered.moderate(2)))
     assert entry is not None
     for coordinates in rendered.COORDINATES:
-        rows = Corpus([entry], study.engine).windows(coordinates)
+        rows = Corpus([entry], benchmark.engine).windows(coordinates)
         assert np.array_equal(rows, retrieval.windows[coordinates][entry.id])
 
 
@@ -317,7 +317,7 @@ def test_all_and_a_name_run_both(dejacue, quick, monkeypatch, tmp_path) -> None:
         monkeypatch.delitem(REGISTRY, name)
     one = Value("row", "r1_05", 0.5, 0.5)
     monkeypatch.setitem(
-        REGISTRY, "main", Experiment("main", "made up", lambda study: Result((one,)))
+        REGISTRY, "main", Experiment("main", "made up", lambda benchmark: Result((one,)))
     )
     alone = dejacue("reproduce", "all", "--data", tmp_path)
     assert "main: made up" in alone.out

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.errors import InputError
+from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
-from dejacue.sources.sampling import Picture, Sampling
 from dejacue.sources.video import Frame, open_video, write_video
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -526,7 +526,7 @@ def test_a_truncated_video_gives_what_it_has_and_says_where_it_stops(tmp_path, s
 
 
 def test_an_error_of_the_disk_ends_the_pass_and_is_reported(made, monkeypatch):
-    from dejacue.sources.containers import Container
+    from dejacue.sources._containers import Container
 
     class Failing:
         """A container that fails after ten packets."""

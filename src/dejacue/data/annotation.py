@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dejacue.data.passes import (
+from dejacue.data.annotation_files import (
     CONSENSUS,
     LABELS,
     Decisions,

@@ -19,7 +19,7 @@ from dejacue.data.release import Entry
 from dejacue.data.synthetic import generate
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.experiments import perturb, rendered
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import (
     FAMILY,
     Experiment,
@@ -58,26 +58,28 @@ LOSSY: dict[str, How] = {
 HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: resampled source components."
 
 
-def sets(study: Study) -> dict[str, Corpus]:
+def sets(benchmark: Benchmark) -> dict[str, Corpus]:
     """Where to look, and whether the constants were chosen there."""
-    vost = study.vost
+    vost = benchmark.vost
     halves = {
         name: Corpus([e for e in vost.entries if int(e.id[1:]) % 2 == odd], vost.engine, True)
         for name, odd in (("half A", 1), ("half B", 0))
     }
-    return {"VOST": vost, **halves, "seven": study.seven, "development": study.development}
+    return {"VOST": vost, **halves, "seven": benchmark.seven, "development": benchmark.development}
 
 
-def retrieval(study: Study) -> Result:
-    result = _compared(sets(study), (HALVES, FAMILY))
+def retrieval(benchmark: Benchmark) -> Result:
+    result = _compared(sets(benchmark), (HALVES, FAMILY))
     return replace(result, figures={**result.figures, "beyond_pieces": _pieces_figure})
 
 
-def from_pixels(study: Study, scenes: int = rendered.SCENES, workers: int | None = None) -> Result:
+def from_pixels(
+    benchmark: Benchmark, scenes: int = rendered.SCENES, workers: int | None = None
+) -> Result:
     """The same on rendered scenes, from pixels."""
     shots = [rendered.Shot(rendered.moderate(n)) for n in range(scenes)]
     entries = [own[0] for own in rendered.film_all(shots, workers) if own[0] is not None]
-    whole = Corpus(entries, study.engine)
+    whole = Corpus(entries, benchmark.engine)
     kinds = dict.fromkeys(entry.cohort for entry in entries)
     return _compared({"rendered": whole, **{kind: whole.only(kind) for kind in kinds}}, (FAMILY,))
 
@@ -125,11 +127,11 @@ def _ranked(row: str, corpus: Corpus, how: How) -> list[Value]:
     ]  # fmt: skip
 
 
-def missing(study: Study) -> Result:
+def missing(benchmark: Benchmark) -> Result:
     """Frames lost at random: VOST, and the four original histories of the perturbation study."""
     values: list[Value] = []
     lines: dict[str, list[tuple[float, float, float]]] = {}
-    for name, corpus in (("VOST", study.vost), ("original", study.original)):
+    for name, corpus in (("VOST", benchmark.vost), ("original", benchmark.original)):
         for row, how in LOSSY.items():
             for rate in LOSSES:
                 tables = [_lossy(corpus, how, rate, seed) for seed in LOSS_SEEDS if rate or
@@ -153,10 +155,12 @@ def _lossy(corpus: Corpus, how: How, rate: float, seed: int) -> Table:
     return corpus.means(corpus.scores(windows))
 
 
-def settings(study: Study) -> Result:
+def settings(benchmark: Benchmark) -> Result:
     """One setting of the contrast at a time, on the sets that constants were chosen on."""
     chosen = {
-        name: corpus for name, corpus in sets(study).items() if name in ("half A", "development")
+        name: corpus
+        for name, corpus in sets(benchmark).items()
+        if name in ("half A", "development")
     }
     values: list[Value] = []
     for name, corpus in chosen.items():
@@ -177,10 +181,10 @@ SETTINGS: dict[str, Contrast] = {
 }
 
 
-def failures(study: Study) -> Result:
+def failures(benchmark: Benchmark) -> Result:
     """What is wrong with the windows that miss, by description."""
     values: list[Value] = []
-    for name, corpus in sets(study).items():
+    for name, corpus in sets(benchmark).items():
         for row in (PUBLISHED, RECOMMENDED, "joint"):
             kinds = failure_kinds(corpus, corpus.windows(*READINGS[row]))
             shares = corpus.means(np.stack([kinds == kind for kind in KINDS], axis=1).astype(float))

@@ -8,8 +8,8 @@ import numpy as np
 
 from dejacue.data.release import Entry
 from dejacue.evaluation import best_tiou, nested_mean, recall_at
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.seven import oracle
-from dejacue.experiments.study import Corpus, Study, Table
 from dejacue.experiments.table import Experiment, Result, Value, published
 from dejacue.method.readouts import Scan
 
@@ -29,8 +29,8 @@ def permuted(corpus: Corpus, entry: Entry) -> float:
     return float(np.mean(found))
 
 
-def folds(study: Study) -> Result:
-    corpus, figures = study.development, published()["development"]
+def folds(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.development, published()["development"]
     recall = corpus.scores(corpus.windows("dual"))[:, 1]
     best = oracle(corpus, Scan())
 
@@ -62,7 +62,7 @@ def folds(study: Study) -> Result:
         if not complete:
             part = float(np.mean([fold[metric] for fold in here.values()]))
             values.append(Value(f"macro over the {len(here)} here", metric, part, None))
-    missing = study.release.development.missing
+    missing = benchmark.release.development.missing
     notes = tuple(f"not in the release: {name}" for name in missing)
     return Result(tuple(values), {"dual": corpus.by_history(corpus.windows("dual"))}, notes=notes)
 

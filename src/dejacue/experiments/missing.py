@@ -15,8 +15,8 @@ from dejacue.data.release import Entry
 from dejacue.evaluation import oracle_tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb
-from dejacue.experiments.identity import edge_hits
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments._identity import edge_hits
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import (
     GROUPS,
     Experiment,
@@ -46,9 +46,9 @@ DRAWS = (
 )
 
 
-def missing(study: Study) -> Result:
+def missing(benchmark: Benchmark) -> Result:
     """Random frames removed; windows inside observed runs, or across the gaps."""
-    corpus = study.seven
+    corpus = benchmark.seven
     plan = Plan.of("dual", "scan", 3, 1, False, corpus.engine)
     found: dict[str, list[Table]] = {}  # condition → the means of every seed
     windows: dict[str, dict[str, NDArray[np.int64]]] = {}

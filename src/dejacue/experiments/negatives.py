@@ -6,8 +6,8 @@ import numpy as np
 
 from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.identity import best_margin, best_outside
-from dejacue.experiments.identity import identity
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments._identity import identity
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import Experiment, Result, Value, interval_values, published
 from dejacue.method.locate import candidates
 
@@ -48,8 +48,8 @@ def margins(corpus: Corpus, coordinates: str) -> Table:
     return np.array(found)
 
 
-def hard_negatives(study: Study) -> Result:
-    corpus, figures = study.original, published()["hard_negatives"]
+def hard_negatives(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.original, published()["hard_negatives"]
     change = margins(corpus, "vocabulary") - margins(corpus, "absolute")
     medians = np.array([np.median(change[rows], axis=0) for rows in corpus.rows.values()])
     values: list[Value] = []

@@ -25,8 +25,8 @@ from dejacue.data.release import Entry
 from dejacue.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, Scene, render
 from dejacue.evaluation import group_means, metrics, oracle_tiou
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.baselines import candidate_frames
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments._baselines import candidate_frames
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import (
     FAMILY,
     Experiment,
@@ -154,9 +154,9 @@ def in_processes(
         return list(pool.map(function, items, chunksize=max(1, min(4, len(items) // workers))))
 
 
-def retrieval(study: Study, scenes: int = SCENES, workers: int | None = None) -> Result:
+def retrieval(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = None) -> Result:
     filmed = film_all([Shot(moderate(n)) for n in range(scenes)], workers)
-    corpus = Corpus(_first(filmed), study.engine)
+    corpus = Corpus(_first(filmed), benchmark.engine)
     chosen = {name: corpus.windows(name) for name in COORDINATES}
     chosen |= {name: corpus.windows("absolute", name) for name in WITHOUT_LOOKING}
     scores = {name: corpus.scores(windows) for name, windows in chosen.items()}
@@ -253,17 +253,17 @@ def _nearest_is_right(entry: Entry, states: Table) -> float:
     return float((nearest == truth)[truth >= 0].mean())
 
 
-def masks(study: Study, scenes: int = MASKED, workers: int | None = None) -> Result:
+def masks(benchmark: Benchmark, scenes: int = MASKED, workers: int | None = None) -> Result:
     """Wrong masks on the scenes of ``retrieval``, each with a distractor to switch to."""
     wrong: Masks = tuple(product(MASK_NOISES, MASK_LEVELS[1:]))
     shots = [Shot({**moderate(n), "distractors": 1}, wrong) for n in range(scenes)]
     true, *others = zip(*film_all(shots, workers), strict=True)
     filmed = dict(zip(wrong, others, strict=True))
     conditions = {cell: filmed.get(cell, true) for cell in product(MASK_NOISES, MASK_LEVELS)}
-    return _curves(study, conditions, "rendered_masks", (how(scenes), ABOUT_MASKS))
+    return _curves(benchmark, conditions, "rendered_masks", (how(scenes), ABOUT_MASKS))
 
 
-def difficulty(study: Study, scenes: int = SPOILED, workers: int | None = None) -> Result:
+def difficulty(benchmark: Benchmark, scenes: int = SPOILED, workers: int | None = None) -> Result:
     """One difficulty at a time, the others as usual, with true masks."""
     wanted = {
         (what, level): [spoiled(n, what, level) for n in range(scenes)]
@@ -276,7 +276,7 @@ def difficulty(study: Study, scenes: int = SPOILED, workers: int | None = None) 
         cell: [filmed[_key(options)][0] for options in own] for cell, own in wanted.items()
     }
     notes = (how(scenes), ABOUT_DIFFICULTIES, ABOUT_STILL)
-    return _curves(study, conditions, "rendered_difficulty", notes)
+    return _curves(benchmark, conditions, "rendered_difficulty", notes)
 
 
 def _key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -305,7 +305,9 @@ ABOUT_STILL = (
 )
 
 
-def _curves(study: Study, conditions: Conditions, figure: str, notes: tuple[str, ...]) -> Result:
+def _curves(
+    benchmark: Benchmark, conditions: Conditions, figure: str, notes: tuple[str, ...]
+) -> Result:
     """Vocabulary coordinates by kind and level; changes are against level 0 of the kind."""
     ids = sorted({entry.id for own in conditions.values() for entry in own if entry is not None})
     values: list[Value] = []
@@ -313,7 +315,7 @@ def _curves(study: Study, conditions: Conditions, figure: str, notes: tuple[str,
     tables: dict[Cell, Table] = {}
     for (kind, level), entries in conditions.items():
         row = f"{kind} {level:g}"
-        table, windows[row] = measured(entries, ids, study.engine)
+        table, windows[row] = measured(entries, ids, benchmark.engine)
         tables[kind, level] = table
         values += with_intervals(row, table, CURVES)
         if level:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import oracle_tiou, tiou
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.baselines import baselines, candidate_frames
-from dejacue.experiments.identity import edge_hits, identity
-from dejacue.experiments.study import COORDINATES_PUBLISHED, Corpus, Study, Table
+from dejacue.experiments._baselines import baselines, candidate_frames
+from dejacue.experiments._identity import edge_hits, identity
+from dejacue.experiments.corpus import COORDINATES_PUBLISHED, Benchmark, Corpus, Table
 from dejacue.experiments.table import NO, Experiment, Result, Value, published
 from dejacue.experiments.vost_extended import ranking_picture, ranking_values
 from dejacue.method.coordinates import query_directions
@@ -86,8 +86,8 @@ def _compared(
     return [Value(row, metric, here[metric], there) for metric, there in theirs.items()]
 
 
-def coordinates(study: Study) -> Result:
-    corpus = study.seven
+def coordinates(benchmark: Benchmark) -> Result:
+    corpus = benchmark.seven
     values: list[Value] = []
     windows: dict[str, Any] = {}
     more: list[Value] = []
@@ -139,8 +139,8 @@ def _by_history(corpus: Corpus, system: str) -> list[Value]:
     return values
 
 
-def durations(study: Study) -> Result:
-    corpus = study.seven
+def durations(benchmark: Benchmark) -> Result:
+    corpus = benchmark.seven
     values: list[Value] = []
     windows = {}
     for name, theirs in published()["seven_duration_and_normalization"].items():
@@ -150,8 +150,8 @@ def durations(study: Study) -> Result:
     return Result(tuple(values), windows)
 
 
-def controls(study: Study) -> Result:
-    corpus = study.seven
+def controls(benchmark: Benchmark) -> Result:
+    corpus = benchmark.seven
     values: list[Value] = []
     windows = {}
     for name, theirs in published()["seven_matched_similarity_controls"].items():
@@ -164,9 +164,9 @@ def controls(study: Study) -> Result:
     return Result(tuple(values), windows)
 
 
-def nonoverlap(study: Study) -> Result:
+def nonoverlap(benchmark: Benchmark) -> Result:
     """One window per state (mean score of its descriptions): independently, and disjoint."""
-    corpus, figures = study.seven, published()["seven_state_nonoverlap"]
+    corpus, figures = benchmark.seven, published()["seven_state_nonoverlap"]
     chosen = {
         "independent": _state_windows(corpus),
         "exact_nonoverlap": corpus.windows("dual", "non-overlap"),
@@ -208,13 +208,13 @@ def _state_windows(corpus: Corpus) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def ranking(study: Study) -> Result:
-    values, means = ranking_values(study.seven, published()["seven_candidate_ranking"])
+def ranking(benchmark: Benchmark) -> Result:
+    values, means = ranking_values(benchmark.seven, published()["seven_candidate_ranking"])
     values = [
         replace(value, finding=NEAR_TIE) if value.mark == NO and value.metric == "mrr_03" else value
         for value in values
     ]
-    windows = study.seven.conditions("absolute", "vocabulary", "dual")
+    windows = benchmark.seven.conditions("absolute", "vocabulary", "dual")
     return Result(tuple(values), windows, figures={"seven_ranking": lambda: ranking_picture(means)})
 
 
@@ -224,9 +224,9 @@ NEAR_TIE = (
 )
 
 
-def residuals(study: Study) -> Result:
+def residuals(benchmark: Benchmark) -> Result:
     """Windows from raw residuals and from unit ones: each query has its own scale."""
-    corpus = study.seven
+    corpus = benchmark.seven
     plan = Plan.of("dual", "scan", 3, 1, False, corpus.engine)
     raw, norms = [], []
     for entry in corpus.entries:
@@ -250,9 +250,9 @@ def residuals(study: Study) -> Result:
     return Result(tuple(values), {n: corpus.by_history(w) for n, w in chosen.items()})
 
 
-def sensitivity(study: Study) -> Result:
+def sensitivity(benchmark: Benchmark) -> Result:
     """Coordinates minus absolute on S05–S07; of the three reference sets the release has one."""
-    corpus = study.seven.only("extension")
+    corpus = benchmark.seven.only("extension")
     base = corpus.means(corpus.scores(corpus.windows("absolute"))).mean(axis=0)
     values: list[Value] = []
     for name, conditions in published()["annotation_sensitivity"].items():

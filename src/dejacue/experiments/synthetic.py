@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation.overlap import METRICS, paired_tiou
 from dejacue.evaluation.resampling import DRAWS, SEED
-from dejacue.experiments.study import Study, Table
+from dejacue.experiments.corpus import Benchmark, Table
 from dejacue.experiments.table import Experiment, Result, Value, published
 from dejacue.method.durations import Grid
 from dejacue.method.evidence import calibration, smooth
@@ -63,10 +63,10 @@ def selected(responses: Table, norm: str, using: str) -> NDArray[np.int64]:
     return found
 
 
-def duration_study(study: Study) -> Result:
+def duration_study(benchmark: Benchmark) -> Result:
     figures = published()["synthetic_duration"]
     responses, truth = sequences()
-    windows = {name: selected(responses, norm, study.engine) for name, norm in NORMS.items()}
+    windows = {name: selected(responses, norm, benchmark.engine) for name, norm in NORMS.items()}
     scores = {name: _scores(found, truth) for name, found in windows.items()}
     values: list[Value] = []
     for name, theirs in figures["reported_equal_cell_summary"].items():

@@ -18,7 +18,7 @@ from dejacue.evaluation.overlap import METRICS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dejacue.experiments.study import Study
+    from dejacue.experiments.corpus import Benchmark
 
 # condition → history → rows of [start, end], in the order of the vocabulary
 Windows = Mapping[str, Mapping[str, ArrayLike]]
@@ -108,7 +108,7 @@ class Experiment:
 
     name: str
     title: str
-    run: Callable[[Study], Result] | None = None
+    run: Callable[[Benchmark], Result] | None = None
     reason: str = ""
     on_request: bool = False
 

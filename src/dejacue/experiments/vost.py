@@ -9,8 +9,8 @@ import numpy as np
 
 from dejacue.evaluation import bootstrap_interval, holm, sign_flip
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.baselines import baselines
-from dejacue.experiments.study import Corpus, Study
+from dejacue.experiments._baselines import baselines
+from dejacue.experiments.corpus import Benchmark, Corpus
 from dejacue.experiments.table import (
     FAMILY,
     Experiment,
@@ -61,13 +61,13 @@ def rows_with_intervals(corpus: Corpus, conditions: Iterable[Condition], figures
     return Result(tuple(values), windows)
 
 
-def main(study: Study) -> Result:
+def main(benchmark: Benchmark) -> Result:
     conditions: list[Condition] = [
         (f"{readout}/{coordinates}", coordinates, readout, "ensemble")
         for readout, coordinates in METHODS.values()
     ]
-    table = rows_with_intervals(study.vost, conditions, published()["vost_main"])
-    ours, windows = baselines(study.vost)
+    table = rows_with_intervals(benchmark.vost, conditions, published()["vost_main"])
+    ours, windows = baselines(benchmark.vost)
     return Result(
         (*table.values, *ours),
         {**table.windows, **windows},
@@ -79,8 +79,8 @@ def main(study: Study) -> Result:
     )
 
 
-def paired(study: Study) -> Result:
-    corpus, figures = study.vost, published()["vost_main_paired"]
+def paired(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.vost, published()["vost_main_paired"]
     values: list[Value] = []
     for name, theirs in figures.items():
         sides = name.split("_minus_")
@@ -139,8 +139,8 @@ def _effects(corpus: Corpus) -> Any:
     return effects_figure(_change(corpus, "scan_vocab", "scan_abs")[:, 1], rows)
 
 
-def peak(study: Study) -> Result:
-    corpus = study.vost
+def peak(benchmark: Benchmark) -> Result:
+    corpus = benchmark.vost
     conditions: list[Condition] = [
         (name, name, "peak", "ensemble") for name in published()["vost_peak"]
     ]
@@ -150,8 +150,8 @@ def peak(study: Study) -> Result:
     return Result((*table.values, *more), table.windows, (FAMILY,))
 
 
-def prompts(study: Study) -> Result:
-    corpus, figures = study.vost, published()["vost_prompts"]
+def prompts(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.vost, published()["vost_prompts"]
     flat = {f"{p}/{c}": figures[p][c] for p in figures for c in figures[p]}
     conditions: list[Condition] = []
     for name in flat:
@@ -167,8 +167,8 @@ def prompts(study: Study) -> Result:
     return Result(tuple(values), table.windows, (FAMILY,))
 
 
-def normalization(study: Study) -> Result:
-    corpus, figures = study.vost, published()["vost_normalization"]
+def normalization(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.vost, published()["vost_normalization"]
     flat = {f"{NORMS[n]}/{c}": figures[n][c] for n in figures for c in figures[n]}
     conditions: list[Condition] = []
     for name in flat:

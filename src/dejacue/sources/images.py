@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources.sampling import Picture, Sampling, Unreadable
+from dejacue.sources._sampling import Picture, Sampling, Unreadable
 
 SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pnm")

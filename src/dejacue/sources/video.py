@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
+from dejacue.sources._containers import Container
+from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable
 from dejacue.sources.atomic import write_whole
-from dejacue.sources.containers import Container
 from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
-from dejacue.sources.sampling import Picture, Sampling, Source, Unreadable
 
 ERRORS = ("skip", "fail")
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}

@@ -24,11 +24,11 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
               MPS device and the extra are there, else onnx), precision, device, lower, …
     """
     if name.startswith("hf:"):
-        from dejacue.sources.encoders.clip import Transformers
+        from dejacue.sources.encoders._clip import Transformers
 
         return Transformers(name.removeprefix("hf:"), **options)
     if name.startswith("openclip:"):
-        from dejacue.sources.encoders.clip import OpenClip
+        from dejacue.sources.encoders._clip import OpenClip
 
         return OpenClip(name.removeprefix("openclip:"), **options)
     if name == "siglip2":

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import named
-from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 
 VOID = 255

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks._matching import Keys
 
 Objects = dict[int, NDArray[np.bool_]]
 

@@ -148,7 +148,7 @@ class Corpus:
         return dict(zip(METRICS, pairs, strict=True))
 
 
-class Study:
+class Benchmark:
     """What experiments share: the release, the engine, and what has been computed already."""
 
     def __init__(

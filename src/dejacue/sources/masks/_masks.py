@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources.masks.coverage import Coverage
-from dejacue.sources.masks.matching import Matching
+from dejacue.sources.masks._coverage import Coverage
+from dejacue.sources.masks._matching import Matching
 from dejacue.sources.masks.reader import Objects, Rows, resize_nearest
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dejacue.evaluation import holm
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.study import Study
+from dejacue.experiments.corpus import Benchmark
 from dejacue.experiments.table import Experiment, Result, Value, published
 
 FAMILIES = {"state_macro_top1_tiou": "top1_tiou", "state_macro_r1_tiou_0.5": "r1_05"}
 
 
-def learned(study: Study) -> Result:
+def learned(benchmark: Benchmark) -> Result:
     """Our vocabulary scan of the seven histories minus the published means of eight decoders."""
-    corpus, decoders = study.seven, published()["seven_learned_decoders"]
+    corpus, decoders = benchmark.seven, published()["seven_learned_decoders"]
     scan = corpus.means(corpus.scores(corpus.windows("vocabulary"))).mean(axis=0)
     ours = dict(zip(METRICS, scan.tolist(), strict=True))
     values: list[Value] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.story import Story
+from dejacue.data.rendered._story import Story
 from dejacue.errors import InputError
 
 SLIDE = 4  # frames in which an object leaves or comes back

@@ -10,8 +10,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered import house, kitchen, outdoors
-from dejacue.data.rendered.drawing import START, Paint
+from dejacue.data.rendered import _house, _kitchen, _outdoors
+from dejacue.data.rendered._drawing import START, Paint
 
 TOPOLOGIES = ("binary", "three", "recurrent", "progressive")
 
@@ -85,7 +85,7 @@ _ALL = (
             "full": ("full cup", "cup filled to the brim", "cup full of drink",
                      "cup with liquid up to the rim", "filled up cup"),
         },
-        kitchen.cup,
+        _kitchen.cup,
     ),
     Family(
         "fruit",
@@ -96,7 +96,7 @@ _ALL = (
             "sliced": ("sliced fruit", "fruit cut into pieces", "fruit cut open, showing its flesh",
                        "slices of fruit", "fruit that has been cut"),
         },
-        kitchen.fruit,
+        _kitchen.fruit,
         progressive=False,
         reversible=False,
     ),
@@ -112,7 +112,7 @@ _ALL = (
             "burnt down": ("burnt down candle", "short stub of a candle", "candle nearly used up",
                            "low candle stub in molten wax", "candle burned to the end"),
         },
-        house.candle,
+        _house.candle,
         reversible=False,
         animated=True,
     ),
@@ -127,7 +127,7 @@ _ALL = (
             "burnt": ("burnt toast", "black burned slice of bread", "charred toast",
                       "bread toasted far too long", "dark blackened toast"),
         },
-        kitchen.toast,
+        _kitchen.toast,
         reversible=False,
     ),
     Family(
@@ -139,7 +139,7 @@ _ALL = (
             "open": ("open box", "box with its lid up", "opened box",
                      "box whose inside can be seen", "box with a raised lid"),
         },
-        house.box,
+        _house.box,
     ),
     Family(
         "bottle",
@@ -150,7 +150,7 @@ _ALL = (
             "uncapped": ("uncapped bottle", "bottle with its cap off", "bottle without a cap on it",
                          "bottle with an open neck", "opened bottle"),
         },
-        kitchen.bottle,
+        _kitchen.bottle,
         progressive=False,
     ),
     Family(
@@ -162,7 +162,7 @@ _ALL = (
             "on": ("light bulb that is on", "bright light bulb", "lit bulb",
                    "bulb switched on", "glowing bulb"),
         },
-        house.bulb,
+        _house.bulb,
         progressive=False,
         instant=True,
     ),
@@ -175,7 +175,7 @@ _ALL = (
             "two stacks": ("two stacks of cards", "cards in two piles", "deck split into two piles",
                            "cards parted side by side", "deck of cards cut in two"),
         },
-        outdoors.cards,
+        _outdoors.cards,
         progressive=False,
     ),
     Family(
@@ -189,7 +189,7 @@ _ALL = (
             "blooming": ("blooming flower", "fully open flower", "flower in full bloom",
                          "flower with all petals spread", "wide open blossom"),
         },
-        outdoors.flower,
+        _outdoors.flower,
     ),
     Family(
         "balloon",
@@ -200,7 +200,7 @@ _ALL = (
             "inflated": ("inflated balloon", "balloon full of air", "big round balloon",
                          "balloon blown up", "tight balloon"),
         },
-        outdoors.balloon,
+        _outdoors.balloon,
     ),
     Family(
         "traffic light",
@@ -216,7 +216,7 @@ _ALL = (
                       "traffic light telling to go", "traffic light with the bottom lamp lit",
                       "traffic signal on green"),
         },
-        outdoors.traffic_light,
+        _outdoors.traffic_light,
         progressive=False,
         instant=True,
     ),
@@ -229,7 +229,7 @@ _ALL = (
             "open": ("open umbrella", "umbrella spread out", "unfolded umbrella",
                      "umbrella put up against the rain", "wide umbrella"),
         },
-        house.umbrella,
+        _house.umbrella,
     ),
     Family(
         "book",
@@ -240,7 +240,7 @@ _ALL = (
             "open": ("open book", "opened book", "book with its pages showing",
                      "book lying open", "book with two pages spread"),
         },
-        house.book,
+        _house.book,
         progressive=False,
     ),
     Family(
@@ -255,7 +255,7 @@ _ALL = (
                            "pizza nearly all eaten", "only one slice of pizza left",
                            "almost empty pizza plate"),
         },
-        kitchen.pizza,
+        _kitchen.pizza,
         reversible=False,
     ),
 )  # fmt: skip

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import MOST_FRAME, named, read_text
-from dejacue.sources.masks.boxes import Boxes, Found, check_box, grouped
-from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks._boxes import Boxes, Found, check_box, grouped
+from dejacue.sources.masks._matching import Keys
 
 OTHER_TEXTS = ("classes.txt", "labels.txt", "readme.txt")
 NO_TRACK = -1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.drawing import Colour, darker, draw_colour
+from dejacue.data.rendered._drawing import Colour, darker, draw_colour
 
 SPAN = 1.6  # the backdrop is so much larger than the frame, for the camera to move over
 PATTERNS = ("plain", "planks", "tiles", "stripes", "cloth", "ground")

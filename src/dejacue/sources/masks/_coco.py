@@ -24,8 +24,8 @@ from dejacue.sources.documents import (
     read_text,
     whole_number,
 )
-from dejacue.sources.masks.boxes import box_mask, check_box
-from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks._boxes import box_mask, check_box
+from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows, resize_nearest
 from dejacue.sources.masks.rle import decode_rle, rle_size
 

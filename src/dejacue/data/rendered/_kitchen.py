@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered.drawing import (
+from dejacue.data.rendered._drawing import (
     START,
     Canvas,
     Colour,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dejacue.evaluation.overlap import METRICS
+from dejacue.experiments.captions import CAPTIONS, INTRODUCTION, PROTOCOL
 from dejacue.experiments.table import (
     ABOUT,
     ABSENT,
@@ -21,7 +22,6 @@ from dejacue.experiments.table import (
     Result,
     Value,
 )
-from dejacue.experiments.words import CAPTIONS, INTRODUCTION, PROTOCOL
 
 LABELS = {
     **METRICS,

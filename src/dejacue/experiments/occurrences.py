@@ -14,7 +14,7 @@ from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match, recurrence
 from dejacue.experiments import perturb, rendered
 from dejacue.experiments.beyond import sets
-from dejacue.experiments.study import Corpus, Study
+from dejacue.experiments.corpus import Benchmark, Corpus
 from dejacue.experiments.table import Experiment, Result, Value
 from dejacue.method.locate import locate
 from dejacue.method.occurrences import occurrences
@@ -33,11 +33,11 @@ FAMILIES_SCENES = 80
 Ranked = tuple[list[tuple[int, int]], list[float]]  # windows and scores, best first
 
 
-def recurring(study: Study) -> Result:
+def recurring(benchmark: Benchmark) -> Result:
     """Histories in which some state holds more than once, against all annotated episodes."""
     groups: dict[str, Sequence[Entry]] = {
-        "development": _recurrent(study.development.entries),
-        "seven": _recurrent(study.seven.entries),
+        "development": _recurrent(benchmark.development.entries),
+        "seven": _recurrent(benchmark.seven.entries),
     }
     groups["all real"] = [*groups["development"], *groups["seven"]]
     for count in GENERATED:
@@ -45,14 +45,14 @@ def recurring(study: Study) -> Result:
     values: list[Value] = []
     for name, entries in groups.items():
         for how in ("published scan", "contrast", "occurrences"):
-            scores = [_scores(entry, how, study.engine) for entry in entries]
+            scores = [_scores(entry, how, benchmark.engine) for entry in entries]
             mean = {key: float(np.mean([own[key] for own in scores])) for key in scores[0]}
             for key, label in {"f1": F1, **MEASURES}.items():
                 unit = "count" if key == "count_error" else "%"
                 values.append(Value(f"{name}: {how}", label, mean[key], None, unit=unit))
         if name in ("development", "seven"):
             values += [
-                Value(f"{entry.id}: {how}", F1, _scores(entry, how, study.engine)["f1"], None)
+                Value(f"{entry.id}: {how}", F1, _scores(entry, how, benchmark.engine)["f1"], None)
                 for entry in entries for how in ("contrast", "occurrences")
             ]  # fmt: skip
     return Result(tuple(values), {}, (ABOUT_RECURRING,))
@@ -97,13 +97,15 @@ def _windows(entry: Entry, how: str, engine: str) -> dict[str, Ranked]:
     }
 
 
-def absence(study: Study, scenes: int = FAMILIES_SCENES, workers: int | None = None) -> Result:
+def absence(
+    benchmark: Benchmark, scenes: int = FAMILIES_SCENES, workers: int | None = None
+) -> Result:
     """How often a state is called present: where it is, and where its episodes were cut out."""
-    chosen = {name: corpus for name, corpus in sets(study).items() if name != "VOST"}
+    chosen = {name: corpus for name, corpus in sets(benchmark).items() if name != "VOST"}
     shots = [rendered.Shot(rendered.moderate(n)) for n in range(scenes)]
     filmed = [own[0] for own in rendered.film_all(shots, workers) if own[0] is not None]
-    chosen["rendered"] = Corpus(filmed, study.engine)
-    others = [entry.vocabulary for entry in study.vost.entries]
+    chosen["rendered"] = Corpus(filmed, benchmark.engine)
+    others = [entry.vocabulary for entry in benchmark.vost.entries]
     banks = dict.fromkeys(chosen, others) | {"rendered": [e.vocabulary for e in filmed]}
     values: list[Value] = []
     curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}

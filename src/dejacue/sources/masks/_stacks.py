@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import named
+from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.labels import Labels, refuse_photograph
-from dejacue.sources.masks.matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 from dejacue.sources.masks.rle import MOST_PIXELS
 

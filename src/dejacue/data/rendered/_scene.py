@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.families import Family
-from dejacue.data.rendered.motion import Camera, Pass
-from dejacue.data.rendered.spoil import Lens, MaskNoise
-from dejacue.data.rendered.sprites import Drawing, Place, Sprite, cast, stamp
-from dejacue.data.rendered.story import Story
+from dejacue.data.rendered._degrade import Lens, MaskNoise
+from dejacue.data.rendered._families import Family
+from dejacue.data.rendered._motion import Camera, Pass
+from dejacue.data.rendered._sprites import Drawing, Place, Sprite, cast, stamp
+from dejacue.data.rendered._story import Story
 from dejacue.records import Vocabulary, Window
 
 FEWEST_PIXELS = 12  # of an object in a frame; with fewer it is not labelled

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import MOST_FRAME, named, read_text
-from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 
 Box = tuple[float, float, float, float]

@@ -9,7 +9,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.scene import Scene
+from dejacue.data.rendered._scene import Scene
 from dejacue.errors import InputError
 from dejacue.records import Reference, Window
 from dejacue.sources.atomic import write_text, write_whole

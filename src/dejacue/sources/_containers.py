@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources.sampling import Picture, Sampling, Unreadable
+from dejacue.sources._sampling import Picture, Sampling, Unreadable
 
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.drawing import (
+from dejacue.data.rendered._drawing import (
     BOARD,
     MARGIN,
     UNIT,

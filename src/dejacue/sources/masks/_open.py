@@ -11,14 +11,14 @@ from typing import Any
 from dejacue.errors import InputError, unknown
 from dejacue.sources.documents import read_json
 from dejacue.sources.images import natural
-from dejacue.sources.masks.boxes import open_boxes
-from dejacue.sources.masks.coco import open_coco
-from dejacue.sources.masks.folders import Folders, is_of_one_object, object_number
+from dejacue.sources.masks._boxes import open_boxes
+from dejacue.sources.masks._coco import open_coco
+from dejacue.sources.masks._folders import Folders, is_of_one_object, object_number
+from dejacue.sources.masks._masks import Masks
+from dejacue.sources.masks._stacks import open_stack
+from dejacue.sources.masks._yolo import is_yolo, open_yolo
 from dejacue.sources.masks.labels import PICTURES, folder_labels
 from dejacue.sources.masks.reader import Rows
-from dejacue.sources.masks.source import Masks
-from dejacue.sources.masks.stacks import open_stack
-from dejacue.sources.masks.yolo import is_yolo, open_yolo
 
 KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes")
 _BY_SUFFIX = {

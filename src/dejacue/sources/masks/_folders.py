@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources.images import natural
+from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.labels import LOSSY, VOID, read_picture
-from dejacue.sources.masks.matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 
 _OBJECT = re.compile(r"(?:obj|object)?[ _-]?([0-9]+)", re.IGNORECASE)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
 from dejacue.evaluation.identity import identity_correct
-from dejacue.experiments.study import Corpus, Table
+from dejacue.experiments.corpus import Corpus, Table
 from dejacue.method.locate import locate
 from dejacue.method.plan import as_readout
 from dejacue.method.view import Readout, Scheduled

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered.families import Family
+from dejacue.data.rendered._families import Family
 from dejacue.errors import InputError
 
 STEPS = 64  # progress is a multiple of 1/64, so that drawings can be kept

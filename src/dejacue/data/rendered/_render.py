@@ -11,20 +11,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dejacue.data.rendered.backdrop import draw_backdrop
-from dejacue.data.rendered.drawing import View
-from dejacue.data.rendered.families import FAMILIES, TOPOLOGIES, Family
-from dejacue.data.rendered.motion import (
+from dejacue.data.rendered._backdrop import draw_backdrop
+from dejacue.data.rendered._degrade import MASK_NOISES, Lens, MaskNoise
+from dejacue.data.rendered._drawing import View
+from dejacue.data.rendered._families import FAMILIES, TOPOLOGIES, Family
+from dejacue.data.rendered._motion import (
     Pass,
     draw_camera,
     draw_exits,
     draw_light,
     draw_passes,
 )
-from dejacue.data.rendered.scene import Scene, Thing
-from dejacue.data.rendered.spoil import MASK_NOISES, Lens, MaskNoise
-from dejacue.data.rendered.sprites import Sprite, hand_from
-from dejacue.data.rendered.story import FEWEST_FRAMES, Story, tell
+from dejacue.data.rendered._scene import Scene, Thing
+from dejacue.data.rendered._sprites import Sprite, hand_from
+from dejacue.data.rendered._story import FEWEST_FRAMES, Story, tell
 from dejacue.errors import InputError, unknown
 from dejacue.records import Vocabulary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dejacue.sources.masks.matching import Matching
+from dejacue.sources.masks._matching import Matching
 
 if TYPE_CHECKING:
     from dejacue.sources.video import Frame

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dejacue.data.release import Entry
 from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.study import Corpus, Table
+from dejacue.experiments.corpus import Corpus, Table
 from dejacue.experiments.table import Value, interval_values
 from dejacue.method.durations import PUBLISHED
 from dejacue.method.scan import candidate_windows
