@@ -84,7 +84,7 @@ def test_the_template_takes_the_frames_of_a_history() -> None:
         ([0, 10**12], "A", "at most 10000000"),
         ([0], "  ", "annotator must be a name"),
         ([0], "A\nB", "on one line"),
-        ([0], " Consensus", "is no annotator"),
+        ([0], " Consensus", "is reserved for what two annotators"),
     ],
 )
 def test_a_template_of_nothing_sensible_is_refused(frames, annotator, message) -> None:
@@ -166,7 +166,7 @@ def document(tmp_path: Path, **changes: object) -> Path:
         ({"annotator": " "}, "annotator must be a name"),
         ({"annotator": None}, "annotator must be a name"),
         ({"history": 7}, "history must be a name on one line, not 7"),
-        ({"history": "\ud800"}, r"\\ud800 is no character, but half of a pair"),
+        ({"history": "\ud800"}, r"\\ud800 is half of a surrogate pair"),
         ({"runs": {}}, "runs must be a list"),
         ({"runs": []}, "has no runs"),
         ({"runs": [[0, 4, "pre"]]}, "run 1: must be an object with the keys start, end, label"),

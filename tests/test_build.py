@@ -259,7 +259,7 @@ def test_mini_finds_the_states_of_a_scene(scene) -> None:
 
 def test_mini_names_the_words_it_does_not_know() -> None:
     encoder = load_encoder("mini")
-    assert encoder.words.strange("an Empty cup of Ouzo") == ["ouzo"]
+    assert encoder.words.unknown_words("an Empty cup of Ouzo") == ["ouzo"]
     assert encoder.dimension == encoder.encode_texts(["empty cup"]).shape[1]
 
 

@@ -723,7 +723,7 @@ def test_a_broken_annotation_is_named(tmp_path, row, message):
         ({"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
          "annotation 1: its mask is 8×6, its image 9×9"),
         ({"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]}, "images of 2 videos"),
-        ({"images": [{"id": 7, "video_id": [1]}]}, r"image 1: video_id \[1\] is no number"),
+        ({"images": [{"id": 7, "video_id": [1]}]}, r"image 1: video_id \[1\] is neither a number"),
         ({"annotations": [{"image_id": 7}]}, "none of track_id, instance_id, category_id, id"),
         ({"annotations": None}, "holds no masks but the keys images, annotations"),
     ],
@@ -742,7 +742,7 @@ def test_a_broken_coco_file_is_named(tmp_path, change, message):
         ("3", "holds no masks; masks are COCO's images"),
         ("[]", "is an empty list"),
         ('{"schema": "dejacue.retrieval/1"}', "holds no masks but the keys schema"),
-        ('[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]', "NaN is not a number"),
+        ('[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]', "NaN is not a JSON number"),
     ],
 )
 def test_json_of_another_kind_is_refused(tmp_path, text, message):
@@ -826,8 +826,8 @@ def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
         (["1,1,0,0,1e300,1"], "is not a finite number"),
         (["1,1,0,0,1,x"], "line 1: h 'x' is not a finite number"),
         (["1,1,0,0"], "line 1: 4 cells, too few"),
-        (["0,1,0,0,1,1"], "frame 0 is no frame; .* count from 1 as in MOT"),
-        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is no frame"),
+        (["0,1,0,0,1,1"], "frame 0 is not a frame number; .* count from 1 as in MOT"),
+        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is not a frame number"),
         (["1.5,1,0,0,1,1"], "frame '1.5' is not a whole number"),
         (["frame,id,x,y,w", "0,1,0,0,1"], "line 1: no column h"),
         (["frame,id,left,top", "0,1,0,0"], "line 1: no column w, h"),
@@ -939,7 +939,7 @@ def test_a_failing_generator_leaves_nothing(tmp_path):
 
 def test_a_folder_with_something_in_it_is_not_overwritten(tmp_path):
     save(tmp_path / "m", {"a.png": block(1)})
-    with refused(tmp_path / "m", "is there already"):
+    with refused(tmp_path / "m", "already exists"):
         write_masks(tmp_path / "m", scene())
     (tmp_path / "empty").mkdir()
     write_masks(tmp_path / "empty", scene())

@@ -162,7 +162,7 @@ def test_the_texts_of_yolo_for_images_are_named_as_they_are(tmp_path):
         ([FIRST, "0 a b c d"], "a line of YOLO is numbers"),
         ([FIRST + " 0.9 3", "0 0 nan 1 1 0.5 3"], "line 2: box .*parts of the frame"),
         (["0 0 nan 1 1 0.5 3"], "line 1: box .*parts of the frame"),
-        ([FIRST + " nan 3"], "line 1: nan and inf are no numbers"),
+        ([FIRST + " nan 3"], "line 1: nan and inf are not allowed"),
     ],
 )
 def test_a_broken_text_of_yolo_is_named(tmp_path, lines, message):

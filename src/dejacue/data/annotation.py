@@ -15,11 +15,11 @@ from dejacue.data.annotation_files import (
     Decisions,
     Disagreement,
     Pass,
+    annotator_key,
     check_frames,
     check_name,
-    each,
+    frames_of,
     runs_of,
-    token,
 )
 from dejacue.errors import InputError
 from dejacue.records import Reference, Window
@@ -49,10 +49,12 @@ def template(history: str, frames: Iterable[int], annotator: str) -> Pass:
         if after <= before:
             raise InputError(
                 f"history {history}: frames are not in order ({before} is followed by {after}); "
-                "sort them and keep one each"
+                "sort them and keep one of each"
             )
-    if token(annotator) == CONSENSUS:
-        raise InputError(f'"{annotator}" is no annotator: the word is kept for what two agree on')
+    if annotator_key(annotator) == CONSENSUS:
+        raise InputError(
+            f'"{annotator}" is reserved for what two annotators agree on; choose another name'
+        )
     window = Window(observed[0], observed[-1])
     check_frames(window)
     labels: list[str | None] = ["unobserved"] * window.length
@@ -76,14 +78,14 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
             f"history {first.history}: one pass covers the frames {first.frames}, "
             f"the other {second.frames}; both must label the same frames"
         )
-    if token(first.annotator) == token(second.annotator):
+    if annotator_key(first.annotator) == annotator_key(second.annotator):
         raise InputError(
             f'history {first.history}: both passes are by "{first.annotator.strip()}"; '
             "two annotators must work independently"
         )
     for given in (first, second):
         given.check_complete()
-        if token(given.annotator) == CONSENSUS:
+        if annotator_key(given.annotator) == CONSENSUS:
             raise InputError(
                 f"history {given.history}: one of the passes is already a consensus; "
                 "give the two passes it was made from"
@@ -120,7 +122,7 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
         raise InputError(
             f"the decisions are on history {decisions.history}, the passes on {to_decide.history}"
         )
-    if decisions is not None and decisions.tokens != to_decide.tokens:
+    if decisions is not None and decisions.annotator_keys != to_decide.annotator_keys:
         raise InputError(
             f"the decisions are between {' and '.join(decisions.annotators)}, the passes are by "
             f"{' and '.join(to_decide.annotators)}; give the same passes in the same order"
@@ -128,18 +130,20 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     decided: dict[int, str | None] = {}
     for row in decisions.rows if decisions else ():
         _check_decision(row, first, second)
-        for frame in each(row.window):
+        for frame in frames_of(row.window):
             if frame in decided:
                 raise InputError(f"frame {frame} is decided twice; keep one decision")
             decided[frame] = row.label
-    said = {frame: (row.first, row.second) for row in to_decide.rows for frame in each(row.window)}
-    missing = sorted(said.keys() - decided.keys())
+    choices = {
+        frame: (row.first, row.second) for row in to_decide.rows for frame in frames_of(row.window)
+    }
+    missing = sorted(choices.keys() - decided.keys())
     if missing:
         raise InputError(
-            f"frame {missing[0]} is not decided ({' or '.join(said[missing[0]])}), one of "
-            f"{len(missing)} on which the passes differ; decide each of them"
+            f"frame {missing[0]} is not decided ({' or '.join(choices[missing[0]])}), one of "
+            f"{len(missing)} on which the passes differ; decide all of them"
         )
-    frames = zip(each(first.frames), first.labels, strict=True)
+    frames = zip(frames_of(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
     return Pass(first.history, CONSENSUS, first.frames, labels)
 
@@ -208,14 +212,14 @@ def _miss(
         reversed_ = f"the transition {transition} leads from post to pre, not from pre to post"
         return 2, 0, f"{reversed_}; the earlier state is pre"
     others, too_few, words = 0, 0, []
-    for run, side, where, how in (
+    for run, side, where, verb in (
         (before, "pre", "before", "preceded"),
         (after, "post", "after", "followed"),
     ):
         window, label = run or (None, "nothing")
         if window is None or label != side:
             others += 1
-            words.append(f"the transition {transition} is {how} by {label}, not by {side}")
+            words.append(f"the transition {transition} is {verb} by {label}, not by {side}")
         elif window.length < minimum:
             too_few += minimum - window.length
             has = "1 frame" if window.length == 1 else f"{window.length} frames"

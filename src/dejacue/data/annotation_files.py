@@ -1,7 +1,7 @@
 """Annotation passes and the decisions between two of them: JSON → records, and back (§8).
 
-A pass labels every frame from the first to the last. On disk it is made for editing by hand, runs
-of frames instead of single ones; nothing that could mean two things is accepted.
+A pass labels every frame from the first to the last. The file is easy to edit by
+hand: it lists runs of frames instead of single ones, and anything ambiguous is refused.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from dejacue.sources.documents import (
 LABELS = ("pre", "transition", "post", "unobserved")
 PASS_SCHEMA = "dejacue.annotation/1"
 DECISIONS_SCHEMA = "dejacue.decisions/1"
-CONSENSUS = "consensus"  # the annotator of a consensus; no person's token
-MOST_FRAMES = 10_000_000  # four days at 30 frames a second; more is a slip of the pen
+CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
+MOST_FRAMES = 10_000_000  # four days at 30 frames a second; more is a typing error
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Pass:
     """One annotator's label for every frame of a history.
 
     frames   the first and the last frame, none before 0
-    labels   one of LABELS for each frame between them, or None where it is not labelled yet
+    labels   one of LABELS for frames_of frame between them, or None where it is not labelled yet
     """
 
     history: str
@@ -56,7 +56,7 @@ class Pass:
                 f"{self.frames.length} frames {self.frames}; give one per frame"
             )
         for label in self.labels:
-            check_label(label)
+            _check_label(label)
 
     def runs(self) -> list[tuple[Window, str | None]]:
         """The maximal runs of one label, in order."""
@@ -83,7 +83,7 @@ class Disagreement:
 
     def __post_init__(self) -> None:
         for label in (self.first, self.second, self.label):
-            check_label(label)
+            _check_label(label)
         if None in (self.first, self.second):
             raise InputError(
                 f"frames {self.window}: first and second are what the passes say there, never null"
@@ -112,8 +112,8 @@ class Decisions:
         object.__setattr__(self, "annotators", tuple(self.annotators))
 
     @property
-    def tokens(self) -> list[str]:
-        return [token(annotator) for annotator in self.annotators]
+    def annotator_keys(self) -> list[str]:
+        return [annotator_key(annotator) for annotator in self.annotators]
 
 
 def read_pass(path: str | os.PathLike[str]) -> Pass:
@@ -127,8 +127,8 @@ def read_pass(path: str | os.PathLike[str]) -> Pass:
         for number, (before, after) in enumerate(pairwise(row["window"] for row in rows), 2):
             _check_adjacent(number, before, after)
         frames = Window(rows[0]["window"].start, rows[-1]["window"].end)
-        check_frames(frames)  # before one label is taken for each
-        labels = tuple(row["label"] for row in rows for _ in each(row["window"]))
+        check_frames(frames)  # before one label is taken for frames_of
+        labels = tuple(row["label"] for row in rows for _ in frames_of(row["window"]))
         found = Pass(document["history"], document["annotator"], frames, labels)
         found.check_complete()
         return found
@@ -181,7 +181,7 @@ def _row(window: Window, **labels: str | None) -> str:
 
 
 def _rows(rows: Any, what: str, *labels: str) -> list[dict[str, Any]]:
-    """The window and the labels of each row; a row has nothing else."""
+    """The window and the labels of frames_of row; a row has nothing else."""
     if not isinstance(rows, list):
         raise InputError(f"{what}s must be a list, not {rows!r:.40}")
     keys = ("start", "end", *labels)
@@ -191,11 +191,11 @@ def _rows(rows: Any, what: str, *labels: str) -> list[dict[str, Any]]:
             check_keys(row, keys, complete=True)
             checked.append({"window": window_of(row)} | {key: row[key] for key in labels})
             for key in labels:
-                check_label(row[key])
+                _check_label(row[key])
     return checked
 
 
-def check_label(label: object) -> None:
+def _check_label(label: object) -> None:
     if label is not None and label not in LABELS:
         raise unknown("label", label, LABELS)
 
@@ -212,12 +212,12 @@ def check_frames(frames: Window) -> None:
         raise InputError(f"frames {frames} are {frames.length}; a pass has at most {MOST_FRAMES}")
 
 
-def token(annotator: str) -> str:
-    """What tells one annotator from another, however the name is typed."""
+def annotator_key(annotator: str) -> str:
+    """The name without regard to case and outer spaces: equal for the same annotator."""
     return annotator.strip().casefold()
 
 
-def each(window: Window) -> range:
+def frames_of(window: Window) -> range:
     return range(window.start, window.end + 1)
 
 

@@ -1,6 +1,6 @@
-"""How the VOST histories were drawn and which of them stayed (§8).
+"""How the VOST histories were drawn and which of them were kept (§8).
 
-    read_splits ──▶ roster ──▶ annotation, events ──▶ the cohort that the release tells of
+    read_splits ──▶ roster ──▶ annotation, events ──▶ the cohort described by the release
 
 A sequence id is ``<digits>_<action>_<noun…>``, as in ``555_tear_aluminium_foil``.
 """
@@ -40,7 +40,7 @@ class Selected:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One of the 100 sampled histories, as the release tells of it.
+    """One of the 100 sampled histories, as the release describes it.
 
     id        H001 … H100 in the order of the roster; evaluation_id is its id in the benchmark
               (H001 … H078), None where it was excluded
@@ -147,7 +147,7 @@ def read_cohort(folder: str | os.PathLike[str]) -> tuple[Sampled, ...]:
 def _released(folder: str | os.PathLike[str], relative: str) -> Path:
     path = Path(folder) / relative
     if not path.is_file():
-        raise MissingData(f"{path}: not there; is {os.fspath(folder)} the release folder?")
+        raise MissingData(f"{path}: does not exist; is {os.fspath(folder)} the release folder?")
     return path
 
 

@@ -14,7 +14,7 @@ from dejacue.method.view import Readout, Scheduled
 from dejacue.records import History
 
 
-def track_scores(
+def _track_scores(
     entry: Entry,
     coordinates: str,
     readout: str | Readout,
@@ -24,7 +24,7 @@ def track_scores(
     words = entry.vocabulary
     table = np.full((len(words), len(entry.tracks)), -np.inf)
     for k, track in enumerate(entry.tracks):
-        if fits(track.history, readout):
+        if _fits(track.history, readout):
             found = locate(
                 track.history, words, coordinates=coordinates, readout=readout, engine=engine
             )
@@ -32,10 +32,10 @@ def track_scores(
     return table
 
 
-def fits(history: History, readout: str | Readout) -> bool:
+def _fits(history: History, readout: str | Readout) -> bool:
     """Whether any length of the readout's schedule fits a run."""
-    how = as_readout(readout)
-    lengths = how.durations if isinstance(how, Scheduled) else ()
+    resolved = as_readout(readout)
+    lengths = resolved.durations if isinstance(resolved, Scheduled) else ()
     return not isinstance(lengths, tuple) or history.longest_run >= lengths[0]
 
 
@@ -45,7 +45,7 @@ def identity(
     """(n,) 1 where the target's best window outscores those of all its tracks."""
     others = corpus.once(
         ("tracks", coordinates, as_readout(readout)),
-        lambda: [track_scores(e, coordinates, readout, corpus.engine) for e in corpus.entries],
+        lambda: [_track_scores(e, coordinates, readout, corpus.engine) for e in corpus.entries],
     )
     return np.concatenate(
         [

@@ -14,7 +14,7 @@ from dejacue.experiments.table import Experiment, Result, Value, published
 from dejacue.method.readouts import Scan
 
 
-def permuted(corpus: Corpus, entry: Entry) -> float:
+def _permuted(corpus: Corpus, entry: Entry) -> float:
     """R@1 .5 against the references of the other states, over all derangements of the states."""
     names = list(entry.references)
     windows = corpus.windows("dual")[corpus.rows[entry.id]]
@@ -42,7 +42,7 @@ def folds(benchmark: Benchmark) -> Result:
         entry.id: {
             "r1_05": mean(recall, entry),
             "candidate_oracle_top1_tiou": mean(best, entry),
-            "permuted_r1_tiou_0.5": permuted(corpus, entry),
+            "permuted_r1_tiou_0.5": _permuted(corpus, entry),
         }
         for entry in corpus.entries
     }

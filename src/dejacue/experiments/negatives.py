@@ -21,7 +21,7 @@ NOT_FROM_THESE_FILES = (
 MARGINS = {"sibling_state": "the sibling state", "joint_identity_state": "another track"}
 
 
-def margins(corpus: Corpus, coordinates: str) -> Table:
+def _margins(corpus: Corpus, coordinates: str) -> Table:
     """(n, 2): best right window minus the best sibling window, and minus the best track window."""
     found = []
     for entry in corpus.entries:
@@ -50,7 +50,7 @@ def margins(corpus: Corpus, coordinates: str) -> Table:
 
 def hard_negatives(benchmark: Benchmark) -> Result:
     corpus, figures = benchmark.original, published()["hard_negatives"]
-    change = margins(corpus, "vocabulary") - margins(corpus, "absolute")
+    change = _margins(corpus, "vocabulary") - _margins(corpus, "absolute")
     medians = np.array([np.median(change[rows], axis=0) for rows in corpus.rows.values()])
     values: list[Value] = []
     for name, key in (("absolute", "absolute_k3"), ("vocabulary", "query_only_k3")):

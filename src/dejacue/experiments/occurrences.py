@@ -44,17 +44,19 @@ def recurring(benchmark: Benchmark) -> Result:
         groups[f"generated, {count} times"] = [_generated(seed, count) for seed in GENERATED_SEEDS]
     values: list[Value] = []
     for name, entries in groups.items():
-        for how in ("published scan", "contrast", "occurrences"):
-            scores = [_scores(entry, how, benchmark.engine) for entry in entries]
+        for method in ("published scan", "contrast", "occurrences"):
+            scores = [_scores(entry, method, benchmark.engine) for entry in entries]
             mean = {key: float(np.mean([own[key] for own in scores])) for key in scores[0]}
             for key, label in {"f1": F1, **MEASURES}.items():
                 unit = "count" if key == "count_error" else "%"
-                values.append(Value(f"{name}: {how}", label, mean[key], None, unit=unit))
+                values.append(Value(f"{name}: {method}", label, mean[key], None, unit=unit))
         if name in ("development", "seven"):
             values += [
-                Value(f"{entry.id}: {how}", F1, _scores(entry, how, benchmark.engine)["f1"], None)
-                for entry in entries for how in ("contrast", "occurrences")
-            ]  # fmt: skip
+                Value(f"{entry.id}: {method}", F1, f1, None)
+                for entry in entries
+                for method in ("contrast", "occurrences")
+                for f1 in [_scores(entry, method, benchmark.engine)["f1"]]
+            ]
     return Result(tuple(values), {}, (ABOUT_RECURRING,))
 
 
@@ -74,9 +76,9 @@ def _generated(seed: int, count: int) -> Entry:
     return Entry(made.history, made.vocabulary, made.references, made.history.id, "generated", "")
 
 
-def _scores(entry: Entry, how: str, engine: str) -> dict[str, float]:
+def _scores(entry: Entry, method: str, engine: str) -> dict[str, float]:
     rows = []
-    for state, ranked in _windows(entry, how, engine).items():
+    for state, ranked in _windows(entry, method, engine).items():
         references = np.array([tuple(window) for window in entry.references[state]])
         hits = int(match(*ranked, references, 0.5).sum()) if ranked[0] else 0
         rows.append(recurrence(*ranked, references))
@@ -84,11 +86,11 @@ def _scores(entry: Entry, how: str, engine: str) -> dict[str, float]:
     return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
 
-def _windows(entry: Entry, how: str, engine: str) -> dict[str, Ranked]:
-    if how == "occurrences":
+def _windows(entry: Entry, method: str, engine: str) -> dict[str, Ranked]:
+    if method == "occurrences":
         found: Mapping[str, Any] = occurrences(entry.history, entry.vocabulary, engine=engine)
     else:
-        readout = "scan" if how == "published scan" else "contrast"
+        readout = "scan" if method == "published scan" else "contrast"
         retrieval = locate(entry.history, entry.vocabulary, readout=readout, engine=engine)
         found = {state: retrieval.state(state)[:1] for state in entry.vocabulary.states}
     return {
@@ -102,23 +104,22 @@ def absence(
 ) -> Result:
     """How often a state is called present: where it is, and where its episodes were cut out."""
     chosen = {name: corpus for name, corpus in sets(benchmark).items() if name != "VOST"}
-    shots = [rendered.Shot(rendered.moderate(n)) for n in range(scenes)]
-    filmed = [own[0] for own in rendered.film_all(shots, workers) if own[0] is not None]
-    chosen["rendered"] = Corpus(filmed, benchmark.engine)
+    entries = rendered.moderate_entries(scenes, workers)
+    chosen["rendered"] = Corpus(entries, benchmark.engine)
     others = [entry.vocabulary for entry in benchmark.vost.entries]
-    banks = dict.fromkeys(chosen, others) | {"rendered": [e.vocabulary for e in filmed]}
+    banks = dict.fromkeys(chosen, others) | {"rendered": [e.vocabulary for e in entries]}
     values: list[Value] = []
     curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     for name, corpus in chosen.items():
-        there, cut = _judged(corpus, banks[name])
-        curves[name] = there, cut
+        present, absent = _p_values(corpus, banks[name])
+        curves[name] = present, absent
         for level in LEVELS:
-            for what, found in (("present", there), ("absent", cut)):
-                share = float(np.mean(found <= level))
+            for what, p_values in (("present", present), ("absent", absent)):
+                share = float(np.mean(p_values <= level))
                 values.append(
                     Value(f"{name}: {what}, p ≤ {level:g}", "called present", share, None)
                 )
-        values.append(Value(name, "states judged", float(len(cut)), None, unit="count"))
+        values.append(Value(name, "states judged", float(len(absent)), None, unit="count"))
     return Result(
         tuple(values), {}, (ABOUT_ABSENCE,), {"beyond_absence": partial(_curves_figure, curves)}
     )
@@ -132,25 +133,25 @@ ABOUT_ABSENCE = (
 )
 
 
-def _judged(
+def _p_values(
     corpus: Corpus, bank: Sequence[Vocabulary]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """p-values of states that are there, and of states that were cut out, pairwise."""
-    there: list[float] = []
-    cut: list[float] = []
+    present: list[float] = []
+    absent: list[float] = []
     rng = np.random.default_rng(SEED)
     for entry in corpus.entries:
         for state in entry.vocabulary.states:
             pair = _without(entry, state, rng)
             if pair is None:
                 continue
-            for history, found in zip(pair, (there, cut), strict=True):
-                judged: Retrieval = locate(
+            for history, p_values in zip(pair, (present, absent), strict=True):
+                retrieval: Retrieval = locate(
                     history, entry.vocabulary, readout="contrast", unrelated=bank,
                     engine=corpus.engine,
                 )  # fmt: skip
-                found.append(judged.state(state)[0].p_value or 1.0)
-    return np.array(there), np.array(cut)
+                p_values.append(retrieval.state(state)[0].p_value or 1.0)
+    return np.array(present), np.array(absent)
 
 
 def _without(entry: Entry, state: str, rng: np.random.Generator) -> tuple[History, History] | None:

@@ -97,10 +97,10 @@ def _number(value: Value, number: float, side: str, more: int = 0) -> str:
     return f"{number * 10**shift:.{decimals}f}".replace("-", "−")
 
 
-def _text(own: Sequence[Value], side: str, more: int = 0) -> str:
+def _text(values: Sequence[Value], side: str, more: int = 0) -> str:
     """ "20.51 [15.71, 25.64]", "0.00106 (0.00318)"; our draws as "20.1 (18.2 … 22.1)"."""
     known: dict[str, str] = {}
-    for value in own:
+    for value in values:
         number = getattr(value, side)
         if number is None:
             continue
@@ -111,24 +111,24 @@ def _text(own: Sequence[Value], side: str, more: int = 0) -> str:
         known[value.part] = text
     if "holm p" in known:
         return f"{known['p']} ({known['holm p']})" if "p" in known else f"({known['holm p']})"
-    if "low" in known and len(own) > 1:
+    if "low" in known and len(values) > 1:
         return f"{known.get('mean', '')} [{known['low']}, {known['high']}]".strip()
     return next(iter(known.values()), "")
 
 
-def _difference(own: Sequence[Value]) -> str:
+def _difference(values: Sequence[Value]) -> str:
     """Of the mean (else of the first part); 0 where every part rounds to the published number."""
-    found = [v for v in own if v.difference is not None]
-    if not found:
+    compared = [v for v in values if v.difference is not None]
+    if not compared:
         return ""
-    if all(value.mark == YES for value in found):
+    if all(value.mark == YES for value in compared):
         return "0"
-    scale = 100 if found[0].unit == "%" else 1
-    return f"{scale * (found[0].difference or 0.0):+.2g}".replace("-", "−")
+    scale = 100 if compared[0].unit == "%" else 1
+    return f"{scale * (compared[0].difference or 0.0):+.2g}".replace("-", "−")
 
 
-def _mark(own: Iterable[Value]) -> str:
-    marks = {value.mark for value in own}
+def _mark(values: Iterable[Value]) -> str:
+    marks = {value.mark for value in values}
     return next(mark for mark in (NO, ABOUT, YES, ABSENT) if mark in marks)
 
 

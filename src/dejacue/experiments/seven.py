@@ -49,8 +49,8 @@ CASES = {  # for a picture: found, found in part, and mistaken for the moment be
 
 def oracle(corpus: Corpus, readout: Scan) -> Table:
     """(n,) overlap of the best candidate of the schedule with the references."""
-    how = readout.durations
-    lengths = SCHEDULES[how] if isinstance(how, str) else how
+    durations = readout.durations
+    lengths = SCHEDULES[durations] if isinstance(durations, str) else durations
     assert isinstance(lengths, tuple)
     return np.concatenate(
         [

@@ -98,12 +98,12 @@ def duration_study(benchmark: Benchmark) -> Result:
     )
 
 
-def _scores(found: NDArray[np.int64], truth: NDArray[np.int64]) -> dict[str, Table]:
+def _scores(windows: NDArray[np.int64], truth: NDArray[np.int64]) -> dict[str, Table]:
     """metric → (grids, cells, trials)."""
     shape = (len(GRIDS), len(CELLS), TRIALS)
-    repeated = np.broadcast_to(truth, found.shape).reshape(-1, 2)
-    overlap = paired_tiou(found.reshape(-1, 2), repeated).reshape(shape)
-    lengths = found[..., 1] - found[..., 0]
+    repeated = np.broadcast_to(truth, windows.shape).reshape(-1, 2)
+    overlap = paired_tiou(windows.reshape(-1, 2), repeated).reshape(shape)
+    lengths = windows[..., 1] - windows[..., 0]
     error = np.abs(lengths - (truth[:, 1] - truth[:, 0])).astype(np.float64).reshape(shape)
     return {
         "r1_05": (overlap >= 0.5).astype(np.float64),

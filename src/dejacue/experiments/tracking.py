@@ -130,7 +130,7 @@ def masks(study: Study, scenes: int = SCENES, workers: int | None = None) -> Res
             if own:
                 label = f"mean mask IoU, {what} ({len(own)} scenes)"
                 values.append(Value(name, label, float(np.mean(own)), None))
-    return Result(tuple(values), windows, (rendered.how(scenes), ABOUT))
+    return Result(tuple(values), windows, (rendered.scenes_note(scenes), ABOUT))
 
 
 ABOUT = (

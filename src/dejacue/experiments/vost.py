@@ -43,7 +43,7 @@ NORMS = {"sqrt_valid_count": "sqrt", "sum": "sum"}
 Condition = tuple[str, str, str | Readout, str]  # its name, coordinates, readout, prompts
 
 
-def rows_with_intervals(corpus: Corpus, conditions: Iterable[Condition], figures: Any) -> Result:
+def _rows_with_intervals(corpus: Corpus, conditions: Iterable[Condition], figures: Any) -> Result:
     """Means and intervals of every condition beside ``figures[name]``, and the windows."""
     values: list[Value] = []
     windows = {}
@@ -66,7 +66,7 @@ def main(benchmark: Benchmark) -> Result:
         (f"{readout}/{coordinates}", coordinates, readout, "ensemble")
         for readout, coordinates in METHODS.values()
     ]
-    table = rows_with_intervals(benchmark.vost, conditions, published()["vost_main"])
+    table = _rows_with_intervals(benchmark.vost, conditions, published()["vost_main"])
     ours, windows = baselines(benchmark.vost)
     return Result(
         (*table.values, *ours),
@@ -144,7 +144,7 @@ def peak(benchmark: Benchmark) -> Result:
     conditions: list[Condition] = [
         (name, name, "peak", "ensemble") for name in published()["vost_peak"]
     ]
-    table = rows_with_intervals(corpus, conditions, published()["vost_peak"])
+    table = _rows_with_intervals(corpus, conditions, published()["vost_peak"])
     pair = corpus.compare(corpus.windows("vocabulary", "peak"), corpus.windows("absolute", "peak"))
     more = paired_values("vocabulary − absolute", pair, published()["vost_peak_paired"])
     return Result((*table.values, *more), table.windows, (FAMILY,))
@@ -157,7 +157,7 @@ def prompts(benchmark: Benchmark) -> Result:
     for name in flat:
         prompt, coordinates = name.split("/")
         conditions.append((name, coordinates, "scan", prompt))
-    table = rows_with_intervals(corpus, conditions, flat)
+    table = _rows_with_intervals(corpus, conditions, flat)
     values = list(table.values)
     for prompt, theirs in published()["vost_prompts_paired"].items():
         pair = corpus.compare(
@@ -174,7 +174,7 @@ def normalization(benchmark: Benchmark) -> Result:
     for name in flat:
         norm, coordinates = name.split("/")
         conditions.append((name, coordinates, Scan(norm=norm), "ensemble"))
-    table = rows_with_intervals(corpus, conditions, flat)
+    table = _rows_with_intervals(corpus, conditions, flat)
     values, paper = list(table.values), published()["paper"]
     by_sum = {c: corpus.windows(c, Scan(norm="sum")) for c in ("absolute", "vocabulary", "dual")}
     gain = corpus.compare(by_sum["vocabulary"], by_sum["absolute"])

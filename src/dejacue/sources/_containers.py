@@ -25,7 +25,7 @@ _SLACK_S = 0.5  # headers round; a stream that ends this much early is not calle
 
 
 class _Damage(Exception):
-    """Decoding failed while several frames were in work at once."""
+    """Decoding failed while several frames were being decoded in parallel."""
 
 
 class Container:
@@ -46,11 +46,11 @@ class Container:
                 self._count = sum(not entry.is_discard for entry in stream.index_entries)
 
     def expected(self, sampling: Sampling) -> int | None:
-        """How many frames will be taken, as far as the header tells."""
+        """How many frames will be taken, as far as the header says."""
         about = self._seconds * (self._rate or 0)
         if about and self._count and (sampling.start or 0) >= max(self._count, about):
             raise InputError(
-                f"start {sampling.start} lies beyond its {self._count} frames; "
+                f"start {sampling.start} is after the last of its {self._count} frames; "
                 f"give at most {self._count - 1}"
             )
         count = self._count or round(about)
@@ -66,7 +66,7 @@ class Container:
                     yield picture
                 return
             except _Damage:
-                pass  # good frames may go down with a bad one: once more, one frame at a time
+                pass  # threads may lose good frames next to a bad one: decode again, one at a time
         with closing(self._decode("SLICE", report)) as exact:
             yield from itertools.islice(exact, given, None)
 
@@ -76,9 +76,9 @@ class Container:
         with self._open() as container:
             stream = _video_stream(container)
             stream.thread_type = threads
-            end = _End(container, stream)
+            end = _StreamEnd(container, stream)
             timestamps = _Timestamps()
-            shown = _Shown()
+            converter = _DisplayConverter()
             for packet in end.packets():
                 timestamps.feed(packet)
                 frames: list[Any] = []
@@ -91,7 +91,7 @@ class Container:
                 for frame in frames:
                     for missing in timestamps.missing_before(frame):
                         yield Picture(end.time_s(missing), None, _lost)
-                    yield Picture(end.time_s(frame.pts), None, partial(shown.rgb, frame))
+                    yield Picture(end.time_s(frame.pts), None, partial(converter.rgb, frame))
             if timestamps.waiting and threads != "SLICE":
                 raise _Damage  # an error at the very end is swallowed, and its neighbours with it
             for missing in timestamps.missing_at_end():
@@ -109,7 +109,7 @@ class Container:
                 f"is not a video, or was cut off before its index ({error.strerror}); "
                 "try it in a player, or copy it again"
             ) from None
-        if container.format.name == "tty":  # FFmpeg would show any text as a film of letters
+        if container.format.name == "tty":  # FFmpeg renders any text file as video
             container.close()
             raise InputError("is text, not a video")
         return container
@@ -157,8 +157,8 @@ class _Timestamps:
         return [None] * unstamped + (list(passed) if self._broken is not None else [])
 
 
-class _End:
-    """How far a pass has come, and how far the header says it should."""
+class _StreamEnd:
+    """How far a pass has read, and how far the header says it should."""
 
     def __init__(self, container: Any, stream: Any) -> None:
         self._container, self._stream = container, stream
@@ -172,7 +172,7 @@ class _End:
             self._seconds = float(stream.frames / stream.average_rate)
 
     def packets(self) -> Iterator[Any]:
-        """The packets of the stream, and at last an empty one that asks for what is left."""
+        """The packets of the stream, and finally an empty one that flushes the decoder."""
         import av
 
         try:
@@ -225,20 +225,20 @@ def _video_stream(container: Any) -> Any:
         if not stream.disposition & Disposition.attached_pic and stream.codec_context:
             return stream
     what = "only sound" if container.streams.audio else "no picture that FFmpeg can decode"
-    raise InputError(f"holds {what}; give a file with a video stream")
+    raise InputError(f"has {what}; give a file with a video stream")
 
 
 def _lost() -> NDArray[np.uint8]:
     raise Unreadable("damaged data")
 
 
-class _Shown:
-    """Frames as they are to be shown: RGB, turned and mirrored by the display matrix."""
+class _DisplayConverter:
+    """Frames as they are displayed: RGB, turned and mirrored by the display matrix."""
 
     def __init__(self) -> None:
         from av.video.reformatter import VideoReformatter
 
-        self._converter = VideoReformatter()  # one for all frames: to set it up takes longest
+        self._converter = VideoReformatter()  # one for all frames: its setup is slow
         self._matrices: dict[int, list[int] | None] = {}  # by rotation
 
     def rgb(self, frame: Any) -> NDArray[np.uint8]:
@@ -262,8 +262,8 @@ class _Shown:
         return np.ascontiguousarray(image)
 
     def _matrix(self, frame: Any) -> list[int] | None:
-        # who asks a frame for its side data ties it in a circle that only the garbage collector
-        # unties, hundreds of frames later; so one frame is asked, and again if the rotation changes
+        # reading a frame's side data puts it in a reference cycle that the garbage collector frees
+        # only hundreds of frames later; so it is read once, and again if the rotation changes
         rotation = frame.rotation
         if rotation not in self._matrices:
             found = frame.side_data.get("DISPLAYMATRIX")

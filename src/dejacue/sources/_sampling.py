@@ -1,7 +1,7 @@
 """Which pictures of a source are taken: a range, then every n-th or those nearest to a clock.
 
-Every back end (containers.py, images.py) gives its pictures one after the other in the order they
-are shown; what is not taken is never converted or opened.
+Every back end (_containers.py, images.py) yields its pictures in display order; those that are not
+taken are never converted or opened.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Source(Protocol):
 @dataclass(frozen=True)
 class Sampling:
     """``start`` and ``end`` are inclusive ordinals of the source, ``start_s`` and ``end_s``
-    inclusive seconds: frames and seconds have names of their own, so that 15 and 15.0 never differ.
+    inclusive seconds: frames and seconds have separate names, so that 15 and 15.0 mean the same.
 
     ``stride`` takes every n-th frame from the first of the range on. ``fps`` takes the frames
     nearest to a clock that starts with that first frame, never one twice: where the source is
@@ -71,14 +71,14 @@ class Sampling:
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
-                raise InputError(f"{name} {value} is not a time; give seconds from 0 on")
+                raise InputError(f"{name} {value} is not a time; give seconds, 0 or more")
         for low, high in ((self.start, self.end), (self.start_s, self.end_s)):
             if low is not None and high is not None and low > high:
-                raise InputError(f"start {low} lies behind end {high}; exchange them")
+                raise InputError(f"start {low} is after end {high}; swap them")
         if _whole("stride", self.stride) < 1:
             raise InputError(f"stride {self.stride} is less than 1; 1 takes every frame")
         if self.fps is not None and not 0 < self.fps < math.inf:
-            raise InputError(f"fps {self.fps} is not a rate; give frames per second above 0")
+            raise InputError(f"fps {self.fps} is invalid; give frames per second above 0")
         if self.fps is not None and self.stride != 1:
             raise InputError("stride and fps are both given; keep one")
 
@@ -121,7 +121,7 @@ class Sampling:
 
 
 def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tuple[int, Picture]]:
-    """The nearest frame of each grid point, once; one frame is held back to see the next one's."""
+    """The nearest frame of each grid point, once; decided when the time of the next is known."""
     held: tuple[int, Picture] | None = None
     origin = before = time_s = 0.0
     tick = 0  # the next grid point, origin + tick / fps

@@ -1,4 +1,4 @@
-"""What is behind the object: a wall or a table with a texture, and things that lie about."""
+"""What is behind the object: a wall or a table with a texture, and clutter."""
 
 from __future__ import annotations
 

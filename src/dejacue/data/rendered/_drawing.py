@@ -1,5 +1,5 @@
-"""The drawing board: shaded polygons in a unit square, seen from a slightly different side each
-time.
+"""The drawing board: shaded polygons in a unit square, seen from a slightly different viewpoint
+each time.
 
 Everything is a polygon, so that one affine map can tilt, shear and mirror the whole drawing. It is
 drawn about twice as large as it will be shown; scaling it down smooths the edges.
@@ -28,7 +28,7 @@ _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
 @dataclass(frozen=True)
-class View:
+class Viewpoint:
     """The side from which an object is seen, and where the light comes from."""
 
     tilt: float = 0.0  # radians
@@ -38,7 +38,7 @@ class View:
     light: int = 1  # 1 from the left, −1 from the right
 
     @classmethod
-    def draw(cls, rng: np.random.Generator) -> View:
+    def draw(cls, rng: np.random.Generator) -> Viewpoint:
         return cls(
             tilt=rng.uniform(-0.09, 0.09),
             shear=rng.uniform(-0.08, 0.08),
@@ -63,10 +63,10 @@ class Canvas:
     glow      (x, y, colour, strength) of the light that the object gives, set by what is drawn
     """
 
-    def __init__(self, view: View | None = None, flicker: float = 0.0) -> None:
+    def __init__(self, view: Viewpoint | None = None, flicker: float = 0.0) -> None:
         from PIL import Image, ImageDraw
 
-        self.view = view or View()
+        self.view = view or Viewpoint()
         self.flicker = flicker
         self.glow: tuple[float, float, Colour, float] | None = None
         self.image = Image.new("RGBA", (BOARD, BOARD))

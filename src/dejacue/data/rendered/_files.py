@@ -32,7 +32,7 @@ def write_scene(
 
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{folder}: is there already; remove it or choose another folder")
+        raise InputError(f"{folder}: already exists; remove it or choose another folder")
     reference = scene_reference(scene, name or "scene")
     if video:
         from dejacue.sources.video import write_video

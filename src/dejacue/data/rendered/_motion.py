@@ -71,7 +71,7 @@ def draw_exits(rng: np.random.Generator, story: Story, count: int) -> Curve:
                 break
         else:
             raise InputError(
-                f"render: {count} exits do not fit into {frames} frames; take fewer or more frames"
+                f"render: {count} exits do not fit into {frames} frames; use fewer or more frames"
             )
     return away
 
@@ -92,7 +92,7 @@ def _enough_left(story: Story, away: Curve) -> bool:
 
 
 @dataclass(frozen=True)
-class Pass:
+class HandReach:
     """A hand that reaches over the object and draws back: from ``start`` for ``length`` frames."""
 
     start: int
@@ -102,18 +102,18 @@ class Pass:
     depth: float  # how far it reaches beyond, likewise
 
     def reach(self, frame: int) -> float | None:
-        """0 outside, 1 where it has reached farthest; None when the hand is not there."""
+        """0 outside, 1 where it has reached farthest; None while the hand is out of the picture."""
         at = (frame - self.start + 1) / (self.length + 1)
         return float(np.sin(np.pi * at)) if 0 < at < 1 else None
 
 
-def draw_passes(rng: np.random.Generator, frames: int, level: float) -> tuple[Pass, ...]:
-    """Up to three passes; none at level 0."""
-    passes = []
+def draw_reaches(rng: np.random.Generator, frames: int, level: float) -> tuple[HandReach, ...]:
+    """Up to three; none at level 0."""
+    reaches = []
     for _ in range(int(np.ceil(3 * level))):
         length = int(rng.integers(8, max(9, frames // 7)))
-        passes.append(
-            Pass(
+        reaches.append(
+            HandReach(
                 start=int(rng.integers(0, max(frames - length, 1))),
                 length=length,
                 angle=float(rng.choice([0.25, 0.6, 2.5, 2.9]) + rng.uniform(-0.2, 0.2)),
@@ -121,4 +121,4 @@ def draw_passes(rng: np.random.Generator, frames: int, level: float) -> tuple[Pa
                 depth=rng.uniform(-0.25, 0.1 + 0.1 * level),
             )
         )
-    return tuple(passes)
+    return tuple(reaches)

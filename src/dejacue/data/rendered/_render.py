@@ -13,18 +13,18 @@ import numpy as np
 
 from dejacue.data.rendered._backdrop import draw_backdrop
 from dejacue.data.rendered._degrade import MASK_NOISES, Lens, MaskNoise
-from dejacue.data.rendered._drawing import View
+from dejacue.data.rendered._drawing import Viewpoint
 from dejacue.data.rendered._families import FAMILIES, TOPOLOGIES, Family
 from dejacue.data.rendered._motion import (
-    Pass,
+    HandReach,
     draw_camera,
     draw_exits,
     draw_light,
-    draw_passes,
+    draw_reaches,
 )
 from dejacue.data.rendered._scene import Scene, Thing
 from dejacue.data.rendered._sprites import Sprite, hand_from
-from dejacue.data.rendered._story import FEWEST_FRAMES, Story, tell
+from dejacue.data.rendered._story import FEWEST_FRAMES, Story, draw_story
 from dejacue.errors import InputError, unknown
 from dejacue.records import Vocabulary
 
@@ -52,7 +52,7 @@ def render(
     mask_level: float = 0.5,
     descriptions: int = 2,
 ) -> Scene:
-    """One scene, the same for the same arguments; nothing is drawn before it is asked for.
+    """One scene, the same for the same arguments; frames are drawn on access.
 
     family, topology   names, or None to let the seed choose
     size               height and width in pixels
@@ -76,8 +76,8 @@ def render(
         raise unknown("mask noise", mask_noise, MASK_NOISES)
     if mask_noise == "switch":
         distractors = max(distractors, 1)
-    story = tell(_stream(seed, "story"), kind, topology, frames)
-    reaches = draw_passes(_stream(seed, "hand"), frames, hand)
+    story = draw_story(_stream(seed, "story"), kind, topology, frames)
+    reaches = draw_reaches(_stream(seed, "hand"), frames, hand)
     return Scene(
         seed=seed,
         family=kind,
@@ -92,7 +92,7 @@ def render(
         camera=draw_camera(_stream(seed, "camera"), frames, camera),
         away=draw_exits(_stream(seed, "exits"), story, exits),
         light=draw_light(_stream(seed, "light"), frames, lighting),
-        passes=_with_hands(seed, reaches),
+        reaches=_with_hands(seed, reaches),
         lens=Lens.draw(_stream(seed, "lens"), frames, size, lighting, noise, blur, blocks),
         mask_noise=None if mask_noise is None else MaskNoise.draw(
             _stream(seed, "mask"), mask_noise, mask_level, frames, min(size)
@@ -111,7 +111,7 @@ def _check(
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"render: seed {seed!r} must be a whole number, 0 or more")
     if frames < FEWEST_FRAMES:
-        raise InputError(f"render: {frames} frames are too few; take at least {FEWEST_FRAMES}")
+        raise InputError(f"render: {frames} frames are too few; use at least {FEWEST_FRAMES}")
     if len(size) != 2 or not all(side in range(48, 4097) for side in size) or not rate > 0:
         raise InputError(
             f"render: size {size} must be height and width, 48 to 4096 pixels each, "
@@ -119,10 +119,10 @@ def _check(
         )
     for name, level in levels.items():
         if not 0 <= level <= 1:
-            raise InputError(f"render: {name} is {level}; levels lie between 0 and 1")
+            raise InputError(f"render: {name} is {level}; levels must be between 0 and 1")
     for name, count in counts.items():
         if not 0 <= count <= MOST_OF_A_KIND:
-            raise InputError(f"render: {count} {name}; take 0 to {MOST_OF_A_KIND}")
+            raise InputError(f"render: {count} {name}; use 0 to {MOST_OF_A_KIND}")
 
 
 def _choose(seed: int, family: str | None, topology: str | None) -> tuple[Family, str]:
@@ -155,7 +155,7 @@ def _vocabulary(
 
 
 def _target(rng: np.random.Generator, family: Family) -> Thing:
-    view, side = View.draw(rng), rng.uniform(0.56, 0.74)
+    view, side = Viewpoint.draw(rng), rng.uniform(0.56, 0.74)
     x, y = rng.uniform(-0.12, 0.12), rng.uniform(0.0, 0.06)
     return Thing(Sprite(family.make(rng), view), x, y, side)
 
@@ -176,11 +176,11 @@ def _distractors(
         aside = (size[1] / min(size) / 2 - 0.55 * side) * (1 - 0.4 * (k // 2))
         x = (aside if (k + seed) % 2 else -aside) + rng.uniform(-0.04, 0.04)
         y = -0.2 * (k // 2) - rng.uniform(0.02, 0.14)
-        sprite = Sprite(kind.make(rng), View.draw(rng))
+        sprite = Sprite(kind.make(rng), Viewpoint.draw(rng))
         things.append(Thing(sprite, x, y, side, kind.anchor(state)))
     return tuple(things)
 
 
-def _with_hands(seed: int, passes: tuple[Pass, ...]) -> tuple[tuple[Pass, Sprite], ...]:
+def _with_hands(seed: int, reaches: tuple[HandReach, ...]) -> tuple[tuple[HandReach, Sprite], ...]:
     """The same person each time."""
-    return tuple((own, hand_from(_stream(seed, "skin"), own.angle)) for own in passes)
+    return tuple((own, hand_from(_stream(seed, "skin"), own.angle)) for own in reaches)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dejacue.data.rendered._degrade import Lens, MaskNoise
 from dejacue.data.rendered._families import Family
-from dejacue.data.rendered._motion import Camera, Pass
+from dejacue.data.rendered._motion import Camera, HandReach
 from dejacue.data.rendered._sprites import Drawing, Place, Sprite, cast, stamp
 from dejacue.data.rendered._story import Story
 from dejacue.records import Vocabulary, Window
@@ -34,7 +34,7 @@ class Thing:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scene:
-    """What ``render`` gives. Frames are drawn when asked for, and any frame on its own.
+    """What ``render`` gives. Frames are drawn on access, each independently of the others.
 
     frames       how many there are; size (height, width); rate in frames per second
     vocabulary   the states that occur, in words only
@@ -60,7 +60,7 @@ class Scene:
     camera: Camera
     away: NDArray[np.float64]
     light: NDArray[np.float64]
-    passes: tuple[tuple[Pass, Sprite], ...]
+    reaches: tuple[tuple[HandReach, Sprite], ...]
     lens: Lens
     mask_noise: MaskNoise | None
 
@@ -194,7 +194,7 @@ class Scene:
     def _hands(self, frame: int) -> Iterator[tuple[Place, Sprite]]:
         height, width = self.size
         object_ = self._place(self.target, frame, away=False)  # a hand does not follow it outside
-        for own, sprite in self.passes:
+        for own, sprite in self.reaches:
             reach = own.reach(frame)
             if reach is None:
                 continue
@@ -214,7 +214,7 @@ class Scene:
             and place.top > -0.25 * place.side
             and place.top + place.side < height + 0.25 * place.side
         )
-        if inside and not any(own.reach(frame) is not None for own, _ in self.passes):
+        if inside and not any(own.reach(frame) is not None for own, _ in self.reaches):
             return True
         return bool((self.true_labels(frame) == 1).any())
 

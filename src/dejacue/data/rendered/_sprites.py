@@ -16,7 +16,7 @@ from dejacue.data.rendered._drawing import (
     Canvas,
     Colour,
     Paint,
-    View,
+    Viewpoint,
     arc,
     darker,
 )
@@ -44,7 +44,7 @@ class Sprite:
     """One object with its appearance; drawings are kept, which changes nothing but the speed."""
 
     paint: Paint
-    view: View
+    view: Viewpoint
     _kept: dict[tuple[float, float], Drawing] = field(default_factory=dict, repr=False)
 
     def drawing(self, progress: float, flicker: float = 0.0) -> Drawing:
@@ -155,4 +155,4 @@ def hand_from(rng: np.random.Generator, angle: float) -> Sprite:
         canvas.polygon([(0.84, 0.445), (1.3, 0.42), (1.3, 0.58), (0.84, 0.555)], skin, shade=0.1)
         canvas.polygon([(0.94, 0.41), (1.4, 0.37), (1.4, 0.63), (0.94, 0.59)], sleeve, shade=0.1)
 
-    return Sprite(paint, View(tilt=angle))
+    return Sprite(paint, Viewpoint(tilt=angle))

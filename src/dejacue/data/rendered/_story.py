@@ -1,9 +1,9 @@
-"""What happens: the progress of the object in every frame, by topology. The truth follows from it.
+"""The progress of the object in every frame, by topology; the true states follow from it.
 
 binary        one change, from one state to another
 three         three states in order
 recurrent     states come back
-progressive   slow continuous change; what lies between the pure states belongs to none
+progressive   slow continuous change; frames between the pure states belong to none
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Story:
         ]
 
 
-def tell(rng: np.random.Generator, family: Family, topology: str, frames: int) -> Story:
+def draw_story(rng: np.random.Generator, family: Family, topology: str, frames: int) -> Story:
     """One story of this topology, which the family must have."""
     if topology not in family.topologies:
         raise InputError(

@@ -1,7 +1,7 @@
 """Crops of many scenes, to train an encoder on: what it would see of histories (§6), with words.
 
-The scenes have seeds from FIRST_TRAINING_SEED on; take smaller ones for tests, demos and
-measurements, and nothing is trained on what it is measured by.
+The scenes have seeds from FIRST_TRAINING_SEED on; smaller seeds are for tests, demos and
+measurements, so that training and measurement never share a scene.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def crops(
     """
     if not 0 <= seed < SCENES_PER_SEED or count < 0 or not 0 <= between <= 1 or size < 8:
         raise InputError(
-            f"crops: seed {seed} must lie in 0 … {SCENES_PER_SEED - 1}, the count be 0 or more, "
-            "between lie in 0 … 1 and the size be at least 8"
+            f"crops: seed {seed} must be in 0 … {SCENES_PER_SEED - 1}, the count 0 or more, "
+            "between in 0 … 1 and the size at least 8"
         )
     names = list(FAMILIES)
     given = scene_number = 0

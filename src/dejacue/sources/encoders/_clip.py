@@ -12,7 +12,7 @@ import numpy as np
 
 from dejacue.errors import InputError, MissingData, MissingExtra, need, unknown
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
-from dejacue.sources.encoders.siglip_torch import REMEDY, _pooled, choose_device
+from dejacue.sources.encoders.siglip_torch import REMEDY, choose_device, pooled
 from dejacue.sources.encoders.weights import commit, first_sentence, sha256
 
 BATCH = 64
@@ -60,7 +60,9 @@ class Transformers(Encoder):
             kind = type(self._model).__name__
             raise InputError(f"{called} is a {kind}, not a model of images and texts")
         if lacking := sorted(loaded["missing_keys"]):  # they would be random
-            raise InputError(f"{called}: its file lacks {len(lacking)} weights ({lacking[0]}, …)")
+            raise InputError(
+                f"{called}: {len(lacking)} weights are missing from its file ({lacking[0]}, …)"
+            )
         self._processor = _loaded(
             called, lambda: transformers.AutoProcessor.from_pretrained(name, revision=revision)
         )
@@ -83,10 +85,10 @@ class Transformers(Encoder):
         parts = []
         with self._torch.inference_mode():
             for first in range(0, len(crops), self.batch):
-                # as pictures: of three rows of pixels it would make three channels
+                # as pictures: an array of three pixel rows would be taken for three channels
                 images = [Image.fromarray(crop) for crop in crops[first : first + self.batch]]
                 given = self._processor(images=images, return_tensors="pt").to(self.device)
-                parts.append(_pooled(self._model.get_image_features(**given)).float().cpu())
+                parts.append(pooled(self._model.get_image_features(**given)).float().cpu())
         return unit(self._torch.cat(parts).numpy(), "image")
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
@@ -95,7 +97,7 @@ class Transformers(Encoder):
             return_tensors="pt",
         ).to(self.device)  # fmt: skip
         with self._torch.inference_mode():
-            rows = _pooled(self._model.get_text_features(**given)).float().cpu().numpy()
+            rows = pooled(self._model.get_text_features(**given)).float().cpu().numpy()
         return unit(rows, "text")
 
 

@@ -39,8 +39,8 @@ NOTHING = ("", "none", "nan")
 MOST_BYTES = 1 << 30
 
 
-class Found(NamedTuple):
-    """One box of a file: where it stands there, its frame, and its object where that is said."""
+class BoxRow(NamedTuple):
+    """One box of a file: its place there, its frame, and its object if the file says so."""
 
     where: str
     frame: int
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 
 class Boxes(Rows):
-    """Rows of boxes, drawn when they are asked for.
+    """Rows of boxes, drawn on access.
 
     rows       the boxes of each row by object
     relative   whether boxes are given as parts of the frame's width and height
@@ -104,7 +104,7 @@ def _pixels(box: Box, shape: tuple[int, int]) -> tuple[slice, slice]:
 
 
 def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
-    """The four numbers of a box, finite and not turned inside out."""
+    """The four numbers of a box, finite, with sides that are not negative."""
     values = (x, y, width, height)
     for value in values:
         if type(value) not in (int, float) or not abs(value) <= 1e12:
@@ -114,18 +114,18 @@ def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
     return float(x), float(y), float(width), float(height)
 
 
-def grouped(found: Sequence[Found]) -> Frames:
+def group_boxes(rows: Sequence[BoxRow]) -> Frames:
     """Boxes by frame and object."""
     frames: Frames = {}
-    tracked = any(each.id is not None for each in found)
-    for where, frame, one, box in found:
+    tracked = any(each.id is not None for each in rows)
+    for where, frame, one, box in rows:
         if tracked and one is None:
             continue
         objects = frames.setdefault(frame, {})
         if not tracked and objects:
             raise InputError(
                 f"{where}: the second box of a frame, and no id says which object it is; give "
-                "every box an id, or leave one a frame"
+                "every box an id, or keep one box per frame"
             )
         objects.setdefault(1 if one is None else one, []).append(box)
     if not frames:
@@ -144,12 +144,12 @@ def open_boxes(path: Path) -> Boxes:
                 if not 0 <= frame <= MOST_FRAME:
                     hint = ("; without a line that names the columns, frames count from 1 as in "
                             "MOT" if first else "")  # fmt: skip
-                    raise InputError(f"frame {frame + first} is no frame{hint}")
+                    raise InputError(f"frame {frame + first} is not a frame number{hint}")
                 box = _box(row)
                 confidence = row.get("conf", "")
                 if confidence.lower() in NOTHING or _number(confidence, "conf") != 0:
-                    found.append(Found(where, frame, _id(row), box))
-        frames = grouped(found)
+                    found.append(BoxRow(where, frame, _id(row), box))
+        frames = group_boxes(found)
     numbers = sorted(frames)
     firm = numbers != list(range(1, len(numbers) + 1))  # 1 … n may well count from one
     keys = Keys(numbers=tuple(numbers), firm=firm)

@@ -36,10 +36,10 @@ READ = (
     "COCO's images and annotations, YouTube-VIS, SAM 2's frame_index and results, or a list of "
     '{"frame", "id", "segmentation"}'
 )
-FAR = 1e5  # a polygon is walked edge by edge, so its corners must be near
+FAR = 1e5  # polygons are traced edge by edge, so distant corners would take forever
 
 
-class Piece(NamedTuple):
+class _Segment(NamedTuple):
     """One annotation: what draws it, and the size it was drawn at, if the file says so."""
 
     where: str
@@ -47,11 +47,11 @@ class Piece(NamedTuple):
     size: tuple[int, int] | None
 
 
-class Drawn(Rows):
-    """Rows of annotations, drawn when they are asked for."""
+class _SegmentRows(Rows):
+    """Rows of annotations, drawn on access."""
 
     def __init__(
-        self, path: Path, keys: Keys, frames: list[dict[int, list[Piece]]], complete: bool = True
+        self, path: Path, keys: Keys, frames: list[dict[int, list[_Segment]]], complete: bool = True
     ) -> None:
         self.keys, self.files, self.complete = keys, [path], complete
         self._path, self._frames = path, frames
@@ -59,11 +59,11 @@ class Drawn(Rows):
 
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
         found: Objects = {}
-        for one, pieces in self._frames[row].items():
+        for one, segments in self._frames[row].items():
             if wanted is None or one in wanted:
-                for piece in pieces:
-                    with named(f"{self._path}: {piece.where}"):
-                        mask = draw(piece.segmentation, piece.size or shape)
+                for segment in segments:
+                    with named(f"{self._path}: {segment.where}"):
+                        mask = draw(segment.segmentation, segment.size or shape)
                     if one in found:
                         mask = found[one] | resize_nearest(mask, found[one].shape)
                     found[one] = mask
@@ -76,27 +76,27 @@ class Drawn(Rows):
         return self._ids
 
 
-def open_coco(path: Path) -> Drawn:
+def open_coco(path: Path) -> _SegmentRows:
     """The annotations of a JSON file; each is checked, and drawn only when its frame comes."""
     text = read_text(path, MOST_BYTES)
     with named(str(path)):
         documents = parse_documents(text)
         document = documents[0] if len(documents) == 1 else documents
         if (streamed := _streamed(document)) is not None:
-            return Drawn(path, *_sam2(streamed))
+            return _SegmentRows(path, *_sam2(streamed))
         if isinstance(document, list):
-            return Drawn(path, *_plain(document), complete=False)
+            return _SegmentRows(path, *_plain(document), complete=False)
         if not isinstance(document, dict) or not isinstance(document.get("annotations"), list):
             held = f"the keys {', '.join(list(document)[:6])}" if isinstance(document, dict) else ""
             raise InputError(f"holds no masks{' but ' if held else ''}{held}; masks are {READ}")
         lists = [isinstance(a, dict) and "segmentations" in a for a in document["annotations"]]
         if isinstance(document.get("videos"), list) and ("images" not in document or any(lists)):
-            return Drawn(path, *_youtube_vis(document))
-        return Drawn(path, *_coco(document))
+            return _SegmentRows(path, *_youtube_vis(document))
+        return _SegmentRows(path, *_coco(document))
 
 
 def _streamed(document: Any) -> list[Any] | None:
-    """The results frame by frame, if that is what a document holds; they may lie in one list."""
+    """The results frame by frame, if that is what a document holds; they may be in one list."""
     if isinstance(document, dict) and "results" not in document and len(document) == 1:
         document = next(iter(document.values()))
     rows = document if isinstance(document, list) else [document]
@@ -104,9 +104,9 @@ def _streamed(document: Any) -> list[Any] | None:
     return rows if isinstance(first, dict) and {"frame_index", "results"} <= first.keys() else None
 
 
-def _sam2(rows: list[Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
+def _sam2(rows: list[Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
     """A frame that comes again, as when an object is followed both ways, has its latest masks."""
-    frames: dict[int, dict[int, list[Piece]]] = {}
+    frames: dict[int, dict[int, list[_Segment]]] = {}
     for at, row in enumerate(rows):
         with named(f"result {at + 1}"):
             check_object(row, ("frame_index", "results"))
@@ -118,12 +118,12 @@ def _sam2(rows: list[Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
                 one = _whole(result, "object_id")
                 where = f"frame {row['frame_index']}, object {one}"
                 with named(where):
-                    frame[one] = [_piece({"segmentation": result.get("mask")}, where, None)]
+                    frame[one] = [_segment({"segmentation": result.get("mask")}, where, None)]
     return Keys(numbers=tuple(sorted(frames))), [frames[frame] for frame in sorted(frames)]
 
 
-def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
-    frames: dict[int, dict[int, list[Piece]]] = {}
+def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
+    frames: dict[int, dict[int, list[_Segment]]] = {}
     for at, row in enumerate(rows):
         where = f"mask {at + 1}"
         with named(where):
@@ -131,14 +131,14 @@ def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
             if "frame" not in row:
                 raise InputError(f'has no "frame"; masks are {READ}')
             frame = whole_number(row["frame"], "frame")
-            piece = _piece(row, where, None)
-            frames.setdefault(frame, {}).setdefault(_whole(row, "id"), []).append(piece)
+            segment = _segment(row, where, None)
+            frames.setdefault(frame, {}).setdefault(_whole(row, "id"), []).append(segment)
     if not frames:
         raise InputError("is an empty list; it holds no masks")
     return Keys(numbers=tuple(sorted(frames))), [frames[frame] for frame in sorted(frames)]
 
 
-def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
+def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
     images = document.get("images")
     if not isinstance(images, list) or not images:
         raise InputError('has no list of "images"; annotations say with it which frame they are of')
@@ -149,11 +149,13 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[Piece]
             if rows.setdefault(whole_number(image.get("id"), "id"), at) != at:
                 raise InputError(f"id {image['id']} is given twice; keep one")
             if isinstance(image.get("video_id"), list | dict):
-                raise InputError(f"video_id {image['video_id']!r:.40} is no number and no name")
+                raise InputError(
+                    f"video_id {image['video_id']!r:.40} is neither a number nor a name"
+                )
     videos = {image.get("video_id") for image in images}
     if len(videos) > 1:
         raise InputError(f"holds images of {len(videos)} videos; give the masks of one")
-    frames: list[dict[int, list[Piece]]] = [{} for _ in images]
+    frames: list[dict[int, list[_Segment]]] = [{} for _ in images]
     annotations = document["annotations"]
     owner = _owner(annotations)
     for at, annotation in enumerate(annotations):
@@ -163,12 +165,12 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[Piece]
             if type(image_id) is not int or image_id not in rows:
                 raise InputError(f"image_id {image_id!r:.40} is not the id of an image")
             row = rows[image_id]
-            piece = _piece(annotation, where, _size(images[row]))
-            frames[row].setdefault(_whole(annotation, owner), []).append(piece)
+            segment = _segment(annotation, where, _size(images[row]))
+            frames[row].setdefault(_whole(annotation, owner), []).append(segment)
     return _image_keys(images), frames
 
 
-def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[Piece]]]]:
+def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
     videos = document["videos"]
     if len(videos) != 1:
         raise InputError(f"holds {len(videos)} videos; give the masks of one")
@@ -179,7 +181,7 @@ def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list
             raise InputError('has no "file_names"')
         keys = _image_keys([{"file_name": name} for name in names])
         size = _size(videos[0])
-    frames: list[dict[int, list[Piece]]] = [{} for _ in names]
+    frames: list[dict[int, list[_Segment]]] = [{} for _ in names]
     for at, annotation in enumerate(document["annotations"]):
         with named(f"annotation {at + 1}"):
             check_object(annotation, ("id", "segmentations"))
@@ -190,8 +192,8 @@ def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list
             for row, segmentation in enumerate(given):
                 if segmentation is not None:
                     where = f"annotation {at + 1}, frame {row}"
-                    piece = _piece({"segmentation": segmentation}, where, size)
-                    frames[row].setdefault(one, []).append(piece)
+                    segment = _segment({"segmentation": segmentation}, where, size)
+                    frames[row].setdefault(one, []).append(segment)
     return keys, frames
 
 
@@ -218,14 +220,14 @@ def _owner(annotations: list[Any]) -> str:
     raise InputError(f"some annotations have none of {', '.join(OWNERS)}; name their objects")
 
 
-def _piece(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -> Piece:
+def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -> _Segment:
     """The checked segmentation of an annotation, or its box."""
     given = row.get("segmentation")
     if isinstance(given, dict):
         own = rle_size(given)
         if size is not None and own != size:
             raise InputError(f"its mask is {own[1]}×{own[0]}, its image {size[1]}×{size[0]}")
-        return Piece(where, given, own)
+        return _Segment(where, given, own)
     if isinstance(given, list) and given:
         for corners in given:
             if (
@@ -235,13 +237,13 @@ def _piece(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -> 
                 or any(type(value) not in (int, float) or abs(value) > FAR for value in corners)
             ):
                 raise InputError("a polygon is a list of three corners or more, x and y in turn")
-        return Piece(where, given, size)
+        return _Segment(where, given, size)
     if given is not None and given != []:
         raise InputError(f"segmentation {given!r:.40} is neither a run-length mask nor polygons")
     box = row.get("bbox")
     if not isinstance(box, list) or len(box) != 4:
         raise InputError("has neither a segmentation nor a bbox [x, y, width, height]")
-    return Piece(where, check_box(*box), size)
+    return _Segment(where, check_box(*box), size)
 
 
 def draw(segmentation: Any, size: tuple[int, int]) -> NDArray[np.bool_]:

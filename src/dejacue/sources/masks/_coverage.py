@@ -1,4 +1,4 @@
-"""How masks and frames met in one pass: what hints at the masks of another video is said."""
+"""How many masks and frames matched in one pass, and a warning if they seem to be of two videos."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Coverage:
     complete   whether the source has a row for a frame without objects, too; if not, a frame
                without a row says nothing
 
-    Frames come in their order; one that does not come after the last begins a new pass.
+    Frames come in their order; one that does not come after the last starts a new pass.
     """
 
     def __init__(self, matching: Matching, complete: bool) -> None:
@@ -25,11 +25,13 @@ class Coverage:
 
     def _begin(self) -> None:
         self.frames, self.matched, self.last = 0, 0, -1
-        self.unsampled = True  # as far as the frames tell; an end is not seen
+        self.unsampled = (
+            True  # as far as known: a later start of sampling is seen, an earlier end is not
+        )
         self._used = bytearray(len(self._matching.keys))
         self._first_missing: int | None = None
 
-    def saw(self, frame: Frame, row: int | None) -> None:
+    def count(self, frame: Frame, row: int | None) -> None:
         if frame.index <= self.last:
             self._begin()
         self.last = frame.index
@@ -42,7 +44,7 @@ class Coverage:
             self._first_missing = frame.source
 
     def problems(self) -> list[str]:
-        """Sentences; none where all is ordinary."""
+        """Warnings, one sentence each."""
         rows, unused = len(self._used), self._used.count(0)
         found = []
         if self._complete and self.frames and 2 * self.matched <= self.frames:

@@ -49,7 +49,7 @@ class Masks:
 
     @cached_property
     def key(self) -> str:
-        """Changes when the files, their kind or the matching do; the same wherever they lie."""
+        """Changes when the files, their kind or the matching do; independent of the folder."""
         digest = hashlib.sha256(f"{self.kind}\0{self.match}".encode())
         for path in self._rows.files:
             state = path.stat()
@@ -71,7 +71,7 @@ class Masks:
         """
         self._require(one for lineage in lineages if lineage is not None for one in lineage)
         row = self._matching.row(frame)
-        self._coverage.saw(frame, row)
+        self._coverage.count(frame, row)
         if len(self._asked) < 2:
             self._asked.append(frame.name or str(frame.source))
         if row is None:
@@ -87,7 +87,7 @@ class Masks:
         return [f"{self.path}: {sentence}" for sentence in self._coverage.problems()]
 
     def check_matched(self) -> None:
-        """After a pass: refuses masks that belong to none of the frames asked for."""
+        """After a pass: refuses masks that belong to none of the frames."""
         if self._asked and not self._matched:
             raise self._matching.other_frames(self._asked)
 

@@ -1,7 +1,7 @@
 """Which mask belongs to a frame: by file stem, by source ordinal, or by position in the sample.
 
-Nothing is guessed: where two readings of the numbers give a frame different masks, both are
-explained and the choice is left to the user.
+Nothing is guessed: where two interpretations of the numbers give a frame different masks, the error
+explains both and asks the user to choose.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Keys:
     """What the rows of a mask source say about their frames.
 
     names     the stem of each row's file, or None
-    numbers   the frame number of each row, or None: then it stands in the name
+    numbers   the frame number of each row, or None: then it is in the name
     firm      whether ``numbers`` count from 0 for sure; numbers in names never do
     """
 
@@ -146,7 +146,7 @@ class Matching:
 
     @cached_property
     def _alike(self) -> dict[tuple[str | int, ...], int]:
-        """Row by name, zeros in front of its numbers aside; none where two masks share it."""
+        """Row by name, ignoring leading zeros; names that two masks share are left out."""
         found: dict[tuple[str | int, ...], int] = {}
         twice = set()
         for row, name in enumerate(self.keys.names or ()):

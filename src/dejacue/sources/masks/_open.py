@@ -1,4 +1,4 @@
-"""From a path to Masks: which kind of masks lies there."""
+"""From a path to Masks: detects which kind of masks it holds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def open_masks(
 
     kind    one of KINDS; None: what the path looks like. For a folder or a stack of numbers it
             says whether 255 is void (indexed) or the object (binary).
-    match   one of MATCHES, see ``matching.Matching``
+    match   one of MATCHES, see ``Matching``
     frames  how many frames the masks are for (``Video.length``), if it is known: it can tell what
             their numbers mean
     """

@@ -31,7 +31,7 @@ _COLUMNS = ("frames", "names", "ids")
 _MOST_COLUMN_BYTES = 1 << 28
 
 
-class Stack:
+class _Stack:
     """One array of a file, from which single rows are read."""
 
     def __init__(self, stream: IO[bytes], size: int) -> None:
@@ -45,7 +45,7 @@ class Stack:
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
             raise InputError("is truncated, or damaged: its size is not what its header says")
         if min(self.shape, default=1) < 0 or math.prod(self.shape[-2:]) > MOST_PIXELS:
-            raise InputError(f"has the shape {self.shape}; that is no stack of masks")
+            raise InputError(f"has the shape {self.shape}; that is not a stack of masks")
 
     def __del__(self) -> None:
         self._stream.close()
@@ -60,7 +60,7 @@ class Stack:
         """All of it, for the short columns beside the masks."""
         size = math.prod(self.shape) * self.dtype.itemsize
         if size > _MOST_COLUMN_BYTES:
-            raise InputError("is far too large")
+            raise InputError("is too large")
         self._stream.seek(self._start)
         return np.frombuffer(self._stream.read(size), self.dtype).reshape(self.shape)
 
@@ -74,7 +74,7 @@ def open_stack(path: Path, kind: str | None) -> tuple[str, Rows]:
         keys = _keys(columns, masks.shape[0])
         ids = _ids(columns)
         if masks.dtype.kind == "b":
-            return "stack", Planes(path, masks, keys, ids)
+            return "stack", _Planes(path, masks, keys, ids)
         if keys.numbers is not None and len(set(keys.numbers)) < len(keys.numbers):
             raise InputError("frames repeat; label masks hold all objects of a frame in one row")
         rows = Labels(
@@ -88,10 +88,10 @@ def open_stack(path: Path, kind: str | None) -> tuple[str, Rows]:
         return "binary" if rows.binary else "stack", rows
 
 
-class Planes(Rows):
+class _Planes(Rows):
     """A bool stack: (N, K, H, W), or (N, H, W) with one object in each row."""
 
-    def __init__(self, path: Path, masks: Stack, keys: Keys, ids: list[int] | None) -> None:
+    def __init__(self, path: Path, masks: _Stack, keys: Keys, ids: list[int] | None) -> None:
         self.files = [path]
         self._path, self._masks = path, masks
         self._last: tuple[int, NDArray[Any]] | None = None
@@ -154,36 +154,36 @@ class Planes(Rows):
         )
 
 
-def _labels(masks: Stack, row: int, path: Path) -> NDArray[Any]:
+def _labels(masks: _Stack, row: int, path: Path) -> NDArray[Any]:
     with named(f"{path}, row {row}"):
         labels = _row(masks, row)
         refuse_photograph(labels)
     return labels if labels.dtype.kind == "u" else np.maximum(labels, 0)  # −1 is background too
 
 
-def _row(masks: Stack, row: int) -> NDArray[Any]:
+def _row(masks: _Stack, row: int) -> NDArray[Any]:
     try:
         return masks[row]
-    except Exception as error:  # zip and its codecs fail in their own ways
+    except Exception as error:  # zip and its codecs raise many kinds of errors
         raise InputError(f"cannot be read; the file is damaged ({error})") from None
 
 
-def _arrays(path: Path) -> dict[str, Stack]:
+def _arrays(path: Path) -> dict[str, _Stack]:
     try:
         if path.suffix.lower() == ".npy":
-            return {"masks": Stack(open(path, "rb"), path.stat().st_size)}
+            return {"masks": _Stack(open(path, "rb"), path.stat().st_size)}
         archive = zipfile.ZipFile(path)
         found = {}
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             with named(name):
-                found[name] = Stack(archive.open(member), member.file_size)
+                found[name] = _Stack(archive.open(member), member.file_size)
         return found
     except FileNotFoundError:
         raise InputError("no such file") from None
     except InputError:
         raise
-    except Exception as error:  # zip, its codecs and numpy each fail in their own ways
+    except Exception as error:  # zip, its codecs and numpy raise many kinds of errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"not a stack of arrays, or a damaged one ({reason})") from None
 
@@ -197,7 +197,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, Any]:
     raise InputError(f"has the unknown array version {version}; save it again")
 
 
-def _masks(arrays: Mapping[str, Stack]) -> Stack:
+def _masks(arrays: Mapping[str, _Stack]) -> _Stack:
     large = [name for name, array in arrays.items() if len(array.shape) in (3, 4)]
     if "masks" not in arrays and len(large) != 1:
         held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"

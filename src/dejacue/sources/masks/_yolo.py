@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import MOST_FRAME, named, read_text
-from dejacue.sources.masks._boxes import Boxes, Found, check_box, grouped
+from dejacue.sources.masks._boxes import Boxes, BoxRow, check_box, group_boxes
 from dejacue.sources.masks._matching import Keys
 
 OTHER_TEXTS = ("classes.txt", "labels.txt", "readme.txt")
@@ -49,9 +49,9 @@ def open_yolo(texts: list[Path]) -> Boxes:
     found = []
     for where, row, cells in lines:
         with named(where):
-            found.append(Found(where, row, _track(cells, tracks), _box(cells)))
+            found.append(BoxRow(where, row, _track(cells, tracks), _box(cells)))
     with named(str(texts[0].parent)):
-        frames = grouped(found)
+        frames = group_boxes(found)
     names = tuple(path.stem for path in texts)
     keys = Keys(names, _numbers(names))
     return Boxes(keys, texts, [frames.get(row, {}) for row in range(len(texts))], relative=True)
@@ -78,7 +78,7 @@ def _box(cells: list[float]) -> tuple[float, float, float, float]:
     if not all(abs(part) <= 2 for part in cells[1:5]):
         raise InputError(f"box {cells[1:5]}: YOLO's boxes are parts of the frame, 0 to 1")
     if not all(map(math.isfinite, cells)):
-        raise InputError("nan and inf are no numbers; leave the line out, or correct it")
+        raise InputError("nan and inf are not allowed; remove or correct the line")
     return check_box(x - width / 2, y - height / 2, width, height)
 
 

@@ -52,8 +52,8 @@ def write_masks(
     if kind not in WRITTEN:
         raise unknown("kind of written masks", kind, WRITTEN)
     if kind == "indexed" and target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{path}: is there already; remove it or choose another folder")
-    checked = _Checked(frames)
+        raise InputError(f"{path}: already exists; remove it or choose another folder")
+    checked = _CheckedFrames(frames)
     if kind == "indexed":
         return _write_folder(target, checked)
     packed = {key: {one: pack(mask) for one, mask in row.items()} for key, row in checked}
@@ -63,8 +63,8 @@ def write_masks(
     return write(target, keys, objects, checked.size)
 
 
-class _Checked:
-    """The frames as they come, each checked; afterwards the one size of all masks is known."""
+class _CheckedFrames:
+    """Checks each frame as it is read; afterwards the common size of all masks is known."""
 
     def __init__(self, frames: Iterable[tuple[int | str, Mapping[int, Mask]]]) -> None:
         self._frames = frames
@@ -159,7 +159,7 @@ def _write_stack(
     return write_whole(path, write)
 
 
-def _write_folder(path: Path, frames: _Checked) -> Path:
+def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     overlapping, empty = [], []
     temporary.mkdir(parents=True)
