@@ -1,4 +1,5 @@
-"""What one gets without looking at a frame. The paper has no such rows; users must know them."""
+"""Bounds for every table, which the paper does not have: windows chosen without looking at a frame,
+and the best window that a schedule offers."""
 
 from __future__ import annotations
 
@@ -8,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
-from dejacue.evaluation import bootstrap_interval
-from dejacue.evaluation.overlap import METRICS
+from dejacue.evaluation import oracle_tiou
 from dejacue.experiments.corpus import Corpus, Table
-from dejacue.experiments.table import Value, interval_values
+from dejacue.experiments.table import Value, with_intervals
 from dejacue.method.durations import PUBLISHED
 from dejacue.method.scan import candidate_windows
 
@@ -25,6 +25,16 @@ def candidate_frames(entry: Entry, lengths: tuple[int, ...] = PUBLISHED) -> NDAr
     history = entry.history
     starts, ends = candidate_windows(history.run_offsets, lengths)
     return np.stack([history.frames[starts], history.frames[ends]], axis=1)
+
+
+def oracle(corpus: Corpus, lengths: tuple[int, ...] = PUBLISHED) -> Table:
+    """(n,) overlap of the best candidate of the schedule with the references."""
+    return np.concatenate(
+        [
+            oracle_tiou(candidate_frames(entry, lengths), corpus.references[corpus.rows[entry.id]])
+            for entry in corpus.entries
+        ]
+    )
 
 
 def _scores(corpus: Corpus) -> Iterator[tuple[str, Table, Windows]]:
@@ -48,11 +58,6 @@ def baselines(corpus: Corpus) -> tuple[list[Value], Windows]:
     values: list[Value] = []
     windows: Windows = {}
     for name, scores, chosen in _scores(corpus):
-        means = corpus.means(scores)
-        for k, (metric, interval) in enumerate(
-            zip(METRICS, bootstrap_interval(means).T, strict=True)
-        ):
-            here = (float(means[:, k].mean()), float(interval[0]), float(interval[1]))
-            values += interval_values(name, metric, here, None, ())
+        values += with_intervals(name, corpus.means(scores))
         windows |= chosen
     return values, windows

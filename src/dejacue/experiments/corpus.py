@@ -142,6 +142,11 @@ class Corpus:
         return dict(zip(("paraphrase_window_tiou", "paraphrase_exact_agreement"), mean.tolist(),
                         strict=True))  # fmt: skip
 
+    def averages(self, windows: NDArray[np.int64]) -> dict[str, float]:
+        """The METRICS, averaged over components (VOST) or histories."""
+        means = self.means(self.scores(windows)).mean(axis=0)
+        return dict(zip(METRICS, means.tolist(), strict=True))
+
     def compare(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> dict[str, Paired]:
         """first − second in the three metrics, which are one family."""
         pairs = compare(self.means(self.scores(first)), self.means(self.scores(second)))

@@ -8,10 +8,9 @@ import numpy as np
 
 from dejacue.data.release import Entry
 from dejacue.evaluation import best_tiou, nested_mean, recall_at
+from dejacue.experiments._baselines import oracle
 from dejacue.experiments.corpus import Benchmark, Corpus, Table
-from dejacue.experiments.seven import oracle
 from dejacue.experiments.table import Experiment, Result, Value, published
-from dejacue.method.readouts import Scan
 
 
 def _permuted(corpus: Corpus, entry: Entry) -> float:
@@ -32,7 +31,7 @@ def _permuted(corpus: Corpus, entry: Entry) -> float:
 def folds(benchmark: Benchmark) -> Result:
     corpus, figures = benchmark.development, published()["development"]
     recall = corpus.scores(corpus.windows("dual"))[:, 1]
-    best = oracle(corpus, Scan())
+    best = oracle(corpus)
 
     def mean(values: Table, entry: Entry) -> float:
         rows = corpus.rows[entry.id]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.identity import best_margin, best_outside
 from dejacue.experiments._identity import identity
 from dejacue.experiments.corpus import Benchmark, Corpus, Table
-from dejacue.experiments.table import Experiment, Result, Value, interval_values, published
+from dejacue.experiments.table import (
+    Experiment,
+    Result,
+    Value,
+    interval_values,
+    intervals,
+    published,
+)
 from dejacue.method.locate import candidates
 
 NOT_FROM_THESE_FILES = (
@@ -60,10 +66,8 @@ def hard_negatives(benchmark: Benchmark) -> Result:
             Value(name, "identity", accuracy, figures["identity"][key] / 100,
                   finding=NOT_FROM_THESE_FILES)
         )  # fmt: skip
-    intervals = bootstrap_interval(medians)
-    for k, name in enumerate(MARGINS):
+    for k, (name, here) in enumerate(zip(MARGINS, intervals(medians), strict=True)):
         theirs, row = figures["margins"][name], f"margin to {MARGINS[name]}, vocabulary − absolute"
-        here = (float(medians[:, k].mean()), float(intervals[0, k]), float(intervals[1, k]))
         options = {"unit": "score", "finding": NOT_FROM_THESE_FILES}
         values += interval_values(row, "score", here, theirs["delta"], theirs["ci95"], **options)
         positive = float((change[:, k] > 0).sum())

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
 from dejacue.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, Scene, render
-from dejacue.evaluation import group_means, metrics, oracle_tiou
+from dejacue.evaluation import group_means, metrics
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments._baselines import candidate_frames
+from dejacue.experiments._baselines import oracle
 from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import (
     FAMILY,
@@ -161,7 +161,7 @@ def retrieval(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = 
     chosen = {name: corpus.windows(name) for name in COORDINATES}
     chosen |= {name: corpus.windows("absolute", name) for name in WITHOUT_LOOKING}
     scores = {name: corpus.scores(windows) for name, windows in chosen.items()}
-    scores["best window of the schedule"] = _best(corpus)
+    scores["best window of the schedule"] = metrics(oracle(corpus))
     values: list[Value] = []
     for name, own in scores.items():
         values += with_intervals(name, corpus.means(own))
@@ -214,13 +214,6 @@ def moderate_entries(scenes: int, workers: int | None) -> list[Entry]:
 
 def _topologies(corpus: Corpus) -> list[str]:
     return list(dict.fromkeys(entry.cohort for entry in corpus.entries))
-
-
-def _best(corpus: Corpus) -> Table:
-    """(n, 3): what the best of all candidates would score."""
-    truth = {name: corpus.references[rows] for name, rows in corpus.rows.items()}
-    best = [oracle_tiou(candidate_frames(entry), truth[entry.id]) for entry in corpus.entries]
-    return metrics(np.concatenate(best))
 
 
 def _features(corpus: Corpus) -> list[Value]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation import oracle_tiou, tiou
+from dejacue.evaluation import tiou
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments._baselines import baselines, candidate_frames
+from dejacue.experiments._baselines import baselines, oracle
 from dejacue.experiments._identity import edge_hits, identity
 from dejacue.experiments.corpus import COORDINATES_PUBLISHED, Benchmark, Corpus, Table
 from dejacue.experiments.table import NO, Experiment, Result, Value, published
@@ -47,17 +47,11 @@ CASES = {  # for a picture: found, found in part, and mistaken for the moment be
 }
 
 
-def oracle(corpus: Corpus, readout: Scan) -> Table:
-    """(n,) overlap of the best candidate of the schedule with the references."""
+def _lengths(readout: Scan) -> tuple[int, ...]:
     durations = readout.durations
     lengths = SCHEDULES[durations] if isinstance(durations, str) else durations
     assert isinstance(lengths, tuple)
-    return np.concatenate(
-        [
-            oracle_tiou(candidate_frames(entry, lengths), corpus.references[corpus.rows[entry.id]])
-            for entry in corpus.entries
-        ]
-    )
+    return lengths
 
 
 def measures(corpus: Corpus, coordinates: str, readout: Scan) -> dict[str, Table]:
@@ -71,7 +65,7 @@ def measures(corpus: Corpus, coordinates: str, readout: Scan) -> dict[str, Table
         "query_macro_joint_crossed_r1_tiou_0.3": scores[:, 0] * right,
         "query_macro_joint_crossed_r1_tiou_0.5": scores[:, 1] * right,
         "query_macro_joint_identity_accuracy": right,
-        "query_macro_target_candidate_oracle_tiou": oracle(corpus, readout),
+        "query_macro_target_candidate_oracle_tiou": oracle(corpus, _lengths(readout)),
         "query_macro_target_valid_run_edge_hit": np.concatenate(edges),
     }
 
@@ -157,8 +151,7 @@ def controls(benchmark: Benchmark) -> Result:
     for name, theirs in published()["seven_matched_similarity_controls"].items():
         label, system, readout = CONTROLS[name]
         chosen = corpus.windows(system, readout)
-        means = corpus.means(corpus.scores(chosen)).mean(axis=0)
-        for metric, here in zip(METRICS, means.tolist(), strict=True):
+        for metric, here in corpus.averages(chosen).items():
             values.append(Value(f"{label}, {system}", metric, here, theirs[metric]))
         windows[name] = corpus.by_history(chosen)
     return Result(tuple(values), windows)
@@ -173,8 +166,7 @@ def nonoverlap(benchmark: Benchmark) -> Result:
     }
     values: list[Value] = []
     for name, windows in chosen.items():
-        means = corpus.means(corpus.scores(windows)).mean(axis=0)
-        for metric, here in zip(METRICS, means.tolist(), strict=True):
+        for metric, here in corpus.averages(windows).items():
             values.append(Value(name.replace("_", " "), metric, here, figures[name][metric]))
     overlapping = total = 0
     for entry in corpus.entries:
@@ -250,21 +242,24 @@ def residuals(benchmark: Benchmark) -> Result:
     return Result(tuple(values), {n: corpus.by_history(w) for n, w in chosen.items()})
 
 
+SENSITIVITY = {"r1_05": "state_macro_r1_tiou_0.5", "top1_tiou": "state_macro_top1_tiou"}
+
+
 def sensitivity(benchmark: Benchmark) -> Result:
     """Coordinates minus absolute on S05–S07; of the three reference sets the release has one."""
     corpus = benchmark.seven.only("extension")
-    base = corpus.means(corpus.scores(corpus.windows("absolute"))).mean(axis=0)
+    base = corpus.averages(corpus.windows("absolute"))
     values: list[Value] = []
     for name, conditions in published()["annotation_sensitivity"].items():
         for condition, theirs in conditions.items():
             system = COORDINATES_PUBLISHED[
                 condition.removesuffix("_minus_absolute") + "_coordinates"
             ]
-            means = corpus.means(corpus.scores(corpus.windows(system))).mean(axis=0) - base
-            for k, key in ((1, "state_macro_r1_tiou_0.5"), (2, "state_macro_top1_tiou")):
-                here = float(means[k]) if name == "adjudicated" else None
-                row = f"{name}: {system} − absolute"
-                values.append(Value(row, list(METRICS)[k], here, theirs[key]))
+            means = corpus.averages(corpus.windows(system))
+            row = f"{name}: {system} − absolute"
+            for metric, key in SENSITIVITY.items():
+                here = means[metric] - base[metric] if name == "adjudicated" else None
+                values.append(Value(row, metric, here, theirs[key]))
     return Result(
         tuple(values),
         corpus.conditions("absolute", "vocabulary", "dual"),

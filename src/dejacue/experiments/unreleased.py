@@ -7,7 +7,6 @@ follow from those. What else the release does not allow is listed here with its 
 from __future__ import annotations
 
 from dejacue.evaluation import holm
-from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.corpus import Benchmark
 from dejacue.experiments.table import Experiment, Result, Value, published
 
@@ -17,8 +16,7 @@ FAMILIES = {"state_macro_top1_tiou": "top1_tiou", "state_macro_r1_tiou_0.5": "r1
 def learned(benchmark: Benchmark) -> Result:
     """Our vocabulary scan of the seven histories minus the published means of eight decoders."""
     corpus, decoders = benchmark.seven, published()["seven_learned_decoders"]
-    scan = corpus.means(corpus.scores(corpus.windows("vocabulary"))).mean(axis=0)
-    ours = dict(zip(METRICS, scan.tolist(), strict=True))
+    ours = corpus.averages(corpus.windows("vocabulary"))
     values: list[Value] = []
     for family, metric in FAMILIES.items():
         rows = published()["seven_learned_paired"][family]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.evaluation import bootstrap_interval, holm, sign_flip
+from dejacue.evaluation import holm, sign_flip
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments._baselines import baselines
 from dejacue.experiments.corpus import Benchmark, Corpus
@@ -17,6 +17,7 @@ from dejacue.experiments.table import (
     Result,
     Value,
     interval_values,
+    intervals,
     paired_values,
     published,
 )
@@ -50,13 +51,10 @@ def _rows_with_intervals(corpus: Corpus, conditions: Iterable[Condition], figure
     for name, coordinates, readout, prompts in conditions:
         chosen = corpus.windows(coordinates, readout, prompts)
         means = corpus.means(corpus.scores(chosen))
-        interval = bootstrap_interval(means)
-        for k, metric in enumerate(METRICS):
-            here = (float(means[:, k].mean()), float(interval[0, k]), float(interval[1, k]))
-            there = figures[name]
-            values += interval_values(
-                name, metric, here, there["mean"][metric], there["ci95"][metric]
-            )
+        theirs = figures[name]
+        for metric, here in zip(METRICS, intervals(means), strict=True):
+            mean, ends = theirs["mean"][metric], theirs["ci95"][metric]
+            values += interval_values(name, metric, here, mean, ends)
         windows[name] = corpus.by_history(chosen)
     return Result(tuple(values), windows)
 
@@ -153,10 +151,7 @@ def peak(benchmark: Benchmark) -> Result:
 def prompts(benchmark: Benchmark) -> Result:
     corpus, figures = benchmark.vost, published()["vost_prompts"]
     flat = {f"{p}/{c}": figures[p][c] for p in figures for c in figures[p]}
-    conditions: list[Condition] = []
-    for name in flat:
-        prompt, coordinates = name.split("/")
-        conditions.append((name, coordinates, "scan", prompt))
+    conditions: list[Condition] = [(f"{p}/{c}", c, "scan", p) for p in figures for c in figures[p]]
     table = _rows_with_intervals(corpus, conditions, flat)
     values = list(table.values)
     for prompt, theirs in published()["vost_prompts_paired"].items():
@@ -170,10 +165,10 @@ def prompts(benchmark: Benchmark) -> Result:
 def normalization(benchmark: Benchmark) -> Result:
     corpus, figures = benchmark.vost, published()["vost_normalization"]
     flat = {f"{NORMS[n]}/{c}": figures[n][c] for n in figures for c in figures[n]}
-    conditions: list[Condition] = []
-    for name in flat:
-        norm, coordinates = name.split("/")
-        conditions.append((name, coordinates, Scan(norm=norm), "ensemble"))
+    conditions: list[Condition] = [
+        (f"{NORMS[n]}/{c}", c, Scan(norm=NORMS[n]), "ensemble")
+        for n in figures for c in figures[n]
+    ]  # fmt: skip
     table = _rows_with_intervals(corpus, conditions, flat)
     values, paper = list(table.values), published()["paper"]
     by_sum = {c: corpus.windows(c, Scan(norm="sum")) for c in ("absolute", "vocabulary", "dual")}

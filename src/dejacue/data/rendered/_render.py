@@ -72,12 +72,9 @@ def render(
               "noise": noise, "blur": blur, "blocks": blocks, "mask_level": mask_level}  # fmt: skip
     _check(seed, frames, size, rate, levels, {"distractors": distractors, "exits": exits})
     kind, topology = _choose(seed, family, topology)
-    if mask_noise is not None and mask_noise not in MASK_NOISES:
-        raise unknown("mask noise", mask_noise, MASK_NOISES)
     if mask_noise == "switch":
         distractors = max(distractors, 1)
     story = draw_story(_stream(seed, "story"), kind, topology, frames)
-    reaches = draw_reaches(_stream(seed, "hand"), frames, hand)
     return Scene(
         seed=seed,
         family=kind,
@@ -92,12 +89,10 @@ def render(
         camera=draw_camera(_stream(seed, "camera"), frames, camera),
         away=draw_exits(_stream(seed, "exits"), story, exits),
         light=draw_light(_stream(seed, "light"), frames, lighting),
-        reaches=_with_hands(seed, reaches),
+        reaches=_hands(seed, frames, hand),
         lens=Lens.draw(_stream(seed, "lens"), frames, size, lighting, noise, blur, blocks),
-        mask_noise=None if mask_noise is None else MaskNoise.draw(
-            _stream(seed, "mask"), mask_noise, mask_level, frames, min(size)
-        ),
-    )  # fmt: skip
+        mask_noise=_mask_noise(seed, mask_noise, mask_level, frames, min(size)),
+    )
 
 
 def _stream(seed: int, concern: str) -> np.random.Generator:
@@ -181,6 +176,17 @@ def _distractors(
     return tuple(things)
 
 
-def _with_hands(seed: int, reaches: tuple[HandReach, ...]) -> tuple[tuple[HandReach, Sprite], ...]:
+def _hands(seed: int, frames: int, level: float) -> tuple[tuple[HandReach, Sprite], ...]:
     """The same person each time."""
-    return tuple((own, hand_from(_stream(seed, "skin"), own.angle)) for own in reaches)
+    reaches = draw_reaches(_stream(seed, "hand"), frames, level)
+    return tuple((reach, hand_from(_stream(seed, "skin"), reach.angle)) for reach in reaches)
+
+
+def _mask_noise(
+    seed: int, kind: str | None, level: float, frames: int, side: int
+) -> MaskNoise | None:
+    if kind is None:
+        return None
+    if kind not in MASK_NOISES:
+        raise unknown("mask noise", kind, MASK_NOISES)
+    return MaskNoise.draw(_stream(seed, "mask"), kind, level, frames, side)

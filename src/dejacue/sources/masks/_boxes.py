@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.sources.documents import MOST_FRAME, named, read_text
 from dejacue.sources.masks._matching import Keys
-from dejacue.sources.masks.reader import Objects, Rows
+from dejacue.sources.masks.reader import ListedRows, Objects
 
 Box = tuple[float, float, float, float]
 Frames = dict[int, dict[int, list[Box]]]
@@ -48,7 +48,7 @@ class BoxRow(NamedTuple):
     box: Box
 
 
-class Boxes(Rows):
+class Boxes(ListedRows):
     """Rows of boxes, drawn on access.
 
     rows       the boxes of each row by object
@@ -65,25 +65,17 @@ class Boxes(Rows):
         relative: bool = False,
     ) -> None:
         self.keys, self.files = keys, files
-        self._frames, self._relative = rows, relative
-        self._ids = frozenset(one for frame in self._frames for one in frame)
+        self._objects, self._relative = rows, relative
 
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
         found: Objects = {}
-        for one, boxes in self._frames[row].items():
-            if wanted is None or one in wanted:
-                found[one] = np.zeros(shape, dtype=bool)
-                for x, y, width, height in boxes:
-                    down, right = shape if self._relative else (1, 1)
-                    box = (x * right, y * down, width * right, height * down)
-                    found[one][_pixels(box, shape)] = True
+        down, right = shape if self._relative else (1, 1)
+        for one, boxes in self._wanted(row, wanted):
+            found[one] = np.zeros(shape, dtype=bool)
+            for x, y, width, height in boxes:
+                box = (x * right, y * down, width * right, height * down)
+                found[one][_pixels(box, shape)] = True
         return found
-
-    def ids_of(self, row: int) -> frozenset[int]:
-        return frozenset(self._frames[row])
-
-    def known_ids(self) -> frozenset[int]:
-        return self._ids
 
 
 def box_mask(box: Box, shape: tuple[int, int]) -> NDArray[np.bool_]:

@@ -26,7 +26,7 @@ from dejacue.sources.documents import (
 )
 from dejacue.sources.masks._boxes import box_mask, check_box
 from dejacue.sources.masks._matching import Keys
-from dejacue.sources.masks.reader import Objects, Rows, resize_nearest
+from dejacue.sources.masks.reader import ListedRows, Objects, resize_nearest
 from dejacue.sources.masks.rle import decode_rle, rle_size
 
 MOST_BYTES = 1 << 30
@@ -47,33 +47,25 @@ class _Segment(NamedTuple):
     size: tuple[int, int] | None
 
 
-class _SegmentRows(Rows):
+class _SegmentRows(ListedRows):
     """Rows of annotations, drawn on access."""
 
     def __init__(
         self, path: Path, keys: Keys, frames: list[dict[int, list[_Segment]]], complete: bool = True
     ) -> None:
         self.keys, self.files, self.complete = keys, [path], complete
-        self._path, self._frames = path, frames
-        self._ids = frozenset(one for frame in frames for one in frame)
+        self._path, self._objects = path, frames
 
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
         found: Objects = {}
-        for one, segments in self._frames[row].items():
-            if wanted is None or one in wanted:
-                for segment in segments:
-                    with named(f"{self._path}: {segment.where}"):
-                        mask = draw(segment.segmentation, segment.size or shape)
-                    if one in found:
-                        mask = found[one] | resize_nearest(mask, found[one].shape)
-                    found[one] = mask
+        for one, segments in self._wanted(row, wanted):
+            for segment in segments:
+                with named(f"{self._path}: {segment.where}"):
+                    mask = draw(segment.segmentation, segment.size or shape)
+                if one in found:
+                    mask = found[one] | resize_nearest(mask, found[one].shape)
+                found[one] = mask
         return found
-
-    def ids_of(self, row: int) -> frozenset[int]:
-        return frozenset(self._frames[row])
-
-    def known_ids(self) -> frozenset[int]:
-        return self._ids
 
 
 def open_coco(path: Path) -> _SegmentRows:

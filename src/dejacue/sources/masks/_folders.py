@@ -13,12 +13,12 @@ from dejacue.errors import InputError
 from dejacue.sources.images import natural
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.labels import LOSSY, VOID, read_picture
-from dejacue.sources.masks.reader import Objects, Rows
+from dejacue.sources.masks.reader import ListedRows, Objects
 
 _OBJECT = re.compile(r"(?:obj|object)?[ _-]?([0-9]+)", re.IGNORECASE)
 
 
-class Folders(Rows):
+class Folders(ListedRows):
     """Rows of pictures that are each of one object; whatever is not 0 is the object."""
 
     def __init__(self, folders: dict[int, list[Path]]) -> None:
@@ -31,20 +31,10 @@ class Folders(Rows):
         names = [name.removesuffix(".png") for name in names]
         self.keys = Keys(names=tuple(names))
         self.files = [path for paths in folders.values() for path in paths]
-        self._rows, self._ids = [pictures[name] for name in names], frozenset(folders)
+        self._objects = [pictures[name] for name in names]
 
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
-        return {
-            one: _mask(path)
-            for one, path in self._rows[row].items()
-            if wanted is None or one in wanted
-        }
-
-    def ids_of(self, row: int) -> frozenset[int]:
-        return frozenset(self._rows[row])
-
-    def known_ids(self) -> frozenset[int]:
-        return self._ids
+        return {one: _mask(path) for one, path in self._wanted(row, wanted)}
 
 
 def object_number(folder: Path) -> int | None:

@@ -24,7 +24,7 @@ from dejacue.errors import InputError
 from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.labels import Labels, refuse_photograph
-from dejacue.sources.masks.reader import Objects, Rows
+from dejacue.sources.masks.reader import ListedRows, Objects, Rows
 from dejacue.sources.masks.rle import MOST_PIXELS
 
 _COLUMNS = ("frames", "names", "ids")
@@ -88,43 +88,34 @@ def open_stack(path: Path, kind: str | None) -> tuple[str, Rows]:
         return "binary" if rows.binary else "stack", rows
 
 
-class _Planes(Rows):
+class _Planes(ListedRows):
     """A bool stack: (N, K, H, W), or (N, H, W) with one object in each row."""
 
     def __init__(self, path: Path, masks: _Stack, keys: Keys, ids: list[int] | None) -> None:
         self.files = [path]
         self._path, self._masks = path, masks
         self._last: tuple[int, NDArray[Any]] | None = None
-        self._planes: list[dict[int, tuple[int, int | None]]] = []
+        self._objects: list[dict[int, tuple[int, int | None]]] = []
         count, *more = masks.shape[:-2]
         if more:
             ids = list(range(1, more[0] + 1)) if ids is None else ids
             if len(ids) != more[0] or len(set(ids)) < len(ids):
                 raise InputError(f"{len(ids)} ids for {more[0]} objects; give one for each")
             for row in range(count):
-                self._planes.append({one: (row, plane) for plane, one in enumerate(ids)})
+                self._objects.append({one: (row, plane) for plane, one in enumerate(ids)})
         else:
             ids = [1] if ids is None else ids
             if len(ids) not in (1, count):
                 raise InputError(f"{len(ids)} ids for {count} rows; give one, or one for each")
             owners = ids * count if len(ids) == 1 else ids
-            self._planes += [{owner: (row, None)} for row, owner in enumerate(owners)]
+            self._objects += [{owner: (row, None)} for row, owner in enumerate(owners)]
         self.keys = self._grouped(keys)
-        self._ids = frozenset(one for planes in self._planes for one in planes)
 
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
-        planes = self._planes[row]
         return {
             one: self._row(place)[... if plane is None else plane]
-            for one, (place, plane) in planes.items()
-            if wanted is None or one in wanted
+            for one, (place, plane) in self._wanted(row, wanted)
         }
-
-    def ids_of(self, row: int) -> frozenset[int]:
-        return frozenset(self._planes[row])
-
-    def known_ids(self) -> frozenset[int]:
-        return self._ids
 
     def _row(self, row: int) -> NDArray[Any]:
         if self._last is None or self._last[0] != row:
@@ -140,13 +131,13 @@ class _Planes(Rows):
         for row, frame in enumerate(frames):
             first = groups.setdefault(frame, row)
             if first != row:
-                if self._planes[row].keys() & self._planes[first].keys():
+                if self._objects[row].keys() & self._objects[first].keys():
                     raise InputError(
                         f"rows {first} and {row} are the same object in the same frame"
                     )
-                self._planes[first] |= self._planes[row]
+                self._objects[first] |= self._objects[row]
         kept = list(groups.values())
-        self._planes = [self._planes[row] for row in kept]
+        self._objects = [self._objects[row] for row in kept]
         names, numbers = keys.names, keys.numbers
         return Keys(
             None if names is None else tuple(names[row] for row in kept),

@@ -59,8 +59,9 @@ def write_masks(
     packed = {key: {one: pack(mask) for one, mask in row.items()} for key, row in checked}
     keys = _ordered(packed)
     objects = [packed[key] for key in keys]
+    ids = sorted({one for row in objects for one in row})
     write = _write_coco if kind == "coco" else _write_stack
-    return write(target, keys, objects, checked.size)
+    return write(target, keys, ids, objects, checked.size)
 
 
 class _CheckedFrames:
@@ -113,10 +114,10 @@ def pack(mask: Mask) -> dict[str, Any]:
 def _write_coco(
     path: Path,
     keys: list[int | str],
+    ids: list[int],
     objects: list[dict[int, dict[str, Any]]],
     size: tuple[int, int],
 ) -> Path:
-    ids = sorted({one for row in objects for one in row})
     images = [
         {"id": at, "height": size[0], "width": size[1]}
         | ({"frame_index": key} if isinstance(key, int) else {"file_name": f"{key}.png"})
@@ -135,10 +136,10 @@ def _write_coco(
 def _write_stack(
     path: Path,
     keys: list[int | str],
+    ids: list[int],
     objects: list[dict[int, dict[str, Any]]],
     size: tuple[int, int],
 ) -> Path:
-    ids = sorted({one for row in objects for one in row})
     numbered = isinstance(keys[0], int)
     columns = {"frames" if numbered else "names": np.array(keys), "ids": np.array(ids)}
 
