@@ -57,23 +57,21 @@ def render(
     family, topology   names, or None to let the seed choose
     size               height and width in pixels
     camera … blocks    levels from 0 (none) to 1: pan, zoom and shake; drift of brightness and
-                       colour temperature; hands reaching over; things lying about; grain; blur;
-                       blocks of compression
+                       colour temperature; hands reaching over; clutter; grain; blur; JPEG blocks
     distractors        other objects behind the target; every second one is of the same family,
                        in another state
     exits              how often the object leaves the picture and comes back
     mask_noise         erode, dilate, drift, switch (to a distractor; one is added if there is
-                       none) or None; at mask_level 1 and a shorter side of 144 pixels: 8 pixels
-                       less, 16 more, 48 aside in the last frame; a switch happens after the
-                       share 1 − mask_level of the frames
+                       none) or None; at mask_level 1 and a shorter side of 144 pixels: eroded by 8
+                       pixels, dilated by 16, drifted by 48 in the last frame; a switch happens
+                       after the share 1 − mask_level of the frames
     descriptions       how many sentences per state the vocabulary takes, chosen by the seed
     """
     levels = {"camera": camera, "lighting": lighting, "hand": hand, "clutter": clutter,
               "noise": noise, "blur": blur, "blocks": blocks, "mask_level": mask_level}  # fmt: skip
     _check(seed, frames, size, rate, levels, {"distractors": distractors, "exits": exits})
+    distractors = max(distractors, 1) if mask_noise == "switch" else distractors
     kind, topology = _choose(seed, family, topology)
-    if mask_noise == "switch":
-        distractors = max(distractors, 1)
     story = draw_story(_stream(seed, "story"), kind, topology, frames)
     return Scene(
         seed=seed,
