@@ -69,7 +69,7 @@ def folds(benchmark: Benchmark) -> Result:
 FINDINGS = {
     ("D03", "r1_05"): (
         "D03: one window, (1075, 1122), has a tIoU of exactly ½; the next best candidate scores "
-        "17.673 instead of 17.676 and has .492. A slightly different feature would turn it."
+        "17.673 instead of 17.676 and has .492. A slightly different feature would change it."
     ),
     ("D04", "permuted_r1_tiou_0.5"): (
         "D04: the window (172, 196) has a tIoU of exactly ½ with the other state; that counts here "
@@ -77,7 +77,7 @@ FINDINGS = {
     ),
     ("D05", "candidate_oracle_top1_tiou"): (
         "D05: the published oracle, (19/20 + 32/33)/2, appears when the length 34 is left out of "
-        "the schedule; we do not know why it would be."
+        "the schedule; we do not know why."
     ),
 }
 

@@ -42,7 +42,7 @@ MEASURES = (
 DRAWS = (
     "The published draws of missing frames are not known, and the rule and seeds that the release "
     "gives for its tracking perturbations do not give them: the candidate oracle, which depends on "
-    "the missing frames alone, is another. Values marked here lie beyond our 20 draws."
+    "the missing frames alone, differs. Values marked here are outside our 20 draws."
 )
 
 

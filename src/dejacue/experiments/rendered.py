@@ -196,7 +196,7 @@ WHY = (
 
 def _verdict(low: float, high: float) -> str:
     if low > 0:
-        return "Vocabulary coordinates beat absolute ones in R@1 .5: the interval lies above zero."
+        return "Vocabulary coordinates beat absolute ones in R@1 .5: the interval is above zero."
     if high < 0:
         return "Vocabulary coordinates lose to absolute ones in R@1 .5: the interval is below zero."
     return "Vocabulary coordinates do not beat absolute ones in R@1 .5: the interval holds zero."
@@ -289,14 +289,14 @@ ABOUT_DIFFICULTIES = (
     "Changes are against level 0 of the same difficulty; the others stay as "
     f"{', '.join(f'{name} {level:g}' for name, level in USUAL.items())}. Clutter brings "
     f"{MOST_DISTRACTORS} distractors at level 1 and half as many at .5; pixels outside the mask "
-    "are grey in a crop, so what lies behind the object shows in its soft outline only."
+    "are grey in a crop, so the background shows only in the soft outline of the object."
 )
 ABOUT_STILL = (
     f'"{STILL} 0": nothing but the object ever changes, and results are worse, not better. Most '
     "frames of a state are then equal to the last bit. A state that holds about half of the frames "
-    "or more is the median of its own response: its evidence is zero or next to it, windows tie, "
+    "or more is the median of its own response: its evidence is about zero, windows tie, "
     "and the first is taken, one frame long. Camera motion, drifting light or grain, each alone, "
-    "end this. A camera never gives such frames; a drawn video may."
+    "prevent this. A camera never gives such frames; a drawn video may."
 )
 
 

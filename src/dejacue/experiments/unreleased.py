@@ -58,7 +58,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "runtime", "15.2 ms a query on an RTX 4090",
-        reason='that machine is not here; "make bench" measures ours',
+        reason='that machine is not available; "make bench" measures ours',
     ),
     Experiment(
         "selection", "Settings chosen on the five development histories",
