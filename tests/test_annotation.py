@@ -485,7 +485,7 @@ def test_events_need_a_complete_pass_and_a_minimum() -> None:
     with pytest.raises(InputError, match="frame 2 is not labelled yet"):
         events(labelled("pp."))
     for minimum in (0, -1, 2.5):
-        with pytest.raises(InputError, match="minimum cannot be"):
+        with pytest.raises(InputError, match="a minimum of 1 frame"):
             events(labelled("p"), minimum)
 
 

@@ -278,8 +278,8 @@ def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     [
         ("visual", "frame_indices", np.array([0, 1, 1, 3, 4, 5, 6, 7, 8]), "frames are repeated"),
         ("visual", "frame_indices", np.arange(3), "9 feature rows but 3 frames"),
-        ("visual", "visual_features", np.array(["a"]), "is not as the release has it"),
-        ("text", "state_ids", np.array(["filled", "empty", "empty"]), "not as the release has it"),
+        ("visual", "visual_features", np.array(["a"]), "the format of the release"),
+        ("text", "state_ids", np.array(["filled", "empty", "empty"]), "the format of the release"),
         ("text", "state_ids", np.array(["filled", "filled"]), "at least two alternatives"),
     ],
 )
@@ -297,7 +297,7 @@ def test_a_missing_array_is_named(fake):
 
 def test_an_incomplete_entry_is_refused(fake):
     del fake.row["siglip2_text"]
-    with pytest.raises(InputError, match=r"not as the release has it .*siglip2_text"):
+    with pytest.raises(InputError, match=r"the format of the release .*siglip2_text"):
         _ = fake.load().vost
 
 

@@ -404,7 +404,7 @@ FOUND = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
         ([FOUND | {"schema": "retrieval/9"}], 'retrieval 1: is "retrieval/9", not "dejacue.ret'),
         (FOUND | {"history": None}, "retrieval 1: history is missing"),
         ([FOUND, FOUND], 'history "cup" is given twice'),
-        (FOUND | {"moments": [MOMENT, MOMENT]}, 'moment 2: state "empty", .* is there twice'),
+        (FOUND | {"moments": [MOMENT, MOMENT]}, 'moment 2: state "empty", .* is given twice'),
         (FOUND | {"moments": [[0, 5]]}, r"moment 1: must be an object .* end, not \[0, 5\]"),
         (FOUND | {"moments": [MOMENT | {"state": ""}]}, "moment 1: state is missing"),
         (FOUND | {"moments": [MOMENT | {"description": 3}]}, "moment 1: description is missing"),
@@ -458,7 +458,7 @@ def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", 'line 3: state "empty", .* is there twice'),
+        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", 'line 3: state "empty", .* is given twice'),
         ("cup,empty,a,0,3,1,2", "line 2: rank 2 does not follow rank 1"),
         ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", "line 3: rank 3 does not follow rank 2"),
         ("cup,empty,a,0,3,1,0", "line 2: rank 0 does not follow"),
@@ -480,5 +480,5 @@ def test_a_vocabulary_that_repeats_a_sentence_cannot_be_read_back(tmp_path) -> N
     vocabulary = Vocabulary({"empty": ["a cup", "a cup"], "filled": ["full"]}, rows)
     retrieval = locate(History(np.random.default_rng(1).normal(size=(30, 8)), id="c"), vocabulary)
     path = write_retrievals(tmp_path / "found.json", [retrieval])
-    with refused(path, 'history "c", moment 2: state "empty", description "a cup" is there twice'):
+    with refused(path, 'history "c", moment 2: state "empty", description "a cup" is given twice'):
         read_retrievals(path)

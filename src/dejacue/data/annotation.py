@@ -178,7 +178,7 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
     run, directly followed by a maximal ``post`` run of at least ``minimum`` frames.
     """
     if not isinstance(minimum, int) or minimum < 1:
-        raise InputError(f"a stable side has at least 1 frame; the minimum cannot be {minimum!r}")
+        raise InputError(f"a stable side needs a minimum of 1 frame or more, not {minimum!r}")
     pass_.check_complete()
     runs = pass_.runs()
     return [

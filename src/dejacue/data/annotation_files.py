@@ -209,7 +209,7 @@ def check_frames(frames: Window) -> None:
     if frames.start < 0:
         raise InputError(f"frames count from 0; there is no frame {frames.start}")
     if frames.length > MOST_FRAMES:
-        raise InputError(f"frames {frames} are {frames.length}; a pass has at most {MOST_FRAMES}")
+        raise InputError(f"{frames.length} frames ({frames}); a pass has at most {MOST_FRAMES}")
 
 
 def annotator_key(annotator: str) -> str:

@@ -107,7 +107,7 @@ def _pairs(sequences: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         found = _SEQUENCE.fullmatch(sequence) if isinstance(sequence, str) else None
         if not found:
             raise InputError(
-                f"{sequence!r} is not a sequence; ids read <digits>_<action>_<noun>, "
+                f"{sequence!r} is not a sequence; ids have the form <digits>_<action>_<noun>, "
                 "as in 555_tear_aluminium_foil"
             )
         if times > 1:
@@ -139,7 +139,7 @@ def read_cohort(folder: str | os.PathLike[str]) -> tuple[Sampled, ...]:
         return tuple(_sampled(row) for row in document["roster"])
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: is not as the release has it ({type(error).__name__}: {error}); "
+            f"{path}: does not have the format of the release ({type(error).__name__}: {error}); "
             "fetch it again"
         ) from None
 

@@ -193,7 +193,7 @@ class Release:
             raise
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(
-                f"{self.folder}: an entry or one of its files is not as the release has it "
+                f"{self.folder}: an entry or its files do not have the format of the release "
                 f"({type(error).__name__}: {error}); fetch it again"
             ) from None
 

@@ -72,5 +72,5 @@ def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]
 def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     array, values = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
     if values.shape != (len(array),) or np.isnan(values).any():
-        raise InputError(f"{len(array)} candidates need a number each as scores {values.shape}")
+        raise InputError(f"{len(array)} candidates need one number each, not {values.shape}")
     return array, values

@@ -268,7 +268,7 @@ def _add(moments: dict[tuple[str, str], Moment], moment: Moment) -> None:
     key = (moment.state, moment.description)
     if key in moments:
         raise InputError(
-            f'state "{moment.state}", description "{moment.description}" is there twice; '
+            f'state "{moment.state}", description "{moment.description}" is given twice; '
             "keep one window for each"
         )
     moments[key] = moment

@@ -42,7 +42,7 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         raise unknown("encoder", name, [*BUILT_IN, *plug_ins, "hf:NAME", "openclip:NAME"])
     made = plug_ins[name].load()(**options)
     if not isinstance(made, Encoder):
-        raise InputError(f'the plug-in "{name}" made a {type(made).__name__}, not an Encoder')
+        raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')
     return made
 
 

@@ -121,7 +121,7 @@ def group_boxes(rows: Sequence[BoxRow]) -> Frames:
             )
         objects.setdefault(1 if one is None else one, []).append(box)
     if not frames:
-        raise InputError("holds no boxes")
+        raise InputError("contains no boxes")
     return frames
 
 

@@ -133,7 +133,7 @@ def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
 def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
     images = document.get("images")
     if not isinstance(images, list) or not images:
-        raise InputError('has no list of "images"; annotations say with it which frame they are of')
+        raise InputError('has no list of "images", by which annotations refer to frames; add it')
     rows: dict[Any, int] = {}
     for at, image in enumerate(images):
         with named(f"image {at + 1}"):
@@ -179,7 +179,7 @@ def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list
             check_object(annotation, ("id", "segmentations"))
             given = annotation.get("segmentations")
             if not isinstance(given, list) or len(given) != len(names):
-                raise InputError(f"must have a list of {len(names)} segmentations, one a frame")
+                raise InputError(f"must have a list of {len(names)} segmentations, one per frame")
             one = _whole(annotation, "id")
             for row, segmentation in enumerate(given):
                 if segmentation is not None:
@@ -228,7 +228,7 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
                 or len(corners) % 2
                 or any(type(value) not in (int, float) or abs(value) > FAR for value in corners)
             ):
-                raise InputError("a polygon is a list of three corners or more, x and y in turn")
+                raise InputError("a polygon is a list of at least three corners: x, y, x, y, …")
         return _Segment(where, given, size)
     if given is not None and given != []:
         raise InputError(f"segmentation {given!r:.40} is neither a run-length mask nor polygons")

@@ -118,7 +118,7 @@ class Masks:
         )
         if abs(own_width * height / (own_height * width) - 1) > STRETCH:
             raise InputError(
-                f"{sizes}, which is another shape; give the masks of this video, of its size"
+                f"{sizes}, which is another aspect ratio; give the masks of this video"
             )
         if not self._resized:
             self._resized = True

@@ -238,6 +238,6 @@ def _numbers(names: Sequence[str], where: str) -> list[int]:
     if len(differ) > 1:
         raise InputError(
             f"{where}: {_examples(names)} differ in {len(differ)} numbers, so the frame number is "
-            "not clear; leave one mask file for each frame, with all its objects"
+            "not clear; keep one mask file per frame, with all its objects"
         )
     return [int(number) for number in differ[0]]

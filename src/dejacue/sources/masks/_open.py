@@ -97,20 +97,20 @@ def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
     if kind == "boxes" or not pictures:
         texts = natural(entry for entry in folder.iterdir() if is_yolo(entry))
         if not texts:
-            raise InputError(f"{folder}: holds no texts of YOLO (class cx cy w h [conf] [id])")
+            raise InputError(f"{folder}: holds no YOLO text files (class cx cy w h [conf] [id])")
         return "boxes", open_yolo(texts)
     return _open_pictures(pictures, kind, path)
 
 
 def _check_folder_kind(path: Path, kind: str | None) -> None:
     if kind in ("stack", "coco", "boxes"):
-        raise InputError(f"{path}: is a folder, and masks of the kind {kind} are one file")
+        raise InputError(f"{path}: is a folder, but masks of the kind {kind} are a single file")
 
 
 def _open_pictures(pictures: list[Path], kind: str | None, path: Path) -> tuple[str, Rows]:
     objects = _youtube_vos(pictures[0].parent)
     if objects is None and kind == "youtube-vos":
-        raise InputError(f"{path}: no meta.json above names this video; is it YouTube-VOS?")
+        raise InputError(f"{path}: no meta.json above it lists this video; is it YouTube-VOS?")
     if objects is not None and kind in (None, "youtube-vos"):
         return "youtube-vos", folder_labels(pictures, "indexed", objects)
     rows = folder_labels(pictures, kind, None)

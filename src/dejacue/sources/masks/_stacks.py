@@ -185,7 +185,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, Any]:
         return np.lib.format.read_array_header_1_0(stream)
     if version == (2, 0):
         return np.lib.format.read_array_header_2_0(stream)
-    raise InputError(f"has the unknown array version {version}; save it again")
+    raise InputError(f"has an unknown array version {version}; save it again")
 
 
 def _masks(arrays: Mapping[str, _Stack]) -> _Stack:
@@ -213,7 +213,7 @@ def _keys(columns: Mapping[str, NDArray[Any]], count: int) -> Keys:
             )
     frames, names = columns.get("frames"), columns.get("names")
     if frames is not None and (frames < 0).any():
-        raise InputError(f"frames hold {frames.min()}; they count from 0")
+        raise InputError(f"frames contain {frames.min()}; they count from 0")
     numbers = range(count) if frames is None else frames.tolist()
     return Keys(None if names is None else tuple(names.tolist()), tuple(numbers))
 

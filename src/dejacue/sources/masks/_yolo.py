@@ -1,6 +1,6 @@
 """YOLO's tracks: a folder with one text for each frame, a line for each box.
 
-    class cx cy w h [confidence] [track]      centre and sides as parts of the frame
+    class cx cy w h [confidence] [track]      centre and sides as fractions of the frame
 
 Ultralytics calls the text of a video's frame video_12.txt and counts from 1, that of an image as
 the image; frames without boxes have no text. Of six columns the last is a track where it is a whole
@@ -66,17 +66,17 @@ def _lines(path: Path) -> list[list[float]]:
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError("a line of YOLO is numbers: class cx cy w h [conf] [id]") from None
+            raise InputError("a YOLO line must be numbers: class cx cy w h [conf] [id]") from None
 
 
 def _box(cells: list[float]) -> tuple[float, float, float, float]:
     if not 5 <= len(cells) <= 7:
         raise InputError(
-            f"{len(cells)} numbers; a box is class cx cy w h [conf] [id], and outlines are not read"
+            f"{len(cells)} numbers; a box is class cx cy w h [conf] [id] (outlines are not read)"
         )
     x, y, width, height = cells[1:5]
     if not all(abs(part) <= 2 for part in cells[1:5]):
-        raise InputError(f"box {cells[1:5]}: YOLO's boxes are parts of the frame, 0 to 1")
+        raise InputError(f"box {cells[1:5]}: YOLO's boxes are fractions of the frame, 0 to 1")
     if not all(map(math.isfinite, cells)):
         raise InputError("nan and inf are not allowed; remove or correct the line")
     return check_box(x - width / 2, y - height / 2, width, height)
