@@ -99,7 +99,7 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
 
 
 def observed(first: Pass, second: Pass) -> tuple[list[str | None], list[str | None]]:
-    """The labels of either pass in the frames that not both call unobserved."""
+    """The labels of each pass, without the frames that both call unobserved."""
     pairs = zip(first.labels, second.labels, strict=True)
     kept = [pair for pair in pairs if set(pair) != {"unobserved"}]
     return [a for a, _ in kept], [b for _, b in kept]
@@ -114,7 +114,7 @@ def open_decisions(first: Pass, second: Pass) -> Decisions:
 def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> Pass:
     """What both passes say, with the decisions where they differ.
 
-    The decisions must cover every disagreeing frame and no other, rest on what the passes say
+    The decisions must cover every disagreeing frame and no other, match what the passes say
     now, and may be left out when there is nothing to decide.
     """
     to_decide = open_decisions(first, second)
@@ -149,7 +149,7 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
 
 
 def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
-    """Refuse a decision that is open, or does not rest on what the passes say."""
+    """Refuse a decision that is open, or does not match what the passes say."""
     if row.window | first.frames != first.frames:
         raise InputError(f"frames {row.window}: the passes have only the frames {first.frames}")
     at = slice(row.window.start - first.frames.start, row.window.end - first.frames.start + 1)

@@ -43,7 +43,7 @@ def identity(
     corpus: Corpus, target: Table, coordinates: str, readout: str | Readout = "scan"
 ) -> Table:
     """(n,) 1 where the target's best window outscores those of all its tracks."""
-    others = corpus.once(
+    others = corpus.cached(
         ("tracks", coordinates, as_readout(readout)),
         lambda: [_track_scores(e, coordinates, readout, corpus.engine) for e in corpus.entries],
     )

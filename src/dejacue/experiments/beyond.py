@@ -59,7 +59,7 @@ HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: resampled
 
 
 def sets(benchmark: Benchmark) -> dict[str, Corpus]:
-    """Where to look, and whether the constants were chosen there."""
+    """The groups of histories; constants were chosen on half A and development."""
     vost = benchmark.vost
     halves = {
         name: Corpus([e for e in vost.entries if int(e.id[1:]) % 2 == odd], vost.engine, True)

@@ -1,4 +1,4 @@
-"""What the page of reproduced tables says around its numbers."""
+"""Texts of the page of reproduced tables: legend, introduction, captions, protocol notes."""
 
 LEGEND = (
     "✓ rounds to the published number · ≈ is between the smallest and the largest of our draws "

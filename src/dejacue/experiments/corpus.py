@@ -1,4 +1,4 @@
-"""The benchmark's histories with everything the experiments ask of them, computed once."""
+"""The benchmark's histories and what experiments compute from them, each computed once."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Corpus:
     def windows(
         self, coordinates: str, readout: str | Readout = "scan", prompts: str = "ensemble"
     ) -> NDArray[np.int64]:
-        """(n, 2) selected windows; asked twice, computed once."""
+        """(n, 2) selected windows, computed once."""
         return self._located(coordinates, readout, prompts)[0]
 
     def best_scores(self, coordinates: str, readout: str | Readout = "scan") -> Table:
@@ -92,13 +92,13 @@ class Corpus:
 
     def _located(self, coordinates: str, readout: str | Readout, prompts: str) -> Located:
         def compute() -> Located:
-            words = self.once(prompts, lambda: [e.prompted(prompts) for e in self.entries])
-            return self.locate((e.history for e in self.entries), words, coordinates, readout)
+            texts = self.cached(prompts, lambda: [e.prompted(prompts) for e in self.entries])
+            return self.locate((e.history for e in self.entries), texts, coordinates, readout)
 
-        return self.once((coordinates, as_readout(readout), prompts), compute)
+        return self.cached((coordinates, as_readout(readout), prompts), compute)
 
-    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """What ``compute`` gives, kept under the key."""
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The result of ``compute``, computed once per key."""
         if key not in self._known:
             self._known[key] = compute()
         known: T = self._known[key]
@@ -115,7 +115,7 @@ class Corpus:
         retrievals = locate_many(
             histories, vocabularies, coordinates=coordinates, readout=readout, engine=self.engine
         )
-        moments = [moment for found in retrievals for moment in found]
+        moments = [moment for retrieval in retrievals for moment in retrieval]
         windows = np.array([tuple(moment.window) for moment in moments])
         return windows, np.array([moment.score for moment in moments])
 
@@ -154,7 +154,7 @@ class Corpus:
 
 
 class Benchmark:
-    """What experiments share: the release, the engine, and what has been computed already."""
+    """What experiments share: the release, the engine, and a corpus for each group of histories."""
 
     def __init__(
         self, release: Release | str | os.PathLike[str] | None, engine: str = "auto"
@@ -163,7 +163,7 @@ class Benchmark:
 
     @cached_property
     def release(self) -> Release:
-        """Looked for when an experiment needs it: one of them needs no data."""
+        """Loaded on first use: one experiment needs no data."""
         given = self._release
         return given if isinstance(given, Release) else load_release(given)
 

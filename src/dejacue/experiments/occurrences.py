@@ -136,7 +136,7 @@ ABOUT_ABSENCE = (
 def _p_values(
     corpus: Corpus, bank: Sequence[Vocabulary]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """p-values of states that are there, and of states that were cut out, pairwise."""
+    """p-values of states that are present, and of states that were cut out, pairwise."""
     present: list[float] = []
     absent: list[float] = []
     rng = np.random.default_rng(SEED)

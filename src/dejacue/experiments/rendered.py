@@ -90,7 +90,7 @@ def moderate(number: int) -> dict[str, Any]:
 
 
 def degraded(number: int, difficulty: str, level: float) -> dict[str, Any]:
-    """The scene as usual but for one difficulty; clutter brings distractors with it."""
+    """The scene with defaults but for one difficulty; clutter adds distractors."""
     more = {"distractors": round(MOST_DISTRACTORS * level)} if difficulty == "clutter" else {}
     return {**subject(number), **USUAL, difficulty: level, **more}
 
@@ -134,7 +134,7 @@ def entry(scene: Scene, model: Encoder, frames: list[int], crops: list[NDArray[n
 
 @cache
 def encoder() -> Encoder:
-    """One per process, with one thread: the same numbers wherever and in whatever order it runs."""
+    """One per process, with one thread, so that results do not depend on the order of the work."""
     return load_encoder("mini", threads=1)
 
 
@@ -147,7 +147,7 @@ def build_all_entries(
 def in_processes(
     function: Callable[[T], U], items: Sequence[T], workers: int | None = None
 ) -> list[U]:
-    """In as many processes as there are cores, or in this one if that is all it takes."""
+    """Maps in as many processes as there are cores, or in this one if one is enough."""
     workers = min(workers or os.cpu_count() or 1, len(items))
     if workers == 1:
         return [function(item) for item in items]

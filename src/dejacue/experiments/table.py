@@ -1,4 +1,4 @@
-"""What an experiment gives back: values beside the published ones, and every window it chose."""
+"""The result of an experiment: values beside the published ones, and every window it chose."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Value:
 
     @property
     def mark(self) -> str:
-        """✓ rounds to the published number; ≈ that lies among our draws; ✗ neither; – no pair."""
+        """✓ rounds to the published number; ≈ that is within our draws; ✗ neither; – no pair."""
         if self.here is None or self.published is None or self.derived:
             return ABSENT
         slack = 0.5 * 10.0**-self.digits + 1e-12

@@ -117,7 +117,7 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
 
 
 def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
-    """The pairs as a mapping; a key that comes twice is refused in these words."""
+    """The pairs as a mapping; a key that comes twice is refused with the message ``twice``."""
     found = dict(pairs)
     if len(found) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]

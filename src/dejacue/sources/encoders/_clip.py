@@ -20,7 +20,7 @@ SUFFIXES = (".safetensors", ".bin")
 
 
 def _loaded(name: str, load: Callable[[], Any]) -> Any:
-    """A model from the hub or a folder, or one sentence why not."""
+    """A model from the hub or a folder, or an error of one sentence."""
     try:
         return load()
     except ImportError as error:
@@ -102,7 +102,7 @@ class Transformers(Encoder):
 
 
 def _identity(name: str, revision: str | None) -> str:
-    """With the commit on the hub; of a folder with the hash of its weights, wherever it lies."""
+    """Name and commit on the hub; for a folder, its name and the hash of its weights."""
     from huggingface_hub import try_to_load_from_cache
 
     folder = Path(name)

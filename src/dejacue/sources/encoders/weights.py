@@ -122,7 +122,7 @@ def _missing(lacking: Mapping[Weights, Sequence[str]], reason: str) -> MissingDa
 
 
 def first_sentence(error: Exception) -> str:
-    """What an error of a library says, without its advice."""
+    """The first sentence of an error of a library, without its advice."""
     first = re.split(r"[.:]?\s*\n|\.\s|\.$", str(error).strip(), maxsplit=1)[0]
     return first or type(error).__name__
 
@@ -136,7 +136,7 @@ def commit(path: Path) -> str | None:
 
 
 def sha256(path: Path) -> str:
-    """Of a file; remembered for as long as its size and time of change stay the same."""
+    """Of a file; cached as long as its size and modification time stay the same."""
     state = path.stat()
     key = str(path.resolve())
     stamp = [state.st_size, state.st_mtime_ns]

@@ -25,9 +25,7 @@ class Coverage:
 
     def _begin(self) -> None:
         self.frames, self.matched, self.last = 0, 0, -1
-        self.unsampled = (
-            True  # as far as known: a later start of sampling is seen, an earlier end is not
-        )
+        self.unsampled = True  # as far as known: an early end of sampling is not noticed
         self._used = bytearray(len(self._matching.keys))
         self._first_missing: int | None = None
 
