@@ -14,12 +14,7 @@ from dejacue.method.view import Readout, Scheduled
 from dejacue.records import History
 
 
-def _track_scores(
-    entry: Entry,
-    coordinates: str,
-    readout: str | Readout,
-    engine: str,
-) -> Table:
+def _track_scores(entry: Entry, coordinates: str, readout: str | Readout, engine: str) -> Table:
     """(Q, K) best score of each description on each auxiliary track; −inf where nothing fits."""
     words = entry.vocabulary
     table = np.full((len(words), len(entry.tracks)), -np.inf)

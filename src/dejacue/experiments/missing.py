@@ -17,13 +17,7 @@ from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb
 from dejacue.experiments._identity import edge_hits
 from dejacue.experiments.corpus import Benchmark, Corpus, Table
-from dejacue.experiments.table import (
-    GROUPS,
-    Experiment,
-    Result,
-    drawn,
-    published,
-)
+from dejacue.experiments.table import GROUPS, Experiment, Result, drawn, published
 from dejacue.method.kernel import Schedule
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import Scan

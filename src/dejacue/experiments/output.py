@@ -13,15 +13,7 @@ import numpy as np
 
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments.captions import CAPTIONS, INTRODUCTION, PROTOCOL
-from dejacue.experiments.table import (
-    ABOUT,
-    ABSENT,
-    NO,
-    YES,
-    Experiment,
-    Result,
-    Value,
-)
+from dejacue.experiments.table import ABOUT, ABSENT, NO, YES, Experiment, Result, Value
 
 LABELS = {
     **METRICS,

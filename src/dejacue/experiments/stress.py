@@ -15,14 +15,7 @@ from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb
 from dejacue.experiments._identity import identity
 from dejacue.experiments.corpus import Benchmark, Corpus, Table
-from dejacue.experiments.table import (
-    GROUPS,
-    Experiment,
-    Result,
-    Value,
-    drawn,
-    published,
-)
+from dejacue.experiments.table import GROUPS, Experiment, Result, Value, drawn, published
 from dejacue.method.kernel import Ragged, Schedule
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import Scan

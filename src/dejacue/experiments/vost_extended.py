@@ -11,13 +11,7 @@ from dejacue.evaluation.overlap import METRICS
 from dejacue.evaluation.ranking import RANKING, rank_candidates
 from dejacue.evaluation.strata import duration_strata
 from dejacue.experiments.corpus import COORDINATES_PUBLISHED, Benchmark, Corpus, Table
-from dejacue.experiments.table import (
-    Experiment,
-    Result,
-    Value,
-    paired_values,
-    published,
-)
+from dejacue.experiments.table import Experiment, Result, Value, paired_values, published
 from dejacue.method.locate import candidates
 from dejacue.method.readouts import Scan
 

@@ -17,13 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
-from dejacue.sources.documents import (
-    check_object,
-    named,
-    parse_documents,
-    read_text,
-    whole_number,
-)
+from dejacue.sources.documents import check_object, named, parse_documents, read_text, whole_number
 from dejacue.sources.masks._boxes import box_mask, check_box
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import ListedRows, Objects, resize_nearest
