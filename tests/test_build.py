@@ -375,7 +375,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--encoder", "minni"), 'did you mean "mini"'),
         (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no --device"),
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
-        (("--masks", "MASKS", "--start", "500"), "beyond its 90 frames"),
+        (("--masks", "MASKS", "--start", "500"), "after the last of its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),
         (("--masks", "MASKS", "-o", "x.pdf"), "give a .json, .csv, .txt file, or a folder"),
         (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be made there"),

@@ -324,7 +324,7 @@ def test_the_command_writes_page_windows_and_picture_without_any_release(
 
 
 def test_all_and_a_name_run_both(dejacue, quick, monkeypatch, tmp_path) -> None:
-    for name in list(REGISTRY):
+    for name in reversed(list(REGISTRY)):  # so that the original order is restored
         monkeypatch.delitem(REGISTRY, name)
     one = Value("row", "r1_05", 0.5, 0.5)
     monkeypatch.setitem(
