@@ -27,7 +27,7 @@ from run import RELEASE, write_table
 
 from dejacue import load_release
 from dejacue.experiments import REGISTRY, synthetic
-from dejacue.experiments.study import Study
+from dejacue.experiments.corpus import Benchmark
 from dejacue.experiments.table import published
 from dejacue.method.evidence import calibration, smooth
 from dejacue.method.scan import norm_values, scan
@@ -82,20 +82,20 @@ def main() -> None:
         cells = (f"{theirs:.2f} s", f"{theirs / ours:.0f}×") if theirs else ("", "")
         table.add_row(what, f"{ours:.2f} s", *cells)
 
-    ours, _ = timed(lambda: REGISTRY["main"].run(Study(release)), 3)
+    ours, _ = timed(lambda: REGISTRY["main"].run(Benchmark(release)), 3)
     theirs, found = timed(lambda: plain.main_table(entries))
     check(found)
     row("VOST main table with intervals (ours: and three baselines)", ours, theirs)
 
     def extended() -> None:
-        study = Study(release)
+        benchmark = Benchmark(release)
         for name in EXTENDED:
-            REGISTRY[name].run(study)
+            REGISTRY[name].run(benchmark)
 
     ours, _ = timed(extended, 3)
     theirs, found = timed(lambda: plain.extended_tables(entries))
     row("VOST paired tests, peak, prompts, norms, ranking", ours, theirs)
-    ours, _ = timed(lambda: REGISTRY["synthetic"].run(Study(release)), 3)
+    ours, _ = timed(lambda: REGISTRY["synthetic"].run(Benchmark(release)), 3)
     theirs, _ = timed(lambda: trial_by_trial(200))
     row(
         "synthetic study (plain: scaled from 200 trials, no bootstrap)", ours, theirs * 12_000 / 200

@@ -26,7 +26,7 @@ from dejacue.data.annotation import (
     reference,
     template,
 )
-from dejacue.data.passes import (
+from dejacue.data.annotation_files import (
     LABELS,
     Decisions,
     Disagreement,
@@ -84,7 +84,7 @@ def test_the_template_takes_the_frames_of_a_history() -> None:
         ([0, 10**12], "A", "at most 10000000"),
         ([0], "  ", "annotator must be a name"),
         ([0], "A\nB", "on one line"),
-        ([0], " Consensus", "is no annotator"),
+        ([0], " Consensus", "is reserved for what two annotators"),
     ],
 )
 def test_a_template_of_nothing_sensible_is_refused(frames, annotator, message) -> None:
@@ -166,7 +166,7 @@ def document(tmp_path: Path, **changes: object) -> Path:
         ({"annotator": " "}, "annotator must be a name"),
         ({"annotator": None}, "annotator must be a name"),
         ({"history": 7}, "history must be a name on one line, not 7"),
-        ({"history": "\ud800"}, r"\\ud800 is no character, but half of a pair"),
+        ({"history": "\ud800"}, r"\\ud800 is half of a surrogate pair"),
         ({"runs": {}}, "runs must be a list"),
         ({"runs": []}, "has no runs"),
         ({"runs": [[0, 4, "pre"]]}, "run 1: must be an object with the keys start, end, label"),
@@ -485,7 +485,7 @@ def test_events_need_a_complete_pass_and_a_minimum() -> None:
     with pytest.raises(InputError, match="frame 2 is not labelled yet"):
         events(labelled("pp."))
     for minimum in (0, -1, 2.5):
-        with pytest.raises(InputError, match="minimum cannot be"):
+        with pytest.raises(InputError, match="a minimum of 1 frame"):
             events(labelled("p"), minimum)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from dejacue import Window, generate
 from dejacue.data.release import Entry
-from dejacue.experiments import ON_REQUEST, beyond, occurring, tracking
-from dejacue.experiments.study import Corpus, Study
+from dejacue.experiments import ON_REQUEST, beyond, occurrences, tracking
+from dejacue.experiments.corpus import Benchmark, Corpus
 
 
 def value(result, row, metric, part="mean"):
@@ -28,7 +28,7 @@ def test_they_are_run_by_name():
 
 def test_the_goals_are_reached_on_the_release(release):
     """One configuration for all sets; docs/beyond.md has the figures."""
-    result = beyond.retrieval(Study(release))
+    result = beyond.retrieval(Benchmark(release))
     for row, recall, overlap in (
         ("VOST", 0.32, 0.32), ("half B", 0.30, 0.30), ("seven", 0.52, 0.50),
         ("development", 0.43, 0.42),
@@ -47,7 +47,7 @@ def test_the_goals_are_reached_on_the_release(release):
 def test_a_tenth_of_the_frames_lost_costs_little(release, monkeypatch):
     monkeypatch.setattr(beyond, "LOSSES", (0.0, 0.1))
     monkeypatch.setattr(beyond, "LOSS_SEEDS", range(3407, 3409))
-    result = beyond.missing(Study(release))
+    result = beyond.missing(Benchmark(release))
     for row in ("VOST", "original"):
         whole = value(result, f"{row}: contrast, 0 % lost", "r1_05")
         assert value(result, f"{row}: contrast, 10 % lost", "r1_05") >= whole - 0.05
@@ -56,10 +56,10 @@ def test_a_tenth_of_the_frames_lost_costs_little(release, monkeypatch):
 
 
 def test_every_occurrence_beats_the_best_single_window(release):
-    result = occurring.recurring(Study(release))
+    result = occurrences.recurring(Benchmark(release))
     for row in ("development", "all real", "generated, 4 times"):
-        single = value(result, f"{row}: contrast", occurring.F1)
-        assert value(result, f"{row}: occurrences", occurring.F1) >= 1.5 * single
+        single = value(result, f"{row}: contrast", occurrences.F1)
+        assert value(result, f"{row}: occurrences", occurrences.F1) >= 1.5 * single
 
 
 def made(seed):
@@ -95,7 +95,7 @@ def test_kinds_of_failures_add_up_to_all_descriptions():
 def test_a_state_is_cut_out_with_as_many_other_frames_in_its_stead():
     entry = made(2)
     rng = np.random.default_rng(0)
-    there, cut = occurring._without(entry, "filled", rng)
+    there, cut = occurrences._without(entry, "filled", rng)
     assert len(there) == len(cut) < len(entry.history)
     (window,) = entry.references["filled"]
     assert not ((cut.frames >= window.start) & (cut.frames <= window.end)).any()
@@ -109,11 +109,11 @@ def test_a_scene_is_seen_through_true_wrong_and_tracked_masks():
     true = filmed.entries[0]
     assert true is not None
     assert all(0.3 < overlap <= 1 for overlap in filmed.overlaps.values())
-    result = tracking.masks(Study(None), scenes=1, workers=1)
+    result = tracking.masks(Benchmark(None), scenes=1, workers=1)
     assert value(result, tracking.TRUE, "top1_tiou") > 0
 
 
 def test_doubts_tell_most_switches():
-    result = tracking.telling(Study(None), range(100, 104), workers=1)
+    result = tracking.telling(Benchmark(None), range(100, 104), workers=1)
     assert value(result, "a switch to another object", "some doubt there") >= 0.75
     assert value(result, "true masks, per 100 frames", "switch") < 2

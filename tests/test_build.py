@@ -259,7 +259,7 @@ def test_mini_finds_the_states_of_a_scene(scene) -> None:
 
 def test_mini_names_the_words_it_does_not_know() -> None:
     encoder = load_encoder("mini")
-    assert encoder.words.strange("an Empty cup of Ouzo") == ["ouzo"]
+    assert encoder.words.unknown_words("an Empty cup of Ouzo") == ["ouzo"]
     assert encoder.dimension == encoder.encode_texts(["empty cup"]).shape[1]
 
 
@@ -375,7 +375,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--encoder", "minni"), 'did you mean "mini"'),
         (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no --device"),
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
-        (("--masks", "MASKS", "--start", "500"), "beyond its 90 frames"),
+        (("--masks", "MASKS", "--start", "500"), "after the last of its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),
         (("--masks", "MASKS", "-o", "x.pdf"), "give a .json, .csv, .txt file, or a folder"),
         (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be made there"),

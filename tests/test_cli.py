@@ -611,7 +611,7 @@ def test_the_shell_sees_2_for_bad_input(files, tmp_path):
 def test_the_shell_sees_1_for_missing_data(tmp_path):
     ran = process("data", "show", DEJACUE_DATA=str(tmp_path))
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith(f"dejacue: {tmp_path.resolve()}: the release is not there")
+    assert ran.stderr.startswith(f"dejacue: {tmp_path.resolve()}: contains no release")
     assert ran.stderr.count("\n") == 1
 
 

@@ -39,7 +39,7 @@ def test_documents_one_after_the_other_are_those_that_were_written(given_, inden
 def test_a_constant_is_named_with_its_line_whatever_the_text_before_it_says(before, word) -> None:
     text = json.dumps([before], indent=1)
     line = text.count("\n") + 2
-    with pytest.raises(InputError, match=f"^line {line}: {word} is not a number of JSON"):
+    with pytest.raises(InputError, match=f"^line {line}: {word} is not a JSON number"):
         parse_documents(f"{text}\n[{word}, NaN]\n[NaN]")
 
 

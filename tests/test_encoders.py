@@ -213,7 +213,7 @@ def test_plug_ins_are_found_and_checked(monkeypatch) -> None:
     monkeypatch.setattr(encoders, "_entry_points", lambda: [Entry(Words)])
     assert isinstance(load_encoder("words"), Words)
     monkeypatch.setattr(encoders, "_entry_points", lambda: [Entry(dict)])
-    with pytest.raises(InputError, match="made a dict, not an Encoder"):
+    with pytest.raises(InputError, match="returned a dict, not an Encoder"):
         load_encoder("words")
 
 

@@ -177,7 +177,7 @@ MISMATCHES = [
 
 @pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
 def test_what_is_not_shared_is_named_and_refused(retrievals, references, message) -> None:
-    with pytest.raises(InputError, match=f"{message}.*; mend the files, or .* --only-common$"):
+    with pytest.raises(InputError, match=f"{message}.*; correct the files, or .* --only-common$"):
         evaluate({"ours": retrievals}, references)
 
 
@@ -236,7 +236,7 @@ def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
     message = str(caught.value)
     assert "without references: x0, x1, x2, x3, x4 … and 3 more; ours: references never" in message
     assert "x5" not in message
-    assert message.count("mend the files") == 1
+    assert message.count("correct the files") == 1
 
 
 @pytest.mark.parametrize("only_common", [False, True])
@@ -402,7 +402,7 @@ def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed
 
 def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
     files[0] = write_retrievals(tmp_path / "[base].json", SECOND[1:])
-    with pytest.raises(InputError, match=r"\[base\]: references never retrieved: h1; mend"):
+    with pytest.raises(InputError, match=r"\[base\]: references never retrieved: h1; correct"):
         printed(files, output=tmp_path / "out.txt")
     assert not (tmp_path / "out.txt").exists()
     out, err = printed(files, only_common=True)

@@ -14,10 +14,10 @@ import pytest
 from dejacue import InputError, generate
 from dejacue.data.release import Entry
 from dejacue.experiments import REGISTRY, Result, Value, experiment, perturb, synthetic
+from dejacue.experiments.corpus import Benchmark
+from dejacue.experiments.output import as_csv, as_json, as_markdown, as_windows, lines, summary
 from dejacue.experiments.stress import repeated
-from dejacue.experiments.study import Study
 from dejacue.experiments.table import published
-from dejacue.experiments.writing import as_csv, as_json, as_markdown, as_windows, lines, summary
 from dejacue.method.kernel import compiled
 
 METHODS = ["scan/absolute", "scan/trajectory", "scan/vocabulary", "scan/dual",
@@ -32,13 +32,13 @@ NOT_RUN = ["agreement", "recurrence", "lexical", "runtime", "selection"]
 
 
 @pytest.fixture(scope="module")
-def study(release) -> Study:
-    return Study(release)
+def benchmark(release) -> Benchmark:
+    return Benchmark(release)
 
 
 @pytest.fixture(scope="module")
-def results(study) -> dict[str, Result]:
-    return {name: entry.run(study) for name, entry in REGISTRY.items() if entry.run}
+def results(benchmark) -> dict[str, Result]:
+    return {name: entry.run(benchmark) for name, entry in REGISTRY.items() if entry.run}
 
 
 def marks(result: Result) -> str:
@@ -97,7 +97,7 @@ def test_trivial_baselines_stand_in_the_same_table(results) -> None:
 
 @pytest.mark.parametrize("engine", [*compiled(), "numpy"])
 def test_every_engine_gives_the_main_table_with_the_same_windows(release, results, engine) -> None:
-    result = experiment("main").run(Study(release, engine))
+    result = experiment("main").run(Benchmark(release, engine))
     assert marks(result) == "63✓"
     for condition, by_history in results["main"].windows.items():
         for history, rows in by_history.items():
@@ -138,7 +138,7 @@ def test_the_summary_counts_every_value_once(results) -> None:
     )
 
 
-def test_every_published_table_is_used(study, monkeypatch) -> None:
+def test_every_published_table_is_used(benchmark, monkeypatch) -> None:
     """Whatever the package holds is compared by some experiment, or listed as not released."""
     from dejacue.experiments import table
 
@@ -156,7 +156,7 @@ def test_every_published_table_is_used(study, monkeypatch) -> None:
             monkeypatch.setattr(module, "published", lambda: watched)
     for entry in REGISTRY.values():
         if entry.run and entry.name not in ("missing", "perturbations"):  # the slow ones
-            entry.run(study)
+            entry.run(benchmark)
     used |= {"seven_missing_observation_stress", "perturbations"}
     not_released = {"annotation_agreement", "dnerf_recurrence", "runtime"}
     assert set(published()) - used == {"source", *not_released}

@@ -1,8 +1,9 @@
-"""Imports point one way: errors → records → method, evaluation → sources → data → … → cli."""
+"""The source tree: imports point one way and in no circle, modules and functions are short."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "dejacue"
@@ -11,11 +12,27 @@ LEVEL = {
     "sources": 3, "data": 4, "report": 5, "store": 5, "learn": 5, "pipeline": 6, "experiments": 7,
     "serve": 8, "cli": 8, "__main__": 9,
 }  # fmt: skip
+MOST_MODULE_LINES, MOST_FUNCTION_LINES = 400, 60
+# "path", or "path:function": longer than allowed, to be shortened
+EXEMPT_FROM_LENGTH = {
+    "sources/build.py:build_histories",
+    "report/page.py:report_page",
+}
+# imports that close a circle, to be removed
+EXEMPT_IMPORTS = {
+    ("dejacue.cli.encoding", "dejacue.cli"),
+    ("dejacue.cli.tracking", "dejacue.cli"),
+    ("dejacue.method.locate", "dejacue.cli.locating"),
+}
 
 
-def imported_rooms(path: Path) -> set[str]:
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_packages(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         names = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
@@ -30,15 +47,132 @@ def test_imports_point_one_way() -> None:
     paths = [p for p in SOURCE.rglob("*.py") if p.name != "__init__.py" or p.parent != SOURCE]
     assert len(paths) > 20
     for path in paths:
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        for other in imported_rooms(path):
-            if other != room:
-                assert LEVEL[other] < LEVEL[room], f"{path} imports dejacue.{other}"
+        package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for other in imported_packages(path):
+            if other != package:
+                assert LEVEL[other] < LEVEL[package], f"{path} imports dejacue.{other}"
 
 
 def test_method_and_evaluation_touch_no_files() -> None:
-    for room in ("method", "evaluation", "records"):
-        for path in (SOURCE / room).glob("*.py"):
+    for package in ("method", "evaluation", "records"):
+        for path in (SOURCE / package).glob("*.py"):
             text = path.read_text(encoding="utf-8")
             for word in ("open(", "pathlib", "import os"):
                 assert word not in text, f"{path} touches files: {word}"
+
+
+def modules(source: Path) -> dict[str, Path]:
+    """Dotted name → file; a package is its __init__.py."""
+    names = {}
+    for path in source.rglob("*.py"):
+        parts = path.relative_to(source.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return names
+
+
+def import_graph(source: Path) -> dict[str, set[str]]:
+    """Module → modules that it imports, anywhere but under TYPE_CHECKING.
+
+    ``from package import name`` is an import of the module ``package.name`` where there is one:
+    that the package's __init__ runs as well makes no circle.
+    """
+    known = modules(source)
+    graph = {}
+    for module, path in known.items():
+        names = set()
+        for node in _runtime_nodes(parsed(path)):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+                names |= {full if full in known else node.module for full in inner.values()}
+        graph[module] = (names & known.keys()) - {module}
+    return graph
+
+
+def _runtime_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for other in child.orelse:
+                yield from (other, *_runtime_nodes(other))
+            continue
+        yield child
+        yield from _runtime_nodes(child)
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that reach each other, sorted."""
+
+    def reachable(start: str) -> set[str]:
+        seen: set[str] = set()
+        todo = [start]
+        while todo:
+            new = graph[todo.pop()] - seen
+            seen |= new
+            todo += new
+        return seen
+
+    reach = {module: reachable(module) for module in graph}
+    groups = {
+        frozenset(other for other in reach[module] if module in reach[other])
+        for module in graph
+        if module in reach[module]
+    }
+    return sorted(sorted(group) for group in groups)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = import_graph(SOURCE)
+    for module, other in EXEMPT_IMPORTS:
+        assert other in graph[module], f"{module} no longer imports {other}: no exemption needed"
+        graph[module].remove(other)
+    assert cycles(graph) == []
+
+
+def test_a_circle_is_found_through_functions_but_not_through_types(tmp_path) -> None:
+    source = tmp_path / "made"
+    source.mkdir()
+    files = {
+        "__init__": "from made.a import one",
+        "a": "def one():\n    from made import b",
+        "b": "import made.c",
+        "c": "from made.a import one",
+        "d": "if TYPE_CHECKING:\n    from made.e import two",
+        "e": "from made.d import three",
+    }
+    for name, text in files.items():
+        (source / f"{name}.py").write_text(text, encoding="utf-8")
+    assert cycles(import_graph(source)) == [["made.a", "made.b", "made.c"]]
+
+
+def long_parts(source: Path) -> set[str]:
+    """Modules and functions above the limits; of a command the body counts, not its options."""
+    found = set()
+    for path in source.rglob("*.py"):
+        name = path.relative_to(source).as_posix()
+        tree = parsed(path)
+        if len(path.read_text(encoding="utf-8").splitlines()) > MOST_MODULE_LINES:
+            found.add(name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[0] if name.startswith("cli/") else node
+                if (node.end_lineno or 0) - first.lineno + 1 > MOST_FUNCTION_LINES:
+                    found.add(f"{name}:{node.name}")
+    return found
+
+
+def test_modules_and_functions_are_short() -> None:
+    found = long_parts(SOURCE)
+    assert found <= EXEMPT_FROM_LENGTH, sorted(found - EXEMPT_FROM_LENGTH)
+    assert found >= EXEMPT_FROM_LENGTH, f"short by now: {sorted(EXEMPT_FROM_LENGTH - found)}"
+
+
+def test_long_modules_and_functions_are_found(tmp_path) -> None:
+    (tmp_path / "cli").mkdir()
+    options = "".join(f"    option{k}=None,\n" for k in range(70))
+    command = f"def command(\n{options}):\n    return 1\n"
+    (tmp_path / "cli" / "app.py").write_text(command, encoding="utf-8")
+    (tmp_path / "other.py").write_text(command, encoding="utf-8")
+    (tmp_path / "long.py").write_text("a = 1\n" * 401, encoding="utf-8")
+    (tmp_path / "fits.py").write_text("a = 1\n" * 400, encoding="utf-8")
+    assert long_parts(tmp_path) == {"other.py:command", "long.py"}

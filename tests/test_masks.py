@@ -22,7 +22,7 @@ from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks.labels import LOOKED_AT
 from dejacue.sources.masks.reader import resize_nearest
 from dejacue.sources.masks.rle import decode_rle
-from dejacue.sources.masks.writing import palette
+from dejacue.sources.masks.write import palette
 from dejacue.sources.video import Frame
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -389,7 +389,7 @@ def test_of_several_videos_one_must_be_given(tmp_path):
     numbered(tmp_path / "Annotations" / "v2", [0])
     with refused(tmp_path / "Annotations", "holds the folders v1, v2; give the one of this video"):
         open_masks(tmp_path)
-    with refused(tmp_path / "Annotations" / "v1", "no meta.json above names this video"):
+    with refused(tmp_path / "Annotations" / "v1", "no meta.json above it lists this video"):
         open_masks(tmp_path / "Annotations" / "v1", kind="youtube-vos")
 
 
@@ -412,7 +412,7 @@ def test_what_is_not_there_or_empty_is_named(tmp_path):
 def test_the_kind_must_exist_and_fit(tmp_path):
     with pytest.raises(InputError, match='unknown kind of masks "indxed"; did you mean "indexed"'):
         open_masks(tmp_path, kind="indxed")
-    with refused(tmp_path, "masks of the kind coco are one file"):
+    with refused(tmp_path, "masks of the kind coco are a single file"):
         open_masks(tmp_path, kind="coco")
     np.save(tmp_path / "m.npy", np.ones((1, H, W), dtype=bool))
     with refused(tmp_path / "m.npy", "is not of the kind youtube-vos"):
@@ -512,7 +512,7 @@ def test_rows_of_one_frame_are_its_objects(tmp_path):
         ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, 'call the array .* "masks"'),
         ({"masks": np.ones((2, H, W), bool), "frames": [0]}, r"frames of .* shape \(1,\) for 2"),
         ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, "frames of type float64"),
-        ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, "frames hold -1"),
+        ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, "frames contain -1"),
         ({"masks": np.ones((2, H, W), bool), "frames": [3, 3]}, "rows 0 and 1 are the same obj"),
         ({"masks": np.ones((2, H, W), np.uint8), "frames": [3, 3]}, "frames repeat"),
         ({"masks": np.ones((3, H, W), bool), "ids": [1, 2]}, "2 ids for 3 rows"),
@@ -677,10 +677,10 @@ def test_masks_drawn_for_another_size_are_resized(tmp_path):
     ("segmentation", "message"),
     [
         ({"size": [H, W + 1], "counts": rle(block(1))["counts"]}, "its runs do not fill 6×9"),
-        ({"size": [H, W], "counts": ""}, "not COCO's text of runs, or are cut short"),
-        ({"size": [H, W], "counts": "o" * 9}, "not COCO's text of runs, or are cut short"),
+        ({"size": [H, W], "counts": ""}, "not COCO's run-length text, or are truncated"),
+        ({"size": [H, W], "counts": "o" * 9}, "not COCO's run-length text, or are truncated"),
         ({"size": [H, W], "counts": "ooooooo0"}, "a run has no end"),
-        ({"size": [H, W], "counts": "☕"}, "not COCO's text of runs"),
+        ({"size": [H, W], "counts": "☕"}, "not COCO's run-length text"),
         ({"size": [H, W], "counts": [-2, 50]}, "its runs do not fill"),
         ({"size": [H, W], "counts": [48, 10**30]}, "its runs do not fill"),
         ({"size": [H, W], "counts": [1.5, 46.5]}, "a text or a list of whole numbers"),
@@ -698,8 +698,8 @@ def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation, message):
     ("row", "message"),
     [
         ({"frame": 0, "id": 1, "segmentation": {"size": [0, 4], "counts": ""}}, "not .height, wi"),
-        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]}, "three corners or more"),
-        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]}, "three corners or more"),
+        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]}, "at least three corners"),
+        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]}, "at least three corners"),
         ({"frame": 0, "id": 1, "segmentation": "abc"}, "neither a run-length mask nor polygons"),
         ({"frame": 0, "id": 1}, "neither a segmentation nor a bbox"),
         ({"frame": 0, "id": 1, "bbox": [1, 1, -2, 2]}, "negative width or height"),
@@ -723,7 +723,7 @@ def test_a_broken_annotation_is_named(tmp_path, row, message):
         ({"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
          "annotation 1: its mask is 8×6, its image 9×9"),
         ({"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]}, "images of 2 videos"),
-        ({"images": [{"id": 7, "video_id": [1]}]}, r"image 1: video_id \[1\] is no number"),
+        ({"images": [{"id": 7, "video_id": [1]}]}, r"image 1: video_id \[1\] is neither a number"),
         ({"annotations": [{"image_id": 7}]}, "none of track_id, instance_id, category_id, id"),
         ({"annotations": None}, "holds no masks but the keys images, annotations"),
     ],
@@ -742,7 +742,7 @@ def test_a_broken_coco_file_is_named(tmp_path, change, message):
         ("3", "holds no masks; masks are COCO's images"),
         ("[]", "is an empty list"),
         ('{"schema": "dejacue.retrieval/1"}', "holds no masks but the keys schema"),
-        ('[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]', "NaN is not a number"),
+        ('[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]', "NaN is not a JSON number"),
     ],
 )
 def test_json_of_another_kind_is_refused(tmp_path, text, message):
@@ -826,13 +826,13 @@ def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
         (["1,1,0,0,1e300,1"], "is not a finite number"),
         (["1,1,0,0,1,x"], "line 1: h 'x' is not a finite number"),
         (["1,1,0,0"], "line 1: 4 cells, too few"),
-        (["0,1,0,0,1,1"], "frame 0 is no frame; .* count from 1 as in MOT"),
-        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is no frame"),
+        (["0,1,0,0,1,1"], "frame 0 is not a frame number; .* count from 1 as in MOT"),
+        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is not a frame number"),
         (["1.5,1,0,0,1,1"], "frame '1.5' is not a whole number"),
         (["frame,id,x,y,w", "0,1,0,0,1"], "line 1: no column h"),
         (["frame,id,left,top", "0,1,0,0"], "line 1: no column w, h"),
         (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], "two columns of one name"),
-        (["frame,id,x,y,w,h"], "holds no boxes"),
+        (["frame,id,x,y,w,h"], "contains no boxes"),
         (["hello world"], "no column frame, x1, y1, x2, y2; the columns are"),
         ([""], "is empty"),
     ],
@@ -939,7 +939,7 @@ def test_a_failing_generator_leaves_nothing(tmp_path):
 
 def test_a_folder_with_something_in_it_is_not_overwritten(tmp_path):
     save(tmp_path / "m", {"a.png": block(1)})
-    with refused(tmp_path / "m", "is there already"):
+    with refused(tmp_path / "m", "already exists"):
         write_masks(tmp_path / "m", scene())
     (tmp_path / "empty").mkdir()
     write_masks(tmp_path / "empty", scene())

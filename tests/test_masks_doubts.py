@@ -120,7 +120,7 @@ def test_real_frames_are_photographs_and_real_masks_are_not(footage, tmp_path):
 
 def test_masks_of_another_shape_are_refused_with_both_sizes(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)))
-    with refused(tmp_path, 'mask "00000" is 80×60, the frame 80×45, which is another shape'):
+    with refused(tmp_path, 'mask "00000" is 80×60, the frame 80×45, which is another aspect ratio'):
         masks.unions(frame(0, shape=(45, 80)), [None])
 
 

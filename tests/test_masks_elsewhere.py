@@ -156,13 +156,13 @@ def test_the_texts_of_yolo_for_images_are_named_as_they_are(tmp_path):
     ("lines", "message"),
     [
         ([FIRST, SECOND], "line 2: the second box of a frame, and no id"),
-        (["0 100 80 20 20 3"], "line 1: box .* parts of the frame, 0 to 1"),
+        (["0 100 80 20 20 3"], "line 1: box .* fractions of the frame, 0 to 1"),
         ([FIRST + " 0.9 3.5"], "line 1: track 3.5 is not a whole number"),
-        (["0 .1 .1 .2 .1 .2 .2 .1 .2 3"], "line 1: 10 numbers; .* outlines are not read"),
-        ([FIRST, "0 a b c d"], "a line of YOLO is numbers"),
-        ([FIRST + " 0.9 3", "0 0 nan 1 1 0.5 3"], "line 2: box .*parts of the frame"),
-        (["0 0 nan 1 1 0.5 3"], "line 1: box .*parts of the frame"),
-        ([FIRST + " nan 3"], "line 1: nan and inf are no numbers"),
+        (["0 .1 .1 .2 .1 .2 .2 .1 .2 3"], "line 1: 10 numbers; .*outlines are not read"),
+        ([FIRST, "0 a b c d"], "a YOLO line must be numbers"),
+        ([FIRST + " 0.9 3", "0 0 nan 1 1 0.5 3"], "line 2: box .*fractions of the frame"),
+        (["0 0 nan 1 1 0.5 3"], "line 1: box .*fractions of the frame"),
+        ([FIRST + " nan 3"], "line 1: nan and inf are not allowed"),
     ],
 )
 def test_a_broken_text_of_yolo_is_named(tmp_path, lines, message):
@@ -180,7 +180,7 @@ def test_a_yolo_track_of_minus_one_is_none_as_in_mot(tmp_path, none):
 
 def test_a_folder_without_texts_of_yolo(tmp_path):
     save(tmp_path, {"a.png": np.ones((H, W), np.uint8)})
-    with refused(tmp_path, "holds no texts of YOLO"):
+    with refused(tmp_path, "holds no YOLO text files"):
         open_masks(tmp_path, kind="boxes")
 
 
@@ -321,7 +321,7 @@ def test_a_pattern_is_a_folder_of_its_matches(tmp_path):
     assert masks.path == tmp_path / "m" / "0*.png"
     with refused(tmp_path / "m" / "x*.png", "no picture matches this pattern; .* quote it"):
         open_masks(tmp_path / "m" / "x*.png")
-    with refused(tmp_path / "m" / "0*.png", "masks of the kind coco are one file"):
+    with refused(tmp_path / "m" / "0*.png", "masks of the kind coco are a single file"):
         open_masks(str(tmp_path / "m" / "0*.png"), kind="coco")
 
 

@@ -122,8 +122,8 @@ def test_the_references_themselves_are_found_whole(case) -> None:
         (lambda: match([], [1.0], [[0, 1]], 0.5), "0 retrieved windows but scores of"),
         (lambda: match([[0, 1]] * 2, [1.0, np.nan], [[0, 1]], 0.5), "score 1 is not finite"),
         (lambda: match([[3, 1]], [1.0], [[0, 1]], 0.5), "ends before it starts"),
-        (lambda: match([[0, 1]], [1.0], [[0, 1]], 0.0), "a threshold of tIoU"),
-        (lambda: match([[0, 1]], [1.0], [[0, 1]], 1.5), "a threshold of tIoU"),
+        (lambda: match([[0, 1]], [1.0], [[0, 1]], 0.0), "a tIoU threshold must be"),
+        (lambda: match([[0, 1]], [1.0], [[0, 1]], 1.5), "a tIoU threshold must be"),
     ],
 )
 def test_bad_input_is_refused(call, message) -> None:

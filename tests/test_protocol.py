@@ -168,7 +168,7 @@ def test_a_cohort_row_is_read_as_it_stands(tmp_path) -> None:
     ("text", "message"),
     [
         ("{", "not valid JSON"),
-        ("[]", "is not as the release has it"),
+        ("[]", "the format of the release"),
         ('{"roster": [{}]}', "KeyError: 'selected_event'"),
         (json.dumps({"roster": [ROW | {"status": "retained"}]}), "H001 is retained, which its"),
         (json.dumps({"roster": [ROW | {"run_summary": None}]}), "fetch it again"),
@@ -180,9 +180,9 @@ def test_a_damaged_cohort_file_is_refused(tmp_path, text, message) -> None:
 
 
 def test_files_that_are_not_there_are_named(tmp_path) -> None:
-    with pytest.raises(MissingData, match=r"train\.txt: not there"):
+    with pytest.raises(MissingData, match=r"train\.txt: does not exist"):
         read_splits(tmp_path)
-    with pytest.raises(MissingData, match=r"vost_cohort\.json: not there"):
+    with pytest.raises(MissingData, match=r"vost_cohort\.json: does not exist"):
         read_cohort(tmp_path)
 
 

@@ -18,8 +18,8 @@ from dejacue.data.rendered import (
     scene_reference,
     write_scene,
 )
-from dejacue.data.rendered.drawing import Canvas, View
-from dejacue.data.rendered.spoil import grown
+from dejacue.data.rendered._degrade import grown
+from dejacue.data.rendered._drawing import Canvas, Viewpoint
 from dejacue.errors import InputError
 from dejacue.records import Vocabulary, Window
 from dejacue.sources.files import read_vocabulary
@@ -70,7 +70,7 @@ def test_states_look_different_and_appearances_too(name):
 
     def drawn(seed: int, state: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
-        view, paint = View.draw(rng), family.make(rng)
+        view, paint = Viewpoint.draw(rng), family.make(rng)
         canvas = Canvas(view)
         paint(canvas, family.anchor(state))
         return np.asarray(canvas.image).astype(int)
@@ -413,7 +413,7 @@ def test_a_scene_written_as_video_has_its_frames_and_its_rate(tmp_path):
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         write_scene(tmp_path, render(3, **SMALL), video=False)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -458,11 +458,11 @@ def test_crops_of_the_way_between_states_name_no_state():
 
 
 def test_training_seeds_lie_beyond_all_others(monkeypatch):
-    from dejacue.data.rendered import training
+    from dejacue.data.rendered import _training
 
     seeds = []
     monkeypatch.setattr(
-        training, "render", lambda seed, **more: seeds.append(seed) or render(seed, **more)
+        _training, "render", lambda seed, **more: seeds.append(seed) or render(seed, **more)
     )
     list(crops(0, 13, size=16))
     list(crops(1, 13, size=16))
@@ -482,11 +482,11 @@ def test_training_seeds_lie_beyond_all_others(monkeypatch):
         ({"mask_noise": "eroded"}, 'unknown mask noise "eroded"; did you mean "erode"'),
         ({"frames": 23}, "23 frames are too few"),
         ({"frames": 30, "exits": 4}, "4 exits do not fit into 30 frames"),
-        ({"camera": 1.1}, "camera is 1.1; levels lie between 0 and 1"),
+        ({"camera": 1.1}, "camera is 1.1; levels must be between 0 and 1"),
         ({"noise": float("nan")}, "noise is nan; levels"),
         ({"size": (144, 40)}, "must be height and width"),
         ({"size": (144.5, 192)}, "must be height and width"),
-        ({"distractors": 5}, "5 distractors; take 0 to 4"),
+        ({"distractors": 5}, "5 distractors; use 0 to 4"),
         ({"descriptions": 9}, "9 descriptions;"),
         ({"rate": 0}, "the rate above 0"),
     ],

@@ -1,4 +1,4 @@
-"""Experiments on rendered scenes, with a few scenes each: what they film, measure and write."""
+"""Experiments on rendered scenes, with a few scenes each: what they render, measure and write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dejacue.data.rendered import FAMILIES, FIRST_TRAINING_SEED, TOPOLOGIES, render
-from dejacue.data.rendered.spoil import grown
+from dejacue.data.rendered._degrade import grown
 from dejacue.experiments import (
     ON_REQUEST,
     REGISTRY,
@@ -19,9 +19,15 @@ from dejacue.experiments import (
     experiment,
     rendered,
 )
-from dejacue.experiments.rendered import FIRST_SEED, SCENES, Shot, film, film_all
-from dejacue.experiments.study import Corpus, Study
-from dejacue.experiments.writing import as_markdown, lines
+from dejacue.experiments.corpus import Benchmark, Corpus
+from dejacue.experiments.output import as_markdown, lines
+from dejacue.experiments.rendered import (
+    FIRST_SEED,
+    SCENES,
+    SceneRequest,
+    build_all_entries,
+    build_entries,
+)
 from dejacue.records import Vocabulary
 from dejacue.sources.encoders import encode_vocabulary
 
@@ -31,27 +37,27 @@ MASK_LEVELS = (0.0, 0.25, 1.0)
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
-    return Study(None)
+def benchmark() -> Benchmark:
+    return Benchmark(None)
 
 
 @pytest.fixture(scope="module")
-def retrieval(study) -> Result:
-    return rendered.retrieval(study, FEW, workers=1)
+def retrieval(benchmark) -> Result:
+    return rendered.retrieval(benchmark, FEW, workers=1)
 
 
 @pytest.fixture(scope="module")
-def masks(study) -> Result:
+def masks(benchmark) -> Result:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rendered, "MASK_LEVELS", MASK_LEVELS)
-        return rendered.masks(study, 3, workers=1)
+        return rendered.masks(benchmark, 3, workers=1)
 
 
 @pytest.fixture(scope="module")
-def difficulty(study) -> Result:
+def difficulty(benchmark) -> Result:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(rendered, "FRAMES", 24)
-        return rendered.difficulty(study, 2, workers=1)
+        return rendered.difficulty(benchmark, 2, workers=1)
 
 
 def means(result: Result) -> dict[tuple[str, str], float]:
@@ -72,7 +78,7 @@ def test_there_are_enough_scenes_of_every_topology_and_family() -> None:
     options = [rendered.moderate(number) for number in range(SCENES)]
     assert len(options) >= 200
     assert rendered.MASKED >= 60
-    assert rendered.SPOILED >= 40
+    assert rendered.DEGRADED >= 40
     pairs = {(o["family"], o["topology"]) for o in options}
     assert pairs == {(f.name, t) for f in FAMILIES.values() for t in f.topologies}
     for topology in TOPOLOGIES:
@@ -90,10 +96,10 @@ def test_difficulties_are_drawn_by_the_seed_and_moderate() -> None:
 
 
 def test_one_difficulty_at_a_time_differs_from_the_usual_in_that_alone() -> None:
-    usual, shaken = rendered.spoiled(3, "hand", 0.0), rendered.spoiled(3, "camera", 1.0)
+    usual, shaken = rendered.degraded(3, "hand", 0.0), rendered.degraded(3, "camera", 1.0)
     assert {name for name in usual if usual[name] != shaken[name]} == {"camera"}
-    assert usual == rendered.spoiled(3, "blur", 0.0)  # so that it is filmed only once
-    assert rendered.spoiled(3, "clutter", 1.0)["distractors"] == 4
+    assert usual == rendered.degraded(3, "blur", 0.0)  # so that it is filmed only once
+    assert rendered.degraded(3, "clutter", 1.0)["distractors"] == 4
     plain = render(**rendered.subject(3))  # the usual is what the renderer does unasked
     assert np.array_equal(render(**usual).image(7), plain.image(7))
 
@@ -103,7 +109,7 @@ def test_one_difficulty_at_a_time_differs_from_the_usual_in_that_alone() -> None
 
 def test_a_film_has_the_rows_that_a_history_built_from_files_has() -> None:
     options = rendered.moderate(1)
-    (entry,) = film(Shot(options))
+    (entry,) = build_entries(SceneRequest(options))
     scene = render(**options)
     assert entry is not None
     assert np.array_equal(entry.history.frames, np.flatnonzero(scene.visible))
@@ -117,18 +123,20 @@ def test_a_film_has_the_rows_that_a_history_built_from_files_has() -> None:
 def test_wrong_masks_on_one_film_equal_films_with_wrong_masks() -> None:
     options = {**rendered.moderate(0), "distractors": 1, "exits": 0, "frames": 30}
     wrong = (("drift", 0.5), ("switch", 0.5), ("erode", 1.0))
-    _, *together = film(Shot(options, wrong))
+    _, *together = build_entries(SceneRequest(options, wrong))
     for (kind, level), entry in zip(wrong, together, strict=True):
-        (alone,) = film(Shot({**options, "mask_noise": kind, "mask_level": level}))
+        (alone,) = build_entries(SceneRequest({**options, "mask_noise": kind, "mask_level": level}))
         assert entry is not None
         assert alone is not None
         assert np.array_equal(entry.history.frames, alone.history.frames), kind
         assert np.array_equal(entry.history.features, alone.history.features), kind
 
 
-def test_several_processes_give_the_same_films_in_the_same_order() -> None:
-    shots = [Shot({**rendered.moderate(number), "frames": 24, "exits": 0}) for number in range(3)]
-    here, there = film_all(shots, workers=1), film_all(shots, workers=2)
+def test_several_processes_give_the_same_histories_in_the_same_order() -> None:
+    requests = [
+        SceneRequest({**rendered.moderate(number), "frames": 24, "exits": 0}) for number in range(3)
+    ]
+    here, there = build_all_entries(requests, workers=1), build_all_entries(requests, workers=2)
     for (one,), (other,) in zip(here, there, strict=True):
         assert one is not None
         assert other is not None
@@ -180,11 +188,11 @@ def test_looking_beats_not_looking(retrieval) -> None:
     assert found["features", "cosine of sibling states"] < 0.5
 
 
-def test_the_same_scene_filmed_again_gives_the_windows_of_the_result(study, retrieval) -> None:
-    (entry,) = film(Shot(rendered.moderate(2)))
+def test_the_same_scene_filmed_again_gives_the_windows_of_the_result(benchmark, retrieval) -> None:
+    (entry,) = build_entries(SceneRequest(rendered.moderate(2)))
     assert entry is not None
     for coordinates in rendered.COORDINATES:
-        rows = Corpus([entry], study.engine).windows(coordinates)
+        rows = Corpus([entry], benchmark.engine).windows(coordinates)
         assert np.array_equal(rows, retrieval.windows[coordinates][entry.id])
 
 
@@ -210,7 +218,7 @@ def test_a_switch_hurts_and_a_little_dilation_does_not(masks) -> None:
 
 
 def test_a_history_that_is_never_seen_counts_as_zero() -> None:
-    (entry,) = film(Shot({**rendered.moderate(0), "frames": 30, "exits": 0}))
+    (entry,) = build_entries(SceneRequest({**rendered.moderate(0), "frames": 30, "exits": 0}))
     assert entry is not None
     table, windows = rendered.measured([None, entry], ["a scene", entry.id], "auto")
     assert table[0].tolist() == [0, 0, 0]
@@ -232,7 +240,7 @@ def test_one_difficulty_at_a_time_has_a_row_for_every_level(difficulty) -> None:
 
 
 def test_what_lies_behind_the_object_shows_in_its_outline_only() -> None:
-    bare, full = (render(**rendered.spoiled(0, "clutter", level)) for level in (0.0, 1.0))
+    bare, full = (render(**rendered.degraded(0, "clutter", level)) for level in (0.0, 1.0))
     mask = bare.labels(9) == 1
     assert np.array_equal(mask, full.labels(9) == 1)
     differs = (bare.image(9) != full.image(9)).any(axis=2)
@@ -242,7 +250,10 @@ def test_what_lies_behind_the_object_shows_in_its_outline_only() -> None:
 
 def test_a_scene_in_which_nothing_else_changes_has_equal_frames() -> None:
     options = {**rendered.still(0), "frames": 24}
-    (quiet,), (usual,) = film(Shot(options)), film(Shot({**options, "noise": 0.15}))
+    (quiet,), (usual,) = (
+        build_entries(SceneRequest(options)),
+        build_entries(SceneRequest({**options, "noise": 0.15})),
+    )
     assert quiet is not None
     assert usual is not None
     assert len(np.unique(quiet.history.features, axis=0)) < 24 / 2
@@ -313,11 +324,11 @@ def test_the_command_writes_page_windows_and_picture_without_any_release(
 
 
 def test_all_and_a_name_run_both(dejacue, quick, monkeypatch, tmp_path) -> None:
-    for name in list(REGISTRY):
+    for name in reversed(list(REGISTRY)):  # so that the original order is restored
         monkeypatch.delitem(REGISTRY, name)
     one = Value("row", "r1_05", 0.5, 0.5)
     monkeypatch.setitem(
-        REGISTRY, "main", Experiment("main", "made up", lambda study: Result((one,)))
+        REGISTRY, "main", Experiment("main", "made up", lambda benchmark: Result((one,)))
     )
     alone = dejacue("reproduce", "all", "--data", tmp_path)
     assert "main: made up" in alone.out

@@ -277,9 +277,9 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> Non
         ("a.json", b'{"histories": [', "not valid JSON, or cut short .*line 1 column 16"),
         ("a.json", b"history,state,start,end", "not valid JSON, .* a CSV file ends in .csv"),
         ("a.json", b'{"x": 1, "y": 2, "x": 3}', '"x" is given twice in one object'),
-        ("a.json", b'{"start":\n-Infinity}', "line 2: -Infinity is not a number of JSON"),
+        ("a.json", b'{"start":\n-Infinity}', "line 2: -Infinity is not a JSON number"),
         ("a.json", b"[" * 100_000, "not valid JSON, .*nested too deep"),
-        ("a.json", b'["\\ud800"]', r"\\ud800 is no character, but half of a pair"),
+        ("a.json", b'["\\ud800"]', r"\\ud800 is half of a surrogate pair"),
         ("a.csv", b"history,state\ncup,empty", "no column .*start, end; the first line"),
         ("a.csv", b"history;state;description;start;end", "no column .* separated by commas"),
     ],
@@ -307,10 +307,10 @@ GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
     [
         ([GOOD], 'one JSON object with the key "histories"'),
         (3, 'one JSON object with the key "histories"'),
-        ({"schema": "dejacue.references/1"}, '"histories" must be there'),
+        ({"schema": "dejacue.references/1"}, '"histories" is missing'),
         ({"schema": None, "histories": []}, '"schema" is missing or not text'),
         ({"schema": "dejacue.retrieval/1"}, 'is "dejacue.retrieval/1", not "dejacue.references/1"'),
-        ({"histories": {"cup": GOOD}}, '"histories" must be there, and be a list'),
+        ({"histories": {"cup": GOOD}}, '"histories" is missing or not a list'),
         ({"histories": [], "version": 2}, 'unknown key "version"'),
         ({"histories": ["cup"]}, "history 1: must be an object .* descriptions, not 'cup'"),
         ({"histories": [GOOD, {"states": {}}]}, "history 2: history is missing"),
@@ -404,7 +404,7 @@ FOUND = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
         ([FOUND | {"schema": "retrieval/9"}], 'retrieval 1: is "retrieval/9", not "dejacue.ret'),
         (FOUND | {"history": None}, "retrieval 1: history is missing"),
         ([FOUND, FOUND], 'history "cup" is given twice'),
-        (FOUND | {"moments": [MOMENT, MOMENT]}, 'moment 2: state "empty", .* is there twice'),
+        (FOUND | {"moments": [MOMENT, MOMENT]}, 'moment 2: state "empty", .* is given twice'),
         (FOUND | {"moments": [[0, 5]]}, r"moment 1: must be an object .* end, not \[0, 5\]"),
         (FOUND | {"moments": [MOMENT | {"state": ""}]}, "moment 1: state is missing"),
         (FOUND | {"moments": [MOMENT | {"description": 3}]}, "moment 1: description is missing"),
@@ -458,7 +458,7 @@ def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", 'line 3: state "empty", .* is there twice'),
+        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", 'line 3: state "empty", .* is given twice'),
         ("cup,empty,a,0,3,1,2", "line 2: rank 2 does not follow rank 1"),
         ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", "line 3: rank 3 does not follow rank 2"),
         ("cup,empty,a,0,3,1,0", "line 2: rank 0 does not follow"),
@@ -480,5 +480,5 @@ def test_a_vocabulary_that_repeats_a_sentence_cannot_be_read_back(tmp_path) -> N
     vocabulary = Vocabulary({"empty": ["a cup", "a cup"], "filled": ["full"]}, rows)
     retrieval = locate(History(np.random.default_rng(1).normal(size=(30, 8)), id="c"), vocabulary)
     path = write_retrievals(tmp_path / "found.json", [retrieval])
-    with refused(path, 'history "c", moment 2: state "empty", description "a cup" is there twice'):
+    with refused(path, 'history "c", moment 2: state "empty", description "a cup" is given twice'):
         read_retrievals(path)

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.errors import InputError
+from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
-from dejacue.sources.sampling import Picture, Sampling
 from dejacue.sources.video import Frame, open_video, write_video
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -314,20 +314,23 @@ def test_sampling_reads_no_further_than_the_end():
     [
         ({"stride": 0}, "stride 0 is less than 1"),
         ({"stride": 1.5}, "stride 1.5 is not a whole number"),
-        ({"fps": 0}, "fps 0 is not a rate"),
-        ({"fps": -1}, "fps -1 is not a rate"),
-        ({"fps": float("nan")}, "fps nan is not a rate"),
+        ({"fps": 0}, "fps 0 is invalid"),
+        ({"fps": -1}, "fps -1 is invalid"),
+        ({"fps": float("nan")}, "fps nan is invalid"),
         ({"fps": 2, "stride": 2}, "stride and fps are both given"),
-        ({"start": 5, "end": 4}, "start 5 lies behind end 4"),
-        ({"start_s": 5.0, "end_s": 4.0}, "start 5.0 lies behind end 4.0"),
+        ({"start": 5, "end": 4}, "start 5 is after end 4"),
+        ({"start_s": 5.0, "end_s": 4.0}, "start 5.0 is after end 4.0"),
         ({"start": 5.0}, "start 5.0 is not a whole number of frames; seconds are start_s"),
         ({"end": True}, "end True is not a whole number"),
         ({"start": -1}, "start -1 is negative"),
         ({"end_s": -0.5}, "end_s -0.5 is not a time"),
         ({"start": 1, "start_s": 1.0}, "start and start_s are both given"),
-        ({"start": COUNT}, f"start {COUNT} lies beyond its {COUNT} frames; give at most 29"),
+        (
+            {"start": COUNT},
+            f"start {COUNT} is after the last of its {COUNT} frames; give at most 29",
+        ),
         ({"rate": 25}, "rate is for images"),
-        ({"rate": 0}, "rate 0 is not a rate"),
+        ({"rate": 0}, "rate 0 is invalid"),
         ({"errors": "skp"}, 'unknown errors "skp"; did you mean "skip"?'),
     ],
 )
@@ -340,7 +343,7 @@ def test_options_that_make_no_sense_are_refused(made, options, message):
 def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_tell(made):
     for name, options in (("transport stream", {"start": 500}), ("mp4", {"start_s": 99.0})):
         video = open_video(made(name).path, **options)
-        with refused(made(name).path, "start lies beyond its last frame; give an earlier one"):
+        with refused(made(name).path, "start is after the last frame; give an earlier one"):
             next(iter(video))
 
 
@@ -520,13 +523,13 @@ def test_a_truncated_video_gives_what_it_has_and_says_where_it_stops(tmp_path, s
     frames = list(video)
     assert [read_ordinal(frame.image) for frame in frames] == list(range(15))
     assert re.search(r"stops at 1\.[56]00 .*, so it is truncated$", video.problems[-1])
-    with refused(path, "(is truncated|cannot be decoded).*; copy or re-encode it, or go on"):
+    with refused(path, "(is truncated|cannot be decoded).*; copy or re-encode the file, or ignore"):
         list(open_video(path, errors="fail"))
     assert len(list(open_video(path, end=9, errors="fail"))) == 10
 
 
 def test_an_error_of_the_disk_ends_the_pass_and_is_reported(made, monkeypatch):
-    from dejacue.sources.containers import Container
+    from dejacue.sources._containers import Container
 
     class Failing:
         """A container that fails after ten packets."""
@@ -619,7 +622,7 @@ def test_sound_alone_is_refused_with_or_without_a_cover(tmp_path, cover):
         container.mux([*stream.encode(sound), *stream.encode()])
     with av.open(str(path)) as container:
         assert len(container.streams.video) == cover
-    with refused(path, "holds only sound; give a file with a video stream"):
+    with refused(path, "has only sound; give a file with a video stream"):
         open_video(path)
 
 
@@ -630,7 +633,7 @@ def test_folders_without_images_are_refused(tmp_path):
     with refused(tmp_path, "holds no images; give a folder of"):
         open_video(tmp_path)
     image_files(tmp_path / "cup", ".png")
-    with refused(tmp_path, "the images lie in its subfolders cup; give one of them"):
+    with refused(tmp_path, "the images are in its subfolders cup; give one of them"):
         open_video(tmp_path)
 
 
@@ -644,7 +647,7 @@ def test_a_pattern_without_images_is_refused(tmp_path):
 def test_images_of_different_sizes_are_refused_by_name(tmp_path):
     folder = image_files(tmp_path / "cup", ".png", [str(at) for at in range(COUNT)])
     Image.new("RGB", (60, 32)).save(folder / "17.png")
-    with refused(folder, r"0\.png has 64 × 32 pixels, 17\.png 60 × 32; bring all images to one"):
+    with refused(folder, r"0\.png has 64 × 32 pixels, 17\.png 60 × 32; resize all images to one"):
         open_video(folder)
     assert len(list(open_video(folder, end=16))) == 17
     video = open_video(folder, stride=2)
@@ -655,9 +658,9 @@ def test_images_of_different_sizes_are_refused_by_name(tmp_path):
 
 def test_images_beyond_the_end_or_without_times_are_refused(tmp_path):
     folder = image_files(tmp_path / "cup", ".png")
-    with refused(folder, "start lies beyond its 30 images; give an earlier one"):
+    with refused(folder, "start is after the last of its 30 images; give an earlier one"):
         open_video(folder, start=30)
-    with refused(folder, "start lies beyond its 30 images"):
+    with refused(folder, "start is after the last of its 30 images"):
         open_video(folder, start_s=3.0, rate=10)
     for options in ({"fps": 2}, {"start_s": 1.0}, {"end_s": 1.0}):
         with refused(folder, "images have no times; give their rate"):
@@ -865,7 +868,7 @@ def test_fractional_rates_are_kept(tmp_path):
         ([picture(0)] * 2, {"times_s": [0.0, 0.0]}, "frame 1 has the time 0.0; times start at 0"),
         ([picture(0)] * 2, {"times_s": [-1.0, 0.0]}, "frame 0 has the time -1.0"),
         ([picture(0)] * 2, {"times_s": [0.0]}, "frame 1 has the time None"),
-        ([picture(0)], {"rate": 0}, "rate 0 is not a rate"),
+        ([picture(0)], {"rate": 0}, "rate 0 is invalid"),
         ([picture(0)], {"codec": "libx265x"}, 'unknown codec "libx265x"'),
     ],
 )

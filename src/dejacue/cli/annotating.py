@@ -10,9 +10,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from dejacue.cli.tables import console, note, show_tables
-from dejacue.data import annotation, passes
+from dejacue.data import annotation
+from dejacue.data import annotation_files as passes
 from dejacue.data.annotation import Event
-from dejacue.data.passes import Disagreement, Pass
+from dejacue.data.annotation_files import Disagreement, Pass
 from dejacue.errors import DejaCueError, InputError
 from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.records import History, Window

@@ -98,7 +98,9 @@ class Words:
         return encode_vocabulary(found, encoder, prompts=self.prompts or "ensemble")
 
     def _warn(self, found: Vocabulary, encoder: Any) -> None:
-        strange = [word for text in found.descriptions for word in encoder.words.strange(text)]
+        strange = [
+            word for text in found.descriptions for word in encoder.words.unknown_words(text)
+        ]
         if strange:
             note(f"words that mini does not know: {', '.join(dict.fromkeys(strange))}")
 

@@ -14,10 +14,9 @@ from rich.table import Table
 from dejacue.cli.tables import console, show_tables
 from dejacue.errors import InputError, MissingData
 from dejacue.experiments import ON_REQUEST, REGISTRY, experiment
-from dejacue.experiments.study import Study
-from dejacue.experiments.table import ABOUT, NO, YES, Experiment, Result
-from dejacue.experiments.words import CAPTIONS, LEGEND
-from dejacue.experiments.writing import (
+from dejacue.experiments.captions import CAPTIONS, LEGEND
+from dejacue.experiments.corpus import Benchmark
+from dejacue.experiments.output import (
     as_csv,
     as_json,
     as_markdown,
@@ -26,6 +25,7 @@ from dejacue.experiments.writing import (
     lines,
     summary,
 )
+from dejacue.experiments.table import ABOUT, NO, YES, Experiment, Result
 from dejacue.sources.atomic import check_place, write_text
 
 COLOUR = {YES: "green", ABOUT: "yellow", NO: "red"}
@@ -52,7 +52,7 @@ def run(
         check_place(folder, folder=True)
     if windows is not None:
         check_place(windows)
-    results, absent = _run(chosen, Study(data, engine), every="all" in names)
+    results, absent = _run(chosen, Benchmark(data, engine), every="all" in names)
     screen = console()
     if len(chosen) > 1:
         _overview(results, absent)
@@ -81,7 +81,7 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
 
 
 def _run(
-    chosen: Sequence[Experiment], study: Study, every: bool
+    chosen: Sequence[Experiment], benchmark: Benchmark, every: bool
 ) -> tuple[dict[str, Result], dict[str, str]]:
     """Results by name, each shown as soon as it is there, and why the others are missing."""
     results: dict[str, Result] = {}
@@ -98,7 +98,7 @@ def _run(
                 absent[entry.name] = entry.reason
                 continue
             try:
-                results[entry.name] = entry.run(study)
+                results[entry.name] = entry.run(benchmark)
             except MissingData as error:
                 if not every:
                     raise

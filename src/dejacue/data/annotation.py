@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dejacue.data.passes import (
+from dejacue.data.annotation_files import (
     CONSENSUS,
     LABELS,
     Decisions,
     Disagreement,
     Pass,
+    annotator_key,
     check_frames,
     check_name,
-    each,
+    frames_of,
     runs_of,
-    token,
 )
 from dejacue.errors import InputError
 from dejacue.records import Reference, Window
@@ -49,10 +49,12 @@ def template(history: str, frames: Iterable[int], annotator: str) -> Pass:
         if after <= before:
             raise InputError(
                 f"history {history}: frames are not in order ({before} is followed by {after}); "
-                "sort them and keep one each"
+                "sort them and keep one of each"
             )
-    if token(annotator) == CONSENSUS:
-        raise InputError(f'"{annotator}" is no annotator: the word is kept for what two agree on')
+    if annotator_key(annotator) == CONSENSUS:
+        raise InputError(
+            f'"{annotator}" is reserved for what two annotators agree on; choose another name'
+        )
     window = Window(observed[0], observed[-1])
     check_frames(window)
     labels: list[str | None] = ["unobserved"] * window.length
@@ -76,14 +78,14 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
             f"history {first.history}: one pass covers the frames {first.frames}, "
             f"the other {second.frames}; both must label the same frames"
         )
-    if token(first.annotator) == token(second.annotator):
+    if annotator_key(first.annotator) == annotator_key(second.annotator):
         raise InputError(
             f'history {first.history}: both passes are by "{first.annotator.strip()}"; '
             "two annotators must work independently"
         )
     for given in (first, second):
         given.check_complete()
-        if token(given.annotator) == CONSENSUS:
+        if annotator_key(given.annotator) == CONSENSUS:
             raise InputError(
                 f"history {given.history}: one of the passes is already a consensus; "
                 "give the two passes it was made from"
@@ -97,7 +99,7 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
 
 
 def observed(first: Pass, second: Pass) -> tuple[list[str | None], list[str | None]]:
-    """The labels of either pass in the frames that not both call unobserved."""
+    """The labels of each pass, without the frames that both call unobserved."""
     pairs = zip(first.labels, second.labels, strict=True)
     kept = [pair for pair in pairs if set(pair) != {"unobserved"}]
     return [a for a, _ in kept], [b for _, b in kept]
@@ -112,7 +114,7 @@ def open_decisions(first: Pass, second: Pass) -> Decisions:
 def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> Pass:
     """What both passes say, with the decisions where they differ.
 
-    The decisions must cover every disagreeing frame and no other, rest on what the passes say
+    The decisions must cover every disagreeing frame and no other, match what the passes say
     now, and may be left out when there is nothing to decide.
     """
     to_decide = open_decisions(first, second)
@@ -120,7 +122,7 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
         raise InputError(
             f"the decisions are on history {decisions.history}, the passes on {to_decide.history}"
         )
-    if decisions is not None and decisions.tokens != to_decide.tokens:
+    if decisions is not None and decisions.annotator_keys != to_decide.annotator_keys:
         raise InputError(
             f"the decisions are between {' and '.join(decisions.annotators)}, the passes are by "
             f"{' and '.join(to_decide.annotators)}; give the same passes in the same order"
@@ -128,24 +130,26 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     decided: dict[int, str | None] = {}
     for row in decisions.rows if decisions else ():
         _check_decision(row, first, second)
-        for frame in each(row.window):
+        for frame in frames_of(row.window):
             if frame in decided:
                 raise InputError(f"frame {frame} is decided twice; keep one decision")
             decided[frame] = row.label
-    said = {frame: (row.first, row.second) for row in to_decide.rows for frame in each(row.window)}
-    missing = sorted(said.keys() - decided.keys())
+    choices = {
+        frame: (row.first, row.second) for row in to_decide.rows for frame in frames_of(row.window)
+    }
+    missing = sorted(choices.keys() - decided.keys())
     if missing:
         raise InputError(
-            f"frame {missing[0]} is not decided ({' or '.join(said[missing[0]])}), one of "
-            f"{len(missing)} on which the passes differ; decide each of them"
+            f"frame {missing[0]} is not decided ({' or '.join(choices[missing[0]])}), one of "
+            f"{len(missing)} on which the passes differ; decide all of them"
         )
-    frames = zip(each(first.frames), first.labels, strict=True)
+    frames = zip(frames_of(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
     return Pass(first.history, CONSENSUS, first.frames, labels)
 
 
 def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
-    """Refuse a decision that is open, or does not rest on what the passes say."""
+    """Refuse a decision that is open, or does not match what the passes say."""
     if row.window | first.frames != first.frames:
         raise InputError(f"frames {row.window}: the passes have only the frames {first.frames}")
     at = slice(row.window.start - first.frames.start, row.window.end - first.frames.start + 1)
@@ -174,7 +178,7 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
     run, directly followed by a maximal ``post`` run of at least ``minimum`` frames.
     """
     if not isinstance(minimum, int) or minimum < 1:
-        raise InputError(f"a stable side has at least 1 frame; the minimum cannot be {minimum!r}")
+        raise InputError(f"a stable side needs a minimum of 1 frame or more, not {minimum!r}")
     pass_.check_complete()
     runs = pass_.runs()
     return [
@@ -208,14 +212,14 @@ def _miss(
         reversed_ = f"the transition {transition} leads from post to pre, not from pre to post"
         return 2, 0, f"{reversed_}; the earlier state is pre"
     others, too_few, words = 0, 0, []
-    for run, side, where, how in (
+    for run, side, where, verb in (
         (before, "pre", "before", "preceded"),
         (after, "post", "after", "followed"),
     ):
         window, label = run or (None, "nothing")
         if window is None or label != side:
             others += 1
-            words.append(f"the transition {transition} is {how} by {label}, not by {side}")
+            words.append(f"the transition {transition} is {verb} by {label}, not by {side}")
         elif window.length < minimum:
             too_few += minimum - window.length
             has = "1 frame" if window.length == 1 else f"{window.length} frames"

@@ -1,6 +1,6 @@
-"""How the VOST histories were drawn and which of them stayed (§8).
+"""How the VOST histories were drawn and which of them were kept (§8).
 
-    read_splits ──▶ roster ──▶ annotation, events ──▶ the cohort that the release tells of
+    read_splits ──▶ roster ──▶ annotation, events ──▶ the cohort described by the release
 
 A sequence id is ``<digits>_<action>_<noun…>``, as in ``555_tear_aluminium_foil``.
 """
@@ -40,7 +40,7 @@ class Selected:
 
 @dataclass(frozen=True)
 class Sampled:
-    """One of the 100 sampled histories, as the release tells of it.
+    """One of the 100 sampled histories, as the release describes it.
 
     id        H001 … H100 in the order of the roster; evaluation_id is its id in the benchmark
               (H001 … H078), None where it was excluded
@@ -107,7 +107,7 @@ def _pairs(sequences: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         found = _SEQUENCE.fullmatch(sequence) if isinstance(sequence, str) else None
         if not found:
             raise InputError(
-                f"{sequence!r} is not a sequence; ids read <digits>_<action>_<noun>, "
+                f"{sequence!r} is not a sequence; ids have the form <digits>_<action>_<noun>, "
                 "as in 555_tear_aluminium_foil"
             )
         if times > 1:
@@ -139,7 +139,7 @@ def read_cohort(folder: str | os.PathLike[str]) -> tuple[Sampled, ...]:
         return tuple(_sampled(row) for row in document["roster"])
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: is not as the release has it ({type(error).__name__}: {error}); "
+            f"{path}: does not have the format of the release ({type(error).__name__}: {error}); "
             "fetch it again"
         ) from None
 
@@ -147,7 +147,7 @@ def read_cohort(folder: str | os.PathLike[str]) -> tuple[Sampled, ...]:
 def _released(folder: str | os.PathLike[str], relative: str) -> Path:
     path = Path(folder) / relative
     if not path.is_file():
-        raise MissingData(f"{path}: not there; is {os.fspath(folder)} the release folder?")
+        raise MissingData(f"{path}: does not exist; is {os.fspath(folder)} the release folder?")
     return path
 
 

@@ -127,7 +127,7 @@ class Entries(Sequence[Entry]):
 
 
 class Release:
-    """The three groups of the release, each read when it is first asked for."""
+    """The three groups of the release, each read on first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -166,7 +166,7 @@ class Release:
         if self.folder.parent.name == "snapshots":  # a hub cache links its files to ../../blobs
             homes.append(self.folder.parent.parent / "blobs")
         if not any(path.is_relative_to(home) for home in homes):
-            raise InputError(f"{self.folder}: the path {relative} leaves the folder")
+            raise InputError(f"{self.folder}: the path {relative} points outside the folder")
         return path
 
     def _manifest(self, relative: str) -> dict[str, Any]:
@@ -174,7 +174,9 @@ class Release:
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise MissingData(f"{path}: not there; is {self.folder} the release folder?") from None
+            raise MissingData(
+                f"{path}: does not exist; is {self.folder} the release folder?"
+            ) from None
         except (ValueError, OSError) as error:
             raise InputError(f"{path}: cannot be read ({error})") from None
         if not isinstance(document, dict) or not isinstance(document.get("histories"), list):
@@ -191,7 +193,7 @@ class Release:
             raise
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(
-                f"{self.folder}: an entry or one of its files is not as the release has it "
+                f"{self.folder}: an entry or its files do not have the format of the release "
                 f"({type(error).__name__}: {error}); fetch it again"
             ) from None
 
@@ -311,7 +313,7 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
         if (folder / "benchmark.json").is_file():
             raise MissingData(f"{folder}: is inside the release; give {folder.parent} instead")
         raise MissingData(
-            f"{folder}: the release is not there (no data/benchmark.json); run "
+            f"{folder}: contains no release (no data/benchmark.json); run "
             '"dejacue data fetch", or set DEJACUE_DATA to the folder that holds data/'
         )
     return Release(folder)
@@ -340,7 +342,7 @@ def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
         ) from None
     if not (target / "data" / "benchmark.json").is_file():  # offline, the hub keeps what is there
         raise MissingData(
-            f"{target}: there, but without data/benchmark.json; the download is not complete, "
+            f"{target}: has no data/benchmark.json, so the download is incomplete; "
             'run "dejacue data fetch" again with a connection'
         )
     return target

@@ -3,7 +3,7 @@
 A frame is  image offset + object + signal · state + drift(t) + AR(1) noise,
 a description  text offset + object + contrast · state + paraphrase, all in one space. So the
 difficulties of real features are there: similarity mostly names the object, neighbouring frames
-agree, the object's appearance drifts whatever its state, and image and text keep apart.
+are alike, appearance drifts independently of the state, and images and texts form two clusters.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _check(
         raise InputError("generate: give at least two different states")
     if not 0 <= correlation < 1 or not 0 <= missing < 1 or dimension < len(states) + 6:
         raise InputError(
-            "generate: correlation and missing must lie in [0, 1) and the dimension must exceed "
+            "generate: correlation and missing must be in [0, 1) and the dimension must exceed "
             "the number of states by 6"
         )
     if recurrences < 1 or descriptions < 1 or any(start < 0 or n < 1 for start, n in gaps):
@@ -105,8 +105,8 @@ def _check(
 
 def _labels(states: Sequence[str], episodes: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
     """The state shown by every frame."""
-    strange = {state for state, _ in episodes} - set(states)
-    if strange or any(duration < 1 for _, duration in episodes) or not episodes:
+    unknown = {state for state, _ in episodes} - set(states)
+    if unknown or any(duration < 1 for _, duration in episodes) or not episodes:
         raise InputError("generate: episodes need known states and durations of at least one frame")
     order = [list(states).index(state) for state, _ in episodes]
     return np.repeat(order, [duration for _, duration in episodes])

@@ -1,7 +1,7 @@
-"""Everyday things in two states each: what a state is compared with to see whether it occurs.
+"""Vocabularies of everyday things: the null distribution for the question whether a state occurs.
 
-Words only. They are encoded by the encoder at hand, once, and kept in the user's cache; ``mini``,
-which knows few words, is given those of its own families.
+Only texts: they are encoded once with the encoder in use and cached on disk. ``mini``, which knows
+few words, gets the descriptions of its own families.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ PAIRS = (
 
 
 def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[Vocabulary]:
-    """Vocabularies with features of this encoder; those of the user are sorted out later."""
+    """Vocabularies with features of this encoder; the caller removes those that share words."""
     if encoder.name == "mini":
-        return [encode_vocabulary(own, encoder, prompts=prompts) for own in _of_families()]
+        return [encode_vocabulary(words, encoder, prompts=prompts) for words in _of_families()]
     states = {f"{k}-{side}": [text] for k, pair in enumerate(PAIRS) for side, text in
               zip("ab", pair, strict=True)}  # fmt: skip
-    place = _cache(encoder, prompts)
-    rows = _kept(place, len(states), encoder.dimension)
+    path = _cache_file(encoder, prompts)
+    rows = _read_cache(path, len(states), encoder.dimension)
     if rows is None:
         rows = np.asarray(encode_vocabulary(Vocabulary(states), encoder, prompts=prompts).features)
         with contextlib.suppress(OSError, DejaCueError):  # a cache: without it, encode again
-            write_npz(place, {"features": rows})
+            write_npz(path, {"features": rows})
     return [
         Vocabulary({"a": [one], "b": [other]}, rows[2 * k : 2 * k + 2], encoder.identity)
         for k, (one, other) in enumerate(PAIRS)
@@ -94,19 +94,19 @@ def _of_families() -> Iterator[Vocabulary]:
             yield Vocabulary(states, object=family.object)
 
 
-def _cache(encoder: Encoder, prompts: str) -> Path:
-    """Another file for every encoder, way of encoding and list of words."""
+def _cache_file(encoder: Encoder, prompts: str) -> Path:
+    """One file for each encoder, prompt form and list of texts."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     what = repr((encoder.identity, sorted(encoder.details.items()), prompts, PAIRS))
     name = hashlib.sha256(what.encode()).hexdigest()[:16]
     return Path(base).expanduser() / "dejacue" / f"unrelated-{name}.npz"
 
 
-def _kept(place: Path, rows: int, dimension: int) -> np.ndarray | None:
-    if not place.is_file():
+def _read_cache(path: Path, rows: int, dimension: int) -> np.ndarray | None:
+    if not path.is_file():
         return None
     try:
-        found = read_npz(place).get("features")
+        found = read_npz(path).get("features")
     except DejaCueError:
         return None
     if found is None or found.shape != (rows, dimension) or not np.isfinite(found).all():

@@ -106,8 +106,8 @@ def _masked(
     keep = np.asarray(list(mask))
     if keep.dtype != np.bool_ or keep.shape != (len(first),):
         raise InputError(
-            f"history {history}: the mask of stable frames must hold {len(first)} times true or "
-            f"false, not {keep.dtype} of shape {keep.shape}"
+            f"history {history}: the mask of stable frames must hold {len(first)} booleans, "
+            f"not {keep.dtype} of shape {keep.shape}"
         )
     if not keep.any():
         raise InputError(f"history {history}: has no stable frame to compare; leave it out")
@@ -122,7 +122,7 @@ def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
     pooled: tuple[list[Hashable], list[Hashable]] = ([], [])
     for history, pair in passes.items():
         if len(pair) != 2:
-            raise InputError(f"history {history}: {len(pair)} passes given; agreement takes two")
+            raise InputError(f"history {history}: {len(pair)} passes given; give two")
         try:
             rates.append(cohen_kappa(*pair).observed)
         except InputError as error:

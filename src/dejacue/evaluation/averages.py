@@ -46,5 +46,5 @@ def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable
     """Uniform mean over the groups of the last level, and the value of each of them."""
     groups, means = group_means(values, levels)
     if means.ndim != 1:
-        raise InputError("nested_mean takes one number per item; for several, group_means")
+        raise InputError("nested_mean takes one number per item; use group_means for several")
     return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))

@@ -1,7 +1,7 @@
 """Retrievals against references: means, intervals, and paired comparisons of methods (§7).
 
-What the methods and the references do not share is named and refused, or left out of every
-method alike. No file is read here; sources/results.py turns files into these records.
+What the methods and the references do not share is named and refused, or left out for all
+methods. No file is read here; sources/results.py turns files into these records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAMILY = "Holm within the three metrics of a comparison"
 ANOTHER = "made with another vocabulary, or not complete"
 MOST_NAMES = 5
 
-Asked = tuple[str, str, str]  # history, state, description
+Query = tuple[str, str, str]  # history, state, description
 Record = TypeVar("Record", Reference, Retrieval)
 
 
@@ -144,43 +144,43 @@ def evaluate(
     if not retrievals:
         raise InputError("there are no retrievals; give those of at least one method")
     answers = {name: _windows(own, name) for name, own in retrievals.items()}
-    found = {name: windows for name, (windows, _) in answers.items()}
-    absent = {name: own for name, (_, own) in answers.items()}
-    outside = _outside(found, truth)
+    windows = {name: answer[0] for name, answer in answers.items()}
+    absent = {name: answer[1] for name, answer in answers.items()}
+    outside = _outside(windows, truth)
     if outside:
         raise InputError(
             "windows outside the frames that the reference gives: "
-            f"{_shortened(outside)}; mend the retrievals, or the frames of the references"
+            f"{_shortened(outside)}; correct the retrievals, or the frames of the references"
         )
-    problems = _mismatches(found, truth)
-    asked = _common(found, truth)
-    if not asked:
+    problems = _mismatches(windows, truth)
+    queries = _common(windows, truth)
+    if not queries:
         reason = "the retrievals and the references have nothing in common to evaluate"
-        raise InputError("; ".join([reason, *_told(problems, MOST_NAMES)]))
+        raise InputError("; ".join([reason, *_sentences(problems, MOST_NAMES)]))
     if problems and not only_common:
         raise InputError(
-            f"{'; '.join(_told(problems, MOST_NAMES))}; mend the files, or evaluate what they "
-            "share with only_common=True / --only-common"
+            f"{'; '.join(_sentences(problems, MOST_NAMES))}; correct the files, or evaluate what "
+            "they share with only_common=True / --only-common"
         )
-    return _measured(found, absent, truth, asked, tuple(_told(problems)))
+    return _measured(windows, absent, truth, queries, tuple(_sentences(problems)))
 
 
 def _measured(
-    found: Mapping[str, Mapping[Asked, Window]],
-    absent: Mapping[str, set[Asked]],
+    windows: Mapping[str, Mapping[Query, Window]],
+    absent: Mapping[str, set[Query]],
     truth: Mapping[str, Reference],
-    asked: Sequence[Asked],
+    queries: Sequence[Query],
     left_out: tuple[str, ...],
 ) -> Evaluation:
-    histories = [history for history, _, _ in asked]
-    states = [state for _, state, _ in asked]
+    histories = [history for history, _, _ in queries]
+    states = [state for _, state, _ in queries]
     sources = [truth[history].component for history in histories]
-    true = [truth[history].states[state] for history, state, _ in asked]
+    true = [truth[history].states[state] for history, state, _ in queries]
     groups: list[Any] = []
     values = {}
-    for name, own in found.items():
-        overlaps = best_tiou([own[key] for key in asked], true)  # type: ignore[arg-type]
-        overlaps[[key in absent[name] for key in asked]] = 0.0  # "not found" finds nothing
+    for name, own in windows.items():
+        overlaps = best_tiou([own[key] for key in queries], true)  # type: ignore[arg-type]
+        overlaps[[key in absent[name] for key in queries]] = 0.0  # "not found" scores 0
         table = metrics(overlaps)
         groups, values[name] = group_means(table, [states, histories, sources])
     return Evaluation(
@@ -188,7 +188,7 @@ def _measured(
         counts={
             "histories": len(set(histories)),
             "states": len(set(zip(histories, states, strict=True))),
-            "descriptions": len(asked),
+            "descriptions": len(queries),
             "components": len(groups),
         },
         components=tuple(groups),
@@ -232,11 +232,11 @@ def _by_history(records: Iterable[Record], kind: type[Record], whose: str) -> di
 
 def _windows(
     retrievals: Iterable[Retrieval], method: str
-) -> tuple[dict[Asked, Window], set[Asked]]:
+) -> tuple[dict[Query, Window], set[Query]]:
     """(history, state, description) → window in frames of the file, as references count them, in
     the order of the retrievals; and which of them say "not found"."""
-    windows: dict[Asked, Window] = {}
-    absent: set[Asked] = set()
+    windows: dict[Query, Window] = {}
+    absent: set[Query] = set()
     for history, retrieval in _by_history(retrievals, Retrieval, method).items():
         for moment in retrieval:
             key = (history, moment.state, moment.description)
@@ -249,14 +249,14 @@ def _windows(
 
 
 def _common(
-    found: Mapping[str, Mapping[Asked, Window]], truth: Mapping[str, Reference]
-) -> list[Asked]:
+    windows: Mapping[str, Mapping[Query, Window]], truth: Mapping[str, Reference]
+) -> list[Query]:
     """What every method answered inside the frames, and the references know."""
-    first, *others = found.values()
+    first, *others = windows.values()
     return [key for key in first if _known(key, truth) and all(key in own for own in others)]
 
 
-def _known(key: Asked, truth: Mapping[str, Reference]) -> bool:
+def _known(key: Query, truth: Mapping[str, Reference]) -> bool:
     history, state, description = key
     if history not in truth or state not in truth[history].states:
         return False
@@ -273,48 +273,50 @@ def _inside(window: Window, reference: Reference) -> bool:
 
 
 def _outside(
-    found: Mapping[str, Mapping[Asked, Window]], truth: Mapping[str, Reference]
+    windows: Mapping[str, Mapping[Query, Window]], truth: Mapping[str, Reference]
 ) -> list[str]:
     """A window where the history has no frame is a mistake, and never left out of a mean."""
     return [
         f"{method}: {_name(key)} {window}"
-        for method, own in found.items()
+        for method, own in windows.items()
         for key, window in own.items()
         if key[0] in truth and not _inside(window, truth[key[0]])
     ]
 
 
-Problem = tuple[str, list[str]]  # what is wrong, and with whom
+Problem = tuple[str, list[str]]  # what is wrong, and the names concerned
 
 
 def _mismatches(
-    found: Mapping[str, Mapping[Asked, Window]], truth: Mapping[str, Reference]
+    windows: Mapping[str, Mapping[Query, Window]], truth: Mapping[str, Reference]
 ) -> list[Problem]:
     """What is not shared, by method, then between the methods."""
     problems = [
         (f"{method}: {kind}", names)
-        for method, own in found.items()
+        for method, own in windows.items()
         for kind, names in _unmatched(own, truth).items()
         if names
     ]
-    first, *later = found
+    first, *later = windows
     for method in later:
-        names = _unpaired(found[first], found[method], truth)
+        names = _unpaired(windows[first], windows[method], truth)
         if names:
             kind = f"{first} and {method}: descriptions that only one of them has ({ANOTHER})"
             problems.append((kind, names))
     return problems
 
 
-def _told(problems: Sequence[Problem], most: int | None = None) -> list[str]:
+def _sentences(problems: Sequence[Problem], limit: int | None = None) -> list[str]:
     """A sentence each, with all names or the first few."""
-    return [f"{kind}: {_shortened(names, most)}" for kind, names in problems]
+    return [f"{kind}: {_shortened(names, limit)}" for kind, names in problems]
 
 
-def _unmatched(own: Mapping[Asked, Window], truth: Mapping[str, Reference]) -> dict[str, list[str]]:
+def _unmatched(
+    windows: Mapping[Query, Window], truth: Mapping[str, Reference]
+) -> dict[str, list[str]]:
     """What a method and the references do not share, each named once, at its coarsest level."""
-    histories = dict.fromkeys(key[0] for key in own)
-    states = dict.fromkeys(key[:2] for key in own)
+    histories = dict.fromkeys(key[0] for key in windows)
+    states = dict.fromkeys(key[:2] for key in windows)
     referred = {(history, state): None for history in truth for state in truth[history].states}
     listed = {
         (*pair, text): None for pair in referred for text in _listed(truth[pair[0]], pair[1]) or ()
@@ -329,16 +331,16 @@ def _unmatched(own: Mapping[Asked, Window], truth: Mapping[str, Reference]) -> d
             _name(pair) for pair in referred if pair[0] in histories and pair not in states
         ],
         f"descriptions that the references do not list ({ANOTHER})": [
-            _name(key) for key in own if key[:2] in referred and not _known(key, truth)
+            _name(key) for key in windows if key[:2] in referred and not _known(key, truth)
         ],
         f"listed descriptions never retrieved ({ANOTHER})": [
-            _name(key) for key in listed if key[:2] in states and key not in own
+            _name(key) for key in listed if key[:2] in states and key not in windows
         ],
     }
 
 
 def _unpaired(
-    first: Mapping[Asked, Window], second: Mapping[Asked, Window], truth: Mapping[str, Reference]
+    first: Mapping[Query, Window], second: Mapping[Query, Window], truth: Mapping[str, Reference]
 ) -> list[str]:
     """Descriptions of one method only, in states that both have; those that a reference lists
     are compared with its list already."""
@@ -358,6 +360,6 @@ def _name(key: Sequence[str]) -> str:
     return " / ".join([history, state, *(f'"{text}"' for text in description)])
 
 
-def _shortened(names: Sequence[str], most: int | None = MOST_NAMES) -> str:
-    more = 0 if most is None else len(names) - most
-    return ", ".join(names[:most]) + (f" … and {more} more" if more > 0 else "")
+def _shortened(names: Sequence[str], limit: int | None = MOST_NAMES) -> str:
+    more = 0 if limit is None else len(names) - limit
+    return ", ".join(names[:limit]) + (f" … and {more} more" if more > 0 else "")

@@ -37,19 +37,22 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> NDArray[np.float64
 def best_margin(
     windows: ArrayLike,
     scores: ArrayLike,
-    own: ArrayLike,
-    siblings: ArrayLike,
+    references: ArrayLike,
+    sibling_references: ArrayLike,
 ) -> tuple[float, float]:
     """Best score of a right window, and of a window that shows another state; −inf if none.
 
     windows    (C, 2) candidates of the target; scores (C,) for one description
-    own        reference windows of its state; siblings: those of the other states
+    references, sibling_references   the true windows of its state, and of the other states
 
-    Right: tIoU ≥ .5 with an own reference. Wrong: tIoU ≥ .5 with a sibling's and no frame shared
-    with an own one.
+    Right: tIoU ≥ .5 with a reference. Wrong: tIoU ≥ .5 with a sibling's reference and no frame
+    shared with any of its own.
     """
     array, values = _scored(windows, scores)
-    mine, theirs = as_windows(own, "own windows"), as_windows(siblings, "sibling windows")
+    mine, theirs = (
+        as_windows(references, "references"),
+        as_windows(sibling_references, "sibling references"),
+    )
     if not len(mine) or not len(theirs):
         raise InputError("a margin needs a reference of the state and one of another state")
     with_own, with_siblings = tiou(array, mine).max(axis=1), tiou(array, theirs).max(axis=1)
@@ -69,5 +72,5 @@ def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]
 def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     array, values = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
     if values.shape != (len(array),) or np.isnan(values).any():
-        raise InputError(f"{len(array)} candidates need a number each as scores {values.shape}")
+        raise InputError(f"{len(array)} candidates need one number each, not {values.shape}")
     return array, values

@@ -23,7 +23,7 @@ def match(
     reaches the threshold. Returns (R,) hits in the order of the scores.
     """
     if not 0 < threshold <= 1:
-        raise InputError(f"a threshold of tIoU lies above 0 and up to 1, not at {threshold}")
+        raise InputError(f"a tIoU threshold must be above 0 and at most 1, not {threshold}")
     overlaps = _ranked_overlaps(retrieved, scores, references)
     hits = np.zeros(len(overlaps), dtype=np.bool_)
     for rank, row in enumerate(overlaps):

@@ -1,4 +1,4 @@
-"""How early the good candidates stand in the order of the scores (§7)."""
+"""How high good candidates rank by their scores (§7)."""
 
 from __future__ import annotations
 

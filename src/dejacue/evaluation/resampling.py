@@ -25,10 +25,10 @@ MOST_EXACT = 20  # units for which all 2ⁿ sign assignments are enumerated
 SLACK = 1e-15
 
 
-def _units(values: ArrayLike, least: int = 1) -> NDArray[np.float64]:
+def _units(values: ArrayLike, minimum: int = 1) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim not in (1, 2) or len(array) < least:
-        raise InputError(f"resampling needs at least {least} units, not values of {array.shape}")
+    if array.ndim not in (1, 2) or len(array) < minimum:
+        raise InputError(f"resampling needs at least {minimum} units, not values of {array.shape}")
     if not np.isfinite(array).all():
         raise InputError(f"value {int(np.argwhere(~np.isfinite(array))[0][0])} is not finite")
     return array
@@ -69,7 +69,7 @@ def stratified_interval(
 
 def _check_draws(level: float, draws: int) -> None:
     if not 0 < level < 1 or draws < 1:
-        raise InputError(f"level {level} must lie between 0 and 1, draws {draws} be at least 1")
+        raise InputError(f"level {level} must be between 0 and 1, and draws {draws} at least 1")
 
 
 def _drawn_sums(
@@ -102,7 +102,7 @@ def sign_flip(
 
     differences   (n,) → (), or (n, k) → (k,): k metrics of the same units share the signs
     """
-    array = _units(differences, least=2)
+    array = _units(differences, minimum=2)
     if assignments < 1:
         raise InputError(f"{assignments} sign assignments; at least one is needed")
     least = np.abs(array.mean(axis=0)) - _slack(array)
@@ -135,7 +135,7 @@ def _kept_signs(seed: int, assignments: int, units: int) -> tuple[NDArray[np.int
 
 def sign_flip_exact(differences: ArrayLike) -> NDArray[np.float64]:
     """The same over all 2ⁿ assignments, for up to 20 units."""
-    array = _units(differences, least=2)
+    array = _units(differences, minimum=2)
     n = len(array)
     if n > MOST_EXACT:
         raise InputError(f"{n} units have too many sign assignments; use sign_flip")
@@ -165,9 +165,9 @@ def compare(
     Intervals by the bootstrap (within strata, if given), p by sign-flips: exact for up to
     20 units, drawn above.
     """
-    a, b = _units(first, least=2), _units(second, least=2)
+    a, b = _units(first, minimum=2), _units(second, minimum=2)
     if a.shape != b.shape or a.ndim != 2:
-        raise InputError(f"a paired comparison needs two tables alike, not {a.shape} and {b.shape}")
+        raise InputError(f"paired tables must have one shape, not {a.shape} and {b.shape}")
     difference = a - b
     interval = (
         bootstrap_interval(difference)
@@ -185,7 +185,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     if p.ndim != 1:
         raise InputError("Holm's correction takes one row of p-values")
     if ((p < 0) | (p > 1)).any():
-        raise InputError("p-values lie between 0 and 1")
+        raise InputError("p-values must be between 0 and 1")
     order = np.argsort(p, kind="stable")
     steps = p[order] * np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))

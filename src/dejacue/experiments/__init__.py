@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from dejacue.errors import unknown
 from dejacue.experiments import (
-    arithmetic,
     beyond,
     development,
     missing,
     negatives,
-    occurring,
+    occurrences,
     protocol,
     rendered,
     seven,
     stress,
     synthetic,
     tracking,
+    unreleased,
     vost,
     vost_extended,
 )
@@ -26,7 +26,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
-    arithmetic, rendered, beyond, occurring,
+    unreleased, rendered, beyond, occurrences,
     tracking,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]

@@ -19,7 +19,7 @@ from dejacue.data.release import Entry
 from dejacue.data.synthetic import generate
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.experiments import perturb, rendered
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import (
     FAMILY,
     Experiment,
@@ -35,11 +35,11 @@ from dejacue.method.locate import evidence, locate, occurrences
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
 
-How = tuple[str, str | Readout]  # coordinates and readout
+Method = tuple[str, str | Readout]  # coordinates and readout
 ByHistory = dict[str, NDArray[np.int64]]
 
 PUBLISHED, RECOMMENDED = "published scan", "contrast"
-READINGS: dict[str, How] = {
+METHODS: dict[str, Method] = {
     PUBLISHED: ("vocabulary", "published"),
     "whole history": ("absolute", "whole-history"),
     "longest run": ("absolute", "longest-run"),
@@ -49,7 +49,7 @@ READINGS: dict[str, How] = {
 RANKS = (1, 3, 5)
 LOSSES = (0.0, 0.05, 0.1, 0.2, 0.3)
 LOSS_SEEDS = range(3407, 3412)
-LOSSY: dict[str, How] = {
+LOSSY: dict[str, Method] = {
     PUBLISHED: ("vocabulary", "published"),
     "published scan, bridged": ("vocabulary", Scan(runs="bridged")),
     RECOMMENDED: ("vocabulary", "contrast"),
@@ -57,26 +57,27 @@ LOSSY: dict[str, How] = {
 HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: resampled source components."
 
 
-def sets(study: Study) -> dict[str, Corpus]:
-    """Where to look, and whether the constants were chosen there."""
-    vost = study.vost
+def sets(benchmark: Benchmark) -> dict[str, Corpus]:
+    """The groups of histories; constants were chosen on half A and development."""
+    vost = benchmark.vost
     halves = {
         name: Corpus([e for e in vost.entries if int(e.id[1:]) % 2 == odd], vost.engine, True)
         for name, odd in (("half A", 1), ("half B", 0))
     }
-    return {"VOST": vost, **halves, "seven": study.seven, "development": study.development}
+    return {"VOST": vost, **halves, "seven": benchmark.seven, "development": benchmark.development}
 
 
-def retrieval(study: Study) -> Result:
-    result = _compared(sets(study), (HALVES, FAMILY))
-    return replace(result, figures={**result.figures, "beyond_pieces": _pieces_figure})
+def retrieval(benchmark: Benchmark) -> Result:
+    result = _compared(sets(benchmark), (HALVES, FAMILY))
+    return replace(result, figures={**result.figures, "beyond_pieces": _parts_figure})
 
 
-def from_pixels(study: Study, scenes: int = rendered.SCENES, workers: int | None = None) -> Result:
+def from_pixels(
+    benchmark: Benchmark, scenes: int = rendered.SCENES, workers: int | None = None
+) -> Result:
     """The same on rendered scenes, from pixels."""
-    shots = [rendered.Shot(rendered.moderate(n)) for n in range(scenes)]
-    entries = [own[0] for own in rendered.film_all(shots, workers) if own[0] is not None]
-    whole = Corpus(entries, study.engine)
+    entries = rendered.moderate_entries(scenes, workers)
+    whole = Corpus(entries, benchmark.engine)
     kinds = dict.fromkeys(entry.cohort for entry in entries)
     return _compared({"rendered": whole, **{kind: whole.only(kind) for kind in kinds}}, (FAMILY,))
 
@@ -85,7 +86,7 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
     values: list[Value] = []
     windows: dict[str, ByHistory] = {}
     for name, corpus in corpora.items():
-        found = {row: corpus.windows(*how) for row, how in READINGS.items()}
+        found = {row: corpus.windows(*method) for row, method in METHODS.items()}
         for row, own in found.items():
             values += with_intervals(f"{name}: {row}", corpus.means(corpus.scores(own)))
             windows[f"{name}: {row}"] = corpus.by_history(own)
@@ -94,20 +95,20 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
                 pairs = corpus.compare(found[row], found[other])
                 values += paired_values(f"{name}: {row} − {other}", pairs, {})
         for row in (PUBLISHED, RECOMMENDED):
-            values += _ranked(f"{name}: {row}, best of", corpus, READINGS[row])
+            values += _ranked(f"{name}: {row}, best of", corpus, METHODS[row])
         for row in (PUBLISHED, RECOMMENDED):
             agreement = corpus.paraphrases(found[row])["paraphrase_window_tiou"]
             values.append(Value(f"{name}: {row}", "tIoU of paraphrases", agreement, None))
     return Result(
-        tuple(values), windows, notes, {"beyond": partial(rendered.side_by_side, corpora, READINGS)}
+        tuple(values), windows, notes, {"beyond": partial(rendered.side_by_side, corpora, METHODS)}
     )
 
 
-def _ranked(row: str, corpus: Corpus, how: How) -> list[Value]:
+def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
     """R@k .5: whether one of the first k windows, none overlapping, reaches tIoU .5."""
     found = locate_many(
-        (entry.history for entry in corpus.entries), corpus.vocabularies, coordinates=how[0],
-        readout=how[1], top=max(RANKS), engine=corpus.engine,
+        (entry.history for entry in corpus.entries), corpus.vocabularies, coordinates=method[0],
+        readout=method[1], top=max(RANKS), engine=corpus.engine,
     )  # fmt: skip
     overlaps = np.zeros((len(corpus), max(RANKS)))
     moments = (moment for retrieval in found for moment in retrieval)
@@ -124,14 +125,14 @@ def _ranked(row: str, corpus: Corpus, how: How) -> list[Value]:
     ]  # fmt: skip
 
 
-def missing(study: Study) -> Result:
+def missing(benchmark: Benchmark) -> Result:
     """Frames lost at random: VOST, and the four original histories of the perturbation study."""
     values: list[Value] = []
     lines: dict[str, list[tuple[float, float, float]]] = {}
-    for name, corpus in (("VOST", study.vost), ("original", study.original)):
-        for row, how in LOSSY.items():
+    for name, corpus in (("VOST", benchmark.vost), ("original", benchmark.original)):
+        for row, method in LOSSY.items():
             for rate in LOSSES:
-                tables = [_lossy(corpus, how, rate, seed) for seed in LOSS_SEEDS if rate or
+                tables = [_lossy(corpus, method, rate, seed) for seed in LOSS_SEEDS if rate or
                           seed == LOSS_SEEDS[0]]  # fmt: skip
                 mean = np.mean(tables, axis=0)
                 values += with_intervals(f"{name}: {row}, {100 * rate:.0f} % lost", mean)
@@ -140,7 +141,7 @@ def missing(study: Study) -> Result:
     return Result(tuple(values), {}, (seeds,), {"beyond_missing": partial(_loss_figure, lines)})
 
 
-def _lossy(corpus: Corpus, how: How, rate: float, seed: int) -> Table:
+def _lossy(corpus: Corpus, method: Method, rate: float, seed: int) -> Table:
     """Means per component or history, with that share of the frames lost."""
 
     def drop(entry: Entry) -> Any:
@@ -148,14 +149,16 @@ def _lossy(corpus: Corpus, how: How, rate: float, seed: int) -> Table:
         return perturb.drop_frames(entry, perturb.seeded(seed, label, entry.label), rate)
 
     histories = (drop(entry) for entry in corpus.entries)
-    windows, _ = corpus.locate(histories, corpus.vocabularies, *how)
+    windows, _ = corpus.locate(histories, corpus.vocabularies, *method)
     return corpus.means(corpus.scores(windows))
 
 
-def settings(study: Study) -> Result:
+def settings(benchmark: Benchmark) -> Result:
     """One setting of the contrast at a time, on the sets that constants were chosen on."""
     chosen = {
-        name: corpus for name, corpus in sets(study).items() if name in ("half A", "development")
+        name: corpus
+        for name, corpus in sets(benchmark).items()
+        if name in ("half A", "development")
     }
     values: list[Value] = []
     for name, corpus in chosen.items():
@@ -176,12 +179,12 @@ SETTINGS: dict[str, Contrast] = {
 }
 
 
-def failures(study: Study) -> Result:
+def failures(benchmark: Benchmark) -> Result:
     """What is wrong with the windows that miss, by description."""
     values: list[Value] = []
-    for name, corpus in sets(study).items():
+    for name, corpus in sets(benchmark).items():
         for row in (PUBLISHED, RECOMMENDED, "joint"):
-            kinds = failure_kinds(corpus, corpus.windows(*READINGS[row]))
+            kinds = failure_kinds(corpus, corpus.windows(*METHODS[row]))
             shares = corpus.means(np.stack([kinds == kind for kind in KINDS], axis=1).astype(float))
             values += [
                 Value(f"{name}: {row}", kind, float(share), None)
@@ -235,8 +238,8 @@ def _shared(window: NDArray[np.int64], references: NDArray[np.int64]) -> NDArray
     return shared
 
 
-def _pieces_figure() -> Any:
-    """What each piece is for, on generated histories."""
+def _parts_figure() -> Any:
+    """What each part of the readout is for, on generated histories."""
     from dejacue.report.robustness import Case, cases_figure
 
     made = {
@@ -250,8 +253,8 @@ def _pieces_figure() -> Any:
     for title, scene in made.items():
         history, words = scene.history, scene.vocabulary
         found = {
-            name: [locate(history, words, readout=how)["filled"][0].window]
-            for name, how in (("published", "published"), ("contrast", "contrast"))
+            name: [locate(history, words, readout=readout)["filled"][0].window]
+            for name, readout in (("published", "published"), ("contrast", "contrast"))
         }
         if "back" in title:
             found["occurrences"] = [m.window for m in occurrences(history, words)["filled"]]

@@ -8,13 +8,12 @@ import numpy as np
 
 from dejacue.data.release import Entry
 from dejacue.evaluation import best_tiou, nested_mean, recall_at
-from dejacue.experiments.seven import oracle
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments._baselines import oracle
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import Experiment, Result, Value, published
-from dejacue.method.readouts import Scan
 
 
-def permuted(corpus: Corpus, entry: Entry) -> float:
+def _permuted(corpus: Corpus, entry: Entry) -> float:
     """R@1 .5 against the references of the other states, over all derangements of the states."""
     names = list(entry.references)
     windows = corpus.windows("dual")[corpus.rows[entry.id]]
@@ -29,10 +28,10 @@ def permuted(corpus: Corpus, entry: Entry) -> float:
     return float(np.mean(found))
 
 
-def folds(study: Study) -> Result:
-    corpus, figures = study.development, published()["development"]
+def folds(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.development, published()["development"]
     recall = corpus.scores(corpus.windows("dual"))[:, 1]
-    best = oracle(corpus, Scan())
+    best = oracle(corpus)
 
     def mean(values: Table, entry: Entry) -> float:
         rows = corpus.rows[entry.id]
@@ -42,7 +41,7 @@ def folds(study: Study) -> Result:
         entry.id: {
             "r1_05": mean(recall, entry),
             "candidate_oracle_top1_tiou": mean(best, entry),
-            "permuted_r1_tiou_0.5": permuted(corpus, entry),
+            "permuted_r1_tiou_0.5": _permuted(corpus, entry),
         }
         for entry in corpus.entries
     }
@@ -62,7 +61,7 @@ def folds(study: Study) -> Result:
         if not complete:
             part = float(np.mean([fold[metric] for fold in here.values()]))
             values.append(Value(f"macro over the {len(here)} here", metric, part, None))
-    missing = study.release.development.missing
+    missing = benchmark.release.development.missing
     notes = tuple(f"not in the release: {name}" for name in missing)
     return Result(tuple(values), {"dual": corpus.by_history(corpus.windows("dual"))}, notes=notes)
 
@@ -70,7 +69,7 @@ def folds(study: Study) -> Result:
 FINDINGS = {
     ("D03", "r1_05"): (
         "D03: one window, (1075, 1122), has a tIoU of exactly ½; the next best candidate scores "
-        "17.673 instead of 17.676 and has .492. A slightly different feature would turn it."
+        "17.673 instead of 17.676 and has .492. A slightly different feature would change it."
     ),
     ("D04", "permuted_r1_tiou_0.5"): (
         "D04: the window (172, 196) has a tIoU of exactly ½ with the other state; that counts here "
@@ -78,7 +77,7 @@ FINDINGS = {
     ),
     ("D05", "candidate_oracle_top1_tiou"): (
         "D05: the published oracle, (19/20 + 32/33)/2, appears when the length 34 is left out of "
-        "the schedule; we do not know why it would be."
+        "the schedule; we do not know why."
     ),
 }
 

@@ -15,15 +15,9 @@ from dejacue.data.release import Entry
 from dejacue.evaluation import oracle_tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb
-from dejacue.experiments.identity import edge_hits
-from dejacue.experiments.study import SCAN, Corpus, Study, Table
-from dejacue.experiments.table import (
-    GROUPS,
-    Experiment,
-    Result,
-    drawn,
-    published,
-)
+from dejacue.experiments._identity import edge_hits
+from dejacue.experiments.corpus import SCAN, Benchmark, Corpus, Table
+from dejacue.experiments.table import GROUPS, Experiment, Result, drawn, published
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import Scan, schedule_of
 from dejacue.method.scan import candidate_windows, select
@@ -41,13 +35,13 @@ MEASURES = (
 DRAWS = (
     "The published draws of missing frames are not known, and the rule and seeds that the release "
     "gives for its tracking perturbations do not give them: the candidate oracle, which depends on "
-    "the missing frames alone, is another. Values marked here lie beyond our 20 draws."
+    "the missing frames alone, differs. Values marked here are outside our 20 draws."
 )
 
 
-def missing(study: Study) -> Result:
+def missing(benchmark: Benchmark) -> Result:
     """Random frames removed; windows inside observed runs, or across the gaps."""
-    corpus = study.seven
+    corpus = benchmark.seven
     plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
     found: dict[str, list[Table]] = {}  # condition → the means of every seed
     windows: dict[str, dict[str, NDArray[np.int64]]] = {}

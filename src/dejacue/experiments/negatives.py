@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.identity import best_margin, best_outside
-from dejacue.experiments.identity import identity
-from dejacue.experiments.study import Corpus, Study, Table
-from dejacue.experiments.table import Experiment, Result, Value, interval_values, published
+from dejacue.experiments._identity import identity
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
+from dejacue.experiments.table import (
+    Experiment,
+    Result,
+    Value,
+    interval_values,
+    intervals,
+    published,
+)
 from dejacue.method.locate import candidates
 
 NOT_FROM_THESE_FILES = (
@@ -21,7 +27,7 @@ NOT_FROM_THESE_FILES = (
 MARGINS = {"sibling_state": "the sibling state", "joint_identity_state": "another track"}
 
 
-def margins(corpus: Corpus, coordinates: str) -> Table:
+def _margins(corpus: Corpus, coordinates: str) -> Table:
     """(n, 2): best right window minus the best sibling window, and minus the best track window."""
     found = []
     for entry in corpus.entries:
@@ -48,9 +54,9 @@ def margins(corpus: Corpus, coordinates: str) -> Table:
     return np.array(found)
 
 
-def hard_negatives(study: Study) -> Result:
-    corpus, figures = study.original, published()["hard_negatives"]
-    change = margins(corpus, "vocabulary") - margins(corpus, "absolute")
+def hard_negatives(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.original, published()["hard_negatives"]
+    change = _margins(corpus, "vocabulary") - _margins(corpus, "absolute")
     medians = np.array([np.median(change[rows], axis=0) for rows in corpus.rows.values()])
     values: list[Value] = []
     for name, key in (("absolute", "absolute_k3"), ("vocabulary", "query_only_k3")):
@@ -60,10 +66,8 @@ def hard_negatives(study: Study) -> Result:
             Value(name, "identity", accuracy, figures["identity"][key] / 100,
                   finding=NOT_FROM_THESE_FILES)
         )  # fmt: skip
-    intervals = bootstrap_interval(medians)
-    for k, name in enumerate(MARGINS):
+    for k, (name, here) in enumerate(zip(MARGINS, intervals(medians), strict=True)):
         theirs, row = figures["margins"][name], f"margin to {MARGINS[name]}, vocabulary − absolute"
-        here = (float(medians[:, k].mean()), float(intervals[0, k]), float(intervals[1, k]))
         options = {"unit": "score", "finding": NOT_FROM_THESE_FILES}
         values += interval_values(row, "score", here, theirs["delta"], theirs["ci95"], **options)
         positive = float((change[:, k] > 0).sum())

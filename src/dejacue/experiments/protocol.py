@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dejacue.data.protocol import Sampled, read_cohort, read_splits, roster
 from dejacue.data.release import Entry
-from dejacue.experiments.study import Study
+from dejacue.experiments.corpus import Benchmark
 from dejacue.experiments.table import Experiment, Result, Value, published
 
 
-def vost_roster(study: Study) -> Result:
+def vost_roster(benchmark: Benchmark) -> Result:
     """The seed-3407 sample from the split lists against the published cohort."""
-    folder = study.release.folder
+    folder = benchmark.release.folder
     drawn = roster([name for names in read_splits(folder).values() for name in names])
     cohort = read_cohort(folder)
     figures = published()["paper"]["inventory"]["vost"]
     same = sum(a.sequence == b.sequence for a, b in zip(drawn, cohort, strict=False))
     kept = [row for row in cohort if row.retained]
-    entries = study.release.vost
+    entries = benchmark.release.vost
     events = sum(
         _event_is_the_reference(row, entries[row.evaluation_id])
         for row in kept
@@ -47,8 +47,8 @@ def _event_is_the_reference(row: Sampled, entry: Entry) -> bool:
     return all(windows == (sides[s.split("_")[0]],) for s, windows in entry.references.items())
 
 
-def seven_inventory(study: Study) -> Result:
-    entries = study.release.seven
+def seven_inventory(benchmark: Benchmark) -> Result:
+    entries = benchmark.release.seven
     here = {
         "states": sum(len(entry.references) for entry in entries),
         "descriptions": sum(len(entry.vocabulary) for entry in entries),

@@ -3,14 +3,14 @@
     numbered scene ──▶ frames and masks ──▶ crops ──▶ mini ──▶ windows, against the true ones
 
 Nothing touches the disk. Scene number n has the seed FIRST_SEED + n: tests and demos stay below,
-training (FIRST_TRAINING_SEED) lies above. The same scenes serve all three experiments, so that
+training starts above (FIRST_TRAINING_SEED). The same scenes serve all three experiments, so that
 conditions differ in one thing only and are compared scene by scene.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
 from dejacue.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, Scene, render
-from dejacue.evaluation import group_means, metrics, oracle_tiou
+from dejacue.evaluation import group_means, metrics
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.baselines import candidate_frames
-from dejacue.experiments.study import Corpus, Study, Table
+from dejacue.experiments._baselines import oracle
+from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import (
     FAMILY,
     Experiment,
@@ -41,18 +41,18 @@ from dejacue.sources.crops import picture
 from dejacue.sources.encoders import Encoder, encode_vocabulary, load_encoder
 
 FIRST_SEED = 1_000_000_000
-SCENES, MASKED, SPOILED = 240, 64, 40  # of retrieval, masks and difficulty
+SCENES, MASKED, DEGRADED = 240, 64, 40  # of retrieval, masks and difficulty
 FRAMES = 80
 COORDINATES = ("absolute", "trajectory", "vocabulary", "dual")
 WITHOUT_LOOKING = ("whole-history", "longest-run")
 MASK_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEVELS = (0.0, 0.5, 1.0)
-# what ``render`` does unasked
+# the defaults of ``render``
 USUAL = {"camera": 0.3, "lighting": 0.3, "hand": 0.0, "clutter": 0.3, "noise": 0.15, "blur": 0.0,
          "blocks": 0.0}  # fmt: skip
-MOST_DISTRACTORS = 4  # stand about at clutter 1
+MOST_DISTRACTORS = 4  # at clutter 1
 CURVES = ("r1_05", "top1_tiou")
-HOW = (
+SCENES_NOTE = (
     "Rendered scenes of {frames} frames, seeds {first} to {last}, none of them used in training; "
     "crops, encoder (mini) and scan as for a video. Intervals: resampled scenes."
 )
@@ -66,8 +66,8 @@ Conditions = Mapping[Cell, Sequence[Entry | None]]
 
 
 @dataclass(frozen=True)
-class Shot:
-    """A scene to film: what ``render`` is given, and the wrong masks to look through as well."""
+class SceneRequest:
+    """Options of ``render``, and the wrong masks with which further histories are built."""
 
     options: Mapping[str, Any]
     masks: Masks = ()
@@ -89,8 +89,8 @@ def moderate(number: int) -> dict[str, Any]:
     return {**subject(number), **levels, "exits": int(rng.integers(0, 3))}
 
 
-def spoiled(number: int, difficulty: str, level: float) -> dict[str, Any]:
-    """The scene as usual but for one difficulty; clutter brings distractors with it."""
+def degraded(number: int, difficulty: str, level: float) -> dict[str, Any]:
+    """The scene with defaults but for one difficulty; clutter adds distractors."""
     more = {"distractors": round(MOST_DISTRACTORS * level)} if difficulty == "clutter" else {}
     return {**subject(number), **USUAL, difficulty: level, **more}
 
@@ -100,15 +100,15 @@ def still(number: int) -> dict[str, Any]:
     return {**subject(number), **dict.fromkeys(USUAL, 0.0)}
 
 
-def film(shot: Shot) -> list[Entry | None]:
-    """The history with true masks, then one for each kind of wrong ones.
+def build_entries(request: SceneRequest) -> list[Entry | None]:
+    """The history with true masks, then one for each kind of wrong masks.
 
     Every frame is drawn once, whatever the masks. None where a mask never shows anything.
     """
-    scene = render(**shot.options)
+    scene = render(**request.options)
     noises = [
-        render(**shot.options, mask_noise=kind, mask_level=level).mask_noise
-        for kind, level in shot.masks
+        render(**request.options, mask_noise=kind, mask_level=level).mask_noise
+        for kind, level in request.masks
     ]
     model = encoder()
     seen: list[tuple[list[int], list[NDArray[np.uint8]]]] = [([], []) for _ in (None, *noises)]
@@ -134,18 +134,20 @@ def entry(scene: Scene, model: Encoder, frames: list[int], crops: list[NDArray[n
 
 @cache
 def encoder() -> Encoder:
-    """One per process, with one thread: the same numbers wherever and in whatever order it runs."""
+    """One per process, with one thread, so that results do not depend on the order of the work."""
     return load_encoder("mini", threads=1)
 
 
-def film_all(shots: Sequence[Shot], workers: int | None = None) -> list[list[Entry | None]]:
-    return in_processes(film, shots, workers)
+def build_all_entries(
+    requests: Sequence[SceneRequest], workers: int | None = None
+) -> list[list[Entry | None]]:
+    return in_processes(build_entries, requests, workers)
 
 
 def in_processes(
     function: Callable[[T], U], items: Sequence[T], workers: int | None = None
 ) -> list[U]:
-    """In as many processes as there are cores, or in this one if that is all it takes."""
+    """Maps in as many processes as there are cores, or in this one if one is enough."""
     workers = min(workers or os.cpu_count() or 1, len(items))
     if workers == 1:
         return [function(item) for item in items]
@@ -154,13 +156,12 @@ def in_processes(
         return list(pool.map(function, items, chunksize=max(1, min(4, len(items) // workers))))
 
 
-def retrieval(study: Study, scenes: int = SCENES, workers: int | None = None) -> Result:
-    filmed = film_all([Shot(moderate(n)) for n in range(scenes)], workers)
-    corpus = Corpus(_first(filmed), study.engine)
+def retrieval(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = None) -> Result:
+    corpus = Corpus(moderate_entries(scenes, workers), benchmark.engine)
     chosen = {name: corpus.windows(name) for name in COORDINATES}
     chosen |= {name: corpus.windows("absolute", name) for name in WITHOUT_LOOKING}
     scores = {name: corpus.scores(windows) for name, windows in chosen.items()}
-    scores["best window of the schedule"] = _best(corpus)
+    scores["best window of the schedule"] = metrics(oracle(corpus))
     values: list[Value] = []
     for name, own in scores.items():
         values += with_intervals(name, corpus.means(own))
@@ -179,7 +180,7 @@ def retrieval(study: Study, scenes: int = SCENES, workers: int | None = None) ->
     return Result(
         tuple(values),
         {name: corpus.by_history(windows) for name, windows in chosen.items()},
-        (how(scenes), _verdict(found.low, found.high), WHY, FAMILY),
+        (scenes_note(scenes), _verdict(found.low, found.high), WHY, FAMILY),
         {"rendered_retrieval": partial(_retrieval_figure, corpus)},
     )
 
@@ -195,34 +196,28 @@ WHY = (
 
 def _verdict(low: float, high: float) -> str:
     if low > 0:
-        return "Vocabulary coordinates beat absolute ones in R@1 .5: the interval lies above zero."
+        return "Vocabulary coordinates beat absolute ones in R@1 .5: the interval is above zero."
     if high < 0:
         return "Vocabulary coordinates lose to absolute ones in R@1 .5: the interval is below zero."
     return "Vocabulary coordinates do not beat absolute ones in R@1 .5: the interval holds zero."
 
 
-def how(scenes: int) -> str:
-    return HOW.format(frames=FRAMES, first=FIRST_SEED, last=FIRST_SEED + scenes - 1)
+def scenes_note(scenes: int) -> str:
+    return SCENES_NOTE.format(frames=FRAMES, first=FIRST_SEED, last=FIRST_SEED + scenes - 1)
 
 
-def _first(filmed: Iterable[list[Entry | None]]) -> list[Entry]:
-    """The histories with true masks; a scene always shows its object."""
-    return [own[0] for own in filmed if own[0] is not None]
+def moderate_entries(scenes: int, workers: int | None) -> list[Entry]:
+    """The moderate scenes with true masks; a scene always shows its object."""
+    entries = build_all_entries([SceneRequest(moderate(n)) for n in range(scenes)], workers)
+    return [with_true_masks for with_true_masks, *_ in entries if with_true_masks is not None]
 
 
 def _topologies(corpus: Corpus) -> list[str]:
     return list(dict.fromkeys(entry.cohort for entry in corpus.entries))
 
 
-def _best(corpus: Corpus) -> Table:
-    """(n, 3): what the best of all candidates would score."""
-    truth = {name: corpus.references[rows] for name, rows in corpus.rows.items()}
-    best = [oracle_tiou(candidate_frames(entry), truth[entry.id]) for entry in corpus.entries]
-    return metrics(np.concatenate(best))
-
-
 def _features(corpus: Corpus) -> list[Value]:
-    """How well the encoder tells the states apart before any method begins."""
+    """How well the encoder tells the states apart before any readout is applied."""
     right, alike = [], []
     for entry in corpus.entries:
         states = _unit_centres(entry)
@@ -243,7 +238,7 @@ def _unit_centres(entry: Entry) -> Table:
 
 
 def _nearest_is_right(entry: Entry, states: Table) -> float:
-    """Share of the observed frames with a state that lie nearest to it among the siblings."""
+    """Share of the observed frames with a state that are nearest to it among its siblings."""
     frames = entry.history.frames
     truth = np.full(len(frames), -1)
     for state, name in enumerate(entry.vocabulary.states):
@@ -253,30 +248,30 @@ def _nearest_is_right(entry: Entry, states: Table) -> float:
     return float((nearest == truth)[truth >= 0].mean())
 
 
-def masks(study: Study, scenes: int = MASKED, workers: int | None = None) -> Result:
+def masks(benchmark: Benchmark, scenes: int = MASKED, workers: int | None = None) -> Result:
     """Wrong masks on the scenes of ``retrieval``, each with a distractor to switch to."""
     wrong: Masks = tuple(product(MASK_NOISES, MASK_LEVELS[1:]))
-    shots = [Shot({**moderate(n), "distractors": 1}, wrong) for n in range(scenes)]
-    true, *others = zip(*film_all(shots, workers), strict=True)
-    filmed = dict(zip(wrong, others, strict=True))
-    conditions = {cell: filmed.get(cell, true) for cell in product(MASK_NOISES, MASK_LEVELS)}
-    return _curves(study, conditions, "rendered_masks", (how(scenes), ABOUT_MASKS))
+    requests = [SceneRequest({**moderate(n), "distractors": 1}, wrong) for n in range(scenes)]
+    true, *others = zip(*build_all_entries(requests, workers), strict=True)
+    built = dict(zip(wrong, others, strict=True))
+    conditions = {cell: built.get(cell, true) for cell in product(MASK_NOISES, MASK_LEVELS)}
+    return _curves(benchmark, conditions, "rendered_masks", (scenes_note(scenes), ABOUT_MASKS))
 
 
-def difficulty(study: Study, scenes: int = SPOILED, workers: int | None = None) -> Result:
+def difficulty(benchmark: Benchmark, scenes: int = DEGRADED, workers: int | None = None) -> Result:
     """One difficulty at a time, the others as usual, with true masks."""
     wanted = {
-        (what, level): [spoiled(n, what, level) for n in range(scenes)]
+        (what, level): [degraded(n, what, level) for n in range(scenes)]
         for what, level in product(USUAL, LEVELS)
     }
     wanted[STILL, 0.0] = [still(n) for n in range(scenes)]
-    once = {_key(options): Shot(options) for own in wanted.values() for options in own}
-    filmed = dict(zip(once, film_all(list(once.values()), workers), strict=True))
+    once = {_key(options): SceneRequest(options) for own in wanted.values() for options in own}
+    built = dict(zip(once, build_all_entries(list(once.values()), workers), strict=True))
     conditions = {
-        cell: [filmed[_key(options)][0] for options in own] for cell, own in wanted.items()
+        cell: [built[_key(options)][0] for options in own] for cell, own in wanted.items()
     }
-    notes = (how(scenes), ABOUT_DIFFICULTIES, ABOUT_STILL)
-    return _curves(study, conditions, "rendered_difficulty", notes)
+    notes = (scenes_note(scenes), ABOUT_DIFFICULTIES, ABOUT_STILL)
+    return _curves(benchmark, conditions, "rendered_difficulty", notes)
 
 
 def _key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -294,18 +289,20 @@ ABOUT_DIFFICULTIES = (
     "Changes are against level 0 of the same difficulty; the others stay as "
     f"{', '.join(f'{name} {level:g}' for name, level in USUAL.items())}. Clutter brings "
     f"{MOST_DISTRACTORS} distractors at level 1 and half as many at .5; pixels outside the mask "
-    "are grey in a crop, so what lies behind the object shows in its soft outline only."
+    "are grey in a crop, so the background shows only in the soft outline of the object."
 )
 ABOUT_STILL = (
     f'"{STILL} 0": nothing but the object ever changes, and results are worse, not better. Most '
     "frames of a state are then equal to the last bit. A state that holds about half of the frames "
-    "or more is the median of its own response: its evidence is zero or next to it, windows tie, "
+    "or more is the median of its own response: its evidence is about zero, windows tie, "
     "and the first is taken, one frame long. Camera motion, drifting light or grain, each alone, "
-    "end this. A camera never gives such frames; a drawn video may."
+    "prevent this. A camera never gives such frames; a drawn video may."
 )
 
 
-def _curves(study: Study, conditions: Conditions, figure: str, notes: tuple[str, ...]) -> Result:
+def _curves(
+    benchmark: Benchmark, conditions: Conditions, figure: str, notes: tuple[str, ...]
+) -> Result:
     """Vocabulary coordinates by kind and level; changes are against level 0 of the kind."""
     ids = sorted({entry.id for own in conditions.values() for entry in own if entry is not None})
     values: list[Value] = []
@@ -313,7 +310,7 @@ def _curves(study: Study, conditions: Conditions, figure: str, notes: tuple[str,
     tables: dict[Cell, Table] = {}
     for (kind, level), entries in conditions.items():
         row = f"{kind} {level:g}"
-        table, windows[row] = measured(entries, ids, study.engine)
+        table, windows[row] = measured(entries, ids, benchmark.engine)
         tables[kind, level] = table
         values += with_intervals(row, table, CURVES)
         if level:
@@ -327,7 +324,7 @@ def measured(
     entries: Sequence[Entry | None],
     ids: Sequence[str],
     engine: str,
-    how: tuple[str, str] = ("vocabulary", "scan"),
+    method: tuple[str, str] = ("vocabulary", "scan"),
 ) -> tuple[Table, ByHistory]:
     """(ids, 3) metrics, zero where nothing was seen, and the windows of the others."""
     table = dict.fromkeys(ids, np.zeros(len(METRICS)))
@@ -335,7 +332,7 @@ def measured(
     if not seen:
         return np.stack(list(table.values())), {}
     corpus = Corpus(seen, engine)
-    windows = corpus.windows(*how)
+    windows = corpus.windows(*method)
     names, means = group_means(corpus.scores(windows), corpus.levels)
     table |= {str(name): row for name, row in zip(names, means, strict=True)}
     return np.stack(list(table.values())), corpus.by_history(windows)
@@ -348,16 +345,16 @@ def _retrieval_figure(corpus: Corpus) -> Any:
     return side_by_side(parts, names)
 
 
-def side_by_side(parts: Mapping[str, Corpus], readings: Mapping[str, tuple[str, Any]]) -> Any:
+def side_by_side(parts: Mapping[str, Corpus], methods: Mapping[str, tuple[str, Any]]) -> Any:
     """R@1 .5 with intervals: of each part, by coordinates and readout."""
     from dejacue.report.robustness import groups_figure
 
     rows = {
         name: {
-            title: intervals(part.means(part.scores(part.windows(*how))))[1]
+            title: intervals(part.means(part.scores(part.windows(*method))))[1]
             for title, part in parts.items()
         }
-        for name, how in readings.items()
+        for name, method in methods.items()
     }
     return groups_figure(rows, f"{METRICS['r1_05']} (%)")
 
@@ -385,7 +382,7 @@ EXPERIMENTS = (
         on_request=True,
     ),
     Experiment(
-        "rendered-difficulty", f"From pixels: one difficulty at a time, {SPOILED} rendered scenes",
+        "rendered-difficulty", f"From pixels: one difficulty at a time, {DEGRADED} rendered scenes",
         difficulty, on_request=True,
     ),
 )  # fmt: skip

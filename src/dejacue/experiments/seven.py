@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.evaluation import oracle_tiou, tiou
+from dejacue.evaluation import tiou
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.baselines import baselines, candidate_frames
-from dejacue.experiments.identity import edge_hits, identity
-from dejacue.experiments.study import COORDINATES_PUBLISHED, SCAN, Corpus, Study, Table
+from dejacue.experiments._baselines import baselines, oracle
+from dejacue.experiments._identity import edge_hits, identity
+from dejacue.experiments.corpus import COORDINATES_PUBLISHED, SCAN, Benchmark, Corpus, Table
 from dejacue.experiments.table import NO, Experiment, Result, Value, published
 from dejacue.experiments.vost_extended import ranking_picture, ranking_values
 from dejacue.method._tables import Ragged
@@ -48,17 +48,11 @@ CASES = {  # for a picture: found, found in part, and mistaken for the moment be
 }
 
 
-def oracle(corpus: Corpus, readout: Scan) -> Table:
-    """(n,) overlap of the best candidate of the schedule with the references."""
-    how = readout.durations
-    lengths = SCHEDULES[how] if isinstance(how, str) else how
+def _lengths(readout: Scan) -> tuple[int, ...]:
+    durations = readout.durations
+    lengths = SCHEDULES[durations] if isinstance(durations, str) else durations
     assert isinstance(lengths, tuple)
-    return np.concatenate(
-        [
-            oracle_tiou(candidate_frames(entry, lengths), corpus.references[corpus.rows[entry.id]])
-            for entry in corpus.entries
-        ]
-    )
+    return lengths
 
 
 def measures(corpus: Corpus, coordinates: str, readout: Scan) -> dict[str, Table]:
@@ -72,7 +66,7 @@ def measures(corpus: Corpus, coordinates: str, readout: Scan) -> dict[str, Table
         "query_macro_joint_crossed_r1_tiou_0.3": scores[:, 0] * right,
         "query_macro_joint_crossed_r1_tiou_0.5": scores[:, 1] * right,
         "query_macro_joint_identity_accuracy": right,
-        "query_macro_target_candidate_oracle_tiou": oracle(corpus, readout),
+        "query_macro_target_candidate_oracle_tiou": oracle(corpus, _lengths(readout)),
         "query_macro_target_valid_run_edge_hit": np.concatenate(edges),
     }
 
@@ -87,8 +81,8 @@ def _compared(
     return [Value(row, metric, here[metric], there) for metric, there in theirs.items()]
 
 
-def coordinates(study: Study) -> Result:
-    corpus = study.seven
+def coordinates(benchmark: Benchmark) -> Result:
+    corpus = benchmark.seven
     values: list[Value] = []
     windows: dict[str, Any] = {}
     more: list[Value] = []
@@ -142,8 +136,8 @@ def _by_history(corpus: Corpus, system: str) -> list[Value]:
     return values
 
 
-def durations(study: Study) -> Result:
-    corpus = study.seven
+def durations(benchmark: Benchmark) -> Result:
+    corpus = benchmark.seven
     values: list[Value] = []
     windows = {}
     for name, theirs in published()["seven_duration_and_normalization"].items():
@@ -153,31 +147,29 @@ def durations(study: Study) -> Result:
     return Result(tuple(values), windows)
 
 
-def controls(study: Study) -> Result:
-    corpus = study.seven
+def controls(benchmark: Benchmark) -> Result:
+    corpus = benchmark.seven
     values: list[Value] = []
     windows = {}
     for name, theirs in published()["seven_matched_similarity_controls"].items():
         label, system, readout = CONTROLS[name]
         chosen = corpus.windows(system, readout)
-        means = corpus.means(corpus.scores(chosen)).mean(axis=0)
-        for metric, here in zip(METRICS, means.tolist(), strict=True):
+        for metric, here in corpus.averages(chosen).items():
             values.append(Value(f"{label}, {system}", metric, here, theirs[metric]))
         windows[name] = corpus.by_history(chosen)
     return Result(tuple(values), windows)
 
 
-def nonoverlap(study: Study) -> Result:
+def nonoverlap(benchmark: Benchmark) -> Result:
     """One window per state (mean score of its descriptions): independently, and disjoint."""
-    corpus, figures = study.seven, published()["seven_state_nonoverlap"]
+    corpus, figures = benchmark.seven, published()["seven_state_nonoverlap"]
     chosen = {
         "independent": _state_windows(corpus),
         "exact_nonoverlap": corpus.windows("dual", "non-overlap"),
     }
     values: list[Value] = []
     for name, windows in chosen.items():
-        means = corpus.means(corpus.scores(windows)).mean(axis=0)
-        for metric, here in zip(METRICS, means.tolist(), strict=True):
+        for metric, here in corpus.averages(windows).items():
             values.append(Value(name.replace("_", " "), metric, here, figures[name][metric]))
     overlapping = total = 0
     for entry in corpus.entries:
@@ -211,25 +203,25 @@ def _state_windows(corpus: Corpus) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def ranking(study: Study) -> Result:
-    values, means = ranking_values(study.seven, published()["seven_candidate_ranking"])
+def ranking(benchmark: Benchmark) -> Result:
+    values, means = ranking_values(benchmark.seven, published()["seven_candidate_ranking"])
     values = [
         replace(value, finding=NEAR_TIE) if value.mark == NO and value.metric == "mrr_03" else value
         for value in values
     ]
-    windows = study.seven.conditions("absolute", "vocabulary", "dual")
+    windows = benchmark.seven.conditions("absolute", "vocabulary", "dual")
     return Result(tuple(values), windows, figures={"seven_ranking": lambda: ranking_picture(means)})
 
 
 NEAR_TIE = (
     "MRR .3: on S01, two candidates at ranks 121 and 122 have scores of 11.84130 and 11.84129; "
-    "with float64 cosines they stand as here, with float32 products by BLAS the other way round."
+    "with float64 cosines they rank as here, with float32 products by BLAS the other way round."
 )
 
 
-def residuals(study: Study) -> Result:
+def residuals(benchmark: Benchmark) -> Result:
     """Windows from raw residuals and from unit ones: each query has its own scale."""
-    corpus = study.seven
+    corpus = benchmark.seven
     plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
     raw, norms = [], []
     for entry in corpus.entries:
@@ -254,21 +246,24 @@ def residuals(study: Study) -> Result:
     return Result(tuple(values), {n: corpus.by_history(w) for n, w in chosen.items()})
 
 
-def sensitivity(study: Study) -> Result:
+SENSITIVITY = {"r1_05": "state_macro_r1_tiou_0.5", "top1_tiou": "state_macro_top1_tiou"}
+
+
+def sensitivity(benchmark: Benchmark) -> Result:
     """Coordinates minus absolute on S05–S07; of the three reference sets the release has one."""
-    corpus = study.seven.only("extension")
-    base = corpus.means(corpus.scores(corpus.windows("absolute"))).mean(axis=0)
+    corpus = benchmark.seven.only("extension")
+    base = corpus.averages(corpus.windows("absolute"))
     values: list[Value] = []
     for name, conditions in published()["annotation_sensitivity"].items():
         for condition, theirs in conditions.items():
             system = COORDINATES_PUBLISHED[
                 condition.removesuffix("_minus_absolute") + "_coordinates"
             ]
-            means = corpus.means(corpus.scores(corpus.windows(system))).mean(axis=0) - base
-            for k, key in ((1, "state_macro_r1_tiou_0.5"), (2, "state_macro_top1_tiou")):
-                here = float(means[k]) if name == "adjudicated" else None
-                row = f"{name}: {system} − absolute"
-                values.append(Value(row, list(METRICS)[k], here, theirs[key]))
+            means = corpus.averages(corpus.windows(system))
+            row = f"{name}: {system} − absolute"
+            for metric, key in SENSITIVITY.items():
+                here = means[metric] - base[metric] if name == "adjudicated" else None
+                values.append(Value(row, metric, here, theirs[key]))
     return Result(
         tuple(values),
         corpus.conditions("absolute", "vocabulary", "dual"),

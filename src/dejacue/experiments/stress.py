@@ -13,16 +13,9 @@ from dejacue.data.release import Entry
 from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.overlap import METRICS
 from dejacue.experiments import perturb
-from dejacue.experiments.identity import identity
-from dejacue.experiments.study import SCAN, Corpus, Study, Table
-from dejacue.experiments.table import (
-    GROUPS,
-    Experiment,
-    Result,
-    Value,
-    drawn,
-    published,
-)
+from dejacue.experiments._identity import identity
+from dejacue.experiments.corpus import SCAN, Benchmark, Corpus, Table
+from dejacue.experiments.table import GROUPS, Experiment, Result, Value, drawn, published
 from dejacue.method._tables import Ragged
 from dejacue.method.plan import Plan
 from dejacue.method.readouts import schedule_of
@@ -52,9 +45,9 @@ IDENTITY = "query_macro_joint_identity_accuracy"
 LABELS = {**METRICS, IDENTITY: "identity"}
 
 
-def shifts(study: Study) -> Result:
+def shifts(benchmark: Benchmark) -> Result:
     """Frames rolled within their runs: the same features, another order (dual)."""
-    corpus, figures = study.original, published()["circular_shift"]
+    corpus, figures = benchmark.original, published()["circular_shift"]
     size = 8
     count = size * GROUPS
     plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
@@ -102,9 +95,9 @@ def _matrix(corpus: Corpus, whole: Table, each: Table) -> Any:
     return shifts_figure([*names, "mean"], table)
 
 
-def duplication(study: Study) -> Result:
+def duplication(benchmark: Benchmark) -> Result:
     """The first state's descriptions repeated: does the origin follow their number? (dual)"""
-    corpus = study.seven
+    corpus = benchmark.seven
     systems = {"query_uniform": "dual-query-uniform", "state_balanced": "dual"}
     before = {name: _joint(corpus, system, 1) for name, system in systems.items()}
     values: list[Value] = []
@@ -188,9 +181,9 @@ PERTURBATIONS: dict[str, Perturbation] = {
 }
 
 
-def perturbations(study: Study) -> Result:
+def perturbations(benchmark: Benchmark) -> Result:
     """Tracking errors on the four histories with tracks: change from the whole history (dual)."""
-    corpus = study.original
+    corpus = benchmark.original
     metrics = ("r1_05", "top1_tiou", IDENTITY)
     base = _tracked(corpus, corpus.windows("dual"), corpus.best_scores("dual"))
     values: list[Value] = []

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation.overlap import METRICS, paired_tiou
 from dejacue.evaluation.resampling import DRAWS, SEED
-from dejacue.experiments.study import Study, Table
+from dejacue.experiments.corpus import Benchmark, Table
 from dejacue.experiments.table import Experiment, Result, Value, published
 from dejacue.method.durations import Grid
 from dejacue.method.evidence import calibration, smooth
@@ -64,10 +64,10 @@ def selected(responses: Table, norm: str, using: str) -> NDArray[np.int64]:
     return found
 
 
-def duration_study(study: Study) -> Result:
+def duration_study(benchmark: Benchmark) -> Result:
     figures = published()["synthetic_duration"]
     responses, truth = sequences()
-    windows = {name: selected(responses, norm, study.engine) for name, norm in NORMS.items()}
+    windows = {name: selected(responses, norm, benchmark.engine) for name, norm in NORMS.items()}
     scores = {name: _scores(found, truth) for name, found in windows.items()}
     values: list[Value] = []
     for name, theirs in figures["reported_equal_cell_summary"].items():
@@ -99,12 +99,12 @@ def duration_study(study: Study) -> Result:
     )
 
 
-def _scores(found: NDArray[np.int64], truth: NDArray[np.int64]) -> dict[str, Table]:
+def _scores(windows: NDArray[np.int64], truth: NDArray[np.int64]) -> dict[str, Table]:
     """metric → (grids, cells, trials)."""
     shape = (len(GRIDS), len(CELLS), TRIALS)
-    repeated = np.broadcast_to(truth, found.shape).reshape(-1, 2)
-    overlap = paired_tiou(found.reshape(-1, 2), repeated).reshape(shape)
-    lengths = found[..., 1] - found[..., 0]
+    repeated = np.broadcast_to(truth, windows.shape).reshape(-1, 2)
+    overlap = paired_tiou(windows.reshape(-1, 2), repeated).reshape(shape)
+    lengths = windows[..., 1] - windows[..., 0]
     error = np.abs(lengths - (truth[:, 1] - truth[:, 0])).astype(np.float64).reshape(shape)
     return {
         "r1_05": (overlap >= 0.5).astype(np.float64),

@@ -1,4 +1,4 @@
-"""What an experiment gives back: values beside the published ones, and every window it chose."""
+"""The result of an experiment: values beside the published ones, and every window it chose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dejacue.evaluation.overlap import METRICS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dejacue.experiments.study import Study
+    from dejacue.experiments.corpus import Benchmark
 
 # condition → history → rows of [start, end], in the order of the vocabulary
 Windows = Mapping[str, Mapping[str, ArrayLike]]
@@ -60,7 +60,7 @@ class Value:
 
     @property
     def mark(self) -> str:
-        """✓ rounds to the published number; ≈ that lies among our draws; ✗ neither; – no pair."""
+        """✓ rounds to the published number; ≈ that is within our draws; ✗ neither; – no pair."""
         if self.here is None or self.published is None or self.derived:
             return ABSENT
         slack = 0.5 * 10.0**-self.digits + 1e-12
@@ -108,7 +108,7 @@ class Experiment:
 
     name: str
     title: str
-    run: Callable[[Study], Result] | None = None
+    run: Callable[[Benchmark], Result] | None = None
     reason: str = ""
     on_request: bool = False
 

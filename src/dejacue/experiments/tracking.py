@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.data.release import Entry
-from dejacue.data.rendered import Scene, render
-from dejacue.data.rendered.spoil import MaskNoise
+from dejacue.data.rendered import MaskNoise, Scene, render
 from dejacue.experiments import rendered
-from dejacue.experiments.study import Study, Table
+from dejacue.experiments.corpus import Benchmark as Study
+from dejacue.experiments.corpus import Table
 from dejacue.experiments.table import Experiment, Result, Value, intervals, with_intervals
 from dejacue.sources.crops import picture
 from dejacue.sources.tracks.base import Prompt, Seen
@@ -130,7 +130,7 @@ def masks(study: Study, scenes: int = SCENES, workers: int | None = None) -> Res
             if own:
                 label = f"mean mask IoU, {what} ({len(own)} scenes)"
                 values.append(Value(name, label, float(np.mean(own)), None))
-    return Result(tuple(values), windows, (rendered.how(scenes), ABOUT))
+    return Result(tuple(values), windows, (rendered.scenes_note(scenes), ABOUT))
 
 
 ABOUT = (

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.evaluation import bootstrap_interval, holm, sign_flip
+from dejacue.evaluation import holm, sign_flip
 from dejacue.evaluation.overlap import METRICS
-from dejacue.experiments.baselines import baselines
-from dejacue.experiments.study import Corpus, Study
+from dejacue.experiments._baselines import baselines
+from dejacue.experiments.corpus import Benchmark, Corpus
 from dejacue.experiments.table import (
     FAMILY,
     Experiment,
     Result,
     Value,
     interval_values,
+    intervals,
     paired_values,
     published,
 )
@@ -43,31 +44,28 @@ NORMS = {"sqrt_valid_count": "sqrt", "sum": "sum"}
 Condition = tuple[str, str, str | Readout, str]  # its name, coordinates, readout, prompts
 
 
-def rows_with_intervals(corpus: Corpus, conditions: Iterable[Condition], figures: Any) -> Result:
+def _rows_with_intervals(corpus: Corpus, conditions: Iterable[Condition], figures: Any) -> Result:
     """Means and intervals of every condition beside ``figures[name]``, and the windows."""
     values: list[Value] = []
     windows = {}
     for name, coordinates, readout, prompts in conditions:
         chosen = corpus.windows(coordinates, readout, prompts)
         means = corpus.means(corpus.scores(chosen))
-        interval = bootstrap_interval(means)
-        for k, metric in enumerate(METRICS):
-            here = (float(means[:, k].mean()), float(interval[0, k]), float(interval[1, k]))
-            there = figures[name]
-            values += interval_values(
-                name, metric, here, there["mean"][metric], there["ci95"][metric]
-            )
+        theirs = figures[name]
+        for metric, here in zip(METRICS, intervals(means), strict=True):
+            mean, ends = theirs["mean"][metric], theirs["ci95"][metric]
+            values += interval_values(name, metric, here, mean, ends)
         windows[name] = corpus.by_history(chosen)
     return Result(tuple(values), windows)
 
 
-def main(study: Study) -> Result:
+def main(benchmark: Benchmark) -> Result:
     conditions: list[Condition] = [
         (f"{readout}/{coordinates}", coordinates, readout, "ensemble")
         for readout, coordinates in METHODS.values()
     ]
-    table = rows_with_intervals(study.vost, conditions, published()["vost_main"])
-    ours, windows = baselines(study.vost)
+    table = _rows_with_intervals(benchmark.vost, conditions, published()["vost_main"])
+    ours, windows = baselines(benchmark.vost)
     return Result(
         (*table.values, *ours),
         {**table.windows, **windows},
@@ -79,8 +77,8 @@ def main(study: Study) -> Result:
     )
 
 
-def paired(study: Study) -> Result:
-    corpus, figures = study.vost, published()["vost_main_paired"]
+def paired(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.vost, published()["vost_main_paired"]
     values: list[Value] = []
     for name, theirs in figures.items():
         sides = name.split("_minus_")
@@ -139,25 +137,22 @@ def _effects(corpus: Corpus) -> Any:
     return effects_figure(_change(corpus, "scan_vocab", "scan_abs")[:, 1], rows)
 
 
-def peak(study: Study) -> Result:
-    corpus = study.vost
+def peak(benchmark: Benchmark) -> Result:
+    corpus = benchmark.vost
     conditions: list[Condition] = [
         (name, name, "peak", "ensemble") for name in published()["vost_peak"]
     ]
-    table = rows_with_intervals(corpus, conditions, published()["vost_peak"])
+    table = _rows_with_intervals(corpus, conditions, published()["vost_peak"])
     pair = corpus.compare(corpus.windows("vocabulary", "peak"), corpus.windows("absolute", "peak"))
     more = paired_values("vocabulary − absolute", pair, published()["vost_peak_paired"])
     return Result((*table.values, *more), table.windows, (FAMILY,))
 
 
-def prompts(study: Study) -> Result:
-    corpus, figures = study.vost, published()["vost_prompts"]
+def prompts(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.vost, published()["vost_prompts"]
     flat = {f"{p}/{c}": figures[p][c] for p in figures for c in figures[p]}
-    conditions: list[Condition] = []
-    for name in flat:
-        prompt, coordinates = name.split("/")
-        conditions.append((name, coordinates, "scan", prompt))
-    table = rows_with_intervals(corpus, conditions, flat)
+    conditions: list[Condition] = [(f"{p}/{c}", c, "scan", p) for p in figures for c in figures[p]]
+    table = _rows_with_intervals(corpus, conditions, flat)
     values = list(table.values)
     for prompt, theirs in published()["vost_prompts_paired"].items():
         pair = corpus.compare(
@@ -167,14 +162,14 @@ def prompts(study: Study) -> Result:
     return Result(tuple(values), table.windows, (FAMILY,))
 
 
-def normalization(study: Study) -> Result:
-    corpus, figures = study.vost, published()["vost_normalization"]
+def normalization(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.vost, published()["vost_normalization"]
     flat = {f"{NORMS[n]}/{c}": figures[n][c] for n in figures for c in figures[n]}
-    conditions: list[Condition] = []
-    for name in flat:
-        norm, coordinates = name.split("/")
-        conditions.append((name, coordinates, Scan(norm=norm), "ensemble"))
-    table = rows_with_intervals(corpus, conditions, flat)
+    conditions: list[Condition] = [
+        (f"{NORMS[n]}/{c}", c, Scan(norm=NORMS[n]), "ensemble")
+        for n in figures for c in figures[n]
+    ]  # fmt: skip
+    table = _rows_with_intervals(corpus, conditions, flat)
     values, paper = list(table.values), published()["paper"]
     by_sum = {c: corpus.windows(c, Scan(norm="sum")) for c in ("absolute", "vocabulary", "dual")}
     gain = corpus.compare(by_sum["vocabulary"], by_sum["absolute"])

@@ -10,14 +10,8 @@ from dejacue.evaluation import compare
 from dejacue.evaluation.overlap import METRICS
 from dejacue.evaluation.ranking import RANKING, rank_candidates
 from dejacue.evaluation.strata import duration_strata
-from dejacue.experiments.study import COORDINATES_PUBLISHED, Corpus, Study, Table
-from dejacue.experiments.table import (
-    Experiment,
-    Result,
-    Value,
-    paired_values,
-    published,
-)
+from dejacue.experiments.corpus import COORDINATES_PUBLISHED, Benchmark, Corpus, Table
+from dejacue.experiments.table import Experiment, Result, Value, paired_values, published
 from dejacue.method.locate import candidates
 from dejacue.method.readouts import Scan
 
@@ -25,8 +19,8 @@ QUARTERS = {"q1_shortest": "shortest", "q2": "second", "q3": "third", "q4_longes
 RANK_TESTS = ("mrr_05", "recall_at_10_05", "best_overlap_normalized_rank")
 
 
-def strata(study: Study) -> Result:
-    corpus, figures = study.vost, published()["vost_duration_strata"]
+def strata(benchmark: Benchmark) -> Result:
+    corpus, figures = benchmark.vost, published()["vost_duration_strata"]
     lengths = np.array([own[0, 1] - own[0, 0] + 1 for own in corpus.references])
     pairs = list(zip(corpus.histories, corpus.states, strict=True))
     first_of_state = [pairs.index(pair) for pair in dict.fromkeys(pairs)]
@@ -77,8 +71,8 @@ def ranking_values(corpus: Corpus, figures: Any) -> tuple[list[Value], dict[str,
     return values, means
 
 
-def ranking(study: Study) -> Result:
-    values, means = ranking_values(study.vost, published()["vost_ranking"])
+def ranking(benchmark: Benchmark) -> Result:
+    values, means = ranking_values(benchmark.vost, published()["vost_ranking"])
     columns = [RANKING.index(metric) for metric in RANK_TESTS]
     pairs = compare(means["vocabulary"][:, columns], means["absolute"][:, columns])
     values += paired_values(
@@ -87,7 +81,7 @@ def ranking(study: Study) -> Result:
     )  # fmt: skip
     return Result(
         tuple(values),
-        study.vost.conditions("absolute", "vocabulary", "dual"),
+        benchmark.vost.conditions("absolute", "vocabulary", "dual"),
         notes=("Holm p: within the three measures compared.",),
         figures={"vost_ranking": lambda: ranking_picture(means)},
     )
@@ -109,17 +103,17 @@ def ranking_picture(means: dict[str, Table]) -> Any:
     )
 
 
-def paraphrase(study: Study) -> Result:
+def paraphrase(benchmark: Benchmark) -> Result:
     values: list[Value] = []
     windows = {}
     for name, theirs in published()["vost_paraphrase"].items():
         coordinates = COORDINATES_PUBLISHED[name]
-        chosen = study.vost.windows(coordinates)
-        for metric, here in study.vost.paraphrases(chosen).items():
+        chosen = benchmark.vost.windows(coordinates)
+        for metric, here in benchmark.vost.paraphrases(chosen).items():
             values.append(Value(coordinates, metric, here, theirs[metric]))
-        windows[coordinates] = study.vost.by_history(chosen)
+        windows[coordinates] = benchmark.vost.by_history(chosen)
     return Result(
-        tuple(values), windows, figures={"vost_diagnostics": lambda: _diagnostics(study.vost)}
+        tuple(values), windows, figures={"vost_diagnostics": lambda: _diagnostics(benchmark.vost)}
     )
 
 
@@ -141,9 +135,9 @@ def _diagnostics(corpus: Corpus) -> Any:
     )
 
 
-def examples(study: Study) -> Result:
+def examples(benchmark: Benchmark) -> Result:
     """The three descriptions of the qualitative figure: absolute and vocabulary."""
-    corpus = study.vost
+    corpus = benchmark.vost
     texts = [text for v in corpus.vocabularies for text in v.descriptions]
     overlaps = [corpus.scores(corpus.windows(c))[:, 2] for c in ("absolute", "vocabulary")]
     values: list[Value] = []

@@ -2,9 +2,9 @@
 
     python -m dejacue.learn.mini --out src/dejacue/sources/encoders
 
-Renders crops of training scenes (their seeds lie beyond all that tests, demos and measurements
-use), trains an image and a text tower so that a crop lies near the descriptions of its state, and
-writes both as ONNX. A GPU takes minutes; a CPU works too, with fewer crops.
+Renders crops of training scenes (with seeds above those of tests, demos and measurements), trains
+an image and a text tower so that a crop is near the descriptions of its state, and writes both as
+ONNX. A GPU takes minutes; a CPU works too, with fewer crops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dejacue.data.rendered import FAMILIES, crops
 from dejacue.errors import need
 from dejacue.sources.encoders.base import FORMS
-from dejacue.sources.encoders.mini import SIZE, TOKENS, Words
+from dejacue.sources.encoders.mini import SIZE, TOKENS, WordTokenizer
 
 REMEDY = "pip install 'dejacue[torch]' onnx"
 WIDTH, EMBEDDING = 128, 64
@@ -65,7 +65,7 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
     nn = torch.nn
 
     class Block(nn.Module):  # type: ignore[name-defined, misc]
-        """Depthwise 5 × 5, then two pointwise, with a way around."""
+        """Depthwise 5 × 5, then two pointwise convolutions, with a skip connection."""
 
         def __init__(self, width: int) -> None:
             super().__init__()
@@ -94,7 +94,7 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
             return self.out(torch.cat([x.mean(dim=2), x.amax(dim=2)], dim=1))
 
     class TextTower(nn.Module):  # type: ignore[name-defined, misc]
-        """Words, their neighbours, and the strongest of what they say."""
+        """Word embeddings, a convolution over neighbours, max and mean pooling."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -116,12 +116,12 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
 def train(
     images: NDArray[np.uint8], kinds: NDArray[np.int64], *, epochs: int, batch: int, device: str,
     seed: int = 0,
-) -> tuple[Any, Any, Words]:  # fmt: skip
+) -> tuple[Any, Any, WordTokenizer]:  # fmt: skip
     torch = need("torch", REMEDY)
     functional = torch.nn.functional
     torch.manual_seed(seed)
     sentences, owners = texts()
-    words = Words.of(sentences)
+    words = WordTokenizer.of(sentences)
     image, text = towers(len(words))
     image, text = image.to(device), text.to(device)
     temperature = torch.nn.Parameter(torch.tensor(2.5, device=device))
@@ -139,9 +139,9 @@ def train(
         rows = torch.randint(len(pixels), (batch,), generator=rng).to(device)
         chosen = torch.randint(len(tokens), (512,), generator=rng).to(device)
         dropped = tokens[chosen]
-        hidden = torch.rand(dropped.shape, device=device) < 0.05  # a word it does not know
+        hidden = torch.rand(dropped.shape, device=device) < 0.05  # becomes the unknown word
         dropped = torch.where(hidden & (dropped > 0), torch.ones_like(dropped), dropped)
-        a = functional.normalize(image(augmented(pixels[rows])), dim=1)
+        a = functional.normalize(image(_augmented(pixels[rows])), dim=1)
         b = functional.normalize(text(dropped), dim=1)
         logits = a @ b.T * temperature.exp()
         same = (labels[rows][:, None] == owner[chosen][None]).float()
@@ -166,7 +166,7 @@ def _loss(logits: Any, same: Any) -> Any:
     return -(target * logits[there].log_softmax(dim=1)).sum(dim=1).mean()
 
 
-def augmented(pixels: Any) -> Any:
+def _augmented(pixels: Any) -> Any:
     """(n, 3, size, size) in −1 … 1: mirrored, shifted, brighter or darker."""
     torch = need("torch", REMEDY)
     x = pixels.permute(0, 3, 1, 2).float() / 127.5 - 1
@@ -177,7 +177,9 @@ def augmented(pixels: Any) -> Any:
     return torch.roll(x * gain, shift, dims=(2, 3))
 
 
-def export(folder: Path, image: Any, text: Any, words: Words, notes: dict[str, str]) -> None:
+def export(
+    folder: Path, image: Any, text: Any, words: WordTokenizer, notes: dict[str, str]
+) -> None:
     """Both towers as ONNX with weights in half precision, cast when they are loaded."""
     torch = need("torch", REMEDY)
     onnx = need("onnx", REMEDY)
@@ -193,7 +195,7 @@ def export(folder: Path, image: Any, text: Any, words: Words, notes: dict[str, s
             dynamic_axes={given: {0: "n"}, "pooler_output": {0: "n"}},
         )  # fmt: skip
         model = onnx.load(path)
-        halve(onnx, model)
+        _halve(onnx, model)
         for key, value in {**notes, "words": json.dumps(words.known)}.items():
             entry = model.metadata_props.add()
             entry.key, entry.value = key, value
@@ -202,7 +204,7 @@ def export(folder: Path, image: Any, text: Any, words: Words, notes: dict[str, s
         print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
 
-def halve(onnx: Any, model: Any) -> None:
+def _halve(onnx: Any, model: Any) -> None:
     """Large float32 weights become float16 and a Cast in front of whoever reads them."""
     casts = []
     for weight in list(model.graph.initializer):
@@ -219,7 +221,7 @@ def halve(onnx: Any, model: Any) -> None:
         model.graph.node.insert(0, cast)
 
 
-def accuracy(image: Any, text: Any, words: Words, count: int, device: str) -> float:
+def accuracy(image: Any, text: Any, words: WordTokenizer, count: int, device: str) -> float:
     """Share of fresh crops whose nearest state, among those of their family, is the right one."""
     torch = need("torch", REMEDY)
     images, kinds = rendered(((1 << 23) + 7, count))
@@ -236,7 +238,7 @@ def accuracy(image: Any, text: Any, words: Words, count: int, device: str) -> fl
     return float((np.where(other, -np.inf, scores).argmax(axis=1) == kinds).mean())
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m dejacue.learn.mini")
     parser.add_argument("--out", type=Path, required=True, help="folder for the two ONNX files")
     parser.add_argument("--crops", type=int, default=200_000)
@@ -244,7 +246,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--device", default=None)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args(given)
+    options = parser.parse_args(argv)
     from dejacue.sources.encoders.siglip_torch import choose_device
 
     device = choose_device(options.device)
@@ -256,7 +258,7 @@ def main(given: Sequence[str] | None = None) -> None:
         images, kinds, epochs=options.epochs, batch=min(options.batch, len(images)), device=device
     )
     right = accuracy(image, text, words, 2000, device)
-    print(f"state told from its siblings on fresh crops: {100 * right:.1f} %")
+    print(f"accuracy among sibling states on new crops: {100 * right:.1f} %")
     count = sum(p.numel() for tower in (image, text) for p in tower.parameters())
     print(f"{count:,} parameters")
     notes = {"crops": str(len(images)), "epochs": str(options.epochs), "accuracy": f"{right:.4f}"}

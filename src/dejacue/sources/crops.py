@@ -24,7 +24,7 @@ LARGEST = 8192  # side that the compiled code takes
 def crop_box(
     mask: NDArray[np.bool_], padding: float = 0.20, minimum: int = 4
 ) -> tuple[int, int, int, int] | None:
-    """y0, y1, x0, x1 (half-open) of the padded box, clipped to the image; None of an empty mask.
+    """y0, y1, x0, x1 (half-open) of the padded box, clipped to the image; None for an empty mask.
 
     The padding is max(minimum, round(padding · longer side of the tight box)) pixels on every side.
     """
@@ -63,8 +63,8 @@ def crop(
 
 
 def fit(crop: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """(size, size, 3): squashed without regard to its shape by Pillow's antialiased bilinear
-    filter, as the image processors of SigLIP do; along rows first, whatever Pillow's version."""
+    """(size, size, 3): resized without keeping the aspect ratio by Pillow's antialiased
+    bilinear filter, as SigLIP's image processors do; rows first, with every version of Pillow."""
     from PIL import Image
 
     height, width = crop.shape[:2]
@@ -82,8 +82,8 @@ def picture(
     minimum: int = 4,
     fill: int = 127,
 ) -> NDArray[np.uint8]:
-    """``fit(crop(image, mask, …), size)``, in compiled code where that is there: the same bytes,
-    several times faster, and without holding up other threads."""
+    """``fit(crop(image, mask, …), size)``, in compiled code where it is available: the same
+    bytes, several times faster, and without blocking other threads."""
     if _compiled is None or max(*image.shape, size) > LARGEST:
         return fit(crop(image, mask, padding, minimum, fill), size)
     if image.ndim != 3 or image.shape != (*mask.shape, 3):

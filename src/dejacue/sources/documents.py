@@ -1,7 +1,7 @@
-"""Documents that people and programs hand in: text → JSON → checked values, and back to JSON.
+"""Input documents: text → JSON → checked values, and back to JSON.
 
-What vocabularies, results and annotations share on disk. A problem is one sentence; whoever knows
-the place puts it in front with ``named``.
+Shared by vocabularies, results and annotations. An error is one sentence; callers that know the
+file or the place in it prepend it with ``named``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STRING_OR_CONSTANT = re.compile(r'"(?:\\.|[^"\\])*"|(NaN|-?Infinity)')
 
 
 class named:
-    """Puts a name, of a file or a place in it, in front of an error raised inside."""
+    """Prepends a name, of a file or a place in it, to an error raised inside."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -40,15 +40,15 @@ class named:
 
 
 def read_text(
-    path: str | os.PathLike[str], most: int = MOST_BYTES, remedy: str = "is it the right file?"
+    path: str | os.PathLike[str], limit: int = MOST_BYTES, remedy: str = "is it the right file?"
 ) -> str:
-    """The text of a UTF-8 file, which is not empty; of more than ``most`` bytes none is decoded."""
+    """The text of a UTF-8 file, which is not empty; larger than ``limit`` bytes is refused."""
     with named(os.fspath(path)):
         try:
             with open(path, "rb") as stream:
-                raw = stream.read(most + 1)
-            if len(raw) > most:
-                raise InputError(f"larger than {most >> 20} MB; {remedy}")
+                raw = stream.read(limit + 1)
+            if len(raw) > limit:
+                raise InputError(f"larger than {limit >> 20} MB; {remedy}")
             text = raw.decode("utf-8-sig")
         except FileNotFoundError:
             raise InputError("no such file") from None
@@ -80,14 +80,14 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
     """The JSON documents of a text: one, or one after the other, as in JSON lines.
 
     No key is given twice in one object, no number is NaN or infinite, no text holds half a
-    character. ``twice`` is what is said of such a key, ``remedy`` what to do if it is no JSON.
+    character. ``twice`` is the message for such a key, ``remedy`` what to do if it is not JSON.
     """
 
     def constant(word: str) -> None:  # json does not say where; the first outside a string
         found = next(match for match in _STRING_OR_CONSTANT.finditer(text) if match[1])
         line = text.count("\n", 0, found.start()) + 1
         raise InputError(
-            f"line {line}: {word} is not a number of JSON; give a finite one, or text in quotes"
+            f"line {line}: {word} is not a JSON number; give a finite one, or text in quotes"
         )
 
     decoder = json.JSONDecoder(
@@ -107,7 +107,7 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise InputError(
-            f"{half} is no character, but half of a pair; write both or neither"
+            f"{half} is half of a surrogate pair, not a character; write both halves or neither"
         ) from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else error
@@ -117,7 +117,7 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
 
 
 def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
-    """The pairs as a mapping; a key that comes twice is refused in these words."""
+    """The pairs as a mapping; a key that comes twice is refused with the message ``twice``."""
     found = dict(pairs)
     if len(found) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -135,11 +135,11 @@ def check_document(
     check_keys(document, known, complete=complete)
 
 
-def check_schema(found: object, expected: str) -> None:
-    if not isinstance(found, str):
+def check_schema(schema: object, expected: str) -> None:
+    if not isinstance(schema, str):
         raise InputError(f'"schema" is missing or not text; it must be "{expected}"')
-    if found != expected:
-        raise InputError(f'is "{found:.40}", not "{expected}"')
+    if schema != expected:
+        raise InputError(f'is "{schema:.40}", not "{expected}"')
 
 
 def check_object(value: object, keys: Iterable[str]) -> None:
@@ -159,7 +159,7 @@ def check_keys(row: Any, known: Sequence[str], *, complete: bool = False) -> Non
 
 
 def whole_number(value: object, what: str) -> int:
-    """A whole number from 0 on, as frames and ranks are; True is none, nor is 3.0."""
+    """A whole number, 0 or more, such as a frame or rank; True and 3.0 are refused."""
     if type(value) is not int or not 0 <= value <= MOST_FRAME:
         raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
     return value
@@ -171,7 +171,7 @@ def window_of(row: Mapping[str, Any]) -> Window:
 
 
 def as_json(value: object) -> str:
-    """One line of JSON that every reader takes."""
+    """One line of strict JSON: no NaN or infinity, no half characters."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()

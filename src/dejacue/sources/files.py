@@ -192,7 +192,7 @@ def _parse_yaml(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML in which a key may stand only once; plain YAML keeps the last silently."""
+        """YAML in which a key may appear only once; plain YAML silently keeps the last."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         make = loader.construct_object
@@ -214,6 +214,6 @@ def _parse_yaml(text: str) -> Any:
         return yaml.load(text, Loader=Loader)
     except InputError:
         raise
-    except Exception as error:  # tagged values (!!int, !!bool, …) fail in their own ways
+    except Exception as error:  # tagged values (!!int, !!bool, …) raise many kinds of errors
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"not valid YAML ({reason})") from None

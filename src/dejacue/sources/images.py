@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources.sampling import Picture, Sampling, Unreadable
+from dejacue.sources._sampling import Picture, Sampling, Unreadable
 
 SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pnm")
@@ -30,7 +30,7 @@ def is_image(path: str | os.PathLike[str]) -> bool:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """The images of a folder in natural order; other files in it are left alone."""
+    """The images of a folder in natural order; other files are ignored."""
     entries = list(folder.iterdir())
     found = natural(entry for entry in entries if is_image(entry) and entry.is_file())
     if found:
@@ -38,7 +38,7 @@ def images_in(folder: Path) -> list[Path]:
     below = [e for e in natural(entries) if e.is_dir() and any(map(is_image, e.iterdir()))]
     if below:
         named = ", ".join(entry.name for entry in below[:3]) + (", …" if below[3:] else "")
-        raise InputError(f"the images lie in its subfolders {named}; give one of them")
+        raise InputError(f"the images are in its subfolders {named}; give one of them")
     what = "holds no images" if entries else "is an empty folder"
     raise InputError(f"{what}; give a folder of {', '.join(sorted(SUFFIXES))} files, or a video")
 
@@ -67,14 +67,16 @@ class Images:
             raise InputError("images have no times; give their rate, or use start, end and stride")
         taken = [at for at, _ in sampling.select(self.pictures(lambda sentence: None))]
         if not taken:
-            raise InputError(f"start lies beyond its {len(self.files)} images; give an earlier one")
+            raise InputError(
+                f"start is after the last of its {len(self.files)} images; give an earlier one"
+            )
         sizes = [(self.files[at].name, size) for at in taken if (size := _size(self.files[at]))]
         for name, (width, height) in sizes:
             other, size = sizes[0]
             if size != (width, height):
                 raise InputError(
                     f"{other} has {size[0]} × {size[1]} pixels, {name} {width} × {height}; "
-                    "bring all images to one size"
+                    "resize all images to one size"
                 )
         return len(taken)
 
@@ -92,7 +94,7 @@ def _size(file: Path) -> tuple[int, int] | None:
         with Image.open(file) as image:
             turned = image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
             return image.size[::-1] if turned else image.size
-    except Exception:  # Pillow's readers fail in their own ways
+    except Exception:  # Pillow's readers raise many kinds of errors
         return None
 
 
@@ -114,5 +116,5 @@ def read_rgb(file: Path) -> NDArray[np.uint8]:
             return np.array(image.convert("RGB"))
     except Unreadable:
         raise
-    except Exception as error:  # Pillow's readers fail in their own ways
+    except Exception as error:  # Pillow's readers raise many kinds of errors
         raise Unreadable((str(error).splitlines() or [type(error).__name__])[0]) from None

@@ -62,13 +62,13 @@ def read_references(path: str | os.PathLike[str]) -> list[Reference]:
         check_document(documents[0], REFERENCES_SCHEMA, ("histories",))
         rows = documents[0].get("histories")
         if not isinstance(rows, list):
-            raise InputError('"histories" must be there, and be a list')
-        return list(_once(_reference(row, f"history {n}") for n, row in enumerate(rows, 1)))
+            raise InputError('"histories" is missing or not a list')
+        return list(_check_unique(_reference(row, f"history {n}") for n, row in enumerate(rows, 1)))
 
 
 def write_references(path: str | os.PathLike[str], references: Iterable[Reference]) -> Path:
     """Write references as JSON, or as CSV if the name ends in ``.csv``; whole or not at all."""
-    records = list(_once(references))
+    records = list(_check_unique(references))
     if _is_csv(os.fspath(path)):
         stream = io.StringIO()
         style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}  # a name may hold \r
@@ -95,8 +95,8 @@ def read_retrievals(path: str | os.PathLike[str]) -> list[Retrieval]:
     CSV    the rows of ``Retrieval.to_rows`` under their names, of any number of histories; only
            history, state, description, start and end must be there
 
-    Diagnostics are not read back. Without a score it is 0: it plays no part in the evaluation
-    of one window per description.
+    Diagnostics are not read back. A missing score is read as 0: the evaluation of one window per
+    description does not use it.
     """
     name = os.fspath(path)
     text = read_text(name, MOST_RESULT_BYTES, "split it")
@@ -110,7 +110,9 @@ def read_retrievals(path: str | os.PathLike[str]) -> list[Retrieval]:
             documents = documents[0].get("retrievals", documents)
             if not isinstance(documents, list):
                 raise InputError('"retrievals" must be a list')
-        return list(_once(_retrieval(row, f"retrieval {n}") for n, row in enumerate(documents, 1)))
+        return list(
+            _check_unique(_retrieval(row, f"retrieval {n}") for n, row in enumerate(documents, 1))
+        )
 
 
 def write_retrievals(path: str | os.PathLike[str], retrievals: Iterable[Retrieval]) -> Path:
@@ -126,7 +128,7 @@ def write_retrievals(path: str | os.PathLike[str], retrievals: Iterable[Retrieva
 
     def write(stream: IO[bytes]) -> None:
         stream.write(opening.encode())
-        for at, retrieval in enumerate(_once(retrievals)):
+        for at, retrieval in enumerate(_check_unique(retrievals)):
             stream.write(f"{between if at else ''}{_as_line(retrieval)}".encode())
         stream.write(closing.encode())
 
@@ -145,7 +147,7 @@ def _as_line(record: Reference | Retrieval) -> str:
 def _reference(row: Any, where: str) -> Reference:
     with named(where):
         check_object(row, _REFERENCE_KEYS)
-        where = f'history "{_word(row, "history")}"'
+        where = f'history "{_text(row, "history")}"'
     states, texts, frames = (row.get(key) for key in ("states", "descriptions", "frames"))
     with named(where):
         check_keys(row, _REFERENCE_KEYS)
@@ -174,7 +176,7 @@ def _references_from_rows(text: str) -> list[Reference]:
     components: dict[str, str] = {}
     for where, row in _rows(text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS):
         with named(where):
-            history, state = _word(row, "history"), _word(row, "state")
+            history, state = _text(row, "history"), _text(row, "state")
             states.setdefault(history, {}).setdefault(state, []).append(window_of(row))
             component = row.get("component")
             if component is not None and components.setdefault(history, component) != component:
@@ -196,7 +198,7 @@ def _retrieval(row: Any, where: str) -> Retrieval:
         if not isinstance(row.get("moments"), list):
             hint = "; it holds references, which come last" if "histories" in row else ""
             raise InputError(f"has no list of moments{hint}")
-        where = f'history "{_word(row, "history")}"'
+        where = f'history "{_text(row, "history")}"'
     settings, notes, encoder = row.get("settings", {}), row.get("notes", []), row.get("encoder")
     with named(where):
         if not isinstance(settings, dict) or not isinstance(notes, list):
@@ -223,8 +225,8 @@ def _moment(row: Mapping[str, Any]) -> Moment:
     if len(times) == 1:
         raise InputError("has only one of start_s and end_s")
     return Moment(
-        state=_word(row, "state"),
-        description=_word(row, "description"),
+        state=_text(row, "state"),
+        description=_text(row, "description"),
         window=window_of(row),
         score=_score(row),
         level=level,
@@ -248,7 +250,7 @@ def _retrievals_from_rows(text: str) -> list[Retrieval]:
     histories: dict[str, dict[tuple[str, str], Moment]] = {}
     for where, row in _rows(text, _RETRIEVAL_COLUMNS):
         with named(where):
-            own = histories.setdefault(_word(row, "history"), {})
+            own = histories.setdefault(_text(row, "history"), {})
             rank = whole_number(row.get("rank", 1), "rank")
             moment = _moment(row)
             if rank == 1:
@@ -257,8 +259,8 @@ def _retrievals_from_rows(text: str) -> list[Retrieval]:
             key = (moment.state, moment.description)
             if key not in own or len(own[key].alternatives) != rank - 2:
                 raise InputError(f"rank {rank} does not follow rank {rank - 1} of its moment")
-            further = (*own[key].alternatives, (moment.window, moment.score))
-            own[key] = replace(own[key], alternatives=further)
+            alternatives = (*own[key].alternatives, (moment.window, moment.score))
+            own[key] = replace(own[key], alternatives=alternatives)
     return [Retrieval(tuple(own.values()), {}, history) for history, own in histories.items()]
 
 
@@ -266,13 +268,13 @@ def _add(moments: dict[tuple[str, str], Moment], moment: Moment) -> None:
     key = (moment.state, moment.description)
     if key in moments:
         raise InputError(
-            f'state "{moment.state}", description "{moment.description}" is there twice; '
+            f'state "{moment.state}", description "{moment.description}" is given twice; '
             "keep one window for each"
         )
     moments[key] = moment
 
 
-def _word(row: Mapping[str, Any], key: str) -> str:
+def _text(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{key} is missing, empty or not text")
@@ -297,8 +299,8 @@ def _number(row: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-def _once(records: Iterable[Any]) -> Iterator[Any]:
-    """The records as they come; a history that comes twice is refused."""
+def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
+    """Yields the records; refuses a history that is given twice."""
     seen = set()
     for record in records:
         if record.history_id in seen:
@@ -347,4 +349,4 @@ def _cell(column: str, text: str) -> Any:
     try:
         return _NUMBERS.get(column, str)(text)
     except ValueError:
-        return text  # whoever needs the number shows what stands there
+        return text  # refused, with the text, where a number is needed

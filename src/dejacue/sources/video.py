@@ -1,7 +1,7 @@
-"""A video, however it is stored, as a stream of frames: the first step from pixels to a history.
+"""A video file, image folder or pattern as a stream of frames: the first step to a history.
 
-containers.py reads what FFmpeg reads, images.py folders and patterns; sampling.py says which
-frames are taken. Memory stays flat however long the video is: no list of frames is ever made.
+_containers.py reads what FFmpeg reads, images.py folders and patterns; _sampling.py decides which
+frames are taken. Memory use does not grow with the length of the video: frames are streamed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
+from dejacue.sources._containers import Container
+from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable
 from dejacue.sources.atomic import write_whole
-from dejacue.sources.containers import Container
 from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
-from dejacue.sources.sampling import Picture, Sampling, Source, Unreadable
 
 ERRORS = ("skip", "fail")
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
@@ -52,13 +52,13 @@ class Frame:
 
 
 class Video:
-    """An iterable of frames, decoded afresh in each pass; made by open_video.
+    """An iterable of frames, decoded again in each pass; made by open_video.
 
-    ``length`` is the number of indices to expect, none where the header does not tell: exact for
+    ``length`` is the number of indices to expect, None where the header does not say: exact for
     images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
-    or the sampling, not with the folder they lie in. A frame that cannot be decoded keeps its
-    index, is not given, and has a sentence in ``problems``, which tells of the last pass; so has a
-    file that stops too early.
+    or the sampling, not with the folder they are in. A frame that cannot be decoded keeps its
+    index, is not yielded, and is reported in ``problems``, which describes the last pass; so is a
+    file that ends too early.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Video:
                 if image.shape != first.image.shape:
                     raise InputError(
                         f"frame {first.source} has {_size(first)} pixels, frame {source} "
-                        f"{_size(frame)}; bring all frames to one size"
+                        f"{_size(frame)}; resize all frames to one size"
                     )
                 yield frame
             if first is None:
@@ -98,7 +98,7 @@ class Video:
     def _report(self, sentence: str, result: str = "") -> None:
         if self._errors == "fail":
             raise InputError(
-                f'{sentence}; copy or re-encode it, or go on without with errors="skip"'
+                f'{sentence}; copy or re-encode the file, or ignore the damage with errors="skip"'
             )
         self.problems.append(f"{self.path}: {sentence}{result}")
 
@@ -106,7 +106,7 @@ class Video:
         if taken:
             return "none of its frames can be decoded; re-encode it, or copy it again"
         if self._sampling.start or self._sampling.start_s:
-            return "start lies beyond its last frame; give an earlier one"
+            return "start is after the last frame; give an earlier one"
         return "no frame of it can be decoded; re-encode it, or copy it again"
 
 
@@ -132,7 +132,7 @@ def open_video(
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not 0 < rate < math.inf:
-            raise InputError(f"rate {rate} is not a rate; give images per second above 0")
+            raise InputError(f"rate {rate} is invalid; give images per second above 0")
         sampling = Sampling(start, end, start_s, end_s, stride, fps)
         try:
             source = _source(name, rate)
@@ -151,7 +151,7 @@ def _source(name: str, rate: float | None) -> Source:
         return Images(place.stem, [place], rate)
     if place.is_file():
         if rate is not None:
-            raise InputError("rate is for images; a video has times of its own, so leave it out")
+            raise InputError("rate is for images; a video file has its own times, so leave it out")
         return Container(place)
     if place.exists():
         raise InputError("is a device or a pipe; give a file or a folder")
@@ -191,9 +191,11 @@ def write_video(
     with named(name):
         kind = _FORMATS.get(Path(name).suffix.lower())
         if kind is None:
-            raise InputError(f"a video is written as {', '.join(_FORMATS)}; give it such a name")
+            raise InputError(
+                f"a video is written as {', '.join(_FORMATS)}; use one of these suffixes"
+            )
         if not 0.001 <= rate <= 1000:
-            raise InputError(f"rate {rate} is not a rate; give 0.001 to 1000 frames per second")
+            raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
         if codec not in av.codecs_available:
             if codec != "libx264":
                 raise unknown("codec", codec, ("libx264", "mpeg4"))
@@ -262,7 +264,7 @@ def _encode(
                 stream.height, stream.width = image.shape[:2]
                 stream.pix_fmt = "yuv420p"
                 stream.codec_context.time_base = base
-                # the colours of high definition, and said so: players guess where nothing is said
+                # tag the colours as BT.709: players guess where nothing is tagged
                 stream.codec_context.colorspace = Colorspace.ITU709
                 stream.codec_context.color_primaries = ColorPrimaries.BT709
                 stream.codec_context.color_trc = ColorTrc.BT709

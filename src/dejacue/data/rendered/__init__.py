@@ -1,21 +1,22 @@
 """Rendered scenes: short videos of objects that change their state, with exact masks and intervals.
 
-    FAMILIES      the objects, their states and the words for them       families.py
-    render        a seed → a Scene (scene.py)                            making.py
-    write_scene   a scene → video or pictures, masks, words, truth       writing.py
-    crops         many scenes → crops to train an encoder on             training.py
+    FAMILIES      the objects, their states and the words for them       _families.py
+    render        a seed → a Scene (_scene.py)                           _render.py
+    write_scene   a scene → video or pictures, masks, words, truth       _files.py
+    crops         many scenes → crops to train an encoder on             _training.py
 
-Progress (story.py) moves a painter (kitchen.py, house.py, outdoors.py on drawing.py); its drawings
-are put as sprites (sprites.py) before a backdrop (backdrop.py), where camera, light and hands move
-(motion.py), and are recorded by an imperfect camera and tracker (spoil.py).
+The story (_story.py) sets how far an object has changed at each frame; a painter (_kitchen.py,
+_house.py, _outdoors.py, which use _drawing.py) draws it. The drawings become sprites (_sprites.py)
+in front of a backdrop (_backdrop.py); camera, light and hands move (_motion.py), and noise, blur
+and wrong masks are added (_degrade.py).
 """
 
-from dejacue.data.rendered.families import FAMILIES, TOPOLOGIES, Family
-from dejacue.data.rendered.making import render
-from dejacue.data.rendered.scene import Scene
-from dejacue.data.rendered.spoil import MASK_NOISES
-from dejacue.data.rendered.training import FIRST_TRAINING_SEED, Crop, crops
-from dejacue.data.rendered.writing import scene_reference, write_scene
+from dejacue.data.rendered._degrade import MASK_NOISES, MaskNoise
+from dejacue.data.rendered._families import FAMILIES, TOPOLOGIES, Family
+from dejacue.data.rendered._files import scene_reference, write_scene
+from dejacue.data.rendered._render import render
+from dejacue.data.rendered._scene import Scene
+from dejacue.data.rendered._training import FIRST_TRAINING_SEED, Crop, crops
 
 __all__ = [
     "FAMILIES",
@@ -25,6 +26,7 @@ __all__ = [
     "Family",
     "Scene",
     "Crop",
+    "MaskNoise",
     "render",
     "crops",
     "scene_reference",

@@ -24,11 +24,11 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
               MPS device and the extra are there, else onnx), precision, device, lower, …
     """
     if name.startswith("hf:"):
-        from dejacue.sources.encoders.clip import Transformers
+        from dejacue.sources.encoders._clip import Transformers
 
         return Transformers(name.removeprefix("hf:"), **options)
     if name.startswith("openclip:"):
-        from dejacue.sources.encoders.clip import OpenClip
+        from dejacue.sources.encoders._clip import OpenClip
 
         return OpenClip(name.removeprefix("openclip:"), **options)
     if name == "siglip2":
@@ -42,7 +42,7 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         raise unknown("encoder", name, [*BUILT_IN, *plug_ins, "hf:NAME", "openclip:NAME"])
     made = plug_ins[name].load()(**options)
     if not isinstance(made, Encoder):
-        raise InputError(f'the plug-in "{name}" made a {type(made).__name__}, not an Encoder')
+        raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')
     return made
 
 

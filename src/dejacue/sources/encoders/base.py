@@ -25,9 +25,9 @@ class Encoder(ABC):
     name        what ``--encoder`` calls it
     identity    model and revision: histories and vocabularies with the same one may be mixed
     dimension   of the rows
-    size        side in pixels of the square that an image is squashed to
+    size        side in pixels of the square that images are resized to
     details     back end, precision, files …: recorded in what is made with it
-    batch       images it likes to be given at once; workers: how many calls may overlap
+    batch       preferred number of images per call; workers: how many calls may overlap
     """
 
     name: str

@@ -27,13 +27,13 @@ BATCH = 64
 
 
 @dataclass(frozen=True)
-class Words:
-    """The words it knows; others become one and the same."""
+class WordTokenizer:
+    """Texts to word ids; words that are not in ``known`` share one id."""
 
     known: tuple[str, ...]
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Words:
+    def of(cls, texts: Iterable[str]) -> WordTokenizer:
         return cls(tuple(sorted({word for text in texts for word in split(text)})))
 
     @cached_property
@@ -51,8 +51,8 @@ class Words:
             row[: len(tokens)] = tokens
         return rows
 
-    def strange(self, text: str) -> list[str]:
-        """The words of a text that it does not know."""
+    def unknown_words(self, text: str) -> list[str]:
+        """The words of a text that are not known."""
         return [word for word in split(text) if word not in self._index]
 
 
@@ -68,7 +68,7 @@ class Mini(Encoder):
         parts = {name: _file(f"mini_{name}.onnx") for name in ("image", "text")}
         self._image, self._text = (session(data, threads) for data in parts.values())
         known = self._text.get_modelmeta().custom_metadata_map["words"]
-        self.words = Words(tuple(json.loads(known)))
+        self.words = WordTokenizer(tuple(json.loads(known)))
         digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
         self.identity = f"dejacue-mini@{digest[:12]}"
         self.dimension = int(self._image.get_outputs()[0].shape[-1])

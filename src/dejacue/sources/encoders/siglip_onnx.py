@@ -14,7 +14,7 @@ from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
 from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
 
 REPOSITORY = "onnx-community/siglip2-base-patch16-224-ONNX"
-REVISION = "main"  # whatever it is at the time; nothing is known by which it could be pinned
+REVISION = "main"  # the latest: no revision is published that could be pinned
 SUFFIX = {"fp32": "", "fp16": "_fp16"}
 BATCH = 16
 
@@ -22,7 +22,7 @@ BATCH = 16
 class OnnxSiglip(Encoder):
     """The public ONNX export of the same model. No revision and no hashes of it are published, so
     none are checked: the hashes of the files in use are recorded, and their commit where the hub's
-    cache tells it. The tokenizer is the published one, and is checked."""
+    cache knows it. The tokenizer is the published one, and is checked."""
 
     name = "siglip2"
 
@@ -66,7 +66,7 @@ def session(path: Path | bytes, threads: int | None = None) -> Any:
         options.intra_op_num_threads = threads
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime raises its own kinds, one per status
+    except Exception as error:  # the runtime has one kind of error per status
         name = "the embedded model" if isinstance(path, bytes) else path
         raise InputError(f"{name}: is not a usable ONNX model ({error})") from None
 

@@ -25,20 +25,22 @@ FILES: dict[str, str | None] = {
 }
 
 
-def choose_device(given: str | None) -> str:
+def choose_device(device: str | None) -> str:
     torch = need("torch", REMEDY)
-    if given is not None:
-        kind = given.split(":")[0]
-        there = {
+    if device is not None:
+        kind = device.split(":")[0]
+        available = {
             "cpu": True,
             "cuda": torch.cuda.is_available(),
             "mps": torch.backends.mps.is_available(),
         }
-        if kind not in there:
-            raise unknown("device", given, there)
-        if not there[kind]:
-            raise InputError(f'the device "{given}" is not here; leave --device out, or give cpu')
-        return given
+        if kind not in available:
+            raise unknown("device", device, available)
+        if not available[kind]:
+            raise InputError(
+                f'the device "{device}" is not available; leave --device out or use cpu'
+            )
+        return device
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
@@ -89,10 +91,10 @@ class TorchSiglip(Encoder):
         with torch.inference_mode():
             for first in range(0, len(crops), self.batch):
                 own = [fit(crop, self.size) for crop in crops[first : first + self.batch]]
-                # the channels stay last in memory, which the convolution likes
-                images = STAGE.send(own, self.device).permute(0, 3, 1, 2)
+                # channels stay last in memory, which is faster for the convolution
+                images = _BUFFERS.send(own, self.device).permute(0, 3, 1, 2)
                 images = (images.float() / 127.5 - 1).to(self._dtype)
-                parts.append(_pooled(self._model.get_image_features(pixel_values=images)))
+                parts.append(pooled(self._model.get_image_features(pixel_values=images)))
             rows = torch.cat(parts).float().cpu().numpy()
         return unit(rows, "image")
 
@@ -100,7 +102,7 @@ class TorchSiglip(Encoder):
         torch = need("torch", REMEDY)
         ids = torch.from_numpy(self._tokenizer(texts)).to(self.device)
         with torch.inference_mode():
-            rows = _pooled(self._model.get_text_features(input_ids=ids)).float().cpu().numpy()
+            rows = pooled(self._model.get_text_features(input_ids=ids)).float().cpu().numpy()
         return unit(rows, "text")
 
 
@@ -110,17 +112,17 @@ def _files(folder: Path | None) -> dict[str, Path]:
     found = {name: folder / name for name in FILES}
     for path in found.values():
         if not path.is_file():
-            raise MissingData(f"{path}: not there; the folder must hold {', '.join(FILES)}")
+            raise MissingData(f"{path}: does not exist; the folder must hold {', '.join(FILES)}")
     return found
 
 
-def _pooled(output: Any) -> Any:
+def pooled(output: Any) -> Any:
     """transformers 5 returns an output object where 4 returned the pooled rows."""
     return getattr(output, "pooler_output", output)
 
 
-class Stage(threading.local):
-    """Page-locked memory of this thread, from which copies to a GPU run beside everything else."""
+class _PinnedBuffers(threading.local):
+    """Page-locked memory per thread, so that copies to a GPU overlap with computation."""
 
     def __init__(self) -> None:
         self.buffers: list[Any] = [None, None]
@@ -134,7 +136,7 @@ class Stage(threading.local):
             return torch.from_numpy(np.stack(images)).to(device)
         self.turn = 1 - self.turn
         if self.sent[self.turn] is not None:
-            self.sent[self.turn].synchronize()  # its last copy must be over
+            self.sent[self.turn].synchronize()  # its last copy must be finished
         count, buffer = len(images), self.buffers[self.turn]
         if buffer is None or len(buffer) < count or buffer.shape[1:] != images[0].shape:
             buffer = torch.empty((count, *images[0].shape), dtype=torch.uint8, pin_memory=True)
@@ -146,4 +148,4 @@ class Stage(threading.local):
         return there
 
 
-STAGE = Stage()
+_BUFFERS = _PinnedBuffers()

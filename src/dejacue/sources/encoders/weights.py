@@ -35,20 +35,20 @@ class Weights:
         return fetch(self)[0]
 
     def here(self) -> dict[str, Path | None]:
-        """Where each file is without a connection; a folder of one's own must hold all of them."""
-        own = self._own_folder()
-        if own is None:
+        """Where each file is without a connection; the user's folder must hold all of them."""
+        folder = self._user_folder()
+        if folder is None:
             return {name: self._from_hub(name, local=True) for name in self.files}
-        return {name: own / name if (own / name).is_file() else None for name in self.files}
+        return {name: folder / name if (folder / name).is_file() else None for name in self.files}
 
-    def download(self, found: dict[str, Path | None]) -> None:
-        """Adds what is missing, unless there is a folder of one's own."""
-        if self._own_folder() is None:
-            for name in [name for name, path in found.items() if path is None]:
-                found[name] = self._from_hub(name, local=False)
+    def download(self, paths: dict[str, Path | None]) -> None:
+        """Adds what is missing, unless the user has a folder for this repository."""
+        if self._user_folder() is None:
+            for name in [name for name, path in paths.items() if path is None]:
+                paths[name] = self._from_hub(name, local=False)
 
-    def check(self, found: Mapping[str, Path]) -> None:
-        for name, path in found.items():
+    def check(self, paths: Mapping[str, Path]) -> None:
+        for name, path in paths.items():
             expected = self.files[name]
             if expected is not None and sha256(path) != expected:
                 raise InputError(
@@ -57,12 +57,12 @@ class Weights:
                 )
 
     def remedy(self, lacking: Sequence[str]) -> str:
-        """Which files to put where; a folder of one's own has to hold all of them."""
-        names = lacking if self._own_folder() else list(self.files)
+        """Which files to put where; the user's folder must hold all of them."""
+        names = lacking if self._user_folder() else list(self.files)
         folder = os.environ.get(FOLDER) or "FOLDER"
         return f"{', '.join(names)} (revision {self.revision}) into {folder}/{self.repository}"
 
-    def _own_folder(self) -> Path | None:
+    def _user_folder(self) -> Path | None:
         given = os.environ.get(FOLDER)
         if not given:
             return None
@@ -72,7 +72,7 @@ class Weights:
     def _from_hub(self, name: str, *, local: bool) -> Path | None:
         from huggingface_hub import hf_hub_download
 
-        # it tells of every retry; we tell how it ended
+        # it logs every retry; we report the outcome
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
         try:
             return Path(
@@ -92,7 +92,7 @@ def fetch(*wanted: Weights) -> list[dict[str, Path]]:
 
     found = [weights.here() for weights in wanted]
     reason = ""
-    try:  # after one failure the others would only make one wait
+    try:  # stop at the first failure: the others would fail too, slowly
         for weights, paths in zip(wanted, found, strict=True):
             weights.download(paths)
     except (HfHubHTTPError, OSError, ValueError) as error:
@@ -122,13 +122,13 @@ def _missing(lacking: Mapping[Weights, Sequence[str]], reason: str) -> MissingDa
 
 
 def first_sentence(error: Exception) -> str:
-    """What an error of a library says, without its advice."""
+    """The first sentence of an error of a library, without its advice."""
     first = re.split(r"[.:]?\s*\n|\.\s|\.$", str(error).strip(), maxsplit=1)[0]
     return first or type(error).__name__
 
 
 def commit(path: Path) -> str | None:
-    """The commit that a file of the hub's cache belongs to; none of a file that lies elsewhere."""
+    """The commit that a file of the hub's cache belongs to; None for a file elsewhere."""
     parts = path.parts
     place = parts.index("snapshots") + 1 if "snapshots" in parts else len(parts)
     found = parts[place] if place < len(parts) else ""
@@ -136,7 +136,7 @@ def commit(path: Path) -> str | None:
 
 
 def sha256(path: Path) -> str:
-    """Of a file; remembered for as long as its size and time of change stay the same."""
+    """Of a file; cached as long as its size and modification time stay the same."""
     state = path.stat()
     key = str(path.resolve())
     stamp = [state.st_size, state.st_mtime_ns]

@@ -1,17 +1,17 @@
 """Masks of objects on disk → which pixels of a frame belong to which object (§6).
 
-    open_masks   a folder, stack, COCO file or table of boxes → Masks      opening.py
-    Masks        one frame → the union of each lineage, or None            source.py
-    write_masks  objects of each frame → folder, stack or COCO file        writing.py
+    open_masks   a folder, stack, COCO file or table of boxes → Masks      _open.py
+    Masks        one frame → the union of each lineage, or None            _masks.py
+    write_masks  objects of each frame → folder, stack or COCO file        write.py
 
-What is read lies in labels.py (one number per pixel), folders.py (one folder per object),
-stacks.py, coco.py, boxes.py and yolo.py; which mask belongs to which frame is decided in
-matching.py, and whether they seem to be of the same video in coverage.py.
+The readers: labels.py (one number per pixel), _folders.py (one folder per object), _stacks.py,
+_coco.py, _boxes.py and _yolo.py. _matching.py decides which mask belongs to which frame;
+_coverage.py warns where masks and video do not seem to belong together.
 """
 
-from dejacue.sources.masks.matching import MATCHES
-from dejacue.sources.masks.opening import KINDS, open_masks
-from dejacue.sources.masks.source import Masks
-from dejacue.sources.masks.writing import WRITTEN, write_masks
+from dejacue.sources.masks._masks import Masks
+from dejacue.sources.masks._matching import MATCHES
+from dejacue.sources.masks._open import KINDS, open_masks
+from dejacue.sources.masks.write import WRITTEN, write_masks
 
 __all__ = ["KINDS", "MATCHES", "WRITTEN", "Masks", "open_masks", "write_masks"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import named
-from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
 
 VOID = 255
@@ -24,9 +24,9 @@ PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 LOSSY = (".jpg", ".jpeg", ".webp")
 LOOKED_AT = 32  # rows read to tell binary from indexed; a later row that contradicts is refused
 MOST_LABELS = 32  # more numbers in one grey picture look like soft edges, not like objects
-ROWS = 64  # of a picture, from which a photograph is told
+ROWS = 64  # of a picture, looked at to recognise a photograph
 TEXTURE = 0.25  # of neighbouring pixels differ in a photograph; masks are flat
-BLURRED = 0.05  # of the pixels of a lossy mask may lie between black and white, at its edges
+BLURRED = 0.05  # of the pixels of a lossy mask may be between black and white, at its edges
 DARKEST = 128  # a lossy mask has its object in white
 A_MASK = "a mask is flat: 0 where there is no object, and one number (or 255) where it is"
 
@@ -154,7 +154,7 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
             array = np.asarray(picture)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except Exception as error:  # each decoder fails in its own ways
+    except Exception as error:  # decoders raise many kinds of errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"{path}: not a picture that can be read, or a damaged one ({reason[:120]})"
@@ -171,7 +171,7 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
 
 
 def refuse_photograph(array: NDArray[Any]) -> None:
-    """Refuses a picture that has many numbers, and hardly any flat area."""
+    """Refuses a picture with many different numbers and hardly any flat area."""
     some = array[:: max(1, len(array) // ROWS)]
     some = some if some.ndim == 2 else some[..., :3].max(axis=-1)
     differ = some[:, 1:] != some[:, :-1]
@@ -199,7 +199,7 @@ def _without_colour(array: NDArray[Any], mode: str, path: Path, binary: bool) ->
         return np.asarray(array.max(axis=-1))
     if (array != array[..., :1]).any():
         raise InputError(
-            f"{path}: is a colour picture, and colours are no object numbers; save it as palette "
+            f"{path}: is a colour picture, and colours are not object numbers; save it as palette "
             'or grey, or choose the kind "binary" (--kind) if all that is not black is the object'
         )
     return np.ascontiguousarray(array[..., 0])

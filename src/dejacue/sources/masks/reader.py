@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.masks.matching import Keys
+from dejacue.sources.masks._matching import Keys
 
 Objects = dict[int, NDArray[np.bool_]]
 
@@ -38,6 +40,23 @@ class Rows(ABC):
     def known_ids(self) -> frozenset[int] | None:
         """All ids, where the source lists them; else None: they are found by looking."""
         return None
+
+
+class ListedRows(Rows):
+    """Rows whose objects are all known when the source is opened: ``_objects`` has, for each row,
+    whatever the mask of an object is made from."""
+
+    _objects: Sequence[Mapping[int, Any]]
+
+    def ids_of(self, row: int) -> frozenset[int]:
+        return frozenset(self._objects[row])
+
+    def known_ids(self) -> frozenset[int]:
+        return frozenset(one for objects in self._objects for one in objects)
+
+    def _wanted(self, row: int, wanted: frozenset[int] | None) -> list[tuple[int, Any]]:
+        """What the wanted objects (None: all) of a row are made from."""
+        return [(k, v) for k, v in self._objects[row].items() if wanted is None or k in wanted]
 
 
 def resize_nearest(mask: NDArray[np.bool_], shape: tuple[int, int]) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""COCO's run-length encoding, read without trust.
+"""COCO's run-length encoding; untrusted input is checked.
 
 pycocotools leaves pixels undefined where the runs do not fill the mask, so runs are counted here
 first. Masks are stored column by column.
@@ -58,11 +58,11 @@ def _runs(text: str) -> NDArray[np.int64]:
         codes = np.array([-1])
     ends = np.flatnonzero(codes & 32 == 0)  # the sixth bit says that a run goes on
     if (codes < 0).any() or (codes > 63).any() or not len(ends) or ends[-1] != len(codes) - 1:
-        raise InputError("its counts are not COCO's text of runs, or are cut short")
+        raise InputError("its counts are not COCO's run-length text, or are truncated")
     starts = np.concatenate([[0], ends[:-1] + 1])
     lengths = ends - starts + 1
     if lengths.max() > 7:
-        raise InputError("its counts are not COCO's text of runs: a run has no end")
+        raise InputError("its counts are not COCO's run-length text: a run has no end")
     place = np.arange(len(codes)) - np.repeat(starts, lengths)
     values = np.add.reduceat((codes & 31) << (5 * place), starts)
     values -= np.where(codes[ends] & 16, 1 << (5 * lengths), 0)  # the top bit is the sign

@@ -25,7 +25,7 @@ from dejacue.sources.documents import (
     write_document,
 )
 from dejacue.sources.masks.rle import decode_rle
-from dejacue.sources.masks.writing import pack
+from dejacue.sources.masks.write import pack
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.doubts import KINDS, Doubt
 from dejacue.sources.tracks.prompts import Given, Lineages

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dejacue.sources.atomic import write_bytes
 from dejacue.sources.masks.rle import decode_rle
-from dejacue.sources.masks.writing import pack
+from dejacue.sources.masks.write import pack
 from dejacue.sources.tracks.base import Mask, Seen, Session
 from dejacue.sources.tracks.doubts import colour_signature
 from dejacue.sources.video import Frame

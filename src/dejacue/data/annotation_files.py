@@ -1,0 +1,231 @@
+"""Annotation passes and the decisions between two of them: JSON → records, and back (§8).
+
+A pass labels every frame from the first to the last. The file is easy to edit by
+hand: it lists runs of frames instead of single ones, and anything ambiguous is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError, unknown
+from dejacue.records import Window
+from dejacue.sources.documents import (
+    as_json,
+    check_document,
+    check_keys,
+    named,
+    read_json,
+    window_of,
+    write_document,
+)
+
+LABELS = ("pre", "transition", "post", "unobserved")
+PASS_SCHEMA = "dejacue.annotation/1"
+DECISIONS_SCHEMA = "dejacue.decisions/1"
+CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
+MOST_FRAMES = 10_000_000  # four days at 30 frames a second; more is a typing error
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One annotator's label for every frame of a history.
+
+    frames   the first and the last frame, none before 0
+    labels   one of LABELS for frames_of frame between them, or None where it is not labelled yet
+    """
+
+    history: str
+    annotator: str
+    frames: Window
+    labels: tuple[str | None, ...]
+
+    def __post_init__(self) -> None:
+        check_name("history", self.history)
+        check_name("annotator", self.annotator)
+        check_frames(self.frames)
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if len(self.labels) != self.frames.length:
+            raise InputError(
+                f"history {self.history}: {len(self.labels)} labels for the "
+                f"{self.frames.length} frames {self.frames}; give one per frame"
+            )
+        for label in self.labels:
+            _check_label(label)
+
+    def runs(self) -> list[tuple[Window, str | None]]:
+        """The maximal runs of one label, in order."""
+        return runs_of(self.labels, self.frames.start)
+
+    def check_complete(self) -> None:
+        """Refuse a pass with a frame that is not labelled."""
+        if None in self.labels:
+            frame = self.frames.start + self.labels.index(None)
+            raise InputError(
+                f"frame {frame} is not labelled yet (pass of {self.annotator} over history "
+                f"{self.history}); replace every null by {', '.join(LABELS[:-1])} or {LABELS[-1]}"
+            )
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Frames to which the annotators gave two labels, and the label decided on (None: open)."""
+
+    window: Window
+    first: str
+    second: str
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        for label in (self.first, self.second, self.label):
+            _check_label(label)
+        if None in (self.first, self.second):
+            raise InputError(
+                f"frames {self.window}: first and second are what the passes say there, never null"
+            )
+        if self.first == self.second:
+            raise InputError(
+                f"frames {self.window}: first and second are both {self.first}; where the passes "
+                "agree there is nothing to decide"
+            )
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The disagreements of two annotators over one history, decided or still open."""
+
+    history: str
+    annotators: tuple[str, str]
+    rows: tuple[Disagreement, ...]
+
+    def __post_init__(self) -> None:
+        check_name("history", self.history)
+        if not isinstance(self.annotators, list | tuple) or len(self.annotators) != 2:
+            raise InputError(f"annotators must be two names, not {self.annotators!r:.40}")
+        for annotator in self.annotators:
+            check_name("annotator", annotator)
+        object.__setattr__(self, "annotators", tuple(self.annotators))
+
+    @property
+    def annotator_keys(self) -> list[str]:
+        return [annotator_key(annotator) for annotator in self.annotators]
+
+
+def read_pass(path: str | os.PathLike[str]) -> Pass:
+    """A complete pass from its JSON file; a frame that is not labelled is named and refused."""
+    document = read_json(path)
+    with named(os.fspath(path)):
+        check_document(document, PASS_SCHEMA, ("history", "annotator", "runs"), complete=True)
+        rows = _rows(document["runs"], "run", "label")
+        if not rows:
+            raise InputError("has no runs; a pass labels every frame")
+        for number, (before, after) in enumerate(pairwise(row["window"] for row in rows), 2):
+            _check_adjacent(number, before, after)
+        frames = Window(rows[0]["window"].start, rows[-1]["window"].end)
+        check_frames(frames)  # before one label is taken for frames_of
+        labels = tuple(row["label"] for row in rows for _ in frames_of(row["window"]))
+        found = Pass(document["history"], document["annotator"], frames, labels)
+        found.check_complete()
+        return found
+
+
+def _check_adjacent(number: int, before: Window, after: Window) -> None:
+    if after.start <= before.end:
+        raise InputError(
+            f"run {number} starts at frame {after.start}, but run {number - 1} covers "
+            f"{before}; runs come in order and share no frame"
+        )
+    if after.start > before.end + 1:
+        raise InputError(
+            f"no run covers the frames {Window(before.end + 1, after.start - 1)}; "
+            'label them, "unobserved" where the object is not seen'
+        )
+
+
+def write_pass(path: str | os.PathLike[str], pass_: Pass) -> Path:
+    """Write a pass, complete or not, one run a line."""
+    head = {"schema": PASS_SCHEMA, "history": pass_.history, "annotator": pass_.annotator}
+    runs = (_row(window, label=label) for window, label in pass_.runs())
+    return write_document(path, head, "runs", runs)
+
+
+def read_decisions(path: str | os.PathLike[str]) -> Decisions:
+    """Decisions from their JSON file, open ones included."""
+    document = read_json(path)
+    with named(os.fspath(path)):
+        keys = ("history", "annotators", "decisions")
+        check_document(document, DECISIONS_SCHEMA, keys, complete=True)
+        rows = _rows(document["decisions"], "decision", "first", "second", "label")
+        disagreements = tuple(Disagreement(**row) for row in rows)
+        return Decisions(document["history"], document["annotators"], disagreements)
+
+
+def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> Path:
+    """Write decisions, one a line; open ones have the label null, to be replaced."""
+    head = {
+        "schema": DECISIONS_SCHEMA,
+        "history": decisions.history,
+        "annotators": list(decisions.annotators),
+    }
+    rows = (_row(d.window, first=d.first, second=d.second, label=d.label) for d in decisions.rows)
+    return write_document(path, head, "decisions", rows)
+
+
+def _row(window: Window, **labels: str | None) -> str:
+    return as_json({"start": window.start, "end": window.end} | labels)
+
+
+def _rows(rows: Any, what: str, *labels: str) -> list[dict[str, Any]]:
+    """The window and the labels of frames_of row; a row has nothing else."""
+    if not isinstance(rows, list):
+        raise InputError(f"{what}s must be a list, not {rows!r:.40}")
+    keys = ("start", "end", *labels)
+    checked = []
+    for number, row in enumerate(rows, 1):
+        with named(f"{what} {number}"):
+            check_keys(row, keys, complete=True)
+            checked.append({"window": window_of(row)} | {key: row[key] for key in labels})
+            for key in labels:
+                _check_label(row[key])
+    return checked
+
+
+def _check_label(label: object) -> None:
+    if label is not None and label not in LABELS:
+        raise unknown("label", label, LABELS)
+
+
+def check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise InputError(f"{what} must be a name on one line, not {name!r:.40}")
+
+
+def check_frames(frames: Window) -> None:
+    if frames.start < 0:
+        raise InputError(f"frames count from 0; there is no frame {frames.start}")
+    if frames.length > MOST_FRAMES:
+        raise InputError(f"{frames.length} frames ({frames}); a pass has at most {MOST_FRAMES}")
+
+
+def annotator_key(annotator: str) -> str:
+    """The name without regard to case and outer spaces: equal for the same annotator."""
+    return annotator.strip().casefold()
+
+
+def frames_of(window: Window) -> range:
+    return range(window.start, window.end + 1)
+
+
+def runs_of(labels: Sequence[Any], start: int) -> list[tuple[Window, Any]]:
+    """The maximal runs of equal labels; the first label belongs to the frame ``start``."""
+    runs = []
+    for label, group in groupby(labels):
+        end = start + sum(1 for _ in group) - 1
+        runs.append((Window(start, end), label))
+        start = end + 1
+    return runs

@@ -1,0 +1,146 @@
+"""Masks: for one frame, the union of each lineage of objects at the frame's size."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.sources.masks._coverage import Coverage
+from dejacue.sources.masks._matching import Matching
+from dejacue.sources.masks.reader import Objects, Rows, resize_nearest
+
+if TYPE_CHECKING:
+    from dejacue.sources.video import Frame
+
+STRETCH = 0.02  # by how much the shape of a mask may differ from that of its frame
+
+
+class Masks:
+    """The masks of one video. Made by ``open_masks``.
+
+    path   as it was given
+    kind   indexed, binary, youtube-vos, stack, coco or boxes
+    match  how frames find their masks: auto, stem, source, one-based or index
+    """
+
+    def __init__(
+        self, path: Path, kind: str, rows: Rows, match: str, frames: int | None = None
+    ) -> None:
+        self.path, self.kind, self.match = path, kind, match
+        self._rows = rows
+        self._matching = Matching(rows.keys, match, str(path), frames)
+        self._coverage = Coverage(self._matching, rows.complete)
+        self._found: set[int] = set()  # ids that are known to occur
+        self._looked = 0  # rows whose ids are among the found
+        self._asked: list[str] = []  # the first two frames, for an example
+        self._matched = self._resized = False
+
+    def __len__(self) -> int:
+        """For how many frames there are masks."""
+        return len(self._rows.keys)
+
+    @cached_property
+    def key(self) -> str:
+        """Changes when the files, their kind or the matching do; independent of the folder."""
+        digest = hashlib.sha256(f"{self.kind}\0{self.match}".encode())
+        for path in self._rows.files:
+            state = path.stat()
+            digest.update(f"\0{path.name}\0{state.st_size}\0{state.st_mtime_ns}".encode())
+        return digest.hexdigest()
+
+    def ids(self) -> tuple[int, ...]:
+        """All object ids, ascending. Looks through all masks where the source lists no ids."""
+        self._look_for(None)
+        return tuple(sorted(self._found))
+
+    def unions(
+        self, frame: Frame, lineages: Sequence[frozenset[int] | None]
+    ) -> list[NDArray[np.bool_] | None]:
+        """For each lineage the (H, W) union of its ids in this frame; None as lineage: any object.
+
+        None where the object is not observed: no mask for this frame, or an empty one. An id that
+        occurs in no mask is refused, and the ids that do are listed.
+        """
+        self._require(one for lineage in lineages if lineage is not None for one in lineage)
+        row = self._matching.row(frame)
+        self._coverage.count(frame, row)
+        if len(self._asked) < 2:
+            self._asked.append(frame.name or str(frame.source))
+        if row is None:
+            return [None] * len(lineages)
+        self._matched = True
+        shape = frame.image.shape[:2]
+        return [self._union(row, shape, lineage) for lineage in lineages]
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences about the last pass, where masks and frames do not seem to belong together:
+        half of the frames have no mask (an empty one is ordinary), or most masks no frame."""
+        return [f"{self.path}: {sentence}" for sentence in self._coverage.problems()]
+
+    def check_matched(self) -> None:
+        """After a pass: refuses masks that belong to none of the frames."""
+        if self._asked and not self._matched:
+            raise self._matching.other_frames(self._asked)
+
+    def _union(
+        self, row: int, shape: tuple[int, int], lineage: frozenset[int] | None
+    ) -> NDArray[np.bool_] | None:
+        objects = self._rows.read(row, shape, lineage)
+        if lineage is not None:
+            objects = {one: objects[one] for one in lineage if one in objects}
+        return self._united(objects, row, shape)
+
+    def _united(
+        self, objects: Objects, row: int, shape: tuple[int, int]
+    ) -> NDArray[np.bool_] | None:
+        union: NDArray[np.bool_] | None = None
+        for mask in objects.values():
+            mask = mask if mask.shape == shape else self._fitted(mask, row, shape)
+            union = mask if union is None else union | mask
+        return union if union is not None and union.any() else None
+
+    def _fitted(
+        self, mask: NDArray[np.bool_], row: int, shape: tuple[int, int]
+    ) -> NDArray[np.bool_]:
+        (height, width), (own_height, own_width) = shape, mask.shape
+        sizes = (
+            f"{self.path}: {self._matching.label(row)} is {own_width}×{own_height}, the frame "
+            f"{width}×{height}"
+        )
+        if abs(own_width * height / (own_height * width) - 1) > STRETCH:
+            raise InputError(
+                f"{sizes}, which is another aspect ratio; give the masks of this video"
+            )
+        if not self._resized:
+            self._resized = True
+            warnings.warn(f"{sizes}; masks are resized to the frames (nearest pixel)", stacklevel=5)
+        return resize_nearest(mask, shape)
+
+    def _require(self, wanted: Iterable[int]) -> None:
+        missing = set(wanted) - self._found
+        if missing:
+            self._look_for(missing)
+            missing -= self._found
+        if missing:
+            held = ", ".join(map(str, sorted(self._found))) or "none"
+            absent = ", ".join(map(str, sorted(missing)))
+            raise InputError(f"{self.path}: no object {absent}; the ids in these masks: {held}")
+
+    def _look_for(self, wanted: set[int] | None) -> None:
+        """Look through the rows, each once, until the wanted ids (None: all) are found."""
+        known = self._rows.known_ids()
+        if known is not None:
+            self._found |= known
+            return
+        while self._looked < len(self) and (wanted is None or wanted - self._found):
+            self._found |= self._rows.ids_of(self._looked)
+            self._looked += 1

@@ -1,0 +1,183 @@
+"""From a path to Masks: detects which kind of masks it holds."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError, unknown
+from dejacue.sources.documents import read_json
+from dejacue.sources.images import natural
+from dejacue.sources.masks._boxes import open_boxes
+from dejacue.sources.masks._coco import open_coco
+from dejacue.sources.masks._folders import Folders, is_of_one_object, object_number
+from dejacue.sources.masks._masks import Masks
+from dejacue.sources.masks._stacks import open_stack
+from dejacue.sources.masks._yolo import is_yolo, open_yolo
+from dejacue.sources.masks.labels import PICTURES, folder_labels
+from dejacue.sources.masks.reader import Rows
+
+KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes")
+_BY_SUFFIX = {
+    ".npz": "stack", ".npy": "stack", ".json": "coco", ".jsonl": "coco", ".txt": "boxes",
+    ".csv": "boxes",
+}  # fmt: skip
+
+
+def open_masks(
+    path: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    match: str = "auto",
+    frames: int | None = None,
+) -> Masks:
+    """The masks in a folder of pictures, one folder for each object, a glob pattern of pictures, a
+    stack (.npz, .npy), a COCO file (.json, .jsonl), a table of boxes (.txt, .csv) or a folder of
+    YOLO's texts.
+
+    kind    one of KINDS; None: what the path looks like. For a folder or a stack of numbers it
+            says whether 255 is void (indexed) or the object (binary).
+    match   one of MATCHES, see ``Matching``
+    frames  how many frames the masks are for (``Video.length``), if it is known: it can tell what
+            their numbers mean
+    """
+    if kind is not None and kind not in KINDS:
+        raise unknown("kind of masks", kind, KINDS)
+    place = Path(path)
+    if place.is_dir():
+        found, rows = _open_folder(place, kind)
+    elif place.exists():
+        found, rows = _open_file(place, kind)
+    elif glob.has_magic(os.fspath(path)):
+        found, rows = _open_pattern(place, kind)
+    else:
+        raise InputError(f"{path}: no such file or folder of masks")
+    return Masks(place, found, rows, match, frames)
+
+
+def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
+    guess = _BY_SUFFIX.get(path.suffix.lower())
+    if guess is None and path.suffix.lower() in PICTURES:
+        raise InputError(f"{path}: is a single picture; give the folder of all masks")
+    if guess == "stack" and kind in (None, "stack", "indexed", "binary"):
+        return open_stack(path, None if kind == "stack" else kind)
+    if (kind or guess) == "coco":
+        return "coco", open_coco(path)
+    if (kind or guess) == "boxes":
+        return "boxes", open_boxes(path)
+    if kind is not None and guess is not None:
+        raise InputError(f"{path}: is not of the kind {kind}; leave the kind out")
+    raise InputError(
+        f"{path}: masks are a folder of PNG, or a .npz, .npy, .json, .txt or .csv file"
+    )
+
+
+def _open_pattern(pattern: Path, kind: str | None) -> tuple[str, Rows]:
+    matches = map(Path, glob.iglob(str(pattern), recursive=True))
+    pictures = natural(match for match in matches if _is_picture(match))
+    if not pictures:
+        raise InputError(
+            f"{pattern}: no picture matches this pattern; check it, and quote it in the shell"
+        )
+    _check_folder_kind(pattern, kind)
+    return _open_pictures(pictures, kind, pattern)
+
+
+def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
+    if kind != "boxes":
+        _check_folder_kind(path, kind)
+        objects = _object_folders(path) if kind in (None, "binary") else None
+        if objects is not None:
+            return "binary", Folders(objects)
+    folder = _descend(path)
+    pictures = _pictures(folder)
+    if kind == "boxes" or not pictures:
+        texts = natural(entry for entry in folder.iterdir() if is_yolo(entry))
+        if not texts:
+            raise InputError(f"{folder}: holds no YOLO text files (class cx cy w h [conf] [id])")
+        return "boxes", open_yolo(texts)
+    return _open_pictures(pictures, kind, path)
+
+
+def _check_folder_kind(path: Path, kind: str | None) -> None:
+    if kind in ("stack", "coco", "boxes"):
+        raise InputError(f"{path}: is a folder, but masks of the kind {kind} are a single file")
+
+
+def _open_pictures(pictures: list[Path], kind: str | None, path: Path) -> tuple[str, Rows]:
+    objects = _youtube_vos(pictures[0].parent)
+    if objects is None and kind == "youtube-vos":
+        raise InputError(f"{path}: no meta.json above it lists this video; is it YouTube-VOS?")
+    if objects is not None and kind in (None, "youtube-vos"):
+        return "youtube-vos", folder_labels(pictures, "indexed", objects)
+    rows = folder_labels(pictures, kind, None)
+    return "binary" if rows.binary else "indexed", rows
+
+
+def _object_folders(folder: Path) -> dict[int, list[Path]] | None:
+    """The pictures by object, if the folder holds one folder for each and nothing else to read.
+
+    In a dataset's Annotations folders are videos, whatever their names.
+    """
+    inner = natural(_folders(folder))
+    objects = {
+        number: _pictures(one) for one in inner if (number := object_number(one)) is not None
+    }
+    if (
+        len(inner) < 2
+        or len(objects) < len(inner)
+        or folder.name == "Annotations"
+        or _pictures(folder)
+        or not all(objects.values())
+        or not all(is_of_one_object(pictures[0]) for pictures in objects.values())
+    ):
+        return None
+    return objects
+
+
+def _descend(folder: Path) -> Path:
+    """The folder with the pictures or texts of one video, from the root of a dataset on."""
+    if any(_is_picture(entry) or is_yolo(entry) for entry in folder.iterdir()):
+        return folder
+    inner = natural(_folders(folder))
+    annotations = [entry for entry in inner if entry.name == "Annotations"]
+    if annotations or len(inner) == 1:
+        return _descend((annotations or inner)[0])
+    if inner:
+        names = ", ".join(entry.name for entry in inner[:6]) + (", …" if len(inner) > 6 else "")
+        raise InputError(f"{folder}: holds the folders {names}; give the one of this video")
+    raise InputError(f"{folder}: is an empty folder, or holds no pictures of masks")
+
+
+def _folders(folder: Path) -> Iterable[Path]:
+    return (e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
+
+
+def _pictures(folder: Path) -> list[Path]:
+    return natural(entry for entry in folder.iterdir() if _is_picture(entry))
+
+
+def _youtube_vos(folder: Path) -> frozenset[int] | None:
+    """The objects that a YouTube-VOS meta.json names for the video of this folder."""
+    for above in list(folder.absolute().parents)[:2]:
+        meta = above / "meta.json"
+        if meta.is_file():
+            return _objects(read_json(meta), folder.absolute().name, meta)
+    return None
+
+
+def _objects(document: Any, video: str, meta: Path) -> frozenset[int] | None:
+    videos = document.get("videos") if isinstance(document, dict) else None
+    if not isinstance(videos, dict) or video not in videos:
+        return None  # some other meta.json
+    objects = videos[video].get("objects") if isinstance(videos[video], dict) else None
+    if not isinstance(objects, dict) or not all(key.isdecimal() for key in objects):
+        raise InputError(f'{meta}: video "{video}" has no "objects" with their numbers')
+    return frozenset(map(int, objects))
+
+
+def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in PICTURES and not path.name.startswith(".") and path.is_file()

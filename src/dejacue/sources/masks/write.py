@@ -1,0 +1,219 @@
+"""Masks → disk: a folder of indexed PNG, a stack, or a COCO file; whole or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, need, unknown
+from dejacue.sources.atomic import write_whole
+from dejacue.sources.documents import as_json, write_document
+from dejacue.sources.images import natural
+from dejacue.sources.masks.labels import VOID
+from dejacue.sources.masks.rle import decode_rle
+
+WRITTEN = ("indexed", "stack", "coco")
+Mask = NDArray[np.bool_]
+_BY_SUFFIX = {"": "indexed", ".npz": "stack", ".json": "coco"}
+
+
+def write_masks(
+    path: str | os.PathLike[str],
+    frames: Iterable[tuple[int | str, Mapping[int, Mask]]],
+    *,
+    kind: str | None = None,
+) -> Path:
+    """Write the masks of one video; ``open_masks`` gives them back.
+
+    frames   for each frame its number or its name (all of one sort, none twice) and the (H, W)
+             masks by object id; a frame without objects is written as well. They may come from a
+             generator and in any order: of what was given, a folder keeps nothing in memory, the
+             other kinds run-length masks.
+    kind     indexed (a new folder), stack (.npz) or coco (.json); None: by the suffix
+
+    All is written under a temporary name and renamed at the end; if ``frames`` fails, nothing is.
+    An indexed folder holds one object per pixel: where two overlap, the later of the mapping stays
+    and a warning says so.
+    """
+    target = Path(path)
+    if kind is None:
+        kind = _BY_SUFFIX.get(target.suffix.lower())
+        if kind is None:
+            raise InputError(f"{path}: masks are written to a folder, .npz or .json")
+    if kind not in WRITTEN:
+        raise unknown("kind of written masks", kind, WRITTEN)
+    if kind == "indexed" and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{path}: already exists; remove it or choose another folder")
+    checked = _CheckedFrames(frames)
+    if kind == "indexed":
+        return _write_folder(target, checked)
+    packed = {key: {one: pack(mask) for one, mask in row.items()} for key, row in checked}
+    keys = _ordered(packed)
+    objects = [packed[key] for key in keys]
+    ids = sorted({one for row in objects for one in row})
+    write = _write_coco if kind == "coco" else _write_stack
+    return write(target, keys, ids, objects, checked.size)
+
+
+class _CheckedFrames:
+    """Checks each frame as it is read; afterwards the common size of all masks is known."""
+
+    def __init__(self, frames: Iterable[tuple[int | str, Mapping[int, Mask]]]) -> None:
+        self._frames = frames
+        self._size: tuple[int, int] | None = None
+
+    def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
+        seen: set[int | str] = set()
+        for key, masks in self._frames:
+            if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
+                raise InputError(f"frame {key!r:.40} is neither a number nor a file stem")
+            if type(key) is int and key < 0:
+                raise InputError(f"frame {key}: frames count from 0")
+            for one, mask in masks.items():
+                self._size = self._size or (mask.shape[0], mask.shape[1])
+                if mask.shape != self._size or mask.dtype != bool:
+                    raise InputError(
+                        f"frame {key}, object {one}: a mask of {mask.dtype} {mask.shape}; "
+                        f"give bool masks, all of the size {self._size}"
+                    )
+            if key in seen or (seen and type(key) is not type(next(iter(seen)))):
+                raise InputError("frames are given twice, or partly by number and partly by name")
+            seen.add(key)
+            yield key, {int(one): mask for one, mask in masks.items()}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        if self._size is None:
+            raise InputError("there is no mask to write: no frame has an object")
+        return self._size
+
+
+def _ordered(keys: Iterable[int | str]) -> list[int | str]:
+    """Numbers ascending, names as files are sorted."""
+    numbers = sorted(key for key in keys if isinstance(key, int))
+    names = natural(f"{key}.png" for key in keys if isinstance(key, str))
+    return [*numbers, *(path.name.removesuffix(".png") for path in names)]
+
+
+def pack(mask: Mask) -> dict[str, Any]:
+    """COCO's run lengths, as in its files; ``decode_rle`` gives the mask back."""
+    coco = need("pycocotools.mask", "pip install pycocotools")
+    packed = coco.encode(np.asfortranarray(mask, dtype=np.uint8))
+    return {"size": list(mask.shape), "counts": packed["counts"].decode("ascii")}
+
+
+def _write_coco(
+    path: Path,
+    keys: list[int | str],
+    ids: list[int],
+    objects: list[dict[int, dict[str, Any]]],
+    size: tuple[int, int],
+) -> Path:
+    images = [
+        {"id": at, "height": size[0], "width": size[1]}
+        | ({"frame_index": key} if isinstance(key, int) else {"file_name": f"{key}.png"})
+        for at, key in enumerate(keys)
+    ]
+    pieces = [(at, one, packed) for at, row in enumerate(objects) for one, packed in row.items()]
+    annotations = (
+        {"id": at, "image_id": image, "track_id": one, "category_id": 1, "segmentation": packed}
+        for at, (image, one, packed) in enumerate(pieces, start=1)
+    )
+    head = {"images": images, "tracks": [{"id": one} for one in ids],
+            "categories": [{"id": 1, "name": "object"}]}  # fmt: skip
+    return write_document(path, head, "annotations", map(as_json, annotations))
+
+
+def _write_stack(
+    path: Path,
+    keys: list[int | str],
+    ids: list[int],
+    objects: list[dict[int, dict[str, Any]]],
+    size: tuple[int, int],
+) -> Path:
+    numbered = isinstance(keys[0], int)
+    columns = {"frames" if numbered else "names": np.array(keys), "ids": np.array(ids)}
+
+    def write(stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, column in columns.items():
+                with archive.open(f"{name}.npy", "w") as member:
+                    np.lib.format.write_array(member, column, allow_pickle=False)
+            with archive.open("masks.npy", "w", force_zip64=True) as member:
+                shape = (len(keys), len(ids), *size)
+                header = {"descr": "|b1", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(member, header)
+                empty = bytes(size[0] * size[1])
+                for row in objects:
+                    for one in ids:
+                        member.write(decode_rle(row[one]).tobytes() if one in row else empty)
+
+    return write_whole(path, write)
+
+
+def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    overlapping, empty = [], []
+    temporary.mkdir(parents=True)
+    try:
+        for key, row in frames:
+            if not row:
+                empty.append(key)  # of the size of the others, which need not be known yet
+                continue
+            labels, overlaps = _labelled(row, frames.size)
+            if overlaps:
+                overlapping.append(key)
+            _save(temporary, key, labels)
+        background = np.zeros(frames.size, dtype=np.uint8)
+        for key in empty:
+            _save(temporary, key, background)
+        os.replace(temporary, path)  # in place of an empty folder, too
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    if overlapping:
+        number = f"{len(overlapping)} frame" + "s" * (len(overlapping) > 1)
+        warnings.warn(
+            f"{path}: objects overlap in {number}, first in {overlapping[0]}; an indexed folder "
+            "keeps one object per pixel, .npz and .json keep all",
+            stacklevel=3,
+        )
+    return path
+
+
+def _labelled(row: Mapping[int, Mask], size: tuple[int, int]) -> tuple[NDArray[np.uint8], bool]:
+    labels = np.zeros(size, dtype=np.uint8)
+    overlaps = False
+    for one, mask in row.items():
+        if not 0 < one < VOID:
+            raise InputError(f"object {one}: an indexed folder holds the ids 1 to 254")
+        overlaps = overlaps or bool(labels[mask].any())
+        labels[mask] = one
+    return labels, overlaps
+
+
+def _save(folder: Path, key: int | str, labels: NDArray[np.uint8]) -> None:
+    from PIL import Image
+
+    picture = Image.fromarray(labels).convert("P")
+    picture.putpalette(list(itertools.chain(*palette())))
+    picture.save(folder / (f"{key:05d}.png" if isinstance(key, int) else f"{key}.png"))
+
+
+def palette() -> Iterator[tuple[int, int, int]]:
+    """The 256 colours of PASCAL VOC, which DAVIS and VOST use: the bits of the number, dealt to
+    red, green and blue in turn, from the top bit of each down."""
+    for number in range(256):
+        yield tuple(  # type: ignore[misc]  # three of them
+            sum((number >> (3 * bit + channel) & 1) << (7 - bit) for bit in range(3))
+            for channel in range(3)
+        )
