@@ -360,7 +360,8 @@ def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, most, monkeypatch
     monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", most)
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
     done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
-    said = f"{done} frames are kept in .*masks.partial and will be" if done else "nothing was kept"
+    kept = done if done <= 16 else done - 16  # of the pass that it was in
+    said = f"{kept} frames are kept in .*masks.partial and will be" if done else "nothing was kept"
     with pytest.raises(Cancelled, match=f"^stopped; {said}"):
         write_track(tmp_path / "masks", request_of(folder, prompts, Colour(stop)))
     assert not (tmp_path / "masks").exists()
@@ -382,12 +383,12 @@ def test_all_that_was_done_is_kept_when_progress_stops_the_run(
         if (now, done) == (stage, at):
             raise error
 
-    kept = at if stage == "follow backward" else 16 + at
-    with pytest.raises(Cancelled, match=f"^stopped; {kept} frames are kept in .* will be reused$"):
+    what = "1 frame is" if at == 1 else f"{at} frames are"
+    with pytest.raises(Cancelled, match=f"^stopped; {what} kept in .* and will be reused$"):
         write_track(tmp_path / "masks", request_of(folder, prompts), progress=stop)
     tracker = Colour()
     notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-    assert tracker.steps == 16 + FRAMES - kept
+    assert tracker.steps == FRAMES - at + (16 if stage == "follow backward" else 0)
     same_as_whole(folder, tmp_path, prompts, notes)
 
 

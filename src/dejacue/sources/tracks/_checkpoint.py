@@ -83,7 +83,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str] | None = None, key: str = "") -> None:
         self.frames: dict[str, list[FrameRecord]] = {BACKWARD: [], FORWARD: []}
-        self.kept = 0  # frames in the file that a state stands for
+        self.kept = 0  # frames of the pass that was last in the file
         self._file = None if path is None else PartialFile(path, key)
         self._pending: list[bytes] = []
         self._old_bytes = 0
@@ -104,11 +104,10 @@ class Checkpoint:
         session.restore(self._state.session)
         return self._state.done
 
-    def is_over(self, direction: str) -> bool:
-        """Whether an earlier run has done all of this pass."""
-        return (
-            direction == BACKWARD and self._state is not None and self._state.direction == FORWARD
-        )
+    @property
+    def backward_done(self) -> bool:
+        """Whether an earlier run has done all of the backward pass."""
+        return self._state is not None and self._state.direction == FORWARD
 
     def step(self, direction: str, done: int, session: Session) -> None:
         """After each frame: from time to time all is written."""
@@ -129,7 +128,7 @@ class Checkpoint:
         else:
             self._file.append([*self._pending, state])
         self._pending = []
-        self.kept = sum(map(len, self.frames.values()))
+        self.kept = done
         self._clock = time.monotonic()
 
     def close(self) -> None:
@@ -151,9 +150,8 @@ class Checkpoint:
         for own in found[:end]:
             if isinstance(own, FrameRecord):
                 self.frames[own.direction].append(own)
-                self.kept += 1
             else:
-                self._state = own
+                self._state, self.kept = own, own.done
         self._old_bytes = sum(len(records[at]) for at in states)
         if end < len(records):
             file.replace(records[:end])

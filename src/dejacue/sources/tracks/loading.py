@@ -11,7 +11,8 @@ from dejacue.sources.tracks.box import BoxTracker
 
 
 def default_tracker() -> str:
-    """ "sam2" where what the extra ``track`` brings is installed, otherwise "box"."""
+    """The name of the tracker that is taken where none is named: sam2 if what the extra ``track``
+    brings is installed, otherwise box."""
     there = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
     return "sam2" if there else "box"
 

@@ -151,7 +151,7 @@ def propagate(
 def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) -> None:
     """The backward pass; its frames are kept in the checkpoint."""
     last = max(request.firsts.values())
-    if last == 0 or checkpoint.is_over(BACKWARD):
+    if last == 0 or checkpoint.backward_done:
         return
     firsts = request.firsts
     prompts = [own for own in request.prompts if 0 < own.frame == firsts[own.object]]
