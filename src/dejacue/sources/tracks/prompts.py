@@ -1,9 +1,10 @@
 """Prompts that a tracker takes, checked against the video.
 
-resolve_prompts        RawPrompt, in frames of the file (prompt_text.py) → Prompt, at sampled
-                       positions
-check_prompts          prompts made in Python, checked in the same way
-drop_repeated_pieces   without pieces that are given twice
+    resolve_prompts        RawPrompt, in frames of the file → Prompt, at sampled positions
+    check_prompts          prompts made in Python, checked in the same way
+    drop_repeated_pieces   without pieces that are given twice
+
+What people write becomes RawPrompt in prompt_text.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def resolve_prompts(video: Video, given: Sequence[RawPrompt]) -> list[Prompt]:
         raise InputError("nothing says where the object is; give a box, a point or a mask")
     wanted = {own.frame for own in given}
     with named(video.path):
-        found = _look(video, wanted, lambda frame: frame.source)
+        found = _find_frames(video, wanted, lambda frame: frame.source)
         prompts = []
         for own in given:
             frame = found[own.frame]
@@ -61,7 +62,7 @@ def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
                 raise InputError(f"box {prompt.box}: a box is (x0, y0, x1, y1)")
             if any(len(point) != 3 for point in prompt.points):
                 raise InputError(f"points {prompt.points}: a point is (x, y, inside)")
-        found = _look(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
+        found = _find_frames(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
         return _combined(prompts, {frame.index: frame for frame in found.values()})
 
 
@@ -102,7 +103,7 @@ def prompt_content(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ..
     ]  # fmt: skip
 
 
-def _look(
+def _find_frames(
     video: Video, wanted: Iterable[int | None], number: Callable[[Frame], int]
 ) -> dict[int | None, Frame]:
     """The frames of these numbers (None: the first); each must be there."""
@@ -221,7 +222,7 @@ def _united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
 def _clipped(box: Box, size: tuple[int, int]) -> Box:
     (height, width), (x0, y0, x1, y1) = size, box
     if not all(map(math.isfinite, box)):
-        raise InputError(f"the box {_written(box)} has sides that are no numbers")
+        raise InputError(f"the box {_written(box)} has sides that are not finite numbers")
     if x1 < x0 or y1 < y0:
         raise InputError(
             f"the box {_written(box)} ends before it begins; give the upper left corner first"
