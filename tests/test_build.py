@@ -9,7 +9,7 @@ import pytest
 
 from dejacue import History, InputError, Vocabulary, locate, read_history
 from dejacue.data.rendered import render, write_scene
-from dejacue.sources import build
+from dejacue.sources import partial
 from dejacue.sources.build import Partial, ahead, build_histories, build_history, kept
 from dejacue.sources.crops import crop, fit
 from dejacue.sources.encoders import encode_vocabulary, load_encoder
@@ -155,7 +155,7 @@ def test_a_full_disk_names_the_partial_file_and_leaves_no_empty_one(tmp_path, mo
 
     for room, left in ((10, False), (400, True)):
         monkeypatch.setattr(
-            build, "open", lambda *given, room=room: Full(real(*given), room), raising=False
+            partial, "open", lambda *given, room=room: Full(real(*given), room), raising=False
         )
         with pytest.raises(OSError, match="No space left") as caught:
             build_history(Still(40), Boxes(), Means(), objects=[2], partial=path)

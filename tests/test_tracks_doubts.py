@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue.data.rendered import render
-from dejacue.sources.tracks.doubts import KINDS, Doubt, Series, colour_signature, doubts
+from dejacue.sources.tracks.doubts import KINDS, Doubt, Series, colour_signature, find_doubts
 
 SIZE = (100, 200)
 
@@ -33,7 +33,7 @@ def series(area, *, presence=None, boxes=None, colours=None, frames=None, size=S
 
 
 def said(own: Series) -> list[tuple[str, int, int]]:
-    return [(doubt.kind, doubt.first, doubt.last) for doubt in doubts(own)]
+    return [(doubt.kind, doubt.first, doubt.last) for doubt in find_doubts(own)]
 
 
 def test_a_steady_track_raises_no_doubt() -> None:
@@ -45,7 +45,7 @@ def test_slow_growth_raises_no_doubt() -> None:
 
 
 def test_a_jump_of_the_area_is_one_doubt_until_it_is_usual() -> None:
-    (found,) = doubts(series([400] * 20 + [1000] * 20))
+    (found,) = find_doubts(series([400] * 20 + [1000] * 20))
     assert (found.kind, found.first) == ("area", 20)
     assert found.last == 27  # eight of fifteen frames are large then
     assert found.text == "its area jumps to 2.5 times the usual"
@@ -64,7 +64,7 @@ def test_a_mask_of_the_whole_frame_is_a_doubt() -> None:
 def test_loss_and_return_are_told_with_their_frames() -> None:
     frames = np.arange(0, 60, 2)  # every second frame of a file
     area = np.array([0] * 3 + [400] * 10 + [0] * 4 + [400] * 10 + [0] * 3)
-    found = doubts(series(area, frames=frames))
+    found = find_doubts(series(area, frames=frames))
     assert found == [
         Doubt("lost", 26, 32, "it is out of sight (4 frames)"),
         Doubt("back", 34, 34, "it comes back: is it the same?"),
@@ -78,7 +78,7 @@ def test_what_is_never_seen_raises_no_doubt() -> None:
 
 def test_a_tracker_that_is_unsure_for_long_is_a_doubt() -> None:
     presence = [0.95] * 10 + [0.6, 0.55, 0.6] + [0.95] * 5 + [0.6, 0.6] + [0.95] * 5
-    (found,) = doubts(series([400] * 25, presence=presence))
+    (found,) = find_doubts(series([400] * 25, presence=presence))
     assert (found.kind, found.first, found.last) == ("unsure", 10, 12)
     assert "0.55" in found.text
 
@@ -132,7 +132,7 @@ def test_a_signature_counts_the_colours_of_the_mask_only() -> None:
 
 @given(st.lists(st.sampled_from([0, 0, 5, 100, 400, 20_000]), min_size=1, max_size=60))
 def test_doubts_name_frames_of_the_series_in_order(area) -> None:
-    found = doubts(series(area))
+    found = find_doubts(series(area))
     assert [doubt.first for doubt in found] == sorted(doubt.first for doubt in found)
     for doubt in found:
         assert 0 <= doubt.first <= doubt.last < len(area)
@@ -160,10 +160,9 @@ def test_most_switches_in_rendered_scenes_are_told_and_few_where_there_are_none(
     told = alarms = 0
     for seed in range(200, 210):
         scene = render(seed, frames=60, mask_noise="switch", mask_level=0.5, size=(96, 128))
-        told += any(
-            doubt.kind == "switch" and 30 <= doubt.first <= 32 for doubt in doubts(seen_in(scene))
-        )
+        found = find_doubts(seen_in(scene))
+        told += any(doubt.kind == "switch" and 30 <= doubt.first <= 32 for doubt in found)
         plain = render(seed, frames=60, distractors=1, size=(96, 128))
-        alarms += sum(doubt.kind == "switch" for doubt in doubts(seen_in(plain)))
+        alarms += sum(doubt.kind == "switch" for doubt in find_doubts(seen_in(plain)))
     assert told >= 8
     assert alarms <= 3  # in 600 frames

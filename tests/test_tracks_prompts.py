@@ -7,8 +7,13 @@ import pytest
 from PIL import Image
 
 from dejacue import InputError
-from dejacue.sources.tracks.base import Prompt
-from dejacue.sources.tracks.prompts import Given, place, read_prompts, settle
+from dejacue.sources.tracks import (
+    Prompt,
+    RawPrompt,
+    check_prompts,
+    read_prompts,
+    resolve_prompts,
+)
 from dejacue.sources.video import open_video
 
 
@@ -23,7 +28,7 @@ def folder(tmp_path_factory):
 
 def placed(folder, *boxes: str, points=(), not_points=(), masks=(), at=None, adds=(), **sampling):
     given, _ = read_prompts(boxes, points, not_points, masks, at, adds)
-    return place(open_video(folder, **sampling), given)
+    return resolve_prompts(open_video(folder, **sampling), given)
 
 
 def test_a_box_has_four_numbers_and_may_name_object_and_frame() -> None:
@@ -59,7 +64,7 @@ def test_an_added_piece_is_a_further_id_of_the_same_lineage() -> None:
 
 
 def test_pieces_alone_are_added_to_what_was_given_before() -> None:
-    before = [Given(1, 0, box=(1, 1, 9, 9)), Given(2, 5, point=(3, 3, True))]
+    before = [RawPrompt(1, 0, box=(1, 1, 9, 9)), RawPrompt(2, 5, point=(3, 3, True))]
     given, lineages = read_prompts(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
     assert given[:2] == before
     assert (given[2].object, given[2].frame) == (3, 20)
@@ -205,7 +210,7 @@ def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> Non
 
 def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     video = open_video(folder, stride=10)
-    (prompt,) = settle(video, [Prompt(2, 1, box=(-3, 0, 9, 9))])
+    (prompt,) = check_prompts(video, [Prompt(2, 1, box=(-3, 0, 9, 9))])
     assert (prompt.frame, prompt.box) == (2, (0, 0, 9, 9))
     for wrong, sentence in (
         (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3 lies past the end"),
@@ -214,6 +219,6 @@ def test_prompts_made_in_python_are_checked_alike(folder) -> None:
         (Prompt(0, 1, mask=np.ones((3, 3), bool)), "give bool of the frame's"),
     ):
         with pytest.raises(InputError, match=sentence):
-            settle(video, [wrong])
+            check_prompts(video, [wrong])
     with pytest.raises(InputError, match="give at least one Prompt"):
-        settle(video, [])
+        check_prompts(video, [])

@@ -425,7 +425,7 @@ def test_a_full_device_is_said_in_a_sentence_or_left_for_the_cpu(monkeypatch) ->
         assert same(seen[k], plain.step(image, [CLICK] if k == 0 else []))
     assert own.details["device"] == "cpu"
     assert own.details["precision"] == "fp32"
-    assert "memory of cuda:7 was full; it went on on the CPU" in own.details["note"]
+    assert "memory of cuda:7 was full; it fell back to the CPU" in own.details["note"]
 
 
 def _run_until_full(given, fallback, monkeypatch):

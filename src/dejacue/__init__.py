@@ -48,8 +48,7 @@ if TYPE_CHECKING:
         write_references,
         write_retrievals,
     )
-    from dejacue.sources.tracks.base import Prompt
-    from dejacue.sources.tracks.tracking import load_tracker, track
+    from dejacue.sources.tracks import Prompt, load_tracker, track
     from dejacue.sources.video import open_video
 
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
@@ -72,9 +71,9 @@ _HOME = {
     "load_encoder": "sources.encoders",
     "encode_vocabulary": "sources.encoders",
     "build_history": "sources.build",
-    "track": "sources.tracks.tracking",
-    "load_tracker": "sources.tracks.tracking",
-    "Prompt": "sources.tracks.base",
+    "track": "sources.tracks",
+    "load_tracker": "sources.tracks",
+    "Prompt": "sources.tracks",
     "read_retrievals": "sources.results",
     "write_retrievals": "sources.results",
     "read_references": "sources.results",

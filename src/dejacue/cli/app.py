@@ -95,7 +95,7 @@ def track(
     mask: o.FirstMask = None,
     at: o.At = None,
     add: o.Add = None,
-    tracker: o.TrackerName = "light",
+    tracker: o.TrackerName = None,
     presence: o.Presence = 0.5,
     backward: o.Backward = True,
     fallback: o.Fallback = False,
@@ -138,7 +138,7 @@ def locate(
     mask: o.FirstMask = None,
     at: o.At = None,
     add: o.Add = None,
-    tracker: o.TrackerName = "light",
+    tracker: o.TrackerName = None,
     start: o.Start = None,
     end: o.End = None,
     stride: o.Stride = 1,
@@ -188,6 +188,7 @@ def locate(
     """Find the window of frames in which each description holds."""
     from dejacue.cli import encoding, locating, tracking
     from dejacue.cli import settings as s
+    from dejacue.sources.tracks import default_tracker
 
     chosen = s.readout_from(
         readout, smoothing=smoothing, pooling=pooling, bridge=bridge, order=order,
@@ -197,12 +198,13 @@ def locate(
         encoding.one(source, context.args), masks, kind, match, objects, start, end, stride, fps,
         rate, errors,
     )  # fmt: skip
-    learned = tracker != "light"  # --device and --precision are for whoever has them
+    clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
+    # --device and --precision are for whoever has them
+    learned = bool(clicks) and (tracker or default_tracker()) != "box"
     own = (None, None) if encoder == "mini" and learned else (precision, device)
     words = locating.Words(vocabulary, prompts, encoder, backend, *own)
     width = s.width_from(chosen, smoothing)
     how = s.Settings(coordinates, chosen, width, top, diagnostics, engine, absent_at)
-    clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
     locating.run(
         footage, words, how, locating.Wanted(
             format.value if format else None, output, plot, references, cut

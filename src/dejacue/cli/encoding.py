@@ -24,7 +24,7 @@ from dejacue.sources.build import Lineage, build_histories, kept, recipe
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.masks import Masks, open_masks
-from dejacue.sources.tracks.notes import match_of, read_notes
+from dejacue.sources.tracks import match_of, read_notes
 from dejacue.sources.video import Video, open_video
 
 PIXELS = ("video", "masks", "objects")  # of a recipe: what pictures depend on

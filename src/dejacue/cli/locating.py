@@ -35,7 +35,7 @@ from dejacue.sources.atomic import check_place, write_text
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder, encode_vocabulary
 from dejacue.sources.files import read_history, read_vocabulary
-from dejacue.sources.tracks.notes import read_notes
+from dejacue.sources.tracks import read_notes
 from dejacue.sources.video import Video
 
 FILES = (".json", ".csv", ".txt")

@@ -121,10 +121,11 @@ Add = Annotated[
     typer.Option(help="A piece of the object: a box, point or mask.", rich_help_panel=OBJECT),
 ]
 TrackerName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--tracker",
-        help="light (approximate), sam2, sam2-tiny, sam2-large, edgetam, …",
+        help="box (stays where it is), sam2, sam2-tiny, sam2-large, edgetam, …  [default: sam2 if "
+        "installed, else box]",
         rich_help_panel=OBJECT,
     ),
 ]
@@ -136,7 +137,7 @@ Fallback = Annotated[
     bool,
     typer.Option(
         "--fallback",
-        help="sam2: go on on the CPU where the memory of the GPU is full.",
+        help="sam2: fall back to the CPU, instead of failing, when the memory of the GPU is full.",
         rich_help_panel=OBJECT,
     ),
 ]

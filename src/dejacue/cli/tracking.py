@@ -23,21 +23,25 @@ from rich.progress import (
 
 from dejacue.cli import Stopped
 from dejacue.cli.tables import console, note
-from dejacue.errors import InputError
+from dejacue.errors import Cancelled, InputError
 from dejacue.report.contact import Shot, chosen, drawn, write_contact_sheet
-from dejacue.sources.tracks.base import Seen
-from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
-from dejacue.sources.tracks.partial import FORWARD
-from dejacue.sources.tracks.prompts import distinct, place, read_prompts
-from dejacue.sources.tracks.tracking import PRESENCE, READ, Plan, load_tracker
-from dejacue.sources.tracks.writing import check_target, open_written, partial_path, write_track
+from dejacue.sources.tracks import (
+    PRESENCE,
+    Notes,
+    TrackRequest,
+    check_target,
+    drop_repeated_pieces,
+    load_tracker,
+    notes_path,
+    open_written,
+    read_notes,
+    read_prompts,
+    resolve_prompts,
+    write_track,
+)
 from dejacue.sources.video import Frame, Video
 
 DOUBTS_SHOWN = 10
-APPROXIMATE = (
-    "masks of light are approximate: motion and colour, no learned model; for better ones "
-    "--tracker sam2 (pip install 'dejacue[track]')"
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Clicks:
 class Following:
     """Options that say how it is followed."""
 
-    tracker: str = "light"
+    tracker: str | None = None
     device: str | None = None
     precision: str | None = None
     presence: float = PRESENCE
@@ -97,19 +101,14 @@ def follow(video: Video, clicks: Clicks, following: Following, output: Path) -> 
     check_target(output)
     sheet = _check_sheet(output, video)
     plan, lineages = _plan(video, clicks, following, output)
-    if plan.tracker.approximate:
-        note(APPROXIMATE)
     start, before = time.perf_counter(), _noted(output)
     try:
-        with Bars(video.length).shown() as bars:
+        with Bars().shown() as bars:
             notes = write_track(output, plan, lineages=lineages, progress=bars)
-    except KeyboardInterrupt:
-        kept = partial_path(output)
-        if not kept.is_dir():
-            raise Stopped("stopped; nothing was kept yet") from None
-        raise Stopped(f"stopped; run it again to go on, what is done lies in {kept}") from None
-    if bars.seen:
-        seconds, count = time.perf_counter() - start, bars.seen.get(FORWARD, 0)
+    except Cancelled as error:
+        raise Stopped(str(error)) from None
+    if bars.counts:
+        seconds, count = time.perf_counter() - start, bars.counts.get("follow", 0)
         console(stderr=True).print(
             f"{count} frames in {seconds:.1f} s ({count / max(seconds, 1e-9):.1f} a second)",
             soft_wrap=True,
@@ -134,7 +133,7 @@ def _noted(output: Path) -> bytes:
 
 def _plan(
     video: Video, clicks: Clicks, following: Following, output: Path
-) -> tuple[Plan, Mapping[int, tuple[int, ...]]]:
+) -> tuple[TrackRequest, Mapping[int, tuple[int, ...]]]:
     """What is wrong with the input is said before a model is loaded."""
     alone = not any((clicks.boxes, clicks.points, clicks.not_points, clicks.masks))
     before = read_notes(output) if clicks.adds and alone and output.exists() else None
@@ -151,19 +150,18 @@ def _plan(
         raise InputError(f"--presence {following.presence}: give a number from 0 to 1")
     if before:
         _check_same(output, before, video, following)
-    prompts, lineages = distinct(place(video, given), lineages)
+    prompts, lineages = drop_repeated_pieces(resolve_prompts(video, given), lineages)
     options = {"fallback": True} if following.fallback else {}
-    tracker = load_tracker(
-        following.tracker, device=following.device, precision=following.precision, **options
-    )
-    return Plan(video, prompts, tracker, following.backward, following.presence), lineages
+    name = following.tracker or (before.tracker if before else None)
+    tracker = load_tracker(name, device=following.device, precision=following.precision, **options)
+    return TrackRequest(video, prompts, tracker, following.backward, following.presence), lineages
 
 
 def _check_same(output: Path, before: Notes, video: Video, following: Following) -> None:
     """What is added must be followed as the others were."""
     ways = {True: "--backward", False: "--no-backward"}
     pairs = [
-        (f"--tracker {before.tracker}", f"--tracker {following.tracker}"),
+        (f"--tracker {before.tracker}", f"--tracker {following.tracker or before.tracker}"),
         (f"--presence {before.presence:g}", f"--presence {following.presence:g}"),
         (ways[before.backward], ways[following.backward]),
     ]
@@ -186,11 +184,9 @@ def _frames(sources: Iterable[int], count: int | None) -> str:
 
 @dataclass
 class Bars:
-    """Progress on the terminal, with frames per second and the area of what is seen; quiet when it
-    is piped."""
+    """Progress on the terminal, with frames per second and the note; quiet when it is piped."""
 
-    length: int | None
-    seen: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[Bars]:
@@ -198,7 +194,7 @@ class Bars:
         self._bar = Progress(
             TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(),
             TimeRemainingColumn(), TextColumn("{task.fields[fps]}"),
-            TextColumn("{task.fields[area]}"), console=screen, transient=True,
+            TextColumn("{task.fields[note]}"), console=screen, transient=True,
             disable=not screen.is_terminal,
         )  # fmt: skip
         self._tasks: dict[str, TaskID] = {}
@@ -206,21 +202,14 @@ class Bars:
         with self._bar:
             yield self
 
-    def __call__(self, step: str, frame: Frame, seen: Mapping[int, Seen]) -> None:
-        if step not in self._tasks:
-            # the frames before the last first prompt are read, then gone back through
-            total = self.length if step == FORWARD else self.seen.get(READ)
-            self._starts[step] = time.perf_counter()
-            self._tasks[step] = self._bar.add_task(step, total=total, fps="", area="")
-        self.seen[step] = count = self.seen.get(step, 0) + 1
-        seconds = time.perf_counter() - self._starts[step]
-        pixels = frame.image.shape[0] * frame.image.shape[1]
-        area = 100 * sum(int(own.mask.sum()) for own in seen.values()) / pixels
-        done = frame.index + 1 if step == FORWARD else count  # a resumed run starts later
-        self._bar.update(
-            self._tasks[step], completed=done, fps=f"{(count - 1) / max(seconds, 1e-9):.1f} fps",
-            area=f"area {area:.1f} %" if seen else "",
-        )  # fmt: skip
+    def __call__(self, stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        if stage not in self._tasks:
+            self._starts[stage] = time.perf_counter()
+            self._tasks[stage] = self._bar.add_task(stage, total=total, fps="", note="")
+        self.counts[stage] = count = self.counts.get(stage, 0) + 1
+        seconds = time.perf_counter() - self._starts[stage]
+        rate = f"{(count - 1) / max(seconds, 1e-9):.1f} fps"
+        self._bar.update(self._tasks[stage], completed=done, fps=rate, note=note)
 
 
 def sheet_path(output: Path) -> Path:

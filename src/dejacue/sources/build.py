@@ -9,21 +9,17 @@ stopped run goes on where it was and a changed mask is never mistaken for an old
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import inspect
 import itertools
 import json
 import os
-import struct
 import warnings
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +27,9 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
-from dejacue.sources.atomic import unwritten
 from dejacue.sources.crops import picture
 from dejacue.sources.encoders.base import Encoder
+from dejacue.sources.partial import PartialFile
 
 if TYPE_CHECKING:
     from dejacue.sources.masks import Masks
@@ -94,7 +90,7 @@ def build_history(
     """
     from dejacue.sources.encoders import load_encoder
     from dejacue.sources.masks import open_masks
-    from dejacue.sources.tracks.notes import match_of
+    from dejacue.sources.tracks import match_of
     from dejacue.sources.video import open_video
 
     opened: Video = _opened(video, open_video, options)
@@ -272,7 +268,7 @@ def _history(
 
 def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
     """How sure a tracker was, by frame of the file; empty where the masks are none of a tracker."""
-    from dejacue.sources.tracks.notes import read_notes
+    from dejacue.sources.tracks import read_notes
 
     path = getattr(masks, "path", None)  # masks of one's own need no file
     notes = None if path is None else read_notes(path)
@@ -302,75 +298,29 @@ def ahead(
 
 
 class Partial:
-    """Encoded crops by the hash of their pixels, in memory and appended to a file.
-
-    A record: 16 bytes of hash, the row in float32, a checksum. A file cut short or made with
-    another encoder is taken as far as it is good, or started anew.
-    """
+    """Encoded crops by the hash of their pixels: in memory and, where a path is given, in a file
+    from which a later run with the same encoder takes them."""
 
     def __init__(self, path: str | os.PathLike[str] | None, encoder: Encoder) -> None:
-        self._path = None if path is None else Path(path)
+        key = {"encoder": encoder.identity, **encoder.details, "dimension": encoder.dimension}
+        self._file = None
         self._rows: dict[bytes, NDArray[np.float32]] = {}
         self._counter = itertools.count()
-        self._stream: IO[bytes] | None = None
-        head = {"encoder": encoder.identity, **encoder.details, "dimension": encoder.dimension}
-        self._head = json.dumps(head, sort_keys=True).encode() + b"\n"
-        self._row = 4 * encoder.dimension
+        if path is not None:
+            self._file = PartialFile(path, json.dumps(key, sort_keys=True))
+            for record in self._file.read():
+                self._rows[record[:16]] = np.frombuffer(record[16:], "<f4")
 
     def __enter__(self) -> Partial:
-        if self._path is None:
-            return self
-        good = self._read()
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._stream = open(self._path, "r+b" if good else "wb")  # closed in __exit__
-        except OSError as error:
-            raise unwritten(error, self._path.parent) from None
-        if good:
-            self._stream.seek(good)
-            self._stream.truncate()
-        else:
-            self._write(self._head)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._stream is not None and self._path is not None:
-            with contextlib.suppress(OSError):  # said already
-                self._stream.close()
-            if not self._rows:  # nothing to go on from
-                self._path.unlink(missing_ok=True)
-
-    def _write(self, data: bytes) -> None:
-        """All of it, at once; a full disk names the file."""
-        assert self._stream is not None
-        assert self._path is not None
-        try:
-            self._stream.write(data)
-            self._stream.flush()
-        except OSError as error:
-            self.__exit__()
-            raise unwritten(error, self._path, made=True) from None
-
-    def _read(self) -> int:
-        """Takes over all good records; how many bytes of the file are good."""
-        assert self._path is not None
-        with contextlib.suppress(OSError):
-            data = self._path.read_bytes()
-            if not data.startswith(self._head):
-                return 0
-            at, size = len(self._head), 16 + self._row + 4
-            while at + size <= len(data):
-                record = data[at : at + size - 4]
-                if struct.unpack("<I", data[at + size - 4 : at + size])[0] != zlib.crc32(record):
-                    break
-                self._rows[record[:16]] = np.frombuffer(record[16:], np.float32)
-                at += size
-            return at
-        return 0
+        if self._file is not None:
+            self._file.close()
 
     def key(self, pixels: Pixels) -> bytes:
         """16 bytes that the pixels determine; without a file, any that no other crop has."""
-        if self._path is None:
+        if self._file is None:
             return next(self._counter).to_bytes(16, "big")
         return hashlib.sha256(np.ascontiguousarray(pixels).data).digest()[:16]
 
@@ -384,14 +334,12 @@ class Partial:
         return len(self._rows)
 
     def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
-        if self._stream is not None:
-            data = (key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in rows.items())
-            self._write(b"".join(own + struct.pack("<I", zlib.crc32(own)) for own in data))
+        if self._file is not None and rows:
+            own = rows.items()
+            self._file.append(key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in own)
         self._rows.update(rows)
 
 
 def kept(path: str | os.PathLike[str], encoder: Encoder) -> int:
     """How many encoded crops a partial file holds for this encoder."""
-    found = Partial(path, encoder)
-    found._read()
-    return len(found)
+    return len(Partial(path, encoder))

@@ -1,6 +1,6 @@
 """What a tracker is: a session that takes frames one after another and gives masks.
 
-The driver (``tracking.track``) decides which frames come in which order; a session only ever sees
+``propagate.track`` decides which frames come in which order; a session only ever sees
 the next one, so it runs forward and backward alike and holds no more than it needs.
 """
 
@@ -34,7 +34,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Observation:
     """One object in one frame.
 
     mask       (H, W), of the frame's size; all false where the object is not seen
@@ -48,7 +48,9 @@ class Seen:
 class Session(Protocol):
     """One pass over consecutive frames. An object joins at its first prompt."""
 
-    def step(self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()) -> Mapping[int, Seen]:
+    def step(
+        self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
+    ) -> Mapping[int, Observation]:
         """The next frame (H, W, 3 RGB) and the prompts given for it → what is seen of each object
         that has joined, by id."""
         ...
@@ -63,7 +65,7 @@ class Session(Protocol):
 class Tracker(Protocol):
     """Makes sessions.
 
-    name          as it is asked for: "light", "sam2", "sam2-tiny", "edgetam", …
+    name          as it is asked for: "box", "sam2", "sam2-tiny", "edgetam", …
     approximate   whether its masks must be called so
     independent   whether the masks of an object are the same whichever others are followed with
                   it; if not, all are followed again when one is added
@@ -76,3 +78,11 @@ class Tracker(Protocol):
     details: Mapping[str, str]
 
     def session(self) -> Session: ...
+
+
+def bounding_box(mask: Mask) -> tuple[int, int, int, int] | None:
+    """x0, y0, x1, y1 around a mask, ends not included; None where it is empty."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        return None
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1

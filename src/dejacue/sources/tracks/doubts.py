@@ -85,7 +85,7 @@ def colour_signature(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> NDArr
     return found / max(len(pixels), 1)
 
 
-def doubts(series: Series) -> list[Doubt]:
+def find_doubts(series: Series) -> list[Doubt]:
     """All doubts of one object, in the order of frames; consecutive ones of a kind are one."""
     if not (series.area > 0).any():
         return []

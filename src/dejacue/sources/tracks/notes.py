@@ -7,41 +7,29 @@ where to look.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import numpy as np
+import msgspec
+from msgspec import Meta
 
 from dejacue.errors import InputError
-from dejacue.sources.documents import (
-    as_json,
-    check_document,
-    check_keys,
-    named,
-    read_json,
-    whole_number,
-    write_document,
-)
+from dejacue.sources.atomic import write_text
+from dejacue.sources.documents import as_json
 from dejacue.sources.masks.rle import decode_rle
 from dejacue.sources.masks.write import pack
 from dejacue.sources.tracks.base import Prompt
-from dejacue.sources.tracks.doubts import KINDS, Doubt
-from dejacue.sources.tracks.prompts import Given, Lineages
+from dejacue.sources.tracks.doubts import Doubt
+from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt
 
 KIND = "dejacue.track/"
-SCHEMA = f"{KIND}1"
-MATCHES = ("source", "stem")
-_HEAD = (
-    "tracker", "approximate", "details", "video", "video_key", "masks", "match", "size", "presence",
-    "backward", "lineages", "prompts", "frames", "times_s", "names",
-)  # fmt: skip
-_OBJECT = ("id", "key", "seen", "cut", "presence", "doubts")
+SCHEMA = f"{KIND}2"
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-@dataclass(frozen=True, eq=False)
-class Follow:
+class TrackedObject(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     """One object. ``key`` changes with all that its masks depend on.
 
     seen       in how many frames it is, in the masks as they were written
@@ -51,14 +39,16 @@ class Follow:
     """
 
     key: str
-    seen: int
-    cut: int
-    presence: tuple[float | None, ...]
+    seen: Count
+    cut: Count
+    presence: tuple[Share | None, ...]
     doubts: tuple[Doubt, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Notes:
+class Notes(
+    msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, tag_field="schema",
+    tag=SCHEMA,
+):  # fmt: skip
     """All notes of one file or folder of masks.
 
     video_key        changes with the video and with which of its frames are looked at
@@ -76,16 +66,21 @@ class Notes:
     video: str
     video_key: str
     masks: str
-    match: str
-    size: tuple[int, int]
-    presence: float
+    match: Literal["source", "stem"]
+    size: tuple[Count, Count]
+    presence: Share
     backward: bool
     lineages: Lineages
-    prompts: tuple[Given, ...]
-    frames: tuple[int, ...]
+    prompts: tuple[RawPrompt, ...]
+    frames: tuple[Count, ...]
     times_s: tuple[float, ...] | None
     names: tuple[str, ...] | None
-    objects: Mapping[int, Follow]
+    objects: Mapping[int, TrackedObject]
+
+    def __post_init__(self) -> None:
+        of_frames = [self.times_s, self.names, *(own.presence for own in self.objects.values())]
+        if any(own is not None and len(own) != len(self.frames) for own in of_frames):
+            raise ValueError("frames, times_s, names and presence differ in length")
 
     @property
     def shown(self) -> Lineages:
@@ -162,34 +157,30 @@ def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
     if not has_notes(masks):
         return None
     path = notes_path(masks)
-    document = read_json(path)
-    with named(str(path)):
-        try:
-            return _notes(document)
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"is not what dejacue track writes ({error}); remove it, or track again"
-            ) from None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Notes, dec_hook=_unpack)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: is not what dejacue track writes ({error}); remove it, or track again"
+        ) from None
 
 
 def write_notes(masks: str | os.PathLike[str], notes: Notes) -> Path:
-    """Write the notes of a file or folder of masks, which is there."""
-    head: dict[str, Any] = {name: getattr(notes, name) for name in _HEAD}
-    head["details"] = dict(notes.details)
-    head["lineages"] = list(notes.lineages.values())
-    head["prompts"] = [_written(given) for given in notes.prompts]
-    rows = [
-        {"id": one, **asdict(own), "doubts": [asdict(doubt) for doubt in own.doubts]}
-        for one, own in notes.objects.items()
-    ]
-    return write_document(
-        notes_path(masks), {"schema": SCHEMA, **head}, "objects", map(as_json, rows)
-    )
+    """Write the notes of a file or folder of masks, which is there; a line for each object."""
+    head = msgspec.to_builtins(notes, str_keys=True, enc_hook=pack)
+    objects = head.pop("objects")
+    opening = "".join(f"  {as_json(name)}: {as_json(value)},\n" for name, value in head.items())
+    rows = ",\n".join(f"    {as_json(one)}: {as_json(own)}" for one, own in objects.items())
+    text = f'{{\n{opening}  "objects": {{\n{rows}\n  }}\n}}\n'
+    return write_text(notes_path(masks), text)
 
 
-def given(prompts: Sequence[Prompt], sources: Mapping[int, int]) -> tuple[Given, ...]:
+def _unpack(kind: type, value: Any) -> Any:
+    """The mask of a prompt, which is kept as COCO's run lengths."""
+    return decode_rle(value)
+
+
+def raw_prompts(prompts: Sequence[Prompt], sources: Mapping[int, int]) -> tuple[RawPrompt, ...]:
     """Prompts as they are noted: in frames of the file.
 
     sources   by position
@@ -198,82 +189,8 @@ def given(prompts: Sequence[Prompt], sources: Mapping[int, int]) -> tuple[Given,
     for own in prompts:
         frame = sources[own.frame]
         if own.box is not None:
-            found.append(Given(own.object, frame, box=own.box))
-        found += [Given(own.object, frame, point=point) for point in own.points]
+            found.append(RawPrompt(own.object, frame, box=own.box))
+        found += [RawPrompt(own.object, frame, point=point) for point in own.points]
         if own.mask is not None:
-            found.append(Given(own.object, frame, mask=own.mask))
+            found.append(RawPrompt(own.object, frame, mask=own.mask))
     return tuple(found)
-
-
-def _written(own: Given) -> dict[str, Any]:
-    row: dict[str, Any] = {"object": own.object, "frame": own.frame}
-    if own.box is not None:
-        row["box"] = own.box
-    if own.point is not None:
-        row["point"] = own.point
-    if own.mask is not None:
-        assert isinstance(own.mask, np.ndarray)
-        row["mask"] = pack(own.mask)
-    return row
-
-
-def _notes(document: Any) -> Notes:
-    check_document(document, SCHEMA, (*_HEAD, "objects"), complete=True)
-    values = {name: document[name] for name in _HEAD}
-    for name in ("tracker", "video", "video_key", "masks"):
-        _check(name, values[name], lambda value: isinstance(value, str))
-    for name in ("approximate", "backward"):
-        _check(name, values[name], lambda value: isinstance(value, bool))
-    _check("match", values["match"], lambda value: value in MATCHES)
-    _check("details", values["details"], lambda value: isinstance(value, dict))
-    frames = tuple(whole_number(frame, "frames:") for frame in values["frames"])
-    values["frames"] = frames
-    for name in ("times_s", "names"):
-        if values[name] is not None:
-            _check(name, values[name], lambda value: len(value) == len(frames))
-            values[name] = tuple(values[name])
-    height, width = (whole_number(side, "size:") for side in values["size"])
-    values["size"] = (height, width)
-    values["presence"] = float(values["presence"])
-    pieces = [tuple(whole_number(one, "lineages:") for one in own) for own in values["lineages"]]
-    values["lineages"] = {own[0]: own for own in pieces if own}
-    values["prompts"] = tuple(_given(row) for row in values["prompts"])
-    return Notes(**values, objects=dict(_object(row, len(frames)) for row in document["objects"]))
-
-
-def _check(name: str, value: Any, holds: Callable[[Any], bool]) -> None:
-    if not holds(value):
-        raise InputError(f"{name} cannot be {value!r:.40}; track again")
-
-
-def _object(row: Any, frames: int) -> tuple[int, Follow]:
-    check_keys(row, _OBJECT, complete=True)
-    with named(f"object {row['id']!r:.20}"):
-        presence = tuple(None if value is None else float(value) for value in row["presence"])
-        _check("presence", presence, lambda value: len(value) == frames)
-        _check("key", row["key"], lambda value: isinstance(value, str))
-        doubts = []
-        for doubt in row["doubts"]:
-            check_keys(doubt, ("kind", "first", "last", "text"), complete=True)
-            _check("kind", doubt["kind"], lambda value: value in KINDS)
-            _check("text", doubt["text"], lambda value: isinstance(value, str))
-            first, last = (whole_number(doubt[name], name) for name in ("first", "last"))
-            doubts.append(Doubt(doubt["kind"], first, last, doubt["text"]))
-        seen, cut = (whole_number(row[name], name) for name in ("seen", "cut"))
-        own = Follow(row["key"], seen, cut, presence, tuple(doubts))
-        return whole_number(row["id"], "id"), own
-
-
-def _given(row: Any) -> Given:
-    check_keys(row, ("object", "frame", "box", "point", "mask"))
-    box, point, mask = row.get("box"), row.get("point"), row.get("mask")
-    if box is not None:
-        x0, y0, x1, y1 = map(float, box)
-        box = (x0, y0, x1, y1)
-    if point is not None:
-        x, y, inside = point
-        point = (float(x), float(y), bool(inside))
-    return Given(
-        whole_number(row.get("object"), "object"), whole_number(row.get("frame"), "frame"),
-        box, point, None if mask is None else decode_rle(mask),
-    )  # fmt: skip

@@ -1,22 +1,19 @@
-"""Where the object is, as people write it → prompts that a tracker takes.
+"""Prompts that a tracker takes, checked against the video.
 
-    read_prompts   the texts of the command line → Given, and which objects are one lineage
-    place          Given → prompts at sampled positions, checked against the video
-    settle         prompts made in Python, checked in the same way
-    distinct       without pieces that are given twice
+    resolve_prompts        RawPrompt, in frames of the file → Prompt, at sampled positions
+    check_prompts          prompts made in Python, checked in the same way
+    drop_repeated_pieces   without pieces that are given twice
 
-People count the frames of the file, as a player or the names of pictures show them; a tracker
-counts the sampled ones. Without sampling both are the same.
+What people write becomes RawPrompt in prompt_text.py.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,142 +23,11 @@ from dejacue.sources.documents import named
 from dejacue.sources.masks.labels import LOSSY, MOST_LABELS, VOID, read_picture
 from dejacue.sources.masks.reader import resize_nearest
 from dejacue.sources.tracks.base import Box, Mask, Prompt
+from dejacue.sources.tracks.prompt_text import MOST_OBJECT, Lineages, RawPrompt
 from dejacue.sources.video import Frame, Video
 
-MOST_OBJECT = VOID - 1  # what an indexed picture holds
-Lineages = Mapping[int, tuple[int, ...]]  # the first id of an object and all its pieces
-_FRAMED = re.compile(r"[\d.,\s]+@.*", re.DOTALL)  # numbers, and a frame that is none
-_TEXT = re.compile(r"\s*(?:(\d{1,9}):)?(.*?)(?:@(\d{1,15}))?\s*", re.DOTALL)
-_ID = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """One prompt as it was written.
-
-    frame   of the file; None: the first one that is looked at
-    mask    a picture, and which number in it is the object (None: there is only one); or pixels
-    """
-
-    object: int
-    frame: int | None
-    box: Box | None = None
-    point: tuple[float, float, bool] | None = None
-    mask: tuple[Path, int | None] | Mask | None = None
-
-
-def read_prompts(
-    boxes: Iterable[str] = (),
-    points: Iterable[str] = (),
-    not_points: Iterable[str] = (),
-    masks: Iterable[str] = (),
-    at: int | None = None,
-    adds: Sequence[str] = (),
-    before: tuple[Iterable[Given], Lineages] = ((), {}),
-) -> tuple[list[Given], Lineages]:
-    """What the options say, and the lineages: an ``add`` is a piece of an object, with a new id.
-
-    box ``2:120,80,300,260@15``; point ``2:200,150@15``; mask ``2:first.png#3@15``: object and frame
-    may be left out (object 1; frame ``at``, or the first); an add is any of them, and its number is
-    the object that it is a piece of. Where only adds are given, they are added to what was given
-    ``before``.
-    """
-    if at is not None and at < 0:
-        raise InputError(f"--at {at} is negative; frames count from 0")
-    given = [_read("--box", text, at, _box) for text in boxes]
-    given += [_read("--point", text, at, _inside) for text in points]
-    given += [_read("--not-point", text, at, _outside) for text in not_points]
-    given += [_read("--mask", text, at, _mask) for text in masks]
-    lineages: dict[int, tuple[int, ...]] = {
-        one: (one,) for one in sorted({own.object for own in given})
-    }
-    if not given and adds:
-        given, lineages = list(before[0]), dict(before[1])
-    return given, _add(given, lineages, adds, at)
-
-
-def _add(
-    given: list[Given], lineages: dict[int, tuple[int, ...]], adds: Iterable[str], at: int | None
-) -> Lineages:
-    known = ", ".join(map(str, lineages))
-    ids = [one for pieces in lineages.values() for one in pieces]
-    for number, text in enumerate(adds, start=max(ids, default=0) + 1):
-        own = _read("--add", text, at, _any)
-        with named(f"--add {text}"):
-            if not lineages:
-                raise InputError("there is no object yet; give it with --box, --point or --mask")
-            if not _says_object(text) and len(lineages) > 1:
-                example = f"{next(iter(lineages))}:{text}"
-                raise InputError(f"say of which object it is a piece ({known}), as in {example}")
-            root = own.object if _says_object(text) else next(iter(lineages))
-            if root not in lineages:
-                raise InputError(f"there is no object {root}; known: {known}")
-            if number > MOST_OBJECT:
-                raise InputError(f"objects and pieces have the numbers 1 to {MOST_OBJECT}")
-        given.append(replace(own, object=number))
-        lineages[root] = (*lineages[root], number)
-    return lineages
-
-
-def _says_object(text: str) -> bool:
-    found = _TEXT.fullmatch(text)
-    return found is not None and found[1] is not None
-
-
-def _read(option: str, text: str, at: int | None, what: Callable[[str], Given]) -> Given:
-    found = _TEXT.fullmatch(text)
-    assert found is not None  # anything matches
-    with named(f"{option} {text}"):
-        number = int(found[1] or 1)
-        if not 1 <= number <= MOST_OBJECT:
-            raise InputError(f"objects have the numbers 1 to {MOST_OBJECT}")
-        if _FRAMED.fullmatch(found[2]):
-            raise InputError("after the @ stands a frame of the file, from 0 on, as in @45")
-        frame = at if found[3] is None else int(found[3])
-        return replace(what(found[2]), object=number, frame=frame)
-
-
-def _box(text: str) -> Given:
-    x0, y0, x1, y1 = _numbers(text, 4, "a box is x0,y0,x1,y1, as in 120,80,300,260@0")
-    return Given(1, None, box=(x0, y0, x1, y1))
-
-
-def _inside(text: str) -> Given:
-    x, y = _numbers(text, 2, "a point is x,y, as in 200,150@0")
-    return Given(1, None, point=(x, y, True))
-
-
-def _outside(text: str) -> Given:
-    x, y = _numbers(text, 2, "a point is x,y, as in 200,150@0")
-    return Given(1, None, point=(x, y, False))
-
-
-def _mask(text: str) -> Given:
-    found = _ID.fullmatch(text)
-    path, number = (found[1], int(found[2])) if found else (text, None)
-    if not path:
-        raise InputError("names no picture, as in first.png@0")
-    return Given(1, None, mask=(Path(path), number))
-
-
-def _any(text: str) -> Given:
-    commas = text.count(",")
-    if commas in (1, 3) and not Path(text).exists():
-        return _box(text) if commas == 3 else _inside(text)
-    return _mask(text)
-
-
-def _numbers(text: str, count: int, form: str) -> list[float]:
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise InputError(f"{form}; pixels from the upper left corner")
-    return numbers
-
-
-def place(video: Video, given: Sequence[Given]) -> list[Prompt]:
+def resolve_prompts(video: Video, given: Sequence[RawPrompt]) -> list[Prompt]:
     """The prompts at their positions in the sampled sequence, one for each object and frame.
 
     Reads the video as far as the last of them: which frames are taken, and their size, is then
@@ -171,17 +37,20 @@ def place(video: Video, given: Sequence[Given]) -> list[Prompt]:
         raise InputError("nothing says where the object is; give a box, a point or a mask")
     wanted = {own.frame for own in given}
     with named(video.path):
-        found = _look(video, wanted, lambda frame: frame.source)
+        found = _find_frames(video, wanted, lambda frame: frame.source)
         prompts = []
         for own in given:
             frame = found[own.frame]
-            mask = _read_mask(*own.mask, _size(frame)) if isinstance(own.mask, tuple) else own.mask
+            mask = own.mask
+            if own.picture is not None:
+                path, number = own.picture
+                mask = _read_mask(Path(path), number, _size(frame))
             points = () if own.point is None else (own.point,)
             prompts.append(Prompt(frame.index, own.object, own.box, points, mask))
         return _combined(prompts, {frame.index: frame for frame in found.values()})
 
 
-def settle(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
+def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
     """The same prompts, one for each object and frame, boxes clipped; or what is wrong."""
     if not prompts:
         raise InputError("nothing says where the object is; give at least one Prompt")
@@ -193,18 +62,20 @@ def settle(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
                 raise InputError(f"box {prompt.box}: a box is (x0, y0, x1, y1)")
             if any(len(point) != 3 for point in prompt.points):
                 raise InputError(f"points {prompt.points}: a point is (x, y, inside)")
-        found = _look(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
+        found = _find_frames(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
         return _combined(prompts, {frame.index: frame for frame in found.values()})
 
 
-def distinct(prompts: Sequence[Prompt], lineages: Lineages) -> tuple[list[Prompt], Lineages]:
+def drop_repeated_pieces(
+    prompts: Sequence[Prompt], lineages: Lineages
+) -> tuple[list[Prompt], Lineages]:
     """Without pieces that their lineage has already, as when an add is repeated; the numbers of
     those after them close up."""
     again: list[int] = []
     for pieces in lineages.values():
         known: list[object] = []
         for one in pieces:
-            said = said_of(prompts, one)
+            said = prompt_content(prompts, one)
             again += [one] if said in known else []
             known.append(said)
     numbers = {
@@ -220,7 +91,7 @@ def distinct(prompts: Sequence[Prompt], lineages: Lineages) -> tuple[list[Prompt
     }
 
 
-def said_of(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ...]]:
+def prompt_content(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ...]]:
     """All that the prompts of an object say, to compare or to write as JSON."""
     own = sorted((own for own in prompts if own.object == one), key=lambda prompt: prompt.frame)
     return [
@@ -232,7 +103,7 @@ def said_of(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def _look(
+def _find_frames(
     video: Video, wanted: Iterable[int | None], number: Callable[[Frame], int]
 ) -> dict[int | None, Frame]:
     """The frames of these numbers (None: the first); each must be there."""
@@ -351,7 +222,7 @@ def _united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
 def _clipped(box: Box, size: tuple[int, int]) -> Box:
     (height, width), (x0, y0, x1, y1) = size, box
     if not all(map(math.isfinite, box)):
-        raise InputError(f"the box {_written(box)} has sides that are no numbers")
+        raise InputError(f"the box {_written(box)} has sides that are not finite numbers")
     if x1 < x0 or y1 < y0:
         raise InputError(
             f"the box {_written(box)} ends before it begins; give the upper left corner first"

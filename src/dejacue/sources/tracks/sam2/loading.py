@@ -43,7 +43,7 @@ def load(
 
     device      cuda, mps or cpu (default: the first that is there)
     precision   fp32, bf16 or fp16 (default: bf16 on cuda, else fp32)
-    fallback    go on on the CPU when the device runs out of memory, instead of an error
+    fallback    falls back to the CPU when the memory of the device is full, instead of failing
     """
     kind, _, folder = name.partition(":")
     if kind == "sam3":

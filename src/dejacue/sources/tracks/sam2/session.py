@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
-from dejacue.sources.tracks.base import Prompt, Seen
+from dejacue.sources.tracks.base import Observation, Prompt
 from dejacue.sources.tracks.sam2 import images
 from dejacue.sources.tracks.sam2.images import REMEDY
 from dejacue.sources.tracks.sam2.memory import Memory
@@ -41,7 +41,9 @@ class Sam2Session:
         self._objects: dict[int, Memory] = {}  # in the order in which they joined
         self._place = (tracker.device, tracker.precision)  # where and how the memories are
 
-    def step(self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()) -> Mapping[int, Seen]:
+    def step(
+        self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
+    ) -> Mapping[int, Observation]:
         given = _by_object(prompts, image.shape[:2])
         if not given and not self._objects:
             self._next += 1
@@ -98,7 +100,7 @@ class Sam2Session:
 
     def _advance(
         self, image: NDArray[np.uint8], given: Mapping[int, Prompt]
-    ) -> tuple[dict[int, Memory], dict[int, Seen]]:
+    ) -> tuple[dict[int, Memory], dict[int, Observation]]:
         torch = need("torch", REMEDY)
         self._follow()
         tracker = self._tracker
@@ -129,7 +131,7 @@ class Sam2Session:
             found = images.masks(torch.stack(logits), height, width)
             presence = torch.cat(scores).float().sigmoid().cpu().tolist()
         return objects, {
-            number: Seen(mask, sure)
+            number: Observation(mask, sure)
             for number, mask, sure in zip(objects, found, presence, strict=True)
         }
 
@@ -202,4 +204,4 @@ def _by_object(prompts: Sequence[Prompt], size: tuple[int, ...]) -> dict[int, Pr
 
 
 def _where(prompt: Prompt) -> str:
-    return f"object {prompt.object}"  # the driver names the frame
+    return f"object {prompt.object}"  # track() names the frame

@@ -29,7 +29,7 @@ class Sam2Tracker:
 
     model       a ``Sam2VideoModel`` or ``EdgeTamVideoModel`` in that precision, anywhere
     key         tells this model from others: states are only taken back by the same
-    fallback    whether it goes on on the CPU when the device runs out of memory
+    fallback    whether it falls back to the CPU when the memory of the device is full
     """
 
     approximate: bool = False
@@ -79,7 +79,7 @@ class Sam2Tracker:
             torch.cuda.empty_cache()
         self.details = {
             **self.details, "device": "cpu", "precision": "fp32",
-            "note": f"the memory of {lost} was full; it went on on the CPU, which is slower",
+            "note": f"the memory of {lost} was full; it fell back to the CPU, which is slower",
         }  # fmt: skip
 
     def _move(self, device: str, dtype: Any = None) -> None:

@@ -1,7 +1,7 @@
 """The frames of a video in reverse order, in bounded memory.
 
 Containers cannot be read backwards, and decoding from the start again for every chunk would be
-quadratic. So the frames are decoded once and laid on disk, packed without loss, in a temporary file
+quadratic. So the frames are decoded once and written, packed without loss, to a temporary file
 that the system removes when it is closed, whatever ends the run.
 """
 
@@ -11,7 +11,7 @@ import errno
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from typing import IO
@@ -20,15 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import DejaCueError
+from dejacue.progress import Progress, silent
 from dejacue.sources.video import Frame, Video
 
+READ = "read"  # the stage, as it is told
 _NOTHING = np.zeros((0, 0, 3), dtype=np.uint8)
 
 
-class Backwards(AbstractContextManager["Backwards"]):
+class ReversedVideo(AbstractContextManager["ReversedVideo"]):
     """The frames of ``video`` from position ``last`` down to the first; to be closed.
 
-    progress   called with each frame as it is laid down
+    progress   called with "read", how many frames are written and how many there will be
     folder     where the temporary file goes; default: where the system puts such files
     """
 
@@ -36,7 +38,7 @@ class Backwards(AbstractContextManager["Backwards"]):
         self,
         video: Video,
         last: int,
-        progress: Callable[[Frame], object] | None = None,
+        progress: Progress = silent,
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self._frames: list[Frame] = []  # without their pixels
@@ -45,7 +47,7 @@ class Backwards(AbstractContextManager["Backwards"]):
         where = os.fspath(folder) if folder is not None else tempfile.gettempdir()
         self._file: IO[bytes] = tempfile.TemporaryFile(dir=where)  # noqa: SIM115 (see __exit__)
         try:
-            self._lay_down(video, last, progress)
+            self._write(video, last, progress)
         except OSError as error:
             with suppress(OSError):  # what is not written yet has no room either
                 self._file.close()
@@ -60,9 +62,7 @@ class Backwards(AbstractContextManager["Backwards"]):
             self._file.close()
             raise
 
-    def _lay_down(
-        self, video: Video, last: int, progress: Callable[[Frame], object] | None
-    ) -> None:
+    def _write(self, video: Video, last: int, progress: Progress) -> None:
         with closing(iter(video)) as frames:  # type: ignore[type-var]
             for frame in frames:
                 if frame.index > last:
@@ -72,8 +72,7 @@ class Backwards(AbstractContextManager["Backwards"]):
                 self._frames.append(replace(frame, image=_NOTHING))
                 self._ends.append(self._ends[-1] + len(packed))
                 self._shape = frame.image.shape
-                if progress is not None:
-                    progress(frame)
+                progress(READ, len(self._frames), last + 1)
                 if frame.index == last:
                     break
         self._file.flush()  # a full disk shows here

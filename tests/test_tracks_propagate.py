@@ -12,20 +12,21 @@ import pytest
 from PIL import Image
 
 from dejacue import InputError
-from dejacue.errors import DejaCueError
+from dejacue.errors import Cancelled, DejaCueError
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import (
-    backwards,
-    load_tracker,
+    Observation,
+    Prompt,
+    TrackRequest,
+    _checkpoint,
+    _reverse,
     match_of,
-    partial,
+    partial_path,
     read_notes,
     track,
+    write_track,
 )
-from dejacue.sources.tracks.backwards import Backwards
-from dejacue.sources.tracks.base import Prompt, Seen
-from dejacue.sources.tracks.tracking import Plan
-from dejacue.sources.tracks.writing import write_track
+from dejacue.sources.tracks._reverse import ReversedVideo
 from dejacue.sources.video import open_video
 
 COLOURS = {1: (250, 10, 10), 2: (10, 250, 10), 3: (10, 10, 250)}
@@ -73,7 +74,7 @@ class ColourSession:
         for one, colour in self.colours.items():
             mask = (np.abs(image.astype(int) - colour) < 60).all(axis=2)
             # the presence tells how many steps came before: it must not change by resuming
-            found[one] = Seen(mask, (0.9 + self.count / 1000) if mask.any() else 0.1)
+            found[one] = Observation(mask, (0.9 + self.count / 1000) if mask.any() else 0.1)
         return found
 
     def state(self):
@@ -113,8 +114,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def plan_of(folder, prompts, tracker=None, **more) -> Plan:
-    return Plan.of(folder, prompts, tracker or Colour(), **more)
+def request_of(folder, prompts, tracker=None, **more) -> TrackRequest:
+    return TrackRequest.of(folder, prompts, tracker or Colour(), **more)
 
 
 def masks_in(path, ids, folder=None) -> dict[int, list[np.ndarray]]:
@@ -134,8 +135,8 @@ def test_every_frame_comes_in_order_with_its_masks(folder) -> None:
     results = list(track(folder, prompts, Colour()))
     assert [own.frame.index for own in results] == list(range(FRAMES))
     for at, own in enumerate(results):
-        assert (own.seen[1].mask == truth(1, at)).all()
-        assert (own.seen[2].mask == truth(2, at)).all()
+        assert (own.objects[1].mask == truth(1, at)).all()
+        assert (own.objects[2].mask == truth(2, at)).all()
 
 
 def test_an_object_shown_late_is_also_followed_back(folder) -> None:
@@ -143,31 +144,31 @@ def test_an_object_shown_late_is_also_followed_back(folder) -> None:
     tracker = Colour()
     results = list(track(folder, prompts, tracker))
     for at, own in enumerate(results):
-        assert list(own.seen) == [1, 2]
-        assert (own.seen[2].mask == truth(2, at)).all()
+        assert list(own.objects) == [1, 2]
+        assert (own.objects[2].mask == truth(2, at)).all()
     assert len(tracker.sessions) == 2
     assert tracker.sessions[0].count == 16  # back over frames 15 … 0
     assert list(tracker.sessions[0].colours) == [2]  # object 1 has nothing before its first frame
     # before its prompt from the backward pass (the first of which is frame 15), then forward
-    assert results[14].seen[2].presence == pytest.approx(0.9 + 2 / 1000)
-    assert results[15].seen[2].presence == pytest.approx(0.9 + 16 / 1000)
+    assert results[14].objects[2].presence == pytest.approx(0.9 + 2 / 1000)
+    assert results[15].objects[2].presence == pytest.approx(0.9 + 16 / 1000)
 
 
 def test_without_backward_an_object_is_not_known_before_its_prompt(folder) -> None:
     tracker = Colour()
     prompt = Prompt(8, 3, box=box(3, 8))
     results = list(track(folder, prompt, tracker, backward=False))
-    assert [bool(own.seen) for own in results] == [at >= 8 for at in range(FRAMES)]
+    assert [bool(own.objects) for own in results] == [at >= 8 for at in range(FRAMES)]
     assert tracker.steps == FRAMES - 8
 
 
 def test_an_object_that_the_tracker_is_not_sure_of_is_not_seen(folder) -> None:
-    seen = [own.seen[1] for own in track(folder, Prompt(0, 1, box=box(1, 0)), Colour())]
+    seen = [own.objects[1] for own in track(folder, Prompt(0, 1, box=box(1, 0)), Colour())]
     assert [not own.mask.any() for own in seen] == [at in GONE for at in range(FRAMES)]
     assert seen[11].presence == 0.1
     strict = track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=0.95)
-    assert not any(own.seen[1].mask.any() for own in strict)  # 0.9 and a little is not enough
-    with pytest.raises(InputError, match="presence 2 is no share"):
+    assert not any(own.objects[1].mask.any() for own in strict)  # 0.9 and a little is not enough
+    with pytest.raises(InputError, match="presence 2 must be between 0 and 1"):
         track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=2)
 
 
@@ -175,7 +176,7 @@ def test_a_sampled_video_is_followed_in_its_samples(folder) -> None:
     video = open_video(folder, start=3, stride=4)
     results = list(track(video, Prompt(2, 2, box=box(2, 11)), Colour()))
     assert [own.frame.source for own in results] == [3, 7, 11, 15, 19, 23]
-    assert all((own.seen[2].mask == truth(2, own.frame.source)).all() for own in results)
+    assert all((own.objects[2].mask == truth(2, own.frame.source)).all() for own in results)
 
 
 def test_progress_tells_every_step(folder) -> None:
@@ -183,12 +184,13 @@ def test_progress_tells_every_step(folder) -> None:
     prompt = Prompt(5, 1, box=box(1, 5))
     for _ in track(folder, prompt, Colour(), progress=lambda *step: told.append(step)):
         pass
-    names = [(step, frame.index) for step, frame, _ in told]
-    assert names == (
-        [("read", at) for at in range(6)]
-        + [("backward", at) for at in range(5, -1, -1)]
-        + [("forward", at) for at in range(FRAMES)]
+    assert [step[:3] for step in told] == (
+        [("read", done, 6) for done in range(1, 7)]
+        + [("follow backward", done, 6) for done in range(1, 7)]
+        + [("follow", done, FRAMES) for done in range(1, FRAMES + 1)]
     )
+    assert told[6][3] == "area 2.7 %"  # 8 × 8 of 60 × 40 pixels
+    assert told[12][3:] == ("",)  # before its prompt, nothing is asked
 
 
 def test_what_is_wrong_with_prompts_is_said_before_a_step(folder) -> None:
@@ -198,22 +200,12 @@ def test_what_is_wrong_with_prompts_is_said_before_a_step(folder) -> None:
     assert tracker.steps == 0
 
 
-def test_trackers_have_names() -> None:
-    assert load_tracker("light").name == "light"
-    assert load_tracker().approximate
-    with pytest.raises(InputError, match="light has no device"):
-        load_tracker("light", device="cuda")
-    for name in ("sma2", "light:x", "other:folder"):
-        with pytest.raises(InputError, match=f'unknown tracker "{name}"'):
-            load_tracker(name)
-
-
-# Backwards
+# Backward
 
 
 def test_frames_come_back_in_reverse_without_loss(folder) -> None:
     frames = list(open_video(folder))
-    with Backwards(open_video(folder), 9) as reverse:
+    with ReversedVideo(open_video(folder), 9) as reverse:
         back = list(reverse)
         again = list(reverse)
     assert [frame.index for frame in back] == list(range(9, -1, -1))
@@ -226,19 +218,19 @@ def test_frames_come_back_in_reverse_without_loss(folder) -> None:
 
 def test_any_picture_is_packed_without_loss() -> None:
     image = np.random.default_rng(0).integers(0, 256, (17, 23, 3), dtype=np.uint8)
-    assert (backwards._unpack(backwards._pack(image), image.shape) == image).all()
+    assert (_reverse._unpack(_reverse._pack(image), image.shape) == image).all()
 
 
 def test_the_temporary_file_leaves_no_trace(folder, tmp_path) -> None:
-    with Backwards(open_video(folder), 5, folder=tmp_path) as reverse:
+    with ReversedVideo(open_video(folder), 5, folder=tmp_path) as reverse:
         next(iter(reverse))
     assert list(tmp_path.iterdir()) == []
 
-    def stop(frame) -> None:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Backwards(open_video(folder), 5, stop, tmp_path)
+        ReversedVideo(open_video(folder), 5, stop, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -254,7 +246,7 @@ def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> N
 
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: Full())
     with pytest.raises(DejaCueError, match=r"no room left .*--no-backward"):
-        Backwards(open_video(folder), 5, folder=tmp_path)
+        ReversedVideo(open_video(folder), 5, folder=tmp_path)
     assert Full.closed
 
 
@@ -264,7 +256,7 @@ def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> N
 @pytest.mark.parametrize("name", ["masks", "masks.npz", "masks.json"])
 def test_masks_are_written_as_they_were_seen(folder, tmp_path, name) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
-    notes = write_track(tmp_path / name, plan_of(folder, prompts))
+    notes = write_track(tmp_path / name, request_of(folder, prompts))
     found = masks_in(tmp_path / name, [1, 2], folder)
     for at in range(FRAMES):
         assert (found[1][at] == truth(1, at)).all()
@@ -276,7 +268,7 @@ def test_masks_are_written_as_they_were_seen(folder, tmp_path, name) -> None:
 
 
 def test_masks_have_the_names_of_images_and_the_numbers_of_frames(folder, tmp_path) -> None:
-    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write_track(tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
     names = sorted(path.name for path in (tmp_path / "masks").glob("*.png"))
     assert names == [f"f{at:03d}.png" for at in range(FRAMES)]
     assert read_notes(tmp_path / "masks").match == "stem"
@@ -284,13 +276,13 @@ def test_masks_have_the_names_of_images_and_the_numbers_of_frames(folder, tmp_pa
 
 def test_notes_say_what_was_done(folder, tmp_path) -> None:
     prompts = [Prompt(0, 1, points=((5, 5, True), (50, 2, False))), Prompt(9, 2, mask=truth(2, 9))]
-    plan = Plan.of(open_video(folder, rate=10), prompts, Colour(), presence=0.4)
-    write_track(tmp_path / "masks", plan, lineages={1: (1, 2)})
+    request = TrackRequest.of(open_video(folder, rate=10), prompts, Colour(), presence=0.4)
+    write_track(tmp_path / "masks", request, lineages={1: (1, 2)})
     notes = read_notes(tmp_path / "masks")
     assert (notes.tracker, notes.approximate, notes.details) == (
         "colour",
         False,
-        plan.tracker.details,
+        request.tracker.details,
     )
     assert (notes.video, notes.size, notes.presence) == ("frames", (HEIGHT, WIDTH), 0.4)
     assert notes.lineages == {1: (1, 2)}
@@ -309,14 +301,14 @@ def test_notes_say_what_was_done(folder, tmp_path) -> None:
 
 def test_what_is_up_to_date_is_not_made_again(folder, tmp_path) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0))]
-    write_track(tmp_path / "masks", plan_of(folder, prompts))
+    write_track(tmp_path / "masks", request_of(folder, prompts))
     tracker = Colour()
-    write_track(tmp_path / "masks", plan_of(folder, prompts, tracker))
+    write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
     assert tracker.steps == 0
     for changed in (
-        plan_of(folder, [Prompt(0, 1, box=(1, 4, 10, 12))], tracker),
-        plan_of(folder, prompts, tracker, presence=0.3),
-        Plan.of(open_video(folder, end=9), prompts, tracker),
+        request_of(folder, [Prompt(0, 1, box=(1, 4, 10, 12))], tracker),
+        request_of(folder, prompts, tracker, presence=0.3),
+        TrackRequest.of(open_video(folder, end=9), prompts, tracker),
     ):
         before = tracker.steps
         write_track(tmp_path / "masks", changed)
@@ -326,10 +318,10 @@ def test_what_is_up_to_date_is_not_made_again(folder, tmp_path) -> None:
 @pytest.mark.parametrize("name", ["masks", "masks.json"])
 def test_only_an_added_object_is_followed(folder, tmp_path, name) -> None:
     first = [Prompt(0, 1, box=box(1, 0))]
-    write_track(tmp_path / name, plan_of(folder, first))
+    write_track(tmp_path / name, request_of(folder, first))
     tracker = Colour()
     both = [*first, Prompt(8, 3, box=box(3, 8))]
-    notes = write_track(tmp_path / name, plan_of(folder, both, tracker), lineages={1: (1, 3)})
+    notes = write_track(tmp_path / name, request_of(folder, both, tracker), lineages={1: (1, 3)})
     assert all(list(session.colours) == [3] for session in tracker.sessions)
     assert notes.lineages == {1: (1, 3)}
     assert [own.object for own in notes.prompts] == [1, 3]
@@ -341,79 +333,143 @@ def test_only_an_added_object_is_followed(folder, tmp_path, name) -> None:
 
 def test_an_object_that_is_left_out_is_removed_without_following(folder, tmp_path) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, box=box(2, 0))]
-    write_track(tmp_path / "masks", plan_of(folder, prompts))
+    write_track(tmp_path / "masks", request_of(folder, prompts))
     tracker = Colour()
-    notes = write_track(tmp_path / "masks", plan_of(folder, prompts[1:], tracker))
+    notes = write_track(tmp_path / "masks", request_of(folder, prompts[1:], tracker))
     assert tracker.steps == 0
     assert list(notes.objects) == [2]
     assert [own.object for own in notes.prompts] == [2]
     assert open_masks(tmp_path / "masks").ids() == (2,)
 
 
-@pytest.mark.parametrize("stop", [3, 9, 17, 30, 39])
-def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, monkeypatch) -> None:
-    monkeypatch.setattr(partial, "EVERY_FRAMES", 4)
-    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
-    whole = write_track(tmp_path / "whole", plan_of(folder, prompts))
-    with pytest.raises(KeyboardInterrupt):
-        write_track(tmp_path / "masks", plan_of(folder, prompts, Colour(stop)))
-    assert not (tmp_path / "masks").exists()
-    tracker = Colour()
-    notes = write_track(tmp_path / "masks", plan_of(folder, prompts, tracker))
-    done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
-    assert tracker.steps == 16 + FRAMES - done
+def same_as_whole(folder, tmp_path, prompts, notes) -> None:
+    """What went on after a stop is what a run in one go gives, and nothing else is left."""
+    whole = write_track(tmp_path / "whole", request_of(folder, prompts))
     for one in (1, 2):
         assert notes.objects[one].presence == whole.objects[one].presence
         assert notes.objects[one].doubts == whole.objects[one].doubts
-    found = masks_in(tmp_path / "masks", [1, 2], folder)
-    assert all((found[2][at] == truth(2, at)).all() for at in range(FRAMES))
+    for path in (tmp_path / "whole").glob("*.png"):
+        assert (tmp_path / "masks" / path.name).read_bytes() == path.read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"masks", "whole"}
 
 
-def test_a_partial_of_another_prompt_or_a_damaged_one_is_not_used(
-    folder, tmp_path, monkeypatch
-) -> None:
-    monkeypatch.setattr(partial, "EVERY_FRAMES", 4)
-    prompts = [Prompt(0, 1, box=box(1, 0))]
-
-    def stopped() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            write_track(tmp_path / "masks", plan_of(folder, prompts, Colour(20)))
-
-    stopped()
+@pytest.mark.parametrize("most", [0, 1 << 20])  # bytes of old states: the file is written anew
+@pytest.mark.parametrize("stop", [3, 9, 17, 30, 39])
+def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, most, monkeypatch) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", most)
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
+    done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
+    kept = done if done <= 16 else done - 16  # of the pass that it was in
+    said = f"{kept} frames are kept in .*masks.partial and will be" if done else "nothing was kept"
+    with pytest.raises(Cancelled, match=f"^stopped; {said}"):
+        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(stop)))
+    assert not (tmp_path / "masks").exists()
+    assert partial_path(tmp_path / "masks").exists() == bool(done)
     tracker = Colour()
-    write_track(
-        tmp_path / "masks", plan_of(folder, [Prompt(0, 1, points=((5, 5, True),))], tracker)
-    )
+    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
+    assert tracker.steps == 16 + FRAMES - done
+    same_as_whole(folder, tmp_path, prompts, notes)
+
+
+@pytest.mark.parametrize("error", [Cancelled, KeyboardInterrupt])
+@pytest.mark.parametrize(("stage", "at"), [("follow backward", 7), ("follow", 1), ("follow", 19)])
+def test_all_that_was_done_is_kept_when_progress_stops_the_run(
+    folder, tmp_path, stage, at, error
+) -> None:
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
+
+    def stop(now: str, done: int, total: int | None = None, note: str = "") -> None:
+        if (now, done) == (stage, at):
+            raise error
+
+    what = "1 frame is" if at == 1 else f"{at} frames are"
+    with pytest.raises(Cancelled, match=f"^stopped; {what} kept in .* and will be reused$"):
+        write_track(tmp_path / "masks", request_of(folder, prompts), progress=stop)
+    tracker = Colour()
+    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
+    assert tracker.steps == FRAMES - at + (16 if stage == "follow backward" else 0)
+    same_as_whole(folder, tmp_path, prompts, notes)
+
+
+def test_a_run_stopped_while_frames_are_read_keeps_nothing(folder, tmp_path) -> None:
+    def stop(*_: object) -> None:
+        raise Cancelled
+
+    request = request_of(folder, Prompt(5, 1, box=box(1, 5)))
+    with pytest.raises(Cancelled, match=r"^stopped; nothing was kept yet$"):
+        write_track(tmp_path / "masks", request, progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whoever_iterates_gets_what_progress_raises(folder) -> None:
+    def stop(*_: object) -> None:
+        raise Cancelled("enough")
+
+    frames = track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), progress=stop)
+    next(frames)
+    with pytest.raises(Cancelled, match="enough"):
+        next(frames)
+
+
+def test_a_partial_file_of_another_prompt_is_not_used(folder, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    with pytest.raises(Cancelled):
+        write_track(
+            tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))], Colour(20))
+        )
+    tracker = Colour()
+    other = [Prompt(0, 1, points=((5, 5, True),))]
+    write_track(tmp_path / "masks", request_of(folder, other, tracker))
     assert tracker.steps == FRAMES
-    for name in ("rows", "state"):
-        stopped()
-        file = tmp_path / ".masks.partial" / name
-        file.write_bytes(file.read_bytes()[:-3])
-        tracker = Colour()
-        write_track(tmp_path / "masks", plan_of(folder, prompts, tracker))
-        assert tracker.steps == FRAMES
-        write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, points=((5, 5, True),))]))
+
+
+@pytest.mark.parametrize(("left", "good"), [(0.99, 12), (0.4, 4), (0.0, 0)])
+def test_a_partial_file_that_was_cut_short_is_taken_up_to_its_last_state(
+    folder, tmp_path, left, good, monkeypatch
+) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, box=box(2, 0))]
+    with pytest.raises(Cancelled, match="16 frames are kept"):
+        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(20)))
+    file = partial_path(tmp_path / "masks")
+    data = file.read_bytes()
+    file.write_bytes(data[: round(left * len(data))])
+    with pytest.raises(Cancelled, match=f"{good + 4} frames are kept"):  # which are appended
+        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(6)))
+    tracker = Colour()
+    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
+    assert tracker.steps == FRAMES - good - 4
+    same_as_whole(folder, tmp_path, prompts, notes)
+
+
+def test_a_partial_file_that_holds_something_else_is_not_used(folder, tmp_path) -> None:
+    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))])
+    file = partial_path(tmp_path / "masks")
+    file.write_bytes(b"something else")
+    write_track(tmp_path / "masks", request)
+    assert request.tracker.steps == FRAMES
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("name", ["masks", "masks.npz"])
 def test_a_failure_in_writing_leaves_the_old_masks(folder, tmp_path, monkeypatch, name) -> None:
-    write_track(tmp_path / name, plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write_track(tmp_path / name, request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
     before = sorted(path.name for path in tmp_path.rglob("*"))
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("dejacue.sources.tracks.writing.write_notes", fail)
+    monkeypatch.setattr("dejacue.sources.tracks.output.write_notes", fail)
     with pytest.raises(OSError, match="No space"):
-        write_track(tmp_path / name, plan_of(folder, [Prompt(0, 2, box=box(2, 0))]))
+        write_track(tmp_path / name, request_of(folder, [Prompt(0, 2, box=box(2, 0))]))
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
     assert list(read_notes(tmp_path / name).objects) == [1]
     assert masks_in(tmp_path / name, [1], folder)[1][0].any()
 
 
 def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
-    plan = plan_of(folder, [Prompt(0, 1, box=box(1, 0))])
+    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))])
     for name, content, sentence in (
         ("pictures", "00000.png", "holds pictures, which was not written by dejacue track"),
         ("texts", "diary.txt", "holds diary.txt"),
@@ -421,47 +477,55 @@ def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / content).write_bytes(b"mine")
         with pytest.raises(InputError, match=sentence):
-            write_track(tmp_path / name, plan)
+            write_track(tmp_path / name, request)
     (tmp_path / "pictures" / "track.json").write_text('{"tracks": []}')  # of another tool
     with pytest.raises(InputError, match="holds pictures, which was not written by dejacue"):
-        write_track(tmp_path / "pictures", plan)
+        write_track(tmp_path / "pictures", request)
     for name in ("mine.json", "mine.npz"):
         (tmp_path / name).write_bytes(b"mine")
         with pytest.raises(InputError, match=f"{name}: was not written by dejacue track; remove"):
-            write_track(tmp_path / name, plan)
+            write_track(tmp_path / name, request)
         assert (tmp_path / name).read_bytes() == b"mine"
     with pytest.raises(InputError, match=r"a folder, \.npz or \.json"):
-        write_track(tmp_path / "masks.mp4", plan)
+        write_track(tmp_path / "masks.mp4", request)
     for name in (".", "..", "/"):
         with pytest.raises(InputError, match="give the folder for the masks a name"):
-            write_track(name, plan)
-    assert plan.tracker.steps == 0
+            write_track(name, request)
+    assert request.tracker.steps == 0
 
 
 def test_nothing_is_written_where_nothing_is_seen(folder, tmp_path) -> None:
-    plan = plan_of(folder, [Prompt(0, 1, box=box(1, 0))], presence=1.0)
+    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))], presence=1.0)
     with pytest.raises(InputError, match="nothing is seen in any frame"):
-        write_track(tmp_path / "masks", plan)
+        write_track(tmp_path / "masks", request)
     assert not (tmp_path / "masks").exists()
 
 
 def test_damaged_notes_are_named(folder, tmp_path) -> None:
-    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write_track(tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
     path = tmp_path / "masks" / "track.json"
     document = json.loads(path.read_text())
     for key, value in (
-        ("schema", "dejacue.track/9"), ("frames", [0, "x"]), ("match", "guess"), ("objects", [{}]),
-        ("prompts", [{"object": 1, "frame": 0, "box": [1, 2]}]), ("size", 3), ("times_s", 5),
+        ("schema", "dejacue.track/9"), ("frames", [0, "x"]), ("match", "guess"),
+        ("objects", {"1": {}}), ("prompts", [{"object": 1, "frame": 0, "box": [1, 2]}]),
+        ("prompts", [{"object": 1, "frame": 0, "mask": {"size": [2, 2], "counts": "??"}}]),
+        ("size", 3), ("times_s", 5), ("names", ["one"]), ("presence", 2), ("strange", 1),
     ):  # fmt: skip
         path.write_text(json.dumps({**document, key: value}))
-        with pytest.raises(InputError, match=r"track\.json"):
+        sentence = (
+            r"track\.json: is not what dejacue track writes \(.*\); remove it, or track again"
+        )
+        with pytest.raises(InputError, match=sentence):
             read_notes(tmp_path / "masks")
+    path.write_text(json.dumps(document)[:-3])
+    with pytest.raises(InputError, match=r"track\.json: is not what dejacue track writes"):
+        read_notes(tmp_path / "masks")
     assert read_notes(tmp_path) is None
 
 
 @pytest.mark.parametrize("content", ['{"tracks": []}', "[1, 2]", "not JSON", ""])
 def test_notes_of_other_tools_are_none(folder, tmp_path, content) -> None:
-    write_track(tmp_path / "masks", plan_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write_track(tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
     assert match_of(tmp_path / "masks") == "stem"
     (tmp_path / "masks" / "track.json").write_text(content)
     assert read_notes(tmp_path / "masks") is None
@@ -470,7 +534,7 @@ def test_notes_of_other_tools_are_none(folder, tmp_path, content) -> None:
 
 def test_what_the_tracker_refuses_names_the_frame_of_the_file_once(folder) -> None:
     video = open_video(folder, start=3, stride=4)
-    flat = Prompt(2, 1, points=((58, 38, True),))  # of the background, in frame 11
-    with pytest.raises(InputError, match=r"frames, frame 11: object 1: .* stands out") as refused:
-        list(track(video, flat, "light"))
+    click = Prompt(2, 1, points=((58, 38, True),))  # in frame 11
+    with pytest.raises(InputError, match=r"frames, frame 11: object 1: .* needs a box") as refused:
+        list(track(video, click, "box"))
     assert "frame 2" not in str(refused.value)

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dejacue.errors import Cancelled
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import light, partial, read_notes, write_track
-from dejacue.sources.tracks.base import Prompt, Seen
-from dejacue.sources.tracks.prompts import distinct
-from dejacue.sources.tracks.tracking import Plan
+from dejacue.sources.tracks import (
+    Observation,
+    Prompt,
+    TrackRequest,
+    _checkpoint,
+    drop_repeated_pieces,
+    read_notes,
+    write_track,
+)
 from dejacue.sources.video import open_video
 
 FRAMES, HEIGHT, WIDTH = 12, 40, 60
@@ -40,7 +46,7 @@ class StillSession:
             raise KeyboardInterrupt
         self.masks |= {prompt.object: area(prompt.box) for prompt in prompts}
         self.tracker.followed |= self.masks.keys()
-        return {one: Seen(mask, 1.0) for one, mask in self.masks.items()}
+        return {one: Observation(mask, 1.0) for one, mask in self.masks.items()}
 
     def state(self):
         return b"".join(bytes([one]) + mask.tobytes() for one, mask in self.masks.items())
@@ -75,7 +81,7 @@ def write(folder):
     def write(path, boxes, stop=None, **more):
         tracker = Still(stop)
         prompts = [Prompt(0, one, box=box) for one, box in boxes.items()]
-        return write_track(path, Plan.of(folder, prompts, tracker), **more), tracker
+        return write_track(path, TrackRequest.of(folder, prompts, tracker), **more), tracker
 
     return write
 
@@ -94,8 +100,8 @@ def masks(folder):
 
 
 def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, monkeypatch) -> None:
-    monkeypatch.setattr(partial, "EVERY_FRAMES", 4)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    with pytest.raises(Cancelled, match="8 frames are kept"):
         write(tmp_path / "masks", {1: A}, stop=9)
     notes, tracker = write(tmp_path / "masks", {2: A})
     assert tracker.steps == FRAMES
@@ -107,17 +113,13 @@ def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, m
 
 def test_where_objects_share_pixels_all_are_followed_when_one_is_added(folder) -> None:
     first, second = Prompt(0, 1, box=A), Prompt(0, 2, box=(40, 20, 60, 40))
-    for tracker, same in ((Still(), True), ("light", False)):
-        alone = Plan.of(folder, [first], tracker)
-        both = Plan.of(folder, [first, second], tracker)
+    shared = Still()
+    shared.independent = False
+    for tracker, same in ((Still(), True), (shared, False)):
+        alone = TrackRequest.of(folder, [first], tracker)
+        both = TrackRequest.of(folder, [first, second], tracker)
         assert (alone.key(1) == both.key(1)) == same
         assert both.only([1]).key(1) == alone.key(1)
-
-
-def test_masks_of_another_release_of_light_are_not_taken(folder, monkeypatch) -> None:
-    before = Plan.of(folder, Prompt(0, 1, box=A), "light").key(1)
-    monkeypatch.setattr(light, "__version__", "99.0")
-    assert Plan.of(folder, Prompt(0, 1, box=A), "light").key(1) != before
 
 
 # Objects that overlap
@@ -223,11 +225,11 @@ def test_a_link_stays_one(tmp_path, write, masks, name) -> None:
 
 def test_what_is_written_is_not_held_twice(folder, tmp_path, monkeypatch) -> None:
     held = []
-    monkeypatch.setattr(partial.Partial, "remove", lambda self: held.append(self.rows))
-    write_track(tmp_path / "masks.npz", Plan.of(folder, Prompt(6, 1, box=A), Still()))
+    monkeypatch.setattr(_checkpoint.Checkpoint, "remove", lambda self: held.append(self.frames))
+    write_track(tmp_path / "masks.npz", TrackRequest.of(folder, Prompt(6, 1, box=A), Still()))
     (rows,) = held
     assert rows["backward"] == []
-    assert [row.sights for row in rows["forward"]] == [{}] * FRAMES
+    assert [row.objects for row in rows["forward"]] == [{}] * FRAMES
 
 
 def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None:
@@ -236,6 +238,6 @@ def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None
         Prompt(0, 1, box=A), Prompt(3, 2, box=B), Prompt(4, 5, mask=mask),
         Prompt(3, 6, box=B), Prompt(4, 7, mask=mask.copy()), Prompt(9, 8, box=B),
     ]  # fmt: skip
-    prompts, lineages = distinct(given, {1: (1, 2, 6, 7, 8), 5: (5,)})
+    prompts, lineages = drop_repeated_pieces(given, {1: (1, 2, 6, 7, 8), 5: (5,)})
     assert lineages == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
     assert [(own.object, own.frame) for own in prompts] == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]

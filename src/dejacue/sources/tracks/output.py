@@ -5,96 +5,127 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from dejacue._version import __version__
-from dejacue.errors import DejaCueError, InputError
+from dejacue.errors import Cancelled, DejaCueError, InputError
+from dejacue.progress import Progress, silent
 from dejacue.sources.atomic import check_place
 from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
+from dejacue.sources.tracks._checkpoint import (
+    BACKWARD,
+    FORWARD,
+    Checkpoint,
+    FrameRecord,
+    PackedObservation,
+)
 from dejacue.sources.tracks.base import Mask
-from dejacue.sources.tracks.doubts import Series, doubts
+from dejacue.sources.tracks.doubts import Series, find_doubts
 from dejacue.sources.tracks.notes import (
-    Follow,
     Notes,
-    given,
+    TrackedObject,
     has_notes,
     notes_path,
+    raw_prompts,
     read_notes,
     write_notes,
 )
-from dejacue.sources.tracks.partial import BACKWARD, FORWARD, Partial, Row, Sight
-from dejacue.sources.tracks.prompts import Given, Lineages
-from dejacue.sources.tracks.tracking import Plan, Progress, passes
+from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt
+from dejacue.sources.tracks.propagate import TrackRequest, propagate
 from dejacue.sources.video import Frame
 
 KINDS = {"": "indexed", ".npz": "stack", ".json": "coco"}
-_UNSEEN = Sight("", 0.0, 0, (0, 0, 0, 0), "00" * 64)
+_UNSEEN = PackedObservation("", 0.0, 0, (0, 0, 0, 0), bytes(64))
 
 
 def write_track(
     path: str | os.PathLike[str],
-    plan: Plan,
+    request: TrackRequest,
     *,
     lineages: Lineages | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Notes:
     """Follow the objects and write their masks, with notes: into a folder of PNG, .npz or .json.
 
     Masks that were made from the same video, prompts and tracker are kept; where objects were
     added, only these are followed, and those that were not written whole: in a folder, pixels of
-    two objects belong to the lower number. A stopped run goes on where it was. ``lineages`` says
-    which objects are pieces of one; default: each is its own.
+    two objects belong to the lower number. ``lineages`` says which objects are pieces of one;
+    default: each is its own. ``progress`` is told as by ``track``. Whoever stops it (Cancelled
+    raised in progress, or Ctrl-C) gets Cancelled, which says what is kept; the next run goes on
+    from there.
     """
     target = Path(path)
     check_target(target)
     check_place(_real(target))
     before = _before(target)
-    keys = {one: plan.key(one) for one in plan.firsts}
+    keys = {one: request.key(one) for one in request.firsts}
     whole = dict(lineages or {one: (one,) for one in keys})
     known = dict(before.objects) if before else {}
     if before and keys == {one: own.key for one, own in known.items()}:
         if before.lineages != whole:
-            before = replace(before, lineages=whole)
+            before = msgspec.structs.replace(before, lineages=whole)
             write_notes(target, before)
         return before
     kept = {one: own for one, own in known.items() if keys.get(one) == own.key and not own.cut}
-    new = plan.only(keys.keys() - kept.keys())
-    if before and not new.prompts:
-        rows = _bare(before)
-        partial, size = Partial(), before.size
-        prompts = tuple(own for own in before.prompts if own.object in keys)
-    else:
-        name = ",".join([__version__, *(f"{one}:{keys[one]}" for one in new.firsts)])
-        partial = Partial(partial_path(target), name)
-        rows, size = _follow(new, partial, progress)
-        prompts = given(plan.prompts, {row.index: row.source for row in rows})
-    if before and kept and before.frames != tuple(row.source for row in rows):
+    new = request.only(keys.keys() - kept.keys())
+    about = ",".join([__version__, *(f"{one}:{keys[one]}" for one in new.firsts)])
+    checkpoint = Checkpoint(partial_path(target), about) if new.prompts else Checkpoint()
+    try:
+        if before and not new.prompts:
+            rows, size = _bare(before), before.size
+            prompts = tuple(own for own in before.prompts if own.object in keys)
+        else:
+            rows, size = _follow(new, checkpoint, progress)
+            prompts = raw_prompts(request.prompts, {row.index: row.source for row in rows})
+        _check_same_frames(target, request, before if kept else None, rows)
+        objects = {one: kept.get(one) or _followed(rows, one, keys[one], size) for one in keys}
+        _check_seen(request, objects)
+        notes = _notes(target, request, rows, size, whole, prompts, objects)
+        old = [one for one, own in kept.items() if own.seen]
+        masks = None if before is None or not old else open_written(target, before)
+        notes = _write(target, _Pictures(rows, size, masks, old, notes, target.suffix == ""))
+        checkpoint.remove()
+        return notes
+    except (Cancelled, KeyboardInterrupt):
+        raise Cancelled(_stopped(target, checkpoint.kept)) from None
+    finally:
+        checkpoint.close()
+
+
+def _check_same_frames(
+    target: Path, request: TrackRequest, before: Notes | None, rows: Sequence[FrameRecord]
+) -> None:
+    if before and before.frames != tuple(row.source for row in rows):
         raise DejaCueError(
-            f"{plan.video.path}: has other frames than when {target} was made; remove that, and "
+            f"{request.video.path}: has other frames than when {target} was made; remove that, and "
             "track again"
         )
-    objects = {one: kept.get(one) or _followed(rows, one, keys[one], size) for one in keys}
+
+
+def _check_seen(request: TrackRequest, objects: Mapping[int, TrackedObject]) -> None:
     if not any(own.seen for own in objects.values()):
         raise InputError(
-            f"{plan.video.path}: nothing is seen in any frame; show the object more closely, or "
+            f"{request.video.path}: nothing is seen in any frame; show the object more closely, or "
             "take a lower presence"
         )
-    notes = _notes(target, plan, rows, size, whole, prompts, objects)
-    old = [one for one, own in kept.items() if own.seen]
-    masks = None if before is None or not old else open_written(target, before)
-    notes = _write(target, _Pictures(rows, size, masks, old, notes, target.suffix == ""))
-    partial.remove()
-    return notes
+
+
+def _stopped(target: Path, frames: int) -> str:
+    if not frames:
+        return "stopped; nothing was kept yet"
+    what = "1 frame is" if frames == 1 else f"{frames} frames are"
+    return f"stopped; {what} kept in {partial_path(target)} and will be reused"
 
 
 def partial_path(target: Path) -> Path:
-    """The folder that a stopped run leaves behind."""
+    """The file that a stopped run leaves behind."""
     return target.with_name(f".{target.name}.partial")
 
 
@@ -141,52 +172,54 @@ def _before(target: Path) -> Notes | None:
     return notes if whole else None
 
 
-def _bare(notes: Notes) -> list[Row]:
+def _bare(notes: Notes) -> list[FrameRecord]:
     """The frames without their objects."""
     times: Sequence[float | None] = notes.times_s or [None] * len(notes.frames)
     names: Sequence[str | None] = notes.names or [None] * len(notes.frames)
     known = zip(notes.frames, times, names, strict=True)
-    return [Row(at, source, time_s, name, {}) for at, (source, time_s, name) in enumerate(known)]
+    return [FrameRecord(FORWARD, at, *own, {}) for at, own in enumerate(known)]
 
 
 def _follow(
-    plan: Plan, partial: Partial, progress: Progress | None
-) -> tuple[list[Row], tuple[int, int]]:
-    with closing(iter(plan.video)) as frames:  # type: ignore[type-var]
+    request: TrackRequest, checkpoint: Checkpoint, progress: Progress
+) -> tuple[list[FrameRecord], tuple[int, int]]:
+    with closing(iter(request.video)) as frames:  # type: ignore[type-var]
         height, width = next(frames).image.shape[:2]
-    for frame, earlier, seen in passes(plan, partial, progress):
-        now = {one: Sight.of(frame.image, own) for one, own in seen.items()}
-        partial.add(FORWARD, Row.of(frame, {**earlier, **now}))
-    partial.rows[BACKWARD].clear()  # they are in the others now
-    return partial.rows[FORWARD], (height, width)
+    for frame, earlier, seen in propagate(request, checkpoint, progress):
+        now = {one: PackedObservation.of(frame.image, own) for one, own in seen.items()}
+        checkpoint.add(FrameRecord.of(FORWARD, frame, {**earlier, **now}))
+    checkpoint.frames[BACKWARD].clear()  # they are in the others now
+    return checkpoint.frames[FORWARD], (height, width)
 
 
-def _followed(rows: Sequence[Row], one: int, key: str, size: tuple[int, int]) -> Follow:
-    sights = [row.sights.get(one, _UNSEEN) for row in rows]
+def _followed(
+    rows: Sequence[FrameRecord], one: int, key: str, size: tuple[int, int]
+) -> TrackedObject:
+    found = [row.objects.get(one, _UNSEEN) for row in rows]
     series = Series(
         np.array([row.source for row in rows]),
-        np.array([sight.area for sight in sights]),
-        np.array([sight.presence for sight in sights]),
-        np.array([sight.box for sight in sights]),
-        np.array([sight.signature() for sight in sights]),
+        np.array([own.area for own in found]),
+        np.array([own.presence for own in found]),
+        np.array([own.box for own in found]),
+        np.array([own.signature() for own in found]),
         size,
     )
-    presence = tuple(row.sights[one].presence if one in row.sights else None for row in rows)
-    return Follow(key, int((series.area > 0).sum()), 0, presence, tuple(doubts(series)))
+    presence = tuple(row.objects[one].presence if one in row.objects else None for row in rows)
+    return TrackedObject(key, int((series.area > 0).sum()), 0, presence, tuple(find_doubts(series)))
 
 
 def _notes(
-    target: Path, plan: Plan, rows: Sequence[Row], size: tuple[int, int], lineages: Lineages,
-    prompts: tuple[Given, ...], objects: dict[int, Follow],
+    target: Path, request: TrackRequest, rows: Sequence[FrameRecord], size: tuple[int, int],
+    lineages: Lineages, prompts: tuple[RawPrompt, ...], objects: dict[int, TrackedObject],
 ) -> Notes:  # fmt: skip
     names = [row.name for row in rows if row.name is not None]
     times = [row.time_s for row in rows if row.time_s is not None]
     stems = len(set(names)) == len(rows)
+    tracker = request.tracker
     return Notes(
-        plan.tracker.name, plan.tracker.approximate, dict(plan.tracker.details),
-        Path(plan.video.path).name, plan.video.key, target.name,
-        "stem" if stems else "source", size, plan.presence, plan.backward, lineages, prompts,
-        tuple(row.source for row in rows),
+        tracker.name, tracker.approximate, dict(tracker.details), Path(request.video.path).name,
+        request.video.key, target.name, "stem" if stems else "source", size, request.presence,
+        request.backward, lineages, prompts, tuple(row.source for row in rows),
         tuple(times) if len(times) == len(rows) else None, tuple(names) if stems else None,
         objects,
     )  # fmt: skip
@@ -197,11 +230,11 @@ class _Pictures:
     """Names or numbers, and the masks of the objects that are seen; old ones from where they are.
 
     Names are file stems for a folder of images, numbers those of the file's frames for a video.
-    Where they are ``apart``, objects share no pixel: it belongs to the lower number. The sights of
-    the rows are used up, so that whoever packs the masks again holds the only copy.
+    Where they are ``apart``, objects share no pixel: it belongs to the lower number. The objects
+    of the rows are used up, so that whoever packs the masks again holds the only copy.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[FrameRecord]
     size: tuple[int, int]
     masks: Masks | None
     old: Sequence[int]
@@ -214,8 +247,8 @@ class _Pictures:
         blank = np.broadcast_to(np.uint8(0), (*self.size, 3))
         lineages = [frozenset([one]) for one in self.old]
         for row in self.rows:
-            found = {one: s.mask(self.size) for one, s in row.sights.items() if s.area}
-            row.sights.clear()
+            found = {one: own.mask(self.size) for one, own in row.objects.items() if own.area}
+            row.objects.clear()
             if self.masks is not None:
                 frame = Frame(row.index, row.source, row.time_s, row.name, blank)
                 there = zip(self.old, self.masks.unions(frame, lineages), strict=True)
@@ -239,10 +272,10 @@ class _Pictures:
     def noted(self) -> Notes:
         """The notes of what has been given."""
         objects = {
-            one: replace(own, seen=self.seen[one], cut=self.cut[one])
+            one: msgspec.structs.replace(own, seen=self.seen[one], cut=self.cut[one])
             for one, own in self.notes.objects.items()
         }
-        return replace(self.notes, objects=objects)
+        return msgspec.structs.replace(self.notes, objects=objects)
 
 
 def _real(target: Path) -> Path:

@@ -1,0 +1,117 @@
+"""How well a box that stays where it is fits: ``python benchmarks/boxes.py FOLDER``.
+
+FOLDER is in VOST's layout (``JPEGImages``, ``Annotations``). Each sequence is followed from the box
+around its masks in frame ``--first``, by the tracker ``box`` and, where OpenCV is installed
+(``pip install opencv-contrib-python-headless``; dejacue does not need it), by those of its trackers
+that need no weights. The table has the mean overlap (IoU) with the box around the masks, over the
+later frames in which there are any, over the first ten of them, and the frames per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from dejacue.sources.masks import open_masks
+from dejacue.sources.tracks import Prompt, load_tracker
+from dejacue.sources.video import open_video
+
+Box = tuple[float, float, float, float]
+Follow = Callable[[list[np.ndarray], Box], Iterator[Box | None]]
+OPENCV = ("CSRT", "KCF", "MIL")
+
+
+def around(mask: np.ndarray | None) -> Box | None:
+    if mask is None or not mask.any():
+        return None
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
+
+
+def overlap(one: Box | None, other: Box) -> float:
+    if one is None:
+        return 0.0
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    common = max(width, 0) * max(height, 0)
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
+    return common / (sum(areas) - common)
+
+
+def ours(images: list[np.ndarray], box: Box) -> Iterator[Box | None]:
+    session = load_tracker("box").session()
+    for at, image in enumerate(images):
+        found = session.step(image, [Prompt(box=box)] if at == 0 else ())
+        yield around(found[1].mask)
+
+
+def opencv(name: str) -> Follow:
+    import cv2
+
+    def follow(images: list[np.ndarray], box: Box) -> Iterator[Box | None]:
+        tracker = getattr(cv2, f"Tracker{name}_create")()
+        x0, y0, x1, y1 = map(int, box)
+        tracker.init(images[0][..., ::-1].copy(), (x0, y0, x1 - x0, y1 - y0))
+        yield box
+        for image in images[1:]:
+            there, (x, y, width, height) = tracker.update(image[..., ::-1].copy())
+            yield (x, y, x + width, y + height) if there else None
+
+    return follow
+
+
+def methods() -> dict[str, Follow]:
+    found: dict[str, Follow] = {"box": ours}
+    try:
+        found |= {f"OpenCV {name}": opencv(name) for name in OPENCV}
+    except ImportError:
+        print("OpenCV is not installed: the tracker box alone")
+    return found
+
+
+def measure(folder: Path, first: int, table: Table) -> dict[str, float]:
+    """A row for each tracker; the mean overlap of each."""
+    masks = open_masks(folder.parents[1] / "Annotations" / folder.name)
+    images, boxes = [], []
+    for frame in open_video(folder, start=first):
+        images.append(frame.image)
+        boxes.append(around(masks.unions(frame, [None])[0]))
+    if boxes[0] is None:
+        raise SystemExit(f"{folder}: no mask in frame {first}; give another --first")
+    means = {}
+    for name, follow in methods().items():
+        start = time.perf_counter()
+        found = list(follow(images, boxes[0]))
+        seconds = time.perf_counter() - start
+        pairs = zip(found[1:], boxes[1:], strict=True)
+        fits = [overlap(own, true) for own, true in pairs if true is not None]
+        means[name] = float(np.mean(fits))
+        values = (f"{means[name]:.2f}", f"{np.mean(fits[:10]):.2f}", f"{len(images) / seconds:.0f}")
+        table.add_row(folder.name, name, *values)
+    return means
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--first", type=int, default=0, help="the frame that shows the object")
+    options = parser.parse_args()
+    table = Table("sequence", "tracker", "box IoU", "first 10 frames", "frames/s")
+    every = [measure(own, options.first, table)
+             for own in sorted((options.folder / "JPEGImages").iterdir())]  # fmt: skip
+    table.add_section()
+    for name in every[0]:
+        table.add_row("mean", name, f"{np.mean([own[name] for own in every]):.2f}", "", "")
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Unfinished work in a file, so that a stopped run goes on where it was.
+
+A line that says what the work is of, then records, each with its length and a checksum. Records
+are only appended, so a file that was cut short is good up to there. Encoded crops (build.py) and
+tracked frames (tracks) are kept in such a file until the output is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from dejacue.sources.atomic import unwritten, write_bytes
+
+_NUMBER = struct.Struct("<I")
+
+
+class PartialFile:
+    """Records of bytes. ``key``, one line of text, changes with all that the records depend on:
+    a file with another key, or none, is empty.
+
+    The file is made with the first record, and errors in writing it name it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], key: str) -> None:
+        self.path = Path(path)
+        self._head = key.encode() + b"\n"
+        self._stream: IO[bytes] | None = None
+        self._good = 0  # bytes of the file that are sound; 0: there is none of this key
+
+    def read(self) -> list[bytes]:
+        """The records up to the first that is damaged; what comes after it is written over."""
+        try:
+            data = self.path.read_bytes()
+        except OSError:
+            data = b""
+        self._good = at = len(self._head) if data.startswith(self._head) else 0
+        records = []
+        while at and at + 8 <= len(data):
+            sum_at = at + 4 + _NUMBER.unpack_from(data, at)[0]
+            if sum_at + 4 > len(data):
+                break
+            if _NUMBER.unpack_from(data, sum_at)[0] != zlib.crc32(data[at:sum_at]):
+                break
+            records.append(data[at + 4 : sum_at])
+            self._good = at = sum_at + 4
+        return records
+
+    def append(self, records: Iterable[bytes]) -> None:
+        """Writes them at once: when this returns, they are in the file."""
+        data = _packed(records) if self._good else self._head + _packed(records)
+        stream = self._stream or self._open()
+        try:
+            stream.write(data)
+            stream.flush()
+        except OSError as error:
+            self.close()
+            raise unwritten(error, self.path, made=True) from None
+        self._good += len(data)
+
+    def replace(self, records: Iterable[bytes]) -> None:
+        """Instead of all that is there: the file is exchanged whole."""
+        data = self._head + _packed(records)
+        self.close()
+        write_bytes(self.path, data)
+        self._good = len(data)
+
+    def close(self) -> None:
+        """A file without records of this key is removed."""
+        with contextlib.suppress(OSError):  # a full disk was named already
+            if self._stream is not None:
+                self._stream.close()
+        self._stream = None
+        if self._good <= len(self._head):
+            self._good = 0
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+
+    def remove(self) -> None:
+        """The work is done."""
+        self._good = 0
+        self.close()
+
+    def _open(self) -> IO[bytes]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._stream = open(self.path, "r+b" if self._good else "wb")  # noqa: SIM115 (close)
+            self._stream.seek(self._good)
+            self._stream.truncate()
+        except OSError as error:
+            raise unwritten(error, self.path.parent) from None
+        return self._stream
+
+
+def _packed(records: Iterable[bytes]) -> bytes:
+    parts = (_NUMBER.pack(len(record)) + record for record in records)
+    return b"".join(part + _NUMBER.pack(zlib.crc32(part)) for part in parts)

@@ -1,0 +1,78 @@
+"""The tracker of the base install: the box of the prompt, which stays where it is.
+
+Nothing is followed. It is right where the object hardly moves and the camera stands still, and its
+error is easy to see; another prompt for the object, in a later frame, moves the box.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.sources.tracks.base import Box, Observation, Prompt, bounding_box
+
+NOTE = (
+    "nothing is followed: the box stays where it is in every frame until another prompt moves it; "
+    "pip install 'dejacue[track]' follows the object with SAM 2"
+)
+
+
+class BoxTracker:
+    """See ``base.Tracker``."""
+
+    name = "box"
+    approximate = True
+    independent = True
+    details: Mapping[str, str] = MappingProxyType({"note": NOTE})
+
+    def session(self) -> BoxSession:
+        return BoxSession()
+
+
+class BoxSession:
+    """See ``base.Session``. Of a mask the box around it is taken; points beside a box change
+    nothing, points alone are refused."""
+
+    def __init__(self) -> None:
+        self._boxes: dict[int, Box] = {}
+
+    def step(
+        self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
+    ) -> Mapping[int, Observation]:
+        self._boxes |= {prompt.object: _box_of(prompt) for prompt in prompts}
+        height, width = image.shape[:2]
+        found = {}
+        for number, box in sorted(self._boxes.items()):
+            mask = np.zeros((height, width), dtype=bool)
+            mask[_whole(box[1], box[3]), _whole(box[0], box[2])] = True
+            found[number] = Observation(mask, 1.0)
+        return found
+
+    def state(self) -> bytes:
+        return json.dumps(list(self._boxes.items())).encode()
+
+    def restore(self, state: bytes) -> None:
+        self._boxes = {number: (x0, y0, x1, y1) for number, (x0, y0, x1, y1) in json.loads(state)}
+
+
+def _box_of(prompt: Prompt) -> Box:
+    if prompt.box is not None:
+        return prompt.box
+    box = None if prompt.mask is None else bounding_box(prompt.mask)
+    if box is None:
+        raise InputError(
+            f"object {prompt.object}: the tracker box needs a box or a mask, not clicks; give "
+            "one, or follow the object with sam2 (pip install 'dejacue[track]')"
+        )
+    return box
+
+
+def _whole(start: float, end: float) -> slice:
+    """All pixels that the side touches."""
+    return slice(max(math.floor(start), 0), max(math.ceil(end), 0))

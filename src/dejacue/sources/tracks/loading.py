@@ -1,0 +1,43 @@
+"""From a name to a tracker."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from dejacue.errors import InputError, unknown
+from dejacue.sources.tracks.base import Tracker
+from dejacue.sources.tracks.box import BoxTracker
+
+
+def default_tracker() -> str:
+    """The name of the tracker that is taken where none is named: sam2 if what the extra ``track``
+    brings is installed, otherwise box."""
+    there = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
+    return "sam2" if there else "box"
+
+
+def load_tracker(
+    name: str | None = None,
+    *,
+    device: str | None = None,
+    precision: str | None = None,
+    **options: Any,
+) -> Tracker:
+    """A tracker by its name; None: the one that default_tracker names.
+
+    box                           the prompt's box, which stays where it is; in the base install
+    sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
+    """
+    name = default_tracker() if name is None else name
+    if name == "box":
+        given = {"device": device, "precision": precision, **options}
+        unused = [option for option, value in given.items() if value is not None]
+        if unused:
+            raise InputError(f"the tracker box has no {', '.join(unused)}; leave it out")
+        return BoxTracker()
+    from dejacue.sources.tracks import sam2
+
+    if name.partition(":")[0] not in ("sam2", "sam3", *sam2.REPOSITORIES):
+        raise unknown("tracker", name, ["box", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER"])
+    return sam2.load(name, device=device, precision=precision, **options)

@@ -1,0 +1,220 @@
+"""track(): a video and prompts → the masks of each frame.
+
+    frames before the last first prompt, reversed ──▶ session ──▶ kept as run lengths ─┐
+    all frames ─────────────────────────────────────▶ session ────────────────────────▶ merged
+
+An object is followed forward from its first prompt on and, in the pass before, from there back to
+the first frame. With a tracker that sees each object for itself, one that was added later is
+followed alone, and the masks of the others stay as they are (output.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dejacue.errors import Cancelled, DejaCueError, InputError
+from dejacue.progress import Progress, silent
+from dejacue.sources.documents import named
+from dejacue.sources.tracks._checkpoint import (
+    BACKWARD,
+    FORWARD,
+    Checkpoint,
+    FrameRecord,
+    PackedObservation,
+)
+from dejacue.sources.tracks._reverse import ReversedVideo
+from dejacue.sources.tracks.base import Observation, Prompt, Tracker
+from dejacue.sources.tracks.loading import load_tracker
+from dejacue.sources.tracks.prompts import check_prompts, prompt_content
+from dejacue.sources.video import Frame, Video, open_video
+
+PRESENCE = 0.5
+STAGES = {BACKWARD: "follow backward", FORWARD: "follow"}  # as progress is told
+
+
+@dataclass(frozen=True, eq=False)
+class TrackedFrame:
+    """A frame and the objects in it, by id; those not met yet are left out."""
+
+    frame: Frame
+    objects: Mapping[int, Observation]
+
+
+def track(
+    video: Video | str | os.PathLike[str],
+    prompts: Prompt | Sequence[Prompt],
+    tracker: Tracker | str | None = None,
+    *,
+    backward: bool = True,
+    presence: float = PRESENCE,
+    progress: Progress = silent,
+) -> Iterator[TrackedFrame]:
+    """Every frame of the video, in order, with the masks of the objects.
+
+    video      as open_video gives it (where frames are sampled), or a path
+    prompts    where the objects are; frames count the sampled ones
+    tracker    as load_tracker gives it, or a name; None: SAM 2 if it is installed, else box
+    backward   whether an object that is shown later is also followed back to the first frame
+    presence   an object of which the tracker is less sure is not seen: its mask is empty
+    progress   told of the stages "read" and "follow backward", for an object that is shown later,
+               and "follow", in frames; the note is the area of what is seen
+    """
+    request = TrackRequest.of(video, prompts, tracker, backward=backward, presence=presence)
+    return _tracked(request, progress)
+
+
+def _tracked(request: TrackRequest, progress: Progress) -> Iterator[TrackedFrame]:
+    for frame, earlier, seen in propagate(request, Checkpoint(), progress):
+        size = frame.image.shape[0], frame.image.shape[1]
+        before = {one: Observation(own.mask(size), own.presence) for one, own in earlier.items()}
+        yield TrackedFrame(frame, dict(sorted({**before, **seen}.items())))
+
+
+@dataclass(frozen=True, eq=False)
+class TrackRequest:
+    """What is to be followed, and how; ``prompts`` as resolve_prompts or check_prompts give them.
+
+    ``TrackRequest.of`` makes one of what ``track`` takes.
+    """
+
+    video: Video
+    prompts: Sequence[Prompt]
+    tracker: Tracker
+    backward: bool = True
+    presence: float = PRESENCE
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.presence <= 1:
+            raise InputError(f"presence {self.presence} must be between 0 and 1")
+
+    @classmethod
+    def of(
+        cls,
+        video: Video | str | os.PathLike[str],
+        prompts: Prompt | Sequence[Prompt],
+        tracker: Tracker | str | None = None,
+        *,
+        backward: bool = True,
+        presence: float = PRESENCE,
+    ) -> TrackRequest:
+        video = open_video(video) if isinstance(video, str | os.PathLike) else video
+        checked = check_prompts(video, [prompts] if isinstance(prompts, Prompt) else list(prompts))
+        loaded = load_tracker(tracker) if tracker is None or isinstance(tracker, str) else tracker
+        return cls(video, checked, loaded, backward, presence)
+
+    @cached_property
+    def firsts(self) -> dict[int, int]:
+        """The position of the first prompt of each object."""
+        found: dict[int, int] = {}
+        for prompt in self.prompts:
+            found[prompt.object] = min(prompt.frame, found.get(prompt.object, prompt.frame))
+        return dict(sorted(found.items()))
+
+    def key(self, one: int) -> str:
+        """Changes with all that the masks of an object depend on."""
+        own = prompt_content(self.prompts, one)
+        others = [] if self.tracker.independent else [
+            (other, prompt_content(self.prompts, other)) for other in self.firsts
+        ]  # fmt: skip
+        content = [
+            self.video.key, self.tracker.name, sorted(self.tracker.details.items()),
+            self.backward, self.presence, own, others,
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    def only(self, objects: Iterable[int]) -> TrackRequest:
+        chosen = set(objects)
+        prompts = [prompt for prompt in self.prompts if prompt.object in chosen]
+        return TrackRequest(self.video, prompts, self.tracker, self.backward, self.presence)
+
+
+def propagate(
+    request: TrackRequest, checkpoint: Checkpoint, progress: Progress
+) -> Iterator[tuple[Frame, dict[int, PackedObservation], dict[int, Observation]]]:
+    """Each frame, in order, with what the backward pass has found in it and what the forward pass
+    sees; where the checkpoint has frames of an earlier run, those that come after them."""
+    if request.backward:
+        _go_back(request, checkpoint, progress)
+    earlier = {record.index: record.objects for record in checkpoint.frames[BACKWARD]}
+    one_pass = _Pass(FORWARD, request, request.prompts, request.video.length)
+    for frame, seen in one_pass.run(request.video, checkpoint, progress):
+        yield frame, earlier.get(frame.index, {}), seen
+
+
+def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) -> None:
+    """The backward pass; its frames are kept in the checkpoint."""
+    last = max(request.firsts.values())
+    if last == 0 or checkpoint.backward_done:
+        return
+    firsts = request.firsts
+    prompts = [own for own in request.prompts if 0 < own.frame == firsts[own.object]]
+    one_pass = _Pass(BACKWARD, request, prompts, last + 1)
+    with ReversedVideo(request.video, last, progress) as reverse:
+        for frame, seen in one_pass.run(reverse, checkpoint, progress):
+            own = {
+                one: PackedObservation.of(frame.image, found)
+                for one, found in seen.items()
+                if frame.index < firsts[one]
+            }
+            checkpoint.add(FrameRecord.of(BACKWARD, frame, own))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """One pass over ``total`` frames (None: not known) with these of the prompts."""
+
+    direction: str
+    request: TrackRequest
+    prompts: Iterable[Prompt]
+    total: int | None
+
+    def run(
+        self, frames: Iterable[Frame], checkpoint: Checkpoint, progress: Progress
+    ) -> Iterator[tuple[Frame, dict[int, Observation]]]:
+        """From where an earlier run has left it; nothing is asked before the first prompt."""
+        by_frame: dict[int, list[Prompt]] = {}
+        for prompt in self.prompts:
+            by_frame.setdefault(prompt.frame, []).append(prompt)
+        session = self.request.tracker.session()
+        done = checkpoint.resume(self.direction, session)
+        begun = False
+        for at, frame in enumerate(frames):
+            begun = begun or frame.index in by_frame
+            if at < done:
+                continue
+            seen: dict[int, Observation] = {}
+            if begun:
+                with named(f"{self.request.video.path}, frame {frame.source}"):
+                    found = session.step(frame.image, by_frame.get(frame.index, ()))
+                presence = self.request.presence
+                seen = {one: _visible(found[one], frame, presence) for one in sorted(found)}
+            yield frame, seen
+            checkpoint.step(self.direction, at + 1, session)
+            try:
+                progress(STAGES[self.direction], at + 1, self.total, _area(frame, seen))
+            except (Cancelled, KeyboardInterrupt):  # between two steps: all of it can be kept
+                checkpoint.save(self.direction, at + 1, session)
+                raise
+
+
+def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
+    """With an empty mask where the tracker is not sure enough."""
+    if seen.mask.shape != frame.image.shape[:2]:
+        raise DejaCueError(
+            f"the tracker gave a mask of {seen.mask.shape} for a frame of {frame.image.shape[:2]}"
+        )
+    sure = seen.presence >= presence
+    return Observation(seen.mask if sure else np.zeros_like(seen.mask), seen.presence)
+
+
+def _area(frame: Frame, seen: Mapping[int, Observation]) -> str:
+    pixels = frame.image.shape[0] * frame.image.shape[1]
+    area = sum(int(own.mask.sum()) for own in seen.values())
+    return f"area {100 * area / pixels:.1f} %" if seen else ""
