@@ -76,13 +76,13 @@ def read(
     return plan.read(history, vocabulary, hints=True)
 
 
-def check_settings(
+def check_reading(
     *, coordinates: str | Coordinates | None = None, readout: str | Readout = DEFAULT_READOUT,
-    smoothing: int | None = None, top: int | None = None, absent_at: float | None = None,
-    engine: str = "auto",
+    smoothing: int | None = None, top: int | None = None, diagnostics: bool = False,
+    absent_at: float | None = None, engine: str = "auto",
 ) -> None:  # fmt: skip
-    """Refuses settings that do not fit, before anything is read."""
-    plan = Plan.of(coordinates, readout, smoothing, top, False, engine)
+    """Refuses settings of ``read`` that do not fit, before anything is looked at."""
+    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_level(plan.readout, absent_at, wanted=absent_at is not None)
 
 
