@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dejacue import InputError, Moment, Retrieval, Window, locate_many
-from dejacue.cli import evaluating
+from dejacue.cli import evaluate as evaluating
 from dejacue.evaluation import bootstrap_interval, compare
 from dejacue.evaluation.evaluate import METRICS, evaluate
 from dejacue.records.reference import Reference

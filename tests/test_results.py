@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import History, InputError, Moment, Retrieval, Vocabulary, Window, generate, locate
-from dejacue.cli.reporting import as_csv
 from dejacue.records.reference import Reference
+from dejacue.report.exports import as_csv
 from dejacue.sources.results import (
     read_references,
     read_retrievals,

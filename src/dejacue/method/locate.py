@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.confidence import judged
+from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates
-from dejacue.method.plan import Plan
+from dejacue.method.joint import Joint
+from dejacue.method.occurrences import occurrences
+from dejacue.method.plan import Plan, as_readout
 from dejacue.method.readouts import Scan
 from dejacue.method.states import Steady
 from dejacue.method.view import Readout
 from dejacue.records import Evidence, History, Reading, Retrieval, Vocabulary
+
+SHOWN, ALL = 3, 1000  # windows of a contrast: one to take, two to choose from; occurrences
+NEARLY = 1e-6  # of a cosine
+CLOSE = 0.5  # of the best score: what an alternative reaches
+STILL = (
+    "all frames look the same to the encoder, so which of them are found is arbitrary; is it a "
+    "still picture, or are the masks those of the background?"
+)
 
 
 def locate(
@@ -110,22 +123,94 @@ def read(
 
     top   None: as many windows as suit the readout; the other options are those of ``locate``
     """
-    from dejacue.cli.locating import Settings, located  # provisional
-    from dejacue.method.occurrences import occurrences
-    from dejacue.method.plan import as_readout
-
-    chosen = as_readout("scan" if readout == "published" else readout)
-    system = "vocabulary" if coordinates is None else coordinates
-    how = Settings(system, chosen, smoothing or 3, top, diagnostics, engine, absent_at)  # type: ignore[arg-type]
-    given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
-    found = located(history, vocabulary, how, (history.id, "its vocabulary"), given)
+    plan = check_reading(
+        coordinates=coordinates, readout=readout, smoothing=smoothing, top=top,
+        diagnostics=diagnostics, absent_at=absent_at, engine=engine,
+    )  # fmt: skip
+    chosen, system = plan.readout, plan.coordinates
+    found = locate(
+        history, vocabulary, coordinates=system, readout=chosen, smoothing=plan.smoothing,
+        top=plan.top, diagnostics=diagnostics, unrelated=unrelated, absent_at=absent_at,
+        engine=engine,
+    )  # fmt: skip
+    if top is None and isinstance(chosen, Contrast):
+        found = _worth_a_look(found)
+    if still(history):
+        found = replace(found, notes=(*found.notes, STILL))
+    elif isinstance(chosen, Contrast):
+        hint = _returning(history, vocabulary, system, engine)
+        found = replace(found, notes=(*found.notes, *hint))
     seen = evidence(
-        history, vocabulary, coordinates=system, engine=engine,
+        history, vocabulary, coordinates=system, engine=engine, smoothing=plan.smoothing,
         readout=chosen if isinstance(chosen, Steady) else "scan",
     )  # fmt: skip
     every = None
-    if chosen.name == "joint":
-        every = occurrences(
-            history, vocabulary, coordinates=system, readout=chosen, engine=engine,  # type: ignore[arg-type]
-        )  # fmt: skip
+    if isinstance(chosen, Joint):
+        every = occurrences(history, vocabulary, coordinates=system, readout=chosen, engine=engine)
     return Reading(found, seen, every)
+
+
+def check_reading(
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = "contrast",
+    smoothing: int | None = None,
+    top: int | None = None,
+    diagnostics: bool = False,
+    absent_at: float | None = None,
+    engine: str = "auto",
+) -> Plan:
+    """Refuses options of ``read`` that do not fit, before anything is looked at."""
+    chosen = as_readout("scan" if readout == "published" else readout)
+    if smoothing is not None and isinstance(chosen, Steady):
+        raise InputError(
+            f"smoothing={smoothing}: the readout {chosen.name} has its own; give it there, as "
+            "smoothing_s or width"
+        )
+    if absent_at is not None:
+        if not isinstance(chosen, Contrast):
+            raise InputError("absent_at needs p-values, which the readout contrast has")
+        if not 0 < absent_at < 1:
+            raise InputError(f"absent_at {absent_at}: give a level between 0 and 1")
+    usual = SHOWN if isinstance(chosen, Contrast) else ALL if isinstance(chosen, Joint) else 1
+    return Plan.of(
+        coordinates or "vocabulary", chosen, 3 if smoothing is None else smoothing,
+        usual if top is None else top, diagnostics, engine,
+    )  # fmt: skip
+
+
+def still(history: History) -> bool:
+    """Whether all its frames look the same to the encoder."""
+    rows = history.features.astype(np.float64)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return len(rows) > 1 and bool((rows @ rows[0] > 1 - NEARLY).all())
+
+
+def _worth_a_look(found: Retrieval) -> Retrieval:
+    """Without alternatives that are far behind, where nobody asked for a number of them."""
+    moments = tuple(
+        replace(
+            moment,
+            alternatives=tuple(
+                (window, score) for window, score in moment.alternatives
+                if score >= CLOSE * moment.score
+            ),
+        )
+        for moment in found
+    )  # fmt: skip
+    return replace(found, moments=moments)
+
+
+def _returning(
+    history: History, vocabulary: Vocabulary, coordinates: Coordinates, engine: str
+) -> list[str]:
+    """A hint where one window may be too few: a state with a second occurrence that is strong."""
+    every = occurrences(history, vocabulary, coordinates=coordinates, engine=engine)
+    labelled = sorted((m for own in every.values() for m in own), key=lambda m: m.window.start)
+    visits = [list(own) for _, own in groupby(labelled, key=lambda moment: moment.state)]
+    best = {state: own[0].score for state, own in every.items() if own}
+    strong = [v[0].state for v in visits if sum(m.score for m in v) >= CLOSE * best[v[0].state]]
+    names = [f'"{state}"' for state in dict.fromkeys(strong) if strong.count(state) > 1]
+    if not names:
+        return []
+    return [f"{', '.join(names)} may hold more than once; --readout joint lists every occurrence"]

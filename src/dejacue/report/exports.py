@@ -9,6 +9,7 @@ container's times, never from a frame rate; a history without times is refused.
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, need
 from dejacue.records import History, Moment, Retrieval
 from dejacue.records.retrieval import rows_of, to_source
-from dejacue.sources.documents import as_json
+from dejacue.sources.documents import as_json as json_line
 
 Retrievals = Retrieval | Iterable[Retrieval]
 Histories = History | Iterable[History]
@@ -55,6 +56,23 @@ def frame_ends_s(history: History) -> NDArray[np.float64]:
     return ends
 
 
+def as_json(*retrievals: Retrieval) -> str:
+    """One retrieval as it is, several as a list."""
+    texts = [retrieval.to_json() for retrieval in retrievals]
+    return (texts[0] if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]") + "\n"
+
+
+def as_csv(*retrievals: Retrieval) -> str:
+    """The rows of ``Retrieval.to_rows``."""
+    rows = [row for retrieval in retrievals for row in retrieval.to_rows()]
+    names = dict.fromkeys(name for row in rows for name in row)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, fieldnames=list(names), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
 def to_parquet_bytes(retrievals: Retrievals) -> bytes:
     """The rows of ``Retrieval.to_rows`` as Parquet; pyarrow writes it, or else polars."""
     rows = [row for retrieval in _several(retrievals) for row in retrieval.to_rows()]
@@ -85,7 +103,7 @@ def to_qvhighlights(
             "vid": _video(retrieval, videos),
             "pred_relevant_windows": [[*span, score] for span, score in windows],
         }
-        lines.append(as_json(row) + "\n")
+        lines.append(json_line(row) + "\n")
     return "".join(lines)
 
 
@@ -111,7 +129,7 @@ def to_activitynet(
         for video, own in found.items()
     }
     document = {"version": "VERSION 1.3", "results": results, "external_data": {}}
-    return as_json(document) + "\n"
+    return json_line(document) + "\n"
 
 
 def to_webvtt(
@@ -167,7 +185,7 @@ def to_label_studio(
     for retrieval in _several(retrievals):
         history = known.get(retrieval.history_id)
         video = _video(retrieval, videos)
-        for moment in retrieval:
+        for moment in retrieval.found:
             start, end = moment.window if history is None else to_source(history, moment.window)
             own = tasks.setdefault(video, [])
             value = {
@@ -183,7 +201,7 @@ def to_label_studio(
         {"data": {"video": video}, "predictions": [{"model_version": "dejacue", "result": regions}]}
         for video, regions in tasks.items()
     ]
-    return as_json(rows) + "\n"
+    return json_line(rows) + "\n"
 
 
 @dataclass(frozen=True)
@@ -206,9 +224,11 @@ class Export:
 
 
 EXPORTS: dict[str, Export] = {
+    "json": Export(".json", lambda found, *_, **__: as_json(*_several(found)), timed=False),
+    "csv": Export(".csv", lambda found, *_, **__: as_csv(*_several(found)), timed=False),
+    "vtt": Export(".vtt", to_webvtt, timed=True),
     "parquet": Export(".parquet", lambda found, *_, **__: to_parquet_bytes(found), timed=False),
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
-    "webvtt": Export(".vtt", to_webvtt, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": Export(".label-studio.json", to_label_studio, timed=False, opens=True),
 }
@@ -247,7 +267,7 @@ def _timed(
             )
         ends = frame_ends_s(history)
         assert history.times_s is not None
-        for moment in retrieval:
+        for moment in retrieval.found:
             spans: Spans = []
             for window, score in ((moment.window, moment.score), *moment.alternatives):
                 first, last = rows_of(history, window)
