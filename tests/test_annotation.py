@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import History, InputError, Reference, Window, read_references, write_history
-from dejacue.cli import annotating
+from dejacue.cli import annotate as annotating
 from dejacue.data.annotation import (
     Event,
     consensus,

@@ -178,7 +178,7 @@ def test_progress_is_told() -> None:
     told = {}
     build_history(
         Still(), Boxes(), Means(), objects=[1],
-        progress=lambda what, count: told.update({what: told.get(what, 0) + count}),
+        progress=lambda stage, done, total=None, note="": told.update({stage: done}),
     )  # fmt: skip
     assert told == {"decode": 10, "crop": 8, "encode": 8}
 
@@ -373,7 +373,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--object", "7"), "7"),
         (("--masks", "MASKS", "--object", "cup"), "give ids such as 1 or 1,2, or all"),
         (("--masks", "MASKS", "--encoder", "minni"), 'did you mean "mini"'),
-        (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no --device"),
+        (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no device"),
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
         (("--masks", "MASKS", "--start", "500"), "after the last of its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),

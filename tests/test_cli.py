@@ -136,7 +136,7 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
         ("-r joint --order empty,full", 'unknown state in the order "full"'),
         ("-r joint --stay 900", "longer than every stretch"),
         ("--absent-at 2", "give a level between 0 and 1"),
-        ("-r scan --absent-at 0.1", "--absent-at needs p-values"),
+        ("-r scan --absent-at 0.1", "absent_at needs p-values"),
         ("--absent-at 0.1", "which need an encoder"),
     ],
 )
@@ -442,7 +442,7 @@ def history_in_a_file(folder: Path, files: tuple[Path, Path]) -> tuple[list, str
 
 
 def a_folder(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
-    return [folder, "-v", files[1]], "say where the object is"
+    return [folder, "-v", files[1]], "holds no images; give a folder of"
 
 
 def swapped(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:

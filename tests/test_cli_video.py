@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dejacue import generate, read_history, write_history, write_vocabulary
-from dejacue.cli import tables, thumbnails
+from dejacue.cli import tables
 from dejacue.data.rendered import render, write_scene
+from dejacue.report.thumbnails import thumbnail
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
@@ -148,7 +149,7 @@ def test_stopping_anywhere_else_is_one_word(dejacue, monkeypatch):
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dejacue.cli.showing.info", stop)
+    monkeypatch.setattr("dejacue.cli.info.run", stop)
     assert dejacue("info") == (130, "", "dejacue: stopped\n")
 
 
@@ -237,21 +238,21 @@ def test_the_object_is_outlined_in_the_pictures():
     image = np.full((96, 192, 3), 100, np.uint8)
     mask = np.zeros((96, 192), bool)
     mask[40:60, 50:90] = True
-    pixels = np.asarray(Image.open(io.BytesIO(thumbnails.thumbnail(image, mask)))).astype(int)
+    pixels = np.asarray(Image.open(io.BytesIO(thumbnail(image, mask)))).astype(int)
     assert pixels.shape == image.shape
     line = (pixels[..., 0] < 60) & (pixels[..., 1] > 180) & (pixels[..., 2] > 180)
     assert line[38, 55:85].all()  # above the object
     assert line[45:55, 48].all()  # beside it
     assert not line[40:60, 50:90].any()  # not on it
     assert abs(pixels[10:30, 10:30] - 100).max() < 8
-    plain = np.asarray(Image.open(io.BytesIO(thumbnails.thumbnail(image, None))))
+    plain = np.asarray(Image.open(io.BytesIO(thumbnail(image, None))))
     assert abs(plain.astype(int) - 100).max() < 3
 
 
 def test_a_tiny_object_is_outlined_too():
     mask = np.zeros((1080, 1920), bool)
     mask[500:503, 700:703] = True
-    data = thumbnails.thumbnail(np.zeros((1080, 1920, 3), np.uint8), mask)
+    data = thumbnail(np.zeros((1080, 1920, 3), np.uint8), mask)
     pixels = np.asarray(Image.open(io.BytesIO(data))).astype(int)
     assert (pixels[..., 1] > 150).sum() >= 8
 
@@ -291,7 +292,7 @@ def test_problems_of_the_masks_are_notes(locate, monkeypatch):
 
 def test_warnings_are_notes_in_one_line(dejacue, monkeypatch):
     monkeypatch.setattr(
-        "dejacue.cli.showing.info",
+        "dejacue.cli.info.run",
         lambda: warnings.warn("masks are resized\nto the frames", stacklevel=1),
     )
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
@@ -385,8 +386,10 @@ def test_p_values_stand_in_the_files_and_on_the_terminal_when_asked_for(locate, 
     ran = locate("-o", tmp_path / "out")
     assert ran.code == 0
     found = json.loads((tmp_path / "out" / "retrieval.json").read_text(encoding="utf-8"))
-    assert all(0 < moment["p_value"] <= 1 for moment in found["moments"])
+    assert not any("p_value" in moment for moment in found["moments"])
     assert "┃    p ┃" not in ran.out
     ran = locate("-o", tmp_path / "out", "--absent-at", "0.005")
     assert "not found (" in ran.out
+    found = json.loads((tmp_path / "out" / "retrieval.json").read_text(encoding="utf-8"))
+    assert all(0 < moment["p_value"] <= 1 for moment in found["moments"])
     assert (tmp_path / "out" / "retrieval.vtt").read_text(encoding="utf-8").count("-->") == 0

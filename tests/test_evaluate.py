@@ -14,7 +14,7 @@ import pytest
 
 import dejacue
 from dejacue import InputError, Moment, Retrieval, Window
-from dejacue.cli import evaluating
+from dejacue.cli import evaluate as evaluating
 from dejacue.evaluation import bootstrap_interval, compare
 from dejacue.evaluation.evaluate import METRICS, evaluate
 from dejacue.records.reference import Reference

@@ -13,11 +13,11 @@ from PIL import Image
 from test_tracks_propagate import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, box, truth
 
 from dejacue import read_history
-from dejacue.cli import tracking
 from dejacue.data.rendered import render, write_scene
+from dejacue.pipeline import _observe
 from dejacue.report.contact import Shot, chosen, contact_sheet, drawn
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import Doubt, _checkpoint, output, read_notes
+from dejacue.sources.tracks import Doubt, _checkpoint, follow, output, read_notes
 from dejacue.sources.video import open_video, write_video
 
 
@@ -71,7 +71,7 @@ def exact(monkeypatch):
         made[-1].name = name or "exact"
         return made[-1]
 
-    monkeypatch.setattr(tracking, "load_tracker", load)
+    monkeypatch.setattr(follow, "load_tracker", load)
     return made
 
 
@@ -194,7 +194,7 @@ def test_an_old_sheet_does_not_outlive_a_run_that_failed_to_draw_one(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(tracking, "write_sheet", fail)
+        patched.setattr(_observe, "write_sheet", fail)
         assert dejacue("track", folder, "--box", text(2, 0), "-o", masks).code == 1
     assert "taken from" in run(folder, "--box", text(2, 0), "-o", masks)
     assert sheet.read_bytes() != first
@@ -233,7 +233,7 @@ def test_what_the_tracker_had_to_do_instead_is_said(folder, tmp_path, run, monke
             return super().session()
 
     asked = []
-    monkeypatch.setattr(tracking, "load_tracker", lambda name, **more: asked.append(more) or Full())
+    monkeypatch.setattr(follow, "load_tracker", lambda name, **more: asked.append(more) or Full())
     out = run(folder, "--box", text(1, 0), "--tracker", "sam2", "--fallback", "-o", tmp_path / "m")
     assert asked[0]["fallback"] is True
     assert "note: sam2: the memory of cuda was full" in out
@@ -256,7 +256,7 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
         (["--box", "99,1,120,9"], "lies outside the frame of 60 × 40"),
         (["--box", "1,1,9,9@24"], "frame 24 lies past the end"),
         (["--add", "1,1,9,9@3"], "there is no object yet"),
-        (["--box", "1,1,9,9", "--presence", 3], "--presence 3"),
+        (["--box", "1,1,9,9", "--presence", 3], "presence 3.0 must be between 0 and 1"),
         (["--mask", "none.png"], "no such file"),
         (["--box", "1,1,9,9", "--tracker", "sma2"], "unknown tracker"),
         (["--box", "1,1,9,9", "--tracker", "box:x"], "unknown tracker"),
@@ -290,12 +290,12 @@ def test_the_sheet_must_not_lie_among_the_images(folder, exact, refused) -> None
 
 def test_a_stopped_run_says_how_to_go_on(folder, tmp_path, monkeypatch, run, dejacue) -> None:
     monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
-    monkeypatch.setattr(tracking, "load_tracker", lambda name, **_: Colour(stop=11))
+    monkeypatch.setattr(follow, "load_tracker", lambda name, **_: Colour(stop=11))
     stopped = dejacue("track", folder, "--box", text(1, 0), "-o", tmp_path / "masks")
     assert stopped.code == 130
     assert f"stopped; 8 frames are kept in {tmp_path / '.masks.partial'}" in stopped.err
     again = Colour()
-    monkeypatch.setattr(tracking, "load_tracker", lambda name, **_: again)
+    monkeypatch.setattr(follow, "load_tracker", lambda name, **_: again)
     run(folder, "--box", text(1, 0), "-o", tmp_path / "masks")
     assert again.steps == FRAMES - 8
 

@@ -9,11 +9,15 @@ with its own bar, a server sends it to its page. Whoever wants the stage to stop
 
 from __future__ import annotations
 
-from typing import Protocol
+import html
+import sys
+import time
+from typing import Any, Protocol
 
 from dejacue.errors import Cancelled
 
-__all__ = ["Cancelled", "Progress", "silent"]
+__all__ = ["Cancelled", "NotebookBar", "Progress", "default_progress", "silent"]
+EVERY_S = 0.2  # between two drawings
 
 
 class Progress(Protocol):
@@ -26,3 +30,34 @@ class Progress(Protocol):
 
 def silent(stage: str, done: int, total: int | None = None, note: str = "") -> None:
     """Progress that nobody looks at."""
+
+
+def default_progress() -> Progress:
+    """A bar where an IPython kernel runs, else silence."""
+    shell = sys.modules.get("IPython")
+    running = None if shell is None else shell.get_ipython()
+    return NotebookBar() if running is not None and hasattr(running, "kernel") else silent
+
+
+class NotebookBar:
+    """The stage that was told last, as an HTML bar that is drawn anew a few times a second."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+        self._last = 0.0
+
+    def __call__(self, stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        over = total is not None and done >= total
+        if not over and time.monotonic() - self._last < EVERY_S:
+            return
+        from IPython.display import HTML, display  # type: ignore[import-not-found]
+
+        self._last = time.monotonic()
+        share = "" if total is None else f' value="{done}" max="{max(total, done, 1)}"'
+        count = f"{done}" if total is None else f"{done} of {total}"
+        words = html.escape(" · ".join(text for text in (stage, count, note) if text))
+        page = HTML(f"<progress{share}></progress> {words}")
+        if self._shown is None:
+            self._shown = display(page, display_id=True)
+        else:
+            self._shown.update(page)

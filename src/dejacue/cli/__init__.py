@@ -7,16 +7,13 @@ stopped by the user.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 
-from dejacue.errors import DejaCueError, InputError
+from dejacue.errors import Cancelled, DejaCueError, InputError
 
 STOPPED = 130  # what shells give for Ctrl-C
-
-
-class Stopped(DejaCueError):
-    """The user stopped it; the message says what is kept."""
 
 
 def main() -> None:
@@ -29,12 +26,19 @@ def main() -> None:
     def show(message: Warning | str, *_: object, **__: object) -> None:
         from dejacue.cli.tables import note  # not before: --help is quick
 
-        note(" ".join(str(message).split()))
+        note(str(message))
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            show(record.getMessage())
 
     for stream in (sys.stdout, sys.stderr):  # a narrow code page prints "?" instead of failing
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     warnings.showwarning = show  # a sentence, without the place in our code
+    log = logging.getLogger("dejacue")
+    log.handlers = [Notes()]
+    log.setLevel(logging.INFO)
     try:
         try:
             app(prog_name="dejacue")
@@ -42,7 +46,7 @@ def main() -> None:
             sys.stdout.flush()  # a full disk or a closed pipe shows here, not after we have gone
     except InputError as error:
         code, message = 2, str(error)
-    except (Stopped, KeyboardInterrupt) as error:
+    except (Cancelled, KeyboardInterrupt) as error:
         code, message = STOPPED, str(error) or "stopped"
     except DejaCueError as error:
         code, message = 1, str(error)

@@ -21,9 +21,6 @@ app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 
 
-SEVERAL = {"allow_extra_args": True}  # of a glob without quotes; what to do then is ours to say
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         from dejacue._version import __version__
@@ -42,14 +39,12 @@ def _options(
     pass
 
 
-@app.command(context_settings=SEVERAL)
+@app.command(context_settings=o.SEVERAL)
 def encode(
     context: typer.Context,
-    video: Annotated[
-        Path, typer.Argument(help="A video, a folder of images, or a glob in quotes.")
-    ],
+    video: o.Source,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="x.history.npz, or a folder for several objects.")
+        Path, o.option("x.history.npz, or a folder for several objects.", "--output", "-o")
     ],
     masks: o.Masks = None,
     kind: o.MaskKind = None,
@@ -67,27 +62,22 @@ def encode(
     device: o.Device = None,
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
-    from dejacue.cli import encoding
+    from dejacue.cli import encode as command
+    from dejacue.pipeline import EncoderOptions, MaskOptions
 
-    path = encoding.one(video, context.args)
-    footage = encoding.Footage(
-        path, masks, kind, match, objects, start, end, stride, fps, rate, errors
-    )
-    footage.open()  # what is wrong with the input is said before a model is loaded
-    encoding.check_output(output)
-    encoding.encode(
-        footage, encoding.load(encoder or "siglip2", backend, precision, device), output
-    )
+    frames = o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors)
+    command.run(
+        o.one(video, context.args), frames, masks, MaskOptions(kind, match), o.objects(objects),
+        encoder or "siglip2", EncoderOptions(backend, precision, device), output,
+    )  # fmt: skip
 
 
-@app.command(context_settings=SEVERAL)
+@app.command(context_settings=o.SEVERAL)
 def track(
     context: typer.Context,
-    video: Annotated[
-        Path, typer.Argument(help="A video, a folder of images, or a glob in quotes.")
-    ],
+    video: o.Source,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the masks, or .npz, or COCO .json.")
+        Path, o.option("Folder for the masks, or .npz, or COCO .json.", "--output", "-o")
     ],
     box: o.Box = None,
     point: o.Point = None,
@@ -109,23 +99,26 @@ def track(
     device: o.Device = None,
 ) -> None:
     """Follow an object through a video from a box, a click or a mask."""
-    from dejacue.cli import encoding, tracking
+    from dejacue.cli import track as command
+    from dejacue.pipeline import TrackerOptions
 
-    footage = encoding.Footage(
-        encoding.one(video, context.args), start=start, end=end, stride=stride, fps=fps, rate=rate,
-        errors=errors,
+    frames = o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors)
+    command.run(
+        o.one(video, context.args), frames,
+        o.typed_prompts(box, point, not_point, mask, at, add), tracker,
+        TrackerOptions(device, precision, presence, backward, fallback), output,
     )  # fmt: skip
-    clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
-    following = tracking.Following(tracker, device, precision, presence, backward, fallback)
-    tracking.track(footage.open_video(), clicks, following, output)
 
 
-@app.command(context_settings=SEVERAL)
+@app.command(context_settings=o.SEVERAL)
 def locate(
     context: typer.Context,
     source: Annotated[
         Path,
-        typer.Argument(help="A history (.npz), a video, a folder of images, or a glob in quotes."),
+        typer.Argument(
+            help="A video, a folder of images, or a glob in quotes; or what an earlier run has "
+            "written: a history (.npz), or its folder."
+        ),
     ],
     vocabulary: o.Vocabulary,
     masks: o.Masks = None,
@@ -149,7 +142,7 @@ def locate(
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
-    coordinates: o.Coordinates = "vocabulary",
+    coordinates: o.Coordinates = None,
     readout: o.ReadoutName = "contrast",
     top: o.Top = None,
     absent_at: o.AbsentAt = None,
@@ -157,58 +150,54 @@ def locate(
     pooling: o.Pooling = None,
     bridge: o.Bridge = None,
     order: o.Order = None,
-    irreversible: o.Irreversible = None,
+    irreversible: o.Irreversible = False,
     stay: o.Stay = None,
     durations: o.DurationsName = None,
     norm: o.Norm = None,
     runs: o.Runs = None,
     prompts: Annotated[
-        str | None,
-        typer.Option(help="Form of the descriptions: ensemble (default), raw, photo, definite."),
+        str | None, o.option("Form of the descriptions: ensemble (default), raw, photo, definite.")
     ] = None,
     references: Annotated[
-        Path | None, typer.Option(help="True windows (.json, .csv) to show beside the found ones.")
+        Path | None, o.option("True windows (.json, .csv) to show beside the found ones.")
     ] = None,
-    diagnostics: Annotated[bool, typer.Option("--diagnostics", help="Say why.")] = False,
-    format: Annotated[
-        o.Format | None,
-        typer.Option("--format", "-f", help="Default: by the name of the output, else a table."),
-    ] = None,
+    diagnostics: Annotated[bool, o.option("Include diagnostics.", "--diagnostics")] = False,
+    format: o.OutputFormat = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        o.option(
+            "A .json, .csv or .txt file; or a folder for the report and all formats.",
             "--output", "-o",
-            help="A .json, .csv or .txt file; or a folder for the report and all formats.",
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Also draw the evidence as a PNG.")] = None,
-    cut: Annotated[bool, typer.Option("--cut", help="Write the found intervals as clips.")] = False,
+    plot: Annotated[Path | None, o.option("Also draw the evidence as a PNG.")] = None,
+    cut: Annotated[bool, o.option("Write the found intervals as clips.", "--cut")] = False,
     engine: o.Engine = "auto",
 ) -> None:  # fmt: skip
     """Find the window of frames in which each description holds."""
-    from dejacue.cli import encoding, locating, tracking
-    from dejacue.cli import settings as s
-    from dejacue.sources.tracks import default_tracker
+    from dejacue.cli import locate as command
+    from dejacue.cli.readouts import readout_from
+    from dejacue.pipeline import EncoderOptions, MaskOptions, TrackerOptions
 
-    chosen = s.readout_from(
+    chosen, width = readout_from(
         readout, smoothing=smoothing, pooling=pooling, bridge=bridge, order=order,
-        irreversible=irreversible, stay=stay, durations=durations, norm=norm, runs=runs,
+        irreversible=irreversible or None, stay=stay, durations=durations, norm=norm, runs=runs,
     )  # fmt: skip
-    footage = encoding.Footage(
-        encoding.one(source, context.args), masks, kind, match, objects, start, end, stride, fps,
-        rate, errors,
-    )  # fmt: skip
-    clicks = tracking.Clicks.of(box, point, not_point, mask, at, add)
-    # --device and --precision are for whoever has them
-    learned = bool(clicks) and (tracker or default_tracker()) != "box"
+    learned = tracker not in (None, "box")  # --device and --precision are for whoever has them
     own = (None, None) if encoder == "mini" and learned else (precision, device)
-    words = locating.Words(vocabulary, prompts, encoder, backend, *own)
-    width = s.width_from(chosen, smoothing)
-    how = s.Settings(coordinates, chosen, width, top, diagnostics, engine, absent_at)
-    locating.run(
-        footage, words, how, locating.Wanted(
-            format.value if format else None, output, plot, references, cut
-        ), clicks, tracking.Following(tracker, *((device, precision) if learned else ())),
+    command.run(
+        o.one(source, context.args),
+        o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors),
+        {
+            "vocabulary": vocabulary, "masks": masks, "mask_options": MaskOptions(kind, match),
+            "objects": o.objects(objects), "encoder": encoder, "tracker": tracker,
+            "prompts": o.typed_prompts(box, point, not_point, mask, at, add),
+            "encoder_options": EncoderOptions(backend, *own, prompts),
+            "tracker_options": TrackerOptions(*((device, precision) if learned else ())),
+            "readout": chosen, "smoothing": width, "coordinates": coordinates, "top": top,
+            "diagnostics": diagnostics, "absent_at": absent_at, "engine": engine,
+        },
+        command.Wanted(format.value if format else None, output, plot, references, cut),
     )  # fmt: skip
 
 
@@ -223,72 +212,66 @@ def evaluate(
         ),
     ],
     only_common: Annotated[
-        bool, typer.Option("--only-common", help="Leave out what they do not all share.")
+        bool, o.option("Leave out what they do not all share.", "--only-common")
     ] = False,
-    format: Annotated[
-        o.Format | None,
-        typer.Option("--format", "-f", help="Default: by the name of the output, else a table."),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="The same as --format csv.")] = False,
+    format: o.OutputFormat = None,
+    json: Annotated[bool, o.option("The same as --format json.", "--json")] = False,
+    csv: Annotated[bool, o.option("The same as --format csv.", "--csv")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to a file instead of the screen.")
+        Path | None, o.option("Write to a file instead of the screen.", "--output", "-o")
     ] = None,
 ) -> None:
     """Measure retrievals by references, and compare methods: recall, overlap, intervals, p."""
-    from dejacue.cli import evaluating
+    from dejacue.cli import evaluate as command
 
-    chosen = evaluating.format_from(format.value if format else None, json, csv)
-    evaluating.run(files, chosen, output, only_common)
+    chosen = command.format_from(format.value if format else None, json, csv)
+    command.run(files, chosen, output, only_common)
 
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
+    output: Annotated[Path, o.option("Folder for the results.", "--output", "-o")] = Path(
         "out/demo"
     ),
-    seed: Annotated[int, typer.Option(help="Another seed, another history.")] = 7,
+    seed: Annotated[int, o.option("Another seed, another history.")] = 7,
 ) -> None:
     """Render a short video, find the states of its object, and write a report."""
-    from dejacue.cli import showing
+    from dejacue.cli import demo as command
 
-    showing.demo(output, seed)
+    command.run(output, seed)
 
 
 @app.command()
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Tables (see --list), or all; default: main.")
+        list[str] | None,
+        typer.Argument(help="Tables (see --list), or all; default: main.", autocompletion=o.tables),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The release folder (default: DEJACUE_DATA, or fetched).")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write JSON, CSV and Markdown into this folder.")
-    ] = None,
+    data: o.Release = None,
+    out: Annotated[Path | None, o.option("Write JSON, CSV and Markdown into this folder.")] = None,
     figures: Annotated[
-        bool, typer.Option("--figures", help="Draw the figures too (default folder out/reproduce).")
+        bool, o.option("Draw the figures too (default folder out/reproduce).", "--figures")
     ] = False,
     windows: Annotated[
-        Path | None, typer.Option(help="Write every selected window to this JSON file.")
+        Path | None, o.option("Write every selected window to this JSON file.")
     ] = None,
     engine: o.Engine = "auto",
     list_: Annotated[
-        bool, typer.Option("--list", help="List what there is, and what is not released.")
+        bool, o.option("List what there is, and what is not released.", "--list")
     ] = False,
 ) -> None:
     """Re-compute published tables and show them beside the published figures."""
-    from dejacue.cli import reproducing
+    from dejacue.cli import reproduce as command
 
     if list_:
-        reproducing.show_list()
+        command.show_list()
     else:
-        reproducing.run(names or ["main"], data, windows, out, figures, engine)
+        command.run(names or ["main"], data, windows, out, figures, engine)
 
 
 @app.command()
 def info() -> None:
     """Versions, the kernel in use, the extras that are installed, the encoders that are ready."""
-    from dejacue.cli import showing
+    from dejacue.cli import info as command
 
-    showing.info()
+    command.run()

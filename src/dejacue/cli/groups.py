@@ -7,11 +7,18 @@ from typing import Annotated
 
 import typer
 
+from dejacue.cli import options as o
+
 data = typer.Typer(help="The public release of frozen features.", no_args_is_help=True)
 annotate = typer.Typer(
     help="Two passes over the frames of a history, their consensus, its events.",
     no_args_is_help=True,
 )
+
+
+ReleaseFolder = Annotated[
+    Path | None, typer.Argument(help="The release folder (default: DEJACUE_DATA, or fetched).")
+]
 
 
 @data.command()
@@ -21,58 +28,53 @@ def fetch(
     ] = None,
 ) -> None:
     """Download the release from the Hugging Face hub and show its terms."""
-    from dejacue.cli import showing
+    from dejacue.cli import data as command
 
-    showing.fetch(folder)
+    command.fetch(folder)
 
 
 @data.command()
 def show(
-    folder: Annotated[
-        Path | None, typer.Argument(help="The release folder (default: DEJACUE_DATA, or fetched).")
-    ] = None,
+    folder: ReleaseFolder = None,
 ) -> None:
     """List what is in the release."""
-    from dejacue.cli import showing
+    from dejacue.cli import data as command
 
-    showing.show(folder)
+    command.show(folder)
 
 
 @data.command()
 def references(
     group: Annotated[str, typer.Argument(help="vost, seven or development.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="A .json file.")],
+    output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
     folder: Annotated[
-        Path | None,
-        typer.Option("--data", help="The release folder (default: DEJACUE_DATA, or fetched)."),
+        Path | None, o.option("The release folder (default: DEJACUE_DATA, or fetched).", "--data")
     ] = None,
 ) -> None:
     """Write the benchmark's references, to evaluate your own retrievals on it."""
-    from dejacue.cli import showing
+    from dejacue.cli import data as command
 
-    showing.references(group, folder, output)
+    command.references(group, folder, output)
 
 
-Force = Annotated[bool, typer.Option("--force", help="Replace an output that is already there.")]
+Force = Annotated[bool, o.option("Replace an output that is already there.", "--force")]
 
 
 @annotate.command()
 def template(
-    annotator: Annotated[str, typer.Option("--annotator", "-a", help="Who will fill it in.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The pass, as JSON.")],
+    annotator: Annotated[str, o.option("Who will fill it in.", "--annotator", "-a")],
+    output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
     history: Annotated[
         Path | None, typer.Argument(help="Features of one object: an .npz file.")
     ] = None,
-    frames: Annotated[
-        str | None, typer.Option(help="FIRST:LAST, both included, instead of a file.")
-    ] = None,
-    id: Annotated[str | None, typer.Option("--id", help="Name of the history.")] = None,
+    frames: Annotated[str | None, o.option("FIRST:LAST, both included, instead of a file.")] = None,
+    id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
     force: Force = False,
 ) -> None:
     """Write a pass to fill in: every frame from the first to the last observed one."""
-    from dejacue.cli import annotating
+    from dejacue.cli import annotate as command
 
-    annotating.template(history, annotator, output, frames, id, force)
+    command.template(history, annotator, output, frames, id, force)
 
 
 @annotate.command()
@@ -80,18 +82,17 @@ def consensus(
     first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
     second: Annotated[Path, typer.Argument(help="The pass of another one.")],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="The consensus, or what has to be decided first."),
+        Path, o.option("The consensus, or what has to be decided first.", "--output", "-o")
     ],
     decisions: Annotated[
-        Path | None, typer.Option("--decisions", "-d", help="The decisions, filled in.")
+        Path | None, o.option("The decisions, filled in.", "--decisions", "-d")
     ] = None,
     force: Force = False,
 ) -> None:
     """Compare two passes; write their disagreements or, with decisions, the consensus."""
-    from dejacue.cli import annotating
+    from dejacue.cli import annotate as command
 
-    annotating.consensus(first, second, decisions, output, force)
+    command.consensus(first, second, decisions, output, force)
 
 
 @annotate.command()
@@ -105,19 +106,18 @@ def events(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the references to this file.")
+        Path | None, o.option("Write the references to this file.", "--output", "-o")
     ] = None,
-    pre: Annotated[str, typer.Option(help="The state before, as in the vocabulary.")] = "pre",
-    post: Annotated[str, typer.Option(help="The state after, as in the vocabulary.")] = "post",
+    pre: Annotated[str, o.option("The state before, as in the vocabulary.")] = "pre",
+    post: Annotated[str, o.option("The state after, as in the vocabulary.")] = "post",
     component: Annotated[
-        str | None,
-        typer.Option(help="The source (video) they all come from (default: each its own)."),
+        str | None, o.option("The source (video) they all come from (default: each its own).")
     ] = None,
-    minimum: Annotated[int, typer.Option(help="Frames that a stable side needs.")] = 5,
-    skip: Annotated[bool, typer.Option("--skip", help="Leave out files without an event.")] = False,
+    minimum: Annotated[int, o.option("Frames that a stable side needs.")] = 5,
+    skip: Annotated[bool, o.option("Leave out files without an event.", "--skip")] = False,
     force: Force = False,
 ) -> None:
     """List the qualifying events; the earliest one of each history gives the references."""
-    from dejacue.cli import annotating
+    from dejacue.cli import annotate as command
 
-    annotating.events(files, output, minimum, pre, post, component, force, skip)
+    command.events(files, output, minimum, pre, post, component, force, skip)

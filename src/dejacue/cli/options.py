@@ -1,16 +1,21 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what they are turned into."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-# panels of the help
-VIDEO, OBJECT, METHOD = "Video and masks", "Where the object is, without masks", "Method"
-ENCODER = "Encoder"
+from dejacue.errors import InputError
+
+if TYPE_CHECKING:
+    from dejacue.pipeline import TypedPrompts, VideoOptions
+
+SEVERAL = {"allow_extra_args": True}  # of a glob without quotes; what to do then is ours to say
 
 
 class Format(StrEnum):
@@ -19,218 +24,206 @@ class Format(StrEnum):
     csv = "csv"
 
 
-Engine = Annotated[
-    str, typer.Option(help="auto, avx2, baseline or numpy: the same answer, at another speed.")
+def option(
+    help: str, *names: str, panel: str | None = None, values: Callable[[], list[str]] | None = None
+) -> Any:
+    """``values`` completes what is typed in the shell; it is called when that is asked for."""
+    if values is None:
+        return typer.Option(*names, help=help, rich_help_panel=panel)
+
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in values() if value.startswith(incomplete)]
+
+    return typer.Option(*names, help=help, rich_help_panel=panel, autocompletion=complete)
+
+
+_video = partial(option, panel="Video and masks")
+_object = partial(option, panel="Where the object is, without masks")
+_method = partial(option, panel="Method")
+_encoder = partial(option, panel="Encoder")
+
+
+def _readouts() -> list[str]:
+    from dejacue.method.plan import READOUTS
+
+    return sorted({*READOUTS, "published"})
+
+
+def _coordinates() -> list[str]:
+    from dejacue.method.coordinates import COORDINATES
+
+    return list(COORDINATES)
+
+
+def _trackers() -> list[str]:
+    from dejacue.sources.tracks.sam2 import REPOSITORIES
+
+    return ["box", "sam2", *REPOSITORIES]
+
+
+def tables() -> list[str]:
+    """Of ``dejacue reproduce``."""
+    from dejacue.experiments import ON_REQUEST, REGISTRY
+
+    return ["all", *REGISTRY, *ON_REQUEST]
+
+
+Text = str | None
+Texts = list[str] | None
+Number = float | None
+Count = int | None
+File = Path | None
+
+Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a glob in quotes.")]
+Release = Annotated[File, option("The release folder (default: DEJACUE_DATA, or fetched).")]
+OutputFormat = Annotated[
+    Format | None, option("Default: by the name of the output, else a table.", "--format", "-f")
 ]
-
-
+ENGINES = ["auto", "avx2", "baseline", "numpy"]
+Engine = Annotated[
+    str, option(f"{', '.join(ENGINES)}: the same answer, another speed.", values=lambda: ENGINES)
+]
 Vocabulary = Annotated[
     Path,
-    typer.Option(
-        "--vocabulary", "-v", help="Descriptions by state: .yaml or .json words, or .npz features."
-    ),
-]
-Masks = Annotated[
-    Path | None,
-    typer.Option(
-        help="Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
-        rich_help_panel=VIDEO,
-    ),
-]
-MaskKind = Annotated[
-    str | None,
-    typer.Option(
-        help="indexed, binary, youtube-vos, stack, coco, boxes; default: looks at them.",
-        rich_help_panel=VIDEO,
-    ),
-]
-Match = Annotated[
-    str,
-    typer.Option(
-        help="How masks belong to frames: auto, stem, source, one-based or index.",
-        rich_help_panel=VIDEO,
-    ),
-]
-Objects = Annotated[
-    str | None,
-    typer.Option(
-        "--object",
-        "--objects",
-        help="Mask ids that are one object (1,2), or all.",
-        rich_help_panel=VIDEO,
-    ),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(help="First frame (120), second (4.5s) or time (1:30).", rich_help_panel=VIDEO),
-]
-End = Annotated[
-    str | None, typer.Option(help="Last frame, second or time, included.", rich_help_panel=VIDEO)
-]
-Stride = Annotated[int, typer.Option(help="Take every n-th frame.", rich_help_panel=VIDEO)]
-Fps = Annotated[
-    float | None, typer.Option(help="Take this many frames a second.", rich_help_panel=VIDEO)
-]
-Rate = Annotated[
-    float | None,
-    typer.Option(help="Images a second, for a folder of images.", rich_help_panel=VIDEO),
-]
-Errors = Annotated[
-    str, typer.Option(help="Frames that cannot be decoded: skip or fail.", rich_help_panel=VIDEO)
-]
-EncoderName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        help="siglip2 (default), mini, hf:NAME, openclip:NAME, a plug-in.",
-        rich_help_panel=ENCODER,
-    ),
-]
-Backend = Annotated[
-    str | None, typer.Option(help="Of siglip2: onnx or torch.", rich_help_panel=ENCODER)
-]
-Precision = Annotated[str | None, typer.Option(help="fp32, fp16 or bf16.", rich_help_panel=ENCODER)]
-Device = Annotated[
-    str | None, typer.Option(help="cuda, mps or cpu, with torch.", rich_help_panel=ENCODER)
+    option("Descriptions by state: words (.yaml, .json), features (.npz).", "--vocabulary", "-v"),
 ]
 
-Several = list[str] | None
-Box = Annotated[
-    Several,
-    typer.Option(
-        help="x0,y0,x1,y1@FRAME around the object; 2:… for object 2.", rich_help_panel=OBJECT
-    ),
+Masks = Annotated[
+    File, _video("Of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.")
 ]
-Point = Annotated[Several, typer.Option(help="x,y@FRAME on the object.", rich_help_panel=OBJECT)]
-NotPoint = Annotated[
-    Several,
-    typer.Option(help="x,y@FRAME on what does not belong to it.", rich_help_panel=OBJECT),
+MaskKind = Annotated[
+    Text, _video("indexed, binary, youtube-vos, stack, coco, boxes; default: looks at them.")
 ]
-FirstMask = Annotated[
-    Several,
-    typer.Option("--mask", help="PICTURE#ID@FRAME with the object.", rich_help_panel=OBJECT),
+Match = Annotated[
+    str, _video("How masks belong to frames: auto, stem, source, one-based or index.")
 ]
-At = Annotated[
-    int | None,
-    typer.Option(
-        help="Frame of the file for those without @ (default: the first).", rich_help_panel=OBJECT
-    ),
+Objects = Annotated[
+    Text, _video("Mask ids that are one object (1,2), or all.", "--object", "--objects")
 ]
-Add = Annotated[
-    Several,
-    typer.Option(help="A piece of the object: a box, point or mask.", rich_help_panel=OBJECT),
-]
-TrackerName = Annotated[
-    str | None,
-    typer.Option(
-        "--tracker",
-        help="box (stays where it is), sam2, sam2-tiny, sam2-large, edgetam, …  [default: sam2 if "
-        "installed, else box]",
-        rich_help_panel=OBJECT,
-    ),
-]
-Presence = Annotated[
-    float,
-    typer.Option(help="Where it is less sure than this, it is not seen.", rich_help_panel=OBJECT),
-]
+Start = Annotated[Text, _video("First frame (120), second (4.5s) or time (1:30).")]
+End = Annotated[Text, _video("Last frame, second or time, included.")]
+Stride = Annotated[int, _video("Take every n-th frame.")]
+Fps = Annotated[Number, _video("Take this many frames a second.")]
+Rate = Annotated[Number, _video("Images a second, for a folder of images.")]
+Errors = Annotated[str, _video("Frames that cannot be decoded: skip or fail.")]
+
+ENCODERS = ["siglip2", "mini", "hf:", "openclip:"]
+EncoderName = Annotated[Text, _encoder(
+    "siglip2 (default), mini, hf:NAME, openclip:NAME, a plug-in.", "--encoder",
+    values=lambda: ENCODERS,
+)]  # fmt: skip
+Backend = Annotated[Text, _encoder("Of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])]
+Precision = Annotated[Text, _encoder("fp32, fp16 or bf16.")]
+Device = Annotated[Text, _encoder("cuda, mps or cpu, with torch.")]
+
+Box = Annotated[Texts, _object("x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]
+Point = Annotated[Texts, _object("x,y@FRAME on the object.")]
+NotPoint = Annotated[Texts, _object("x,y@FRAME on what does not belong to it.")]
+FirstMask = Annotated[Texts, _object("PICTURE#ID@FRAME with the object.", "--mask")]
+At = Annotated[Count, _object("Frame of the file for those without @ (default: the first).")]
+Add = Annotated[Texts, _object("A piece of the object: a box, point or mask.")]
+TrackerName = Annotated[Text, _object(
+    "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best one installed).",
+    "--tracker", values=_trackers,
+)]  # fmt: skip
+Presence = Annotated[float, _object("Where it is less sure than this, it is not seen.")]
 Fallback = Annotated[
-    bool,
-    typer.Option(
-        "--fallback",
-        help="sam2: fall back to the CPU, instead of failing, when the memory of the GPU is full.",
-        rich_help_panel=OBJECT,
-    ),
+    bool, _object("sam2: fall back to the CPU where the memory of the GPU is full.", "--fallback")
 ]
 Backward = Annotated[
-    bool,
-    typer.Option(
-        "--backward/--no-backward",
-        help="Follow it back to the first frame, too.",
-        rich_help_panel=OBJECT,
-    ),
+    bool, _object("Follow it back to the first frame, too.", "--backward/--no-backward")
 ]
-Coordinates = Annotated[
-    str,
-    typer.Option(
-        "--coordinates",
-        "-c",
-        help="vocabulary, absolute, trajectory, dual, query-uniform, dual-query-uniform.",
-        rich_help_panel=METHOD,
-    ),
-]
-ReadoutName = Annotated[
-    str,
-    typer.Option(
-        "--readout",
-        "-r",
-        help="contrast (recommended), joint (every occurrence), scan (the paper), peak, "
-        "mean-window, boxcar, max-frame, single-median, non-overlap, whole-history, longest-run.",
-        rich_help_panel=METHOD,
-    ),
-]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        help="Windows per description, none overlapping (default: 3 with contrast, all with "
-        "joint, else 1).",
-        rich_help_panel=METHOD,
-    ),
-]
-AbsentAt = Annotated[
-    float | None,
-    typer.Option(
-        help="Call a state not found where p is above this (contrast).", rich_help_panel=METHOD
-    ),
-]
+
+Coordinates = Annotated[Text, _method(
+    "vocabulary (default), absolute, trajectory, dual, query-uniform, dual-query-uniform.",
+    "--coordinates", "-c", values=_coordinates,
+)]  # fmt: skip
+ReadoutName = Annotated[str, _method(
+    "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, boxcar, "
+    "max-frame, single-median, non-overlap, whole-history, longest-run.",
+    "--readout", "-r", values=_readouts,
+)]  # fmt: skip
+Top = Annotated[Count, _method(
+    "Windows per description, none overlapping (default: 3 with contrast, all with joint, else 1).",
+)]  # fmt: skip
+AbsentAt = Annotated[Number, _method("Call a state not found where p is above this (contrast).")]
 Smoothing = Annotated[
-    str | None,
-    typer.Option(
-        help="contrast, joint: 0.8s or 4 (frames); others: an odd number of frames (3).",
-        rich_help_panel=METHOD,
-    ),
+    Text, _method("contrast, joint: 0.8s or 4 (frames); others: an odd number of frames (3).")
 ]
 Pooling = Annotated[
-    float | None,
-    typer.Option(
-        help="contrast: 1, paraphrases share a window; 0, each has its own.",
-        rich_help_panel=METHOD,
-    ),
+    Number, _method("contrast: 1, paraphrases share a window; 0, each has its own.")
 ]
 Bridge = Annotated[
-    str | None,
-    typer.Option(
-        help="contrast, joint: gaps up to this many frames are crossed (auto).",
-        rich_help_panel=METHOD,
-    ),
+    Text, _method("contrast, joint: gaps up to this many frames are crossed (auto).")
 ]
 Order = Annotated[
-    str | None,
-    typer.Option(
-        help="joint: the states as they follow each other: a,b,c (then a; no others).",
-        rich_help_panel=METHOD,
-    ),
+    Text, _method("joint: the states as they follow each other: a,b,c (then a; no others).")
 ]
-Irreversible = Annotated[
-    bool | None,
-    typer.Option(
-        "--irreversible", help="joint: no state is entered twice.", rich_help_panel=METHOD
-    ),
-]
-Stay = Annotated[
-    int | None,
-    typer.Option(help="joint: least number of frames in a state.", rich_help_panel=METHOD),
-]
+Irreversible = Annotated[bool, _method("joint: no state is entered twice.", "--irreversible")]
+Stay = Annotated[Count, _method("joint: least number of frames in a state.")]
 DurationsName = Annotated[
-    str | None,
-    typer.Option(
-        help="scan …: published, published-1.25, published-2.0, generated, or 5,10,20.",
-        rich_help_panel=METHOD,
-    ),
+    Text, _method("scan …: published, published-1.25, published-2.0, generated, or 5,10,20.")
 ]
-Norm = Annotated[str | None, typer.Option(help="scan: sqrt, sum or mean.", rich_help_panel=METHOD)]
-Runs = Annotated[
-    str | None,
-    typer.Option(
-        help="scan: strict, or bridged: windows may cross missing frames.", rich_help_panel=METHOD
-    ),
-]
+Norm = Annotated[Text, _method("scan: sqrt, sum or mean.")]
+Runs = Annotated[Text, _method("scan: strict, or bridged: windows may cross missing frames.")]
+
+
+def one(path: Path, further: Sequence[str]) -> Path:
+    """The one source that is asked for; a shell makes many of a glob without quotes."""
+    if not further:
+        return path
+    paths = [path, *map(Path, further)]
+    folders = {path.parent for path in paths}
+    if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
+        raise InputError(
+            f"{len(paths)} paths are given, {paths[0]} first; give one: a video, a folder of "
+            "images, or a glob in quotes"
+        )
+    folder, suffix = folders.pop(), paths[0].suffix
+    raise InputError(
+        f"{len(paths)} files are given; quote the glob: '{folder / f'*{suffix}'}', or give the "
+        f"folder: {folder}"
+    )
+
+
+def sampling(start: str | None, end: str | None, **more: Any) -> VideoOptions:
+    """Which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds."""
+    from dejacue.pipeline import VideoOptions
+
+    return VideoOptions(**_moment("start", start), **_moment("end", end), **more)
+
+
+def _moment(name: str, text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        if not text.endswith("s") and ":" not in text:
+            return {name: int(text)}
+        seconds = 0.0
+        for part in text.removesuffix("s").split(":"):
+            seconds = 60 * seconds + float(part)
+        return {f"{name}_s": seconds}
+    except ValueError:
+        raise InputError(
+            f'--{name} "{text}": give a frame (120), seconds (4.5s) or a time (1:30)'
+        ) from None
+
+
+def objects(text: str | None) -> list[int] | str | None:
+    if text is None or text == "all":
+        return text
+    try:
+        ids = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        ids = []
+    if not ids:
+        raise InputError(f'--object "{text}": give ids such as 1 or 1,2, or all')
+    return ids
+
+
+def typed_prompts(
+    box: Texts, point: Texts, not_point: Texts, mask: Texts, at: int | None, add: Texts
+) -> TypedPrompts:
+    from dejacue.pipeline import TypedPrompts
+
+    return TypedPrompts(box or (), point or (), not_point or (), mask or (), at, add or ())

@@ -23,7 +23,12 @@ def console(stderr: bool = False) -> Console:
 
 def note(sentence: str) -> None:
     """What a reader should know beside the result: one line, on stderr, always in this style."""
-    console(stderr=True).print(escape(f"note: {sentence}"), soft_wrap=True)
+    console(stderr=True).print(escape(f"note: {' '.join(sentence.split())}"), soft_wrap=True)
+
+
+def notes(*sentences: str) -> None:
+    for sentence in dict.fromkeys(sentences):
+        note(sentence)
 
 
 def show_tables(*tables: Table) -> None:

@@ -14,9 +14,8 @@ import inspect
 import itertools
 import json
 import os
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
+from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
 from dejacue.sources.crops import picture
@@ -151,28 +151,29 @@ def build_histories(
     padding: float = 0.20,
     minimum: int = 4,
     partial: str | os.PathLike[str] | None = None,
-    progress: Callable[[str, int], object] | None = None,
+    progress: Progress = silent,
     croppers: int = CROPPERS,
 ) -> dict[str, History]:
-    """One history per lineage, in one pass over the video.
+    """One history per lineage, in one pass over the video; of several objects, those that are
+    never visible are left out.
 
     padding, minimum   of the crop, as published
     partial            file that keeps what is encoded until the caller has written the histories
-    progress           called with "decode", "crop" or "encode" and how many more there are
+    progress           told of "decode", "crop" and "encode" (see dejacue.progress)
     croppers           threads that crop
     """
     check_encoder(encoder)
-    tell = progress or (lambda what, count: None)
     tracks = [Track(name) for name in lineages]
     wanted = list(lineages.values())
-
-    looked_at = 0
+    length = getattr(video, "length", None)
+    most = None if length is None else length * len(tracks)
+    looked_at = cropped = encoded = 0
 
     def seen() -> Iterator[tuple[Track, Frame, NDArray[np.bool_]]]:
         nonlocal looked_at
         for frame in video:
-            tell("decode", 1)
             looked_at = frame.index + 1
+            progress("decode", looked_at, length)
             for track, mask in zip(tracks, masks.unions(frame, wanted), strict=True):
                 if mask is not None:
                     yield track, frame, mask
@@ -185,8 +186,10 @@ def build_histories(
         return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
 
     def crops() -> Iterator[Crop]:
+        nonlocal cropped
         for made in ahead(cut, seen(), croppers, CHUNK):
-            tell("crop", 1)
+            cropped += 1
+            progress("crop", cropped, most)
             yield made
 
     with known:
@@ -200,29 +203,17 @@ def build_histories(
             known.add(new)
             for own in batch:
                 own.track.see(own.frame, known[own.key])
-            tell("encode", len(batch))
+            encoded += len(batch)
+            progress("encode", encoded, most)
     if not any(track.rows for track in tracks):
         masks.check_matched()  # says why, where names or numbers do not fit
     histories = {}
-    for track in _visible(tracks, video):
+    for track in [track for track in tracks if track.rows] or tracks:
         lineage = lineages[track.id]
         made = recipe(video, masks, encoder, lineage, padding, minimum)
         made[LOOKED_AT] = str(looked_at)
         histories[track.id] = _history(track, video, encoder, made, _presence(masks, lineage))
     return histories
-
-
-def _visible(tracks: Sequence[Track], video: Video) -> list[Track]:
-    """Of several objects, those that are seen; what is left out is said. One that is not seen at
-    all is for ``_history`` to refuse."""
-    seen = [track for track in tracks if track.rows]
-    if not seen:
-        return list(tracks)
-    for track in tracks:
-        if not track.rows:
-            text = f"{video.path}: {track.id} is never visible in these frames; left out"
-            warnings.warn(text, stacklevel=3)
-    return seen
 
 
 def recipe(

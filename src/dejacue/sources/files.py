@@ -26,6 +26,11 @@ _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
 
 
+def file_name(text: str) -> str:
+    """A name that can be a file's."""
+    return "".join(c if c.isalnum() or c in "-_.+" else "_" for c in text)
+
+
 def read_history(path: str | os.PathLike[str]) -> History:
     """A ``.npz`` history of ours (features, frames, …) or of the public release
     (visual_features, frame_indices)."""

@@ -1,0 +1,55 @@
+"""``dejacue data``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from dejacue.cli.tables import console, show_tables
+from dejacue.data.release import Entries, Release, fetch_release, load_release
+from dejacue.errors import unknown
+from dejacue.sources.results import write_references
+
+GROUPS = ("vost", "seven", "development")
+
+
+def fetch(folder: Path | None) -> None:
+    target = fetch_release(folder)
+    screen = console()
+    screen.print(escape(f"The release is in {target}"), soft_wrap=True)
+    terms = target / "DATA_LICENSE.md"
+    if terms.is_file():
+        screen.print(escape(terms.read_text(encoding="utf-8")), soft_wrap=True)
+    else:
+        screen.print("No DATA_LICENSE.md came with it; read the terms on the dataset's page.")
+
+
+def show(folder: Path | None) -> None:
+    release = load_release(folder)
+    table = Table(title=escape(str(release.folder)), title_justify="left")
+    for column in ("group", "histories", "frames", "states", "descriptions", "missing"):
+        words = column in ("group", "missing")
+        table.add_column(column, justify="left" if words else "right", overflow="fold")
+    for name in GROUPS:
+        entries = _group(release, name)
+        table.add_row(
+            name, str(len(entries)), str(sum(len(e.history) for e in entries)),
+            str(sum(len(e.vocabulary.states) for e in entries)),
+            str(sum(len(e.vocabulary) for e in entries)), escape("; ".join(entries.missing)),
+        )  # fmt: skip
+    show_tables(table)
+
+
+def references(group: str, folder: Path | None, output: Path) -> None:
+    entries = _group(load_release(folder), group)
+    path = write_references(output, [entry.reference for entry in entries])
+    console().print(escape(f"references of {len(entries)} histories: {path}"), soft_wrap=True)
+
+
+def _group(release: Release, name: str) -> Entries:
+    if name not in GROUPS:
+        raise unknown("group", name, GROUPS)
+    entries: Entries = getattr(release, name)
+    return entries

@@ -1,0 +1,72 @@
+"""``dejacue info``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+
+from rich.markup import escape
+from rich.table import Table
+
+from dejacue._version import __version__
+from dejacue.cli.tables import console
+from dejacue.data.release import load_release
+from dejacue.errors import DejaCueError
+from dejacue.method import kernel
+from dejacue.sources.encoders import siglip, siglip_onnx, siglip_torch
+from dejacue.sources.encoders.weights import FOLDER, Weights
+
+PACKAGES = ("numpy", "onnxruntime", "av")
+EXTRAS = ("torch", "transformers", "pyarrow", "pandas", "polars")
+
+
+def run() -> None:
+    used = kernel.engine("auto").name
+    others = [name for name in (*kernel.compiled(), "numpy") if name != used]
+    known = f"{used} (also: {', '.join(others)})" if others else used
+    rows = {
+        "dejacue": __version__,
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        "engine": known if others else f"{known}; not compiled: {kernel.why_not()}",
+        **{name: _version(name) for name in (*PACKAGES, *EXTRAS)},
+        "weights": _weights(),
+        "encoders": "; ".join(f"{name}: {ready}" for name, ready in _encoders().items()),
+    }
+    try:
+        rows["release"] = str(load_release().folder)
+    except DejaCueError:
+        rows["release"] = "not here (dejacue data fetch)"
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
+    console().print(table)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _weights() -> str:
+    return os.environ.get(FOLDER) or f"in the cache of the hub ({FOLDER} is not set)"
+
+
+def _encoders() -> dict[str, str]:
+    """Which encoders need no connection."""
+    towers = dict.fromkeys(f"onnx/{tower}_model.onnx" for tower in ("vision", "text"))
+    back_ends = {
+        "onnx": [Weights(siglip_onnx.REPOSITORY, "main", towers), siglip.TOKENIZER],
+        "torch": [Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)],
+    }
+    there = [
+        name
+        for name, own in back_ends.items()
+        if all(path for weights in own for path in weights.here().values())
+    ]
+    found = f"ready ({', '.join(there)})" if there else "not here; fetched when it is first used"
+    return {"mini": "ready", "siglip2": found}

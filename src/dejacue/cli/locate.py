@@ -1,0 +1,173 @@
+"""``dejacue locate``: calls find, then shows and writes what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.markup import escape
+
+from dejacue.cli.bars import Bars
+from dejacue.cli.tables import (
+    as_text,
+    console,
+    diagnostics_table,
+    notes,
+    retrieval_table,
+    show_tables,
+)
+from dejacue.cli.track import summarise
+from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.pipeline import Finding, VideoOptions, find_each, sample
+from dejacue.pipeline.finding import References
+from dejacue.report.clips import remove_clips
+from dejacue.report.exports import EXPORTS, as_csv, as_json
+from dejacue.sources.atomic import check_place, write_text
+from dejacue.sources.files import file_name
+from dejacue.sources.findings import history_path, holds_finding
+from dejacue.sources.results import read_references
+from dejacue.sources.tracks import read_notes
+
+FILES = (".json", ".csv", ".txt")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be shown and written."""
+
+    format: str | None = None
+    output: Path | None = None
+    plot: Path | None = None
+    references: Path | None = None
+    cut: bool = False
+
+
+def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted) -> None:
+    """``search`` are the options of find, and the vocabulary."""
+    if wanted.plot is not None and wanted.plot.suffix.lower() != ".png":
+        raise InputError(f"{wanted.plot}: the plot is a PNG picture; give a name that ends in .png")
+    known = [] if wanted.references is None else read_references(wanted.references)
+    truth: dict[str, References] = {own.history_id: own.states for own in known}
+    if source.suffix.lower() == ".npz" or holds_finding(source):
+        folder, file = _places(wanted.output, saved=True)
+        findings = find_each(source, **search)
+        if wanted.cut and findings[0].made.video is None:
+            raise InputError(f"{source}: is a history; clips are cut from a video")
+    else:
+        folder, file, findings = _from_video(source, frames, search, wanted)
+    shown = [(own, _of(truth, own)) for own in findings]
+    for finding, references in shown:
+        place, several = None if file else folder, len(findings) > 1
+        if place is not None and several:
+            place /= file_name(finding.history.id)
+        _write(finding, references, place, wanted, several)
+    _show(shown, wanted.format, file)
+    notes(*(text for own in findings for text in own.warnings))
+
+
+def _from_video(
+    source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted
+) -> tuple[Path, Path | None, list[Finding]]:
+    """The folder of the history, the one file that is wanted instead of a report, the findings."""
+    folder, file = _places(wanted.output)
+    if file is not None and file.suffix.lower() not in FILES:
+        raise InputError(f"{file}: give a {', '.join(FILES)} file, or a folder for the report")
+    folder = folder or Path("out") / file_name(sample(source, frames).name)
+    for place in (file, wanted.plot):
+        if place is not None:
+            check_place(place)
+    with Bars() as bars:
+        findings = find_each(
+            source, **search, **vars(frames), folder=folder, pictures=file is None, progress=bars
+        )
+    if search.get("prompts") and (tracked := read_notes(folder / "masks")):
+        summarise(folder / "masks", tracked, stderr=True)
+    for own in findings if file else ():
+        _say(f"history: {history_path(folder, own.history.id)}")
+    return folder, file, findings
+
+
+def _places(output: Path | None, saved: bool = False) -> tuple[Path | None, Path | None]:
+    """A folder for the report, or one file; of a saved history, what is there stays what it is."""
+    if output is None or not output.suffix or (output.is_dir() and not saved):
+        other = saved and output is not None and output.exists() and not output.is_dir()
+        return (None, output) if other else (output, None)
+    return None, output
+
+
+def _of(truth: dict[str, References], finding: Finding) -> References | None:
+    """A file of a single history serves any."""
+    return next(iter(truth.values())) if len(truth) == 1 else truth.get(finding.history.id)
+
+
+def _write(
+    finding: Finding, references: References | None, folder: Path | None, wanted: Wanted,
+    several: bool,
+) -> None:  # fmt: skip
+    """The picture that is asked for, the clips and, in a folder, the report and all formats."""
+    if wanted.plot is not None:
+        stem = f"{wanted.plot.stem}-{file_name(finding.history.id)}"
+        path = wanted.plot.with_stem(stem) if several else wanted.plot
+        finding.plot(path, references=references)
+    if folder is not None:
+        _write_folder(folder, finding, references)
+    if wanted.cut:
+        for path in finding.cut((folder or Path()) / "clips"):
+            _say(f"clip: {path}")
+    if folder is not None:
+        _say(f"report: {folder / 'report.html'}")
+
+
+def _write_folder(folder: Path, finding: Finding, references: References | None) -> None:
+    """Everything a reader or another tool may want."""
+    finding.report(folder / "report.html", references=references)
+    finding.plot(folder / "evidence.png", references=references)
+    finding.write(folder)
+    remove_clips(folder / "clips")  # of an earlier run
+    for kind, export in EXPORTS.items():
+        path = folder / f"retrieval{export.suffix}"
+        path.unlink(missing_ok=True)
+        if export.timed and finding.history.times_s is None:
+            continue
+        try:
+            finding.export(kind, path)
+        except MissingExtra:
+            continue
+        except DejaCueError as error:
+            notes(f"no {export.suffix}: {error}")
+
+
+def _show(
+    shown: list[tuple[Finding, References | None]], format: str | None, output: Path | None
+) -> None:
+    """On the screen, or all in one file; the notes of the retrievals on stderr."""
+    if format is None:
+        suffix = output.suffix.lower() if output else ""
+        format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
+    retrievals = [finding.retrieval for finding, _ in shown]
+    if format == "table":
+        tables = []
+        for finding, own in shown:
+            known = {state: tuple(windows) for state, windows in own.items()} if own else None
+            tables.append(retrieval_table(finding.retrieval, known))
+            if any(moment.diagnostics for moment in finding):
+                tables.append(diagnostics_table(finding.retrieval))
+        if output is None:
+            show_tables(*tables)
+        else:
+            write_text(output, as_text(*tables))
+    else:
+        text = as_json(*retrievals) if format == "json" else as_csv(*retrievals)
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
+            write_text(output, text)
+    for found in retrievals:
+        several = "" if len(shown) == 1 else f"{found.history_id}: "
+        notes(*(several + text for text in found.notes))
+
+
+def _say(sentence: str) -> None:
+    console(stderr=True).print(escape(sentence), soft_wrap=True)

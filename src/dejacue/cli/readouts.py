@@ -1,0 +1,71 @@
+"""A readout from what was typed: its name and the options that it has."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from dejacue.errors import InputError
+from dejacue.method.durations import SCHEDULES, as_durations
+from dejacue.method.plan import PRESETS, as_readout
+from dejacue.method.state_readout import AUTO
+from dejacue.method.view import Readout
+
+
+def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
+    """The readout, and the width of the published smoothing if it was given; options that the user
+    did not give are None."""
+    given = {key: value for key, value in options.items() if value is not None}
+    if not given:
+        return name, None
+    readout = as_readout(name)
+    if name in PRESETS:
+        raise InputError(
+            f"--{next(iter(given))} does not apply to {name}, a preset; its readout with other "
+            f"settings is --readout {readout.name}"
+        )
+    known = {one.name for one in fields(readout)}
+    width = None
+    if "smoothing" in given:
+        if "smoothing_s" in known:
+            given |= _deviation(given.pop("smoothing"))
+        else:
+            width = _width(given.pop("smoothing"))
+    for key in given:
+        if key not in known:
+            raise InputError(f"--{key} does not apply to the readout {name}")
+    if "durations" in given and given["durations"] not in SCHEDULES:
+        given["durations"] = _lengths(given["durations"])
+    if "order" in given:
+        given["order"] = tuple(part.strip() for part in given["order"].split(",") if part.strip())
+    if "bridge" in given and given["bridge"] != AUTO:
+        given["bridge"] = _number("--bridge", given["bridge"], "give a number of frames, or auto")
+    return (replace(readout, **given) if given else name), width
+
+
+def _number(option: str, text: str, remedy: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f'{option} "{text}": {remedy}') from None
+
+
+def _width(text: str) -> int:
+    return _number("--smoothing", text, "give an odd number of frames")
+
+
+def _deviation(text: str) -> dict[str, float]:
+    """``0.8s`` is the deviation in seconds, ``4`` in frames."""
+    try:
+        if text.endswith("s"):
+            return {"smoothing_s": float(text[:-1])}
+        return {"width": float(text)}
+    except ValueError:
+        raise InputError(f'--smoothing "{text}": give seconds (0.8s) or frames (4)') from None
+
+
+def _lengths(text: str) -> Any:
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        return as_durations(text)  # not a list of numbers: suggests the nearest schedule

@@ -1,0 +1,45 @@
+"""From a video and words to a Finding, as stages that others can call, too.
+
+    sample    a path → Video                                    _find.py
+    observe   masks, or prompts and a tracker → Observed        _observe.py
+    encode    → Encoded: History and pictures of each object    _encode.py
+    read      a history and words → Reading                     _read.py
+
+``find`` and ``find_each`` (_find.py) call them one after the other and give a Finding (finding.py).
+Information is logged ("dejacue"), progress is told (dejacue.progress), and what a reader must know
+lies in the warnings of what is returned.
+"""
+
+from dejacue.pipeline._encode import Encoded, encode
+from dejacue.pipeline._find import find, find_each, sample
+from dejacue.pipeline._observe import Observed, observe, track
+from dejacue.pipeline._read import read
+from dejacue.pipeline.finding import Finding
+from dejacue.pipeline.options import (
+    EncoderOptions,
+    MaskOptions,
+    ReadOptions,
+    VideoOptions,
+)
+from dejacue.sources.findings import Made
+from dejacue.sources.tracks.follow import TrackerOptions, TypedPrompts
+
+__all__ = [
+    "Encoded",
+    "EncoderOptions",
+    "Finding",
+    "Made",
+    "MaskOptions",
+    "Observed",
+    "ReadOptions",
+    "TrackerOptions",
+    "TypedPrompts",
+    "VideoOptions",
+    "encode",
+    "find",
+    "find_each",
+    "observe",
+    "read",
+    "sample",
+    "track",
+]

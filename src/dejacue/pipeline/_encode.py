@@ -1,0 +1,191 @@
+"""encode: the history of each object, in one pass over the video; what is finished is reused."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dejacue.errors import Cancelled, InputError
+from dejacue.pipeline._observe import Observed
+from dejacue.progress import Progress, silent
+from dejacue.records import History
+from dejacue.records.history import LOOKED_AT
+from dejacue.report.thumbnails import PictureMasks
+from dejacue.sources.atomic import check_place
+from dejacue.sources.build import Lineage, build_histories, kept, recipe
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.files import read_history, write_history
+from dejacue.sources.findings import (
+    PIXELS,
+    Pictures,
+    history_path,
+    pictures_path,
+    read_pictures,
+    write_pictures,
+)
+from dejacue.sources.masks import Masks
+from dejacue.sources.video import Video
+
+_log = logging.getLogger("dejacue")
+MINI_ONLY_KNOWS = (
+    "mini knows this project's rendered scenes only; for real footage use --encoder siglip2"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The history of one object, its file if it was written, and pictures if they were wanted."""
+
+    history: History
+    file: Path | None = None
+    pictures: Pictures = field(default_factory=lambda: Pictures({}, {}))
+    warnings: tuple[str, ...] = ()
+
+
+def encode(
+    video: Video,
+    observed: Observed,
+    encoder: Encoder,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    pictures: bool = True,
+    progress: Progress = silent,
+) -> dict[str, Encoded]:
+    """Histories by id.
+
+    output   a folder, or the .npz file of a single history: what is there and up to date is taken,
+             and what a stopped run has done; None: nothing is kept
+    """
+    names = observed.objects
+    files = _files(output, names)
+    recipes = {n: recipe(video, observed.masks, encoder, own) for n, own in names.items()}
+    ready = {
+        name: own
+        for name, path in files.items()
+        if (own := _up_to_date(path, encoder, recipes[name])) is not None
+    }
+    if ready:
+        taken = ", ".join(str(files[name]) for name in ready)
+        _log.info("taken from %s: made of the same video, masks and options", taken)
+    missing = {name: own for name, own in names.items() if name not in ready}
+    seen: dict[str, Pictures] = {}
+    warnings = [MINI_ONLY_KNOWS] if encoder.name == "mini" else []
+    if missing:
+        asked = PictureMasks(observed.masks) if pictures else observed.masks
+        made, said = _build(video, asked, encoder, missing, files, progress)
+        warnings += said
+        ready |= made
+        if isinstance(asked, PictureMasks):
+            seen = {name: asked.pictures(at) for at, name in enumerate(missing) if name in made}
+    histories = {name: ready[name] for name in names if name in ready}
+    if pictures:
+        of = {name: {key: recipes[name][key] for key in PIXELS} for name in histories}
+        seen = _pictures(video, observed, files, of, seen)
+    return {
+        name: Encoded(
+            own, files.get(name), seen.get(name, Pictures({}, {})),
+            (*warnings, *_seldom(own)),
+        )
+        for name, own in histories.items()
+    }  # fmt: skip
+
+
+def _files(output: str | os.PathLike[str] | None, names: Mapping[str, Lineage]) -> dict[str, Path]:
+    if output is None:
+        return {}
+    place = Path(output)
+    if place.suffix != ".npz":
+        return {name: history_path(place, name) for name in names}
+    if len(names) > 1:
+        raise InputError(f"{place}: {len(names)} objects need a folder, not one file")
+    return dict.fromkeys(names, place)
+
+
+def _build(
+    video: Video, masks: Masks | PictureMasks, encoder: Encoder, lineages: dict[str, Lineage],
+    files: Mapping[str, Path], progress: Progress,
+) -> tuple[dict[str, History], list[str]]:  # fmt: skip
+    """Makes the histories and, where they have files, writes them; with what must be said."""
+    first = next(iter(files.values()), None)
+    partial = None if first is None else first.with_name(f".{first.name}.partial")
+    if first is not None and partial is not None:
+        check_place(first)
+        if before := kept(partial, encoder):
+            _log.info("going on from %d encoded crops", before)
+    try:
+        made = build_histories(
+            video,
+            masks,  # type: ignore[arg-type]
+            encoder, lineages, partial=partial, progress=progress,
+            croppers=min(16, os.cpu_count() or 1),
+        )  # fmt: skip
+    except (KeyboardInterrupt, Cancelled):
+        done = 0 if partial is None else kept(partial, encoder)
+        raise _cancelled(partial, done, video.length, len(lineages)) from None
+    for name, history in made.items():
+        if name in files:
+            write_history(files[name], history)
+    if partial is not None:
+        partial.unlink(missing_ok=True)
+    warnings = [
+        f"{video.path}: {name} is never visible in these frames; left out"
+        for name in lineages
+        if name not in made
+    ]
+    return made, [*warnings, *video.problems, *masks.problems]
+
+
+def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
+    if partial is None:
+        return Cancelled("stopped; nothing is kept without a folder")
+    if not count:
+        return Cancelled("stopped; nothing was encoded yet")
+    what = "frames" if objects == 1 else "crops"
+    of = f"{count} {what}" if length is None else f"{count} of {length * objects} {what}"
+    return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
+
+
+def _seldom(history: History) -> list[str]:
+    frames = int((history.made_with or {}).get(LOOKED_AT, 0))
+    if 2 * len(history) >= frames:
+        return []
+    return [f"{history.id} is seen in only {len(history)} of {frames} frames"]
+
+
+def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> History | None:
+    """The history in a file, if it was made from the same pixels in the same way."""
+    if not path.is_file():
+        return None
+    try:
+        found = read_history(path)
+    except InputError:
+        return None  # whatever it is, it will be made again
+    made = {key: text for key, text in (found.made_with or {}).items() if key != LOOKED_AT}
+    return found if made == made_with and found.encoder == encoder.identity else None
+
+
+def _pictures(
+    video: Video, observed: Observed, files: Mapping[str, Path], of: Mapping[str, dict[str, str]],
+    seen: dict[str, Pictures],
+) -> dict[str, Pictures]:  # fmt: skip
+    """Of each object: those just seen, those of an earlier run or, where these are gone, from a
+    pass of their own; kept beside the history."""
+    places = {name: pictures_path(files[name]) for name in of if name in files}
+    before = {
+        name: own
+        for name, place in places.items()
+        if name not in seen and (own := read_pictures(place, of[name])) is not None
+    }
+    gone = {n: observed.objects[n] for n in of if n not in seen and n not in before}
+    if gone:
+        watched = PictureMasks(observed.masks)
+        for frame in video:
+            watched.unions(frame, list(gone.values()))
+        seen = seen | {name: watched.pictures(at) for at, name in enumerate(gone)}
+    for name, own in seen.items():
+        if name in places:
+            write_pictures(places[name], own, of[name])
+    return before | seen

@@ -1,0 +1,266 @@
+"""find(): the whole path, from a video and words to a Finding.
+
+sample ──▶ observe ──▶ encode ──▶ read
+Video      Masks       History    Reading
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method.coordinates import Coordinates
+from dejacue.method.view import Readout
+from dejacue.pipeline._encode import Encoded, encode
+from dejacue.pipeline._observe import Observed, observe
+from dejacue.pipeline._read import Given, Words, read
+from dejacue.pipeline.finding import Finding
+from dejacue.pipeline.options import (
+    EncoderOptions,
+    MaskOptions,
+    ReadOptions,
+    VideoOptions,
+    changed,
+    split,
+)
+from dejacue.progress import Progress, default_progress
+from dejacue.records import History
+from dejacue.sources.atomic import check_place
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.files import read_history
+from dejacue.sources.findings import Made, holds_finding
+from dejacue.sources.masks import Masks
+from dejacue.sources.tracks import Prompt, RawPrompt, Tracker
+from dejacue.sources.tracks.follow import Prompts, TrackerOptions
+from dejacue.sources.video import Video, open_video
+
+Place = str | os.PathLike[str]
+Source = Place | Video | History | Finding
+SAMPLED = "frames count what was sampled; source frames, seconds, clips and references do not"
+NO_TIMES = "images have no times, so there are no seconds and no .vtt; --rate 25 would give them"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Search:
+    """The options of ``find``, but for those of the sampling and of the reading."""
+
+    masks: Masks | Place | None = None
+    objects: int | Iterable[int] | str | None = None
+    box: Sequence[float] | None = None
+    point: Sequence[float] | None = None
+    mask: NDArray[np.bool_] | Place | None = None
+    prompts: Prompt | Prompts | None = None
+    encoder: Encoder | str | None = None
+    tracker: Tracker | str | None = None
+    folder: Place | None = None
+    pictures: bool = True
+    progress: Progress | None = None
+    mask_options: MaskOptions = field(default_factory=MaskOptions)
+    encoder_options: EncoderOptions = field(default_factory=EncoderOptions)
+    tracker_options: TrackerOptions = field(default_factory=TrackerOptions)
+
+    @cached_property
+    def shown(self) -> Prompts:
+        """Where the object is, as a tracker takes it; empty where masks say it."""
+        given: list[RawPrompt] = []
+        if self.box is not None:
+            x0, y0, x1, y1 = _numbers(self.box, 4, "box: give (x0, y0, x1, y1)")
+            given.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
+        if self.point is not None:
+            x, y = _numbers(self.point, 2, "point: give (x, y)")
+            given.append(RawPrompt(1, None, point=(x, y, True)))
+        if isinstance(self.mask, str | os.PathLike):
+            given.append(RawPrompt(1, None, picture=(os.fspath(self.mask), None)))
+        elif self.mask is not None:
+            given.append(RawPrompt(1, None, mask=np.asarray(self.mask, dtype=bool)))
+        if self.prompts and given:
+            raise InputError("prompts are given, and a box, point or mask as well; leave one out")
+        if isinstance(self.prompts, Prompt):
+            return [self.prompts]
+        return self.prompts or given
+
+    def observe(self, video: Video, progress: Progress) -> Observed:
+        return observe(
+            video, masks=self.masks, objects=self.objects, prompts=self.shown,
+            tracker=self.tracker, mask_options=self.mask_options,
+            tracker_options=self.tracker_options, folder=self.folder, progress=progress,
+        )  # fmt: skip
+
+
+def _numbers(given: Sequence[float], count: int, remedy: str) -> list[float]:
+    try:
+        numbers = [float(one) for one in given]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) != count:
+        raise InputError(f"{remedy} in pixels from the upper left corner, not {given!r:.60}")
+    return numbers
+
+
+def find(
+    video: Source,
+    vocabulary: Given,
+    *,
+    masks: Masks | Place | None = None,
+    objects: int | Iterable[int] | None = None,
+    box: Sequence[float] | None = None,
+    point: Sequence[float] | None = None,
+    mask: NDArray[np.bool_] | Place | None = None,
+    prompts: Prompt | Prompts | None = None,
+    encoder: Encoder | str | None = None,
+    tracker: Tracker | str | None = None,
+    readout: str | Readout = "contrast",
+    coordinates: str | Coordinates | None = None,
+    top: int | None = None,
+    diagnostics: bool = False,
+    absent_at: float | None = None,
+    folder: Place | None = None,
+    progress: Progress | None = None,
+    **more: Any,
+) -> Finding:
+    """When is this object in which state?
+
+    video         a path (file, folder of images, glob) or an opened Video; or a History, a Finding
+                  or where one was written: then nothing is decoded
+    vocabulary    a path, {state: descriptions}, or a Vocabulary
+    masks         of the object; objects: the ids that are its pieces, where they hold several
+    box, point, mask   instead of masks: where it is in the first frame, (x0, y0, x1, y1), (x, y),
+                  or a picture; a tracker follows it (None: the best one that is installed)
+    prompts       the same in any frame, as Prompt records
+    encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
+    readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
+    top           windows per description (None: as many as suit the readout)
+    absent_at     states with a p-value above it are marked absent
+    folder        where histories, masks, pictures and unfinished work are kept and reused; None:
+                  nothing is written
+    progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
+    more          start, end, start_s, end_s, stride, fps, rate, errors (open_video); smoothing,
+                  engine (read); pictures=False; mask_options, encoder_options, tracker_options
+    """
+    options = dict(
+        masks=masks, objects=objects, box=box, point=point, mask=mask, prompts=prompts,
+        encoder=encoder, tracker=tracker, readout=readout, coordinates=coordinates, top=top,
+        diagnostics=diagnostics, absent_at=absent_at, folder=folder, progress=progress, **more,
+    )  # fmt: skip
+    return _find(video, vocabulary, options, single=True)[0]
+
+
+def find_each(video: Source, vocabulary: Given, **options: Any) -> list[Finding]:
+    """A Finding for each object, in one pass over the video; options are those of ``find``.
+
+    objects   "all" (the default: each mask id is one), or ids that are one object
+    """
+    return _find(video, vocabulary, {"objects": "all", **options}, single=False)
+
+
+def _find(video: Source, vocabulary: Given, options: dict[str, Any], single: bool) -> list[Finding]:
+    search, reading, sampling = split(options, Search, ReadOptions, VideoOptions)
+    reading.check()  # before anything is opened
+    saved = _saved(video)
+    if saved is not None:
+        name = os.fspath(video) if isinstance(video, str | os.PathLike) else saved.history.id
+        if search.masks is not None or search.shown:
+            raise InputError(f"{name}: is a history, which needs no masks and no boxes")
+        how = {"encoder": search.encoder, "encoder_options": search.encoder_options}
+        return [saved.ask(vocabulary, **how, name=name, **vars(reading))]
+    opened = sample(video, sampling)  # type: ignore[arg-type]
+    if search.folder is not None:
+        check_place(search.folder, folder=True)
+    words = Words.of(vocabulary, search.encoder_options)
+    progress = search.progress or default_progress()
+    # what is wrong with the input is said before a model is loaded and an object followed
+    observed = None
+    if search.masks is not None or not search.shown:
+        observed = search.observe(opened, progress)
+    encoder = search.encoder_options.load(search.encoder or "siglip2")
+    described, said = words.encoded(encoder)
+    unrelated = words.unrelated(encoder, reading)
+    observed = observed or search.observe(opened, progress)
+    if single and len(observed.objects) > 1:
+        names = ", ".join(observed.objects)
+        raise InputError(f"{opened.path}: {names}: find gives one object, find_each all of them")
+    encoded = encode(
+        opened, observed, encoder, output=search.folder, pictures=search.pictures,
+        progress=progress,
+    )  # fmt: skip
+    made = _made(opened, observed, encoder, search, sampling)
+    findings = []
+    for name, own in encoded.items():
+        files = str(opened.path), words.name
+        found = read(own.history, described, reading, unrelated=unrelated, names=files)
+        warnings = (*_warnings(observed, own, name), *said)
+        doubts = observed.doubts(name)
+        findings.append(
+            Finding(own.history, described, found, *own.pictures, doubts, warnings, made)
+        )
+        progress("read", len(findings), len(encoded))
+    return findings
+
+
+def sample(video: Place | Video, options: VideoOptions | None = None) -> Video:
+    """The frames to look at."""
+    if isinstance(video, str | os.PathLike):
+        return open_video(video, **vars(options or VideoOptions()))
+    if options is not None and options != VideoOptions():
+        names = ", ".join(changed(options))
+        raise InputError(f"{names}: the video is open already; give it to open_video")
+    return video
+
+
+def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[str]:
+    found = [*observed.warnings, *encoded.warnings]
+    if doubts := observed.doubts(name):
+        window, text = doubts[0]
+        more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
+        where = f"frames {window.start} – {window.end}"
+        found.append(f"the tracker may be wrong in {where}: {text}{more}")
+    if encoded.history.times_s is None:
+        found.append(NO_TIMES)
+    return [*dict.fromkeys(found), *_sampled(encoded.history)]
+
+
+def _sampled(history: History) -> list[str]:
+    return [SAMPLED] if history.sampled else []
+
+
+def _made(
+    video: Video, observed: Observed, encoder: Encoder, search: Search, sampling: VideoOptions
+) -> Made:
+    kinds = (sampling, search.mask_options, search.encoder_options, search.tracker_options)
+    options = {name: value for kind in kinds for name, value in changed(kind).items()}
+    masks = None if observed.kept is not None else str(observed.masks.path)
+    prompts = search.encoder_options.prompts
+    return Made(str(video.path), masks, observed.tracker, encoder.identity, prompts, options)
+
+
+def _saved(source: Source) -> Finding | None:
+    """What was found before, or a finding that has a history only; None for a video."""
+    if isinstance(source, Finding | Video):
+        return source if isinstance(source, Finding) else None
+    folders: list[Path] = []
+    history = source
+    if not isinstance(history, History):
+        path = Path(source)  # type: ignore[arg-type]
+        if holds_finding(path):
+            return Finding.read(path)
+        if path.suffix.lower() != ".npz":
+            return None
+        history = read_history(path)
+        folders = [path.parent, path.with_name(path.name.removesuffix(".history.npz"))]
+    for folder in filter(holds_finding, folders):
+        with contextlib.suppress(InputError):  # damaged; the history itself is sound
+            found = Finding.read(folder)
+            if (found.history.id, found.history.made_with) == (history.id, history.made_with):
+                return found
+    nothing: Any = None  # ask() fills it
+    made = Made(encoder=history.encoder)
+    return Finding(history, nothing, nothing, warnings=tuple(_sampled(history)), made=made)

@@ -1,0 +1,165 @@
+"""observe: where the object is in every frame, from masks that are there or from a tracker."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError
+from dejacue.pipeline.options import MaskOptions
+from dejacue.progress import Progress, silent
+from dejacue.records import Window
+from dejacue.report.track_sheet import check_sheet, write_sheet
+from dejacue.sources.build import Lineage
+from dejacue.sources.masks import Masks, open_masks
+from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, read_notes
+from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow
+from dejacue.sources.video import Video
+
+SHOWN_IDS = 9  # in a sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The masks of a video and the objects that are looked for in them.
+
+    objects    the id of a history → the mask ids that are its pieces (None: all)
+    tracker    which made the masks; None: they were given, and not made by dejacue
+    warnings   what a reader must know of how they were made
+    """
+
+    masks: Masks
+    objects: Mapping[str, Lineage]
+    notes: Notes | None = None
+    warnings: tuple[str, ...] = ()
+    kept: Any = None  # a temporary folder lives as long as its masks are used
+
+    @property
+    def tracker(self) -> str | None:
+        if self.notes is None:
+            return None
+        return f"{self.notes.tracker}{', approximate' if self.notes.approximate else ''}"
+
+    def doubts(self, name: str) -> tuple[tuple[Window, str], ...]:
+        """Where the tracker may have been wrong about an object, in frames of the file."""
+        if self.notes is None:
+            return ()
+        found = self.notes.doubts_of(self.objects[name])
+        return tuple((Window(doubt.first, doubt.last), doubt.text) for _, doubt in found)
+
+
+def observe(
+    video: Video,
+    *,
+    masks: Masks | str | os.PathLike[str] | None = None,
+    objects: int | Iterable[int] | str | None = None,
+    prompts: Prompts = (),
+    tracker: Tracker | str | None = None,
+    mask_options: MaskOptions | None = None,
+    tracker_options: TrackerOptions | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    progress: Progress = silent,
+) -> Observed:
+    """Masks as they are given, or those that a tracker makes from prompts.
+
+    objects   mask ids that are one object; "all": each is one; None: the only one
+    folder    where the tracker writes its masks, and finds those of an earlier run; None: nowhere
+    """
+    if prompts:
+        if masks is not None:
+            raise InputError("masks are given, and a box or click as well; leave one of them out")
+        return _observe_tracked(
+            video, prompts, objects, folder, tracker=tracker, options=tracker_options,
+            progress=progress,
+        )  # fmt: skip
+    if masks is None:
+        raise InputError(
+            f"{video.path}: is a video; say where the object is with masks (a folder of PNGs, an "
+            ".npz, a COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to follow it"
+        )
+    options = mask_options or MaskOptions()
+    if isinstance(masks, Masks):
+        return Observed(masks, _objects(video, masks, objects), read_notes(masks.path))
+    notes, match = read_notes(masks), options.match
+    if notes is not None and match == "auto":
+        match = notes.match
+    opened = open_masks(masks, kind=options.kind, match=match, frames=video.length)
+    return Observed(opened, _objects(video, opened, objects), notes)
+
+
+def _objects(
+    video: Video, masks: Masks, objects: int | Iterable[int] | str | None
+) -> dict[str, Lineage]:
+    """Which histories to make: one of all ids, one of some, or one each."""
+    if objects is None:
+        there = masks.ids()
+        if len(there) > 1:
+            names = ", ".join(str(one) for one in there[:SHOWN_IDS])
+            names += ", …" if len(there) > SHOWN_IDS else ""
+            first, second = there[:2]
+            raise InputError(
+                f"{masks.path}: holds the objects {names}; say which one with --object {first} "
+                f"(objects=[{first}]), give the pieces of one as --object {first},{second}, or "
+                "take each with --objects all (find_each)"
+            )
+        return {video.name: None}
+    if objects == "all":
+        if not masks.ids():
+            raise InputError(f"{masks.path}: shows no object; are they the right masks?")
+        return {f"{video.name}-{one}": frozenset([one]) for one in masks.ids()}
+    if isinstance(objects, str):
+        raise InputError(f'objects "{objects}": give ids such as [1] or [1, 2], or "all"')
+    ids = frozenset([objects] if isinstance(objects, int) else objects)
+    if not ids:
+        raise InputError("objects: give at least one mask id, such as [1]")
+    return {video.name: ids}
+
+
+def track(
+    video: Video,
+    prompts: Prompts,
+    output: Path,
+    *,
+    tracker: Tracker | str | None = None,
+    options: TrackerOptions | None = None,
+    progress: Progress = silent,
+) -> Followed:
+    """Masks from prompts, with a contact sheet beside them; what is up to date is taken."""
+    check_target(output)
+    sheet = check_sheet(output, video)
+    found = follow(video, prompts, output, tracker=tracker, options=options, progress=progress)
+    if found.changed:
+        sheet.unlink(missing_ok=True)  # it shows other masks
+    if not sheet.is_file():
+        write_sheet(sheet, video, open_written(output, found.notes), found.notes)
+    return found
+
+
+def _observe_tracked(
+    video: Video, prompts: Prompts, objects: int | Iterable[int] | str | None,
+    folder: str | os.PathLike[str] | None, **how: Any,
+) -> Observed:  # fmt: skip
+    kept = None
+    if folder is None:
+        kept = tempfile.TemporaryDirectory()
+        output = Path(kept.name) / "masks"
+        found = follow(video, prompts, output, **how)
+    else:
+        output = Path(folder) / "masks"
+        found = track(video, prompts, output, **how)
+    shown = found.notes.shown
+    if not shown:
+        raise InputError(f"{output}: the object is seen in no frame; look at its box or click")
+    masks = open_written(output, found.notes)
+    if objects in (None, "all"):
+        named: dict[str, Lineage] = {
+            f"{video.name}-{root}" if len(shown) > 1 else video.name: frozenset(pieces)
+            for root, pieces in shown.items()
+        }
+    else:
+        named = _objects(video, masks, objects)
+    return Observed(masks, named, found.notes, found.warnings, kept)

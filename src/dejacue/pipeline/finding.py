@@ -1,0 +1,172 @@
+"""Finding: everything that ``find`` gives, to look at, to write, to ask again."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, overload
+
+from dejacue.errors import InputError, unknown
+from dejacue.pipeline._read import UNKNOWN_WORDS, Given, Words, encoder_name, read
+from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
+from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
+from dejacue.sources.atomic import write_bytes, write_text
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
+
+Place = str | os.PathLike[str]
+References = Mapping[str, Sequence[Window]]  # state → its true windows, in frames of the file
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Finding:
+    """What was found of one object, and all that is needed to show it or to ask again.
+
+    ``finding["filled"]`` gives the moments of a state, iteration gives all of them.
+
+    reading      retrieval, evidence and, where the readout has them, occurrences
+    thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
+    doubts       (window in frames of the file, sentence): where the tracker may be wrong
+    warnings     what a reader must know beside the notes of the retrieval
+    """
+
+    history: History
+    vocabulary: Vocabulary
+    reading: Reading
+    thumbnails: Mapping[int, bytes] = field(default_factory=dict)
+    crops: Mapping[int, bytes] = field(default_factory=dict)
+    doubts: tuple[tuple[Window, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    made: Made = field(default_factory=Made)
+
+    @property
+    def retrieval(self) -> Retrieval:
+        return self.reading.retrieval
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self.retrieval[key]
+
+    def __iter__(self) -> Iterator[Moment]:
+        return iter(self.retrieval)
+
+    def __len__(self) -> int:
+        return len(self.retrieval)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.retrieval
+
+    def ask(
+        self, vocabulary: Given | None = None, *, encoder: Encoder | str | None = None,
+        encoder_options: EncoderOptions | None = None, name: str | None = None, **reading: Any,
+    ) -> Finding:  # fmt: skip
+        """The same object read with other words or another readout: nothing is decoded again.
+
+        encoder   for words; default: the one that the history was made with
+        name      of the history, for what goes wrong
+        reading   readout, coordinates, top, …: those of ``find``, with its defaults
+        """
+        (chosen,) = split(reading, ReadOptions)
+        chosen.check()
+        options = encoder_options or EncoderOptions(prompts=self.made.prompts)
+        words = Words.of(self.vocabulary if vocabulary is None else vocabulary, options)
+        if vocabulary is None and encoder is None and chosen.absent_at is not None:
+            encoder = encoder_name(self.history)
+        needed = words.encoder_for(self.history, encoder, chosen)
+        described, said = words.encoded(needed)
+        found = read(
+            self.history, described, chosen, unrelated=words.unrelated(needed, chosen),
+            names=(name or f"history {self.history.id}", words.name),
+        )  # fmt: skip
+        old = [] if vocabulary is None else [UNKNOWN_WORDS]
+        kept = [text for text in self.warnings if not text.startswith(tuple(old))]
+        made = replace(self.made, prompts=options.prompts)
+        return replace(
+            self, vocabulary=described, reading=found, warnings=(*kept, *said), made=made
+        )
+
+    @overload
+    def report(self, path: None = None, *, references: References | None = None) -> str: ...
+    @overload
+    def report(self, path: Place, *, references: References | None = None) -> Path: ...
+    def report(
+        self, path: Place | None = None, *, references: References | None = None
+    ) -> str | Path:
+        """The report as one HTML page: its text, or written to a file."""
+        from dejacue.report.page import report_page
+
+        said = replace(self.retrieval, notes=(*self.retrieval.notes, *self.warnings))
+        page = report_page(
+            self.history, self.reading.evidence, said, references=references,
+            thumbnails=list(self.thumbnails.items()), video=self.made.video,
+            object=self.vocabulary.object, doubts=self.doubts, tracker=self.made.tracker,
+        )  # fmt: skip
+        return page if path is None else write_text(path, page)
+
+    def export(self, kind: str, path: Place) -> Path:
+        """The retrieval in the format of another tool: json, csv, vtt, … (EXPORTS)."""
+        from dejacue.report.exports import EXPORTS
+
+        if kind not in EXPORTS:
+            raise unknown("export", kind, EXPORTS)
+        export = EXPORTS[kind]
+        opened = export.opens and self.made.video is not None
+        videos = {self.history.id: str(self.made.video)} if opened else None
+        return write_bytes(path, export(self.retrieval, self.history, videos=videos))
+
+    def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
+        """The evidence as a matplotlib figure or, with a path, written as PNG."""
+        from dejacue.report.plots import evidence_figure, save_png
+
+        figure = evidence_figure(self.history, self.reading.evidence, self.retrieval, references)
+        return figure if path is None else save_png(path, figure)
+
+    def cut(self, folder: Place) -> list[Path]:
+        """The found windows as clips of the video, numbered, one for each window of a state."""
+        if self.made.video is None:
+            raise InputError(
+                f"history {self.history.id}: clips are cut from a video, and none is known of it"
+            )
+        from dejacue.report.clips import cut_clips
+
+        rate = self.made.options.get("rate")
+        return cut_clips(
+            Path(folder), self.made.video, self.history, self.retrieval.found,
+            None if rate is None else float(rate),
+        )  # fmt: skip
+
+    def write(self, folder: Place) -> Path:
+        """finding.json and the arrays it names, to be read again with ``Finding.read``."""
+        pictures = Pictures(dict(self.thumbnails), dict(self.crops))
+        parts = Parts(
+            self.history, self.vocabulary, self.reading, pictures, self.doubts, self.warnings,
+            self.made,
+        )  # fmt: skip
+        return write_finding(Path(folder), parts)
+
+    @classmethod
+    def read(cls, folder: Place) -> Finding:
+        """What ``write`` has written."""
+        own = read_finding(Path(folder))
+        return cls(
+            own.history, own.vocabulary, own.reading, *own.pictures, own.doubts, own.warnings,
+            own.made,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        seen = f"{len(self.history)} observed frames of {self.made.video or self.history.id}"
+        return f"<Finding {seen}>\n{self.retrieval!r}"
+
+    def _repr_html_(self) -> str:
+        strip = "".join(
+            f'<img alt="frame {frame}" title="frame {frame}" style="height:4em;margin-right:2px" '
+            f'src="data:image/jpeg;base64,{base64.b64encode(data).decode()}">'
+            for frame, data in sorted(self.thumbnails.items())
+        )
+        said = "".join(f"<li>{html.escape(text)}</li>" for text in self.warnings)
+        return (
+            f"{self.retrieval._repr_html_()}<div>{strip}</div>{f'<ul>{said}</ul>' if said else ''}"
+        )

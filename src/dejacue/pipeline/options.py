@@ -1,0 +1,96 @@
+"""Options that go together, as small records; their defaults are what ``find`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dejacue.errors import InputError, unknown
+from dejacue.method.coordinates import Coordinates
+from dejacue.method.locate import check_reading, read
+from dejacue.method.view import Readout
+from dejacue.records import History, Reading, Vocabulary
+from dejacue.sources.encoders import Encoder, load_encoder
+
+
+def split(given: Mapping[str, Any], *kinds: Any) -> list[Any]:
+    """A record of each kind, of those options that are its own; a name that no kind has is refused,
+    and those that there are, listed."""
+    owner = {one.name: kind for kind in kinds for one in fields(kind)}
+    for name in given:
+        if name not in owner:
+            raise unknown("option", name, owner)
+    return [kind(**{n: v for n, v in given.items() if owner[n] is kind}) for kind in kinds]
+
+
+@dataclass(frozen=True)
+class VideoOptions:
+    """Which frames are taken: the options of open_video."""
+
+    start: int | None = None
+    end: int | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    stride: int = 1
+    fps: float | None = None
+    rate: float | None = None
+    errors: str = "skip"
+
+
+@dataclass(frozen=True)
+class MaskOptions:
+    """How masks are read: the options of open_masks."""
+
+    kind: str | None = None
+    match: str = "auto"
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """How an encoder that is given by name is loaded, and how descriptions are phrased.
+
+    prompts   ensemble (None), raw, photo or definite
+    """
+
+    backend: str | None = None
+    precision: str | None = None
+    device: str | None = None
+    prompts: str | None = None
+
+    def load(self, encoder: Encoder | str) -> Encoder:
+        if isinstance(encoder, Encoder):
+            return encoder
+        given = {"backend": self.backend, "precision": self.precision, "device": self.device}
+        options = {name: value for name, value in given.items() if value is not None}
+        if encoder == "mini" and options:
+            raise InputError(f"mini has no {', '.join(options)}; leave it out")
+        return load_encoder(encoder, **options)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a history is read: the options of dejacue.method.locate.read."""
+
+    readout: str | Readout = "contrast"
+    coordinates: str | Coordinates | None = None
+    smoothing: int | None = None
+    top: int | None = None
+    diagnostics: bool = False
+    absent_at: float | None = None
+    engine: str = "auto"
+
+    def check(self) -> None:
+        """Refuses what does not fit before anything is looked at."""
+        check_reading(**vars(self))
+
+    def read(
+        self, history: History, vocabulary: Vocabulary, unrelated: Sequence[Vocabulary] = ()
+    ) -> Reading:
+        return read(history, vocabulary, unrelated=unrelated, **vars(self))
+
+
+def changed(options: Any) -> dict[str, str]:
+    """The options that differ from their defaults, as text."""
+    usual = type(options)()
+    return {n: str(v) for n, v in vars(options).items() if v != getattr(usual, n)}

@@ -1,0 +1,48 @@
+"""The found windows of a video as clips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError
+from dejacue.records import History, Retrieval
+from dejacue.sources.files import file_name
+from dejacue.sources.video import Video, open_video, write_video
+
+USUAL_RATE = 25.0
+
+
+def cut_clips(
+    folder: Path, video: str, history: History, retrieval: Retrieval, rate: float | None = None
+) -> list[Path]:
+    """One clip per found window of a state, with all source frames of it; clips of an earlier run
+    are removed."""
+    if history.source_frames is None:
+        raise InputError(f"history {history.id}: does not know the frames of {video}; encode again")
+    remove_clips(folder)
+    source = dict(zip(history.frames.tolist(), history.source_frames.tolist(), strict=True))
+    found = dict.fromkeys((moment.state, moment.window) for moment in retrieval)
+    clips = []
+    for number, (state, window) in enumerate(found, start=1):
+        frames = open_video(video, start=source[window.start], end=source[window.end], rate=rate)
+        times = [frame.time_s for frame in frames]
+        path = folder / f"{number:02d}-{file_name(state)}.mp4"
+        stamps = [time - times[0] for time in times if time is not None and times[0] is not None]
+        if len(stamps) == len(times) > 1 and stamps[-1] > 0:
+            shown = (len(times) - 1) / stamps[-1]
+            clips.append(write_video(path, _images(frames), shown, times_s=stamps))
+        else:
+            clips.append(write_video(path, _images(frames), USUAL_RATE))
+    return clips
+
+
+def remove_clips(folder: Path) -> None:
+    for clip in folder.glob("[0-9][0-9]-*.mp4"):
+        clip.unlink()
+
+
+def _images(frames: Video) -> Iterator[Any]:
+    for frame in frames:
+        yield frame.image

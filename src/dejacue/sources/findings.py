@@ -1,0 +1,272 @@
+"""A finding on disk: finding.json, and the arrays that it names.
+
+The document is declared here and checked by msgspec. What it names is written first and it last;
+an older one is removed before, so that a document never speaks of other arrays than its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from dejacue._version import __version__
+from dejacue.errors import InputError
+from dejacue.records import (
+    Diagnostics,
+    Evidence,
+    History,
+    Moment,
+    Reading,
+    Retrieval,
+    Vocabulary,
+    Window,
+)
+from dejacue.sources.atomic import check_place, write_bytes
+from dejacue.sources.documents import named, read_text
+from dejacue.sources.files import (
+    file_name,
+    read_history,
+    read_vocabulary,
+    write_history,
+    write_vocabulary,
+)
+from dejacue.sources.npz import read_npz, write_npz
+
+DOCUMENT = "finding.json"
+KIND, VERSION = "dejacue.finding", 1
+PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
+OF, CROP = "made_of", "crop-"
+_EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
+
+
+@dataclass(frozen=True)
+class Made:
+    """How a finding was made; what is not known is None.
+
+    encoder   its identity; prompts: how descriptions were phrased
+    options   those of video, masks, encoder and tracker that are not the default
+    """
+
+    video: str | None = None
+    masks: str | None = None
+    tracker: str | None = None
+    encoder: str | None = None
+    prompts: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    version: str = __version__
+
+
+class Pictures(NamedTuple):
+    """By frame, as JPEG: the whole frame, and the object as the encoder sees it."""
+
+    thumbnails: dict[int, bytes]
+    crops: dict[int, bytes]
+
+
+class _Span(msgspec.Struct):
+    start: int
+    end: int
+    score: float
+
+
+class _Moment(_Span, kw_only=True):
+    """As Moment.to_dict gives it."""
+
+    state: str
+    description: str
+    level: str = "description"
+    start_s: float | None = None
+    end_s: float | None = None
+    source_start: int | None = None
+    source_end: int | None = None
+    p_value: float | None = None
+    absent: bool = False
+    alternatives: list[_Span] = []
+    diagnostics: Diagnostics | None = None
+
+    def moment(self) -> Moment:
+        times = None if self.start_s is None or self.end_s is None else (self.start_s, self.end_s)
+        source = None
+        if self.source_start is not None and self.source_end is not None:
+            source = Window(self.source_start, self.source_end)
+        others = tuple((Window(own.start, own.end), own.score) for own in self.alternatives)
+        return Moment(
+            self.state, self.description, Window(self.start, self.end), self.score, self.level,
+            times, others, self.diagnostics, source, self.p_value, self.absent,
+        )  # fmt: skip
+
+
+class _Retrieval(msgspec.Struct):
+    """As Retrieval.to_dict gives it."""
+
+    history: str
+    moments: list[_Moment]
+    settings: dict[str, Any] = {}
+    encoder: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def retrieval(self) -> Retrieval:
+        moments = tuple(own.moment() for own in self.moments)
+        return Retrieval(moments, self.settings, self.history, self.encoder, self.notes)
+
+
+class _Document(msgspec.Struct, kw_only=True):
+    schema: str
+    files: dict[str, str]
+    retrieval: _Retrieval
+    occurrences: dict[str, list[_Moment]] | None = None
+    doubts: list[tuple[Window, str]] = []
+    warnings: tuple[str, ...] = ()
+    made: Made = Made()
+
+
+class Parts(NamedTuple):
+    """The fields of a Finding."""
+
+    history: History
+    vocabulary: Vocabulary
+    reading: Reading
+    pictures: Pictures
+    doubts: tuple[tuple[Window, str], ...]
+    warnings: tuple[str, ...]
+    made: Made
+
+
+class _Head(msgspec.Struct):
+    schema: str
+
+
+def history_path(folder: Path, name: str) -> Path:
+    return folder / f"{file_name(name)}.history.npz"
+
+
+def pictures_path(history: Path) -> Path:
+    return history.with_name(history.name.removesuffix(".history.npz") + ".thumbnails.npz")
+
+
+def write_pictures(path: Path, pictures: Pictures, of: Mapping[str, str]) -> Path:
+    """Beside the history; ``of`` says which pixels they show."""
+    rows = {str(frame): data for frame, data in pictures.thumbnails.items()}
+    rows |= {f"{CROP}{frame}": data for frame, data in pictures.crops.items()}
+    arrays = {name: np.frombuffer(data, np.uint8) for name, data in rows.items()}
+    return write_npz(path, {OF: json.dumps(dict(of)), **arrays})
+
+
+def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures | None:
+    """Those in a file, if they are of the same video, masks and object (None: whatever they are
+    of); None where there are none."""
+    try:
+        arrays = read_npz(path)
+        made_of = json.loads(str(arrays.pop(OF)))
+        if of is not None and made_of != dict(of):
+            return None
+        found = Pictures({}, {})
+        for name, data in arrays.items():
+            part = found.crops if name.startswith(CROP) else found.thumbnails
+            part[int(name.removeprefix(CROP))] = data.tobytes()
+        return found
+    except (InputError, KeyError, ValueError):
+        return None
+
+
+def write_finding(folder: Path, finding: Parts) -> Path:
+    """The path of the document."""
+    path = folder / DOCUMENT
+    check_place(folder, folder=True)
+    history, own = finding.history, history_path(folder, finding.history.id)
+    stem = own.name.removesuffix(".history.npz")
+    files = {
+        "history": own,
+        "pictures": pictures_path(own),
+        "vocabulary": folder / f"{stem}.vocabulary.npz",
+        "evidence": folder / f"{stem}.evidence.npz",
+    }
+    path.unlink(missing_ok=True)
+    write_history(own, history)
+    write_vocabulary(files["vocabulary"], finding.vocabulary)
+    evidence = finding.reading.evidence
+    write_npz(files["evidence"], {name: getattr(evidence, name) for name in _EVIDENCE})
+    known = history.made_with or {}
+    of = {key: known[key] for key in PIXELS if key in known}
+    write_pictures(files["pictures"], finding.pictures, of)
+    every = finding.reading.occurrences
+    document = {
+        "schema": f"{KIND}/{VERSION}",
+        "files": {what: file.name for what, file in files.items()},
+        "made": finding.made,
+        "warnings": finding.warnings,
+        "doubts": finding.doubts,
+        "retrieval": finding.reading.retrieval.to_dict(),
+        "occurrences": None if every is None else {
+            state: [moment.to_dict() for moment in moments] for state, moments in every.items()
+        },
+    }  # fmt: skip
+    return write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
+
+
+def holds_finding(folder: Path) -> bool:
+    return (folder / DOCUMENT).is_file()
+
+
+def read_finding(folder: Path) -> Parts:
+    """What ``write_finding`` has written."""
+    document = _document(folder)
+    files = {}
+    for what in ("history", "vocabulary", "evidence", "pictures"):
+        name = document.files.get(what, "")
+        if not name or Path(name).name != name:
+            raise InputError(f"{folder / DOCUMENT}: names no file for its {what}; write it again")
+        files[what] = folder / name
+    history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
+    arrays = read_npz(files["evidence"])
+    with named(str(folder)):
+        found = document.retrieval.retrieval()
+        told = tuple(moment.description for moment in found)
+        whole = set(_EVIDENCE) <= set(arrays)
+        if not whole or told != vocabulary.descriptions or found.history_id != history.id or (
+            not np.array_equal(arrays["frames"], history.frames)
+        ):  # fmt: skip
+            raise InputError(
+                "its files do not belong together; were some replaced? Locate again, or copy it "
+                "again as a whole"
+            )
+        columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
+        evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
+        every = document.occurrences
+        occurrences = None if every is None else {
+            state: tuple(own.moment() for own in moments) for state, moments in every.items()
+        }  # fmt: skip
+    pictures = read_pictures(files["pictures"]) or Pictures({}, {})
+    return Parts(
+        history, vocabulary, Reading(found, evidence, occurrences), pictures,
+        tuple(document.doubts), document.warnings, document.made,
+    )  # fmt: skip
+
+
+def _document(folder: Path) -> _Document:
+    path = folder / DOCUMENT
+    if not path.is_file():
+        raise InputError(
+            f"{folder}: holds no finding, {DOCUMENT} is not there; finding.write(folder) and "
+            "dejacue locate -o folder write one"
+        )
+    data = read_text(path).encode()
+    with named(str(path)):
+        try:
+            kind, _, version = msgspec.json.decode(data, type=_Head).schema.partition("/")
+            if kind != KIND or not version.isdigit():
+                raise InputError(f'is "{kind:.40}", not a finding')
+            if int(version) > VERSION:
+                raise InputError(
+                    f"was written by a newer dejacue (version {version} of the format, known here: "
+                    f"{VERSION}); update dejacue to read it"
+                )
+            return msgspec.json.decode(data, type=_Document)
+        except msgspec.DecodeError as error:
+            raise InputError(f"is damaged ({error}); locate again, or copy it again") from None

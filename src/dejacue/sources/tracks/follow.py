@@ -1,0 +1,176 @@
+"""follow(): what was said of the objects → their masks on disk, or those that are there already."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError
+from dejacue.progress import Progress, silent
+from dejacue.sources.tracks.base import Prompt, Tracker
+from dejacue.sources.tracks.loading import load_tracker
+from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
+from dejacue.sources.tracks.output import check_target, write_track
+from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt, read_prompts
+from dejacue.sources.tracks.prompts import check_prompts, drop_repeated_pieces, resolve_prompts
+from dejacue.sources.tracks.propagate import PRESENCE, TrackRequest
+from dejacue.sources.video import Video
+
+_log = logging.getLogger("dejacue")
+
+
+@dataclass(frozen=True)
+class TypedPrompts:
+    """Where the object is, as it is typed on the command line: see read_prompts."""
+
+    boxes: Sequence[str] = ()
+    points: Sequence[str] = ()
+    not_points: Sequence[str] = ()
+    masks: Sequence[str] = ()
+    at: int | None = None
+    adds: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.first or self.adds)
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Those that show an object, not a piece to add to one."""
+        return (*self.boxes, *self.points, *self.not_points, *self.masks)
+
+
+Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]
+
+
+@dataclass(frozen=True)
+class TrackerOptions:
+    """How an object is followed.
+
+    presence   where the tracker is less sure than this, the object is not seen
+    backward   whether it is also followed back to the first frame
+    fallback   sam2: falls back to the CPU where the memory of the GPU is full
+    """
+
+    device: str | None = None
+    precision: str | None = None
+    presence: float = PRESENCE
+    backward: bool = True
+    fallback: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.presence <= 1:
+            raise InputError(f"presence {self.presence} must be between 0 and 1")
+
+    def load(self, tracker: Tracker | str | None) -> Tracker:
+        """``None``: the default of load_tracker."""
+        if tracker is not None and not isinstance(tracker, str):
+            return tracker
+        options: dict[str, Any] = {"device": self.device, "precision": self.precision}
+        options |= {"fallback": True} if self.fallback else {}
+        return load_tracker(tracker, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """What is known of the masks, what must be said of them, and whether they are other ones than
+    lay there before."""
+
+    notes: Notes
+    warnings: tuple[str, ...]
+    changed: bool
+
+
+def follow(
+    video: Video,
+    prompts: Prompts,
+    output: Path,
+    *,
+    tracker: Tracker | str | None = None,
+    options: TrackerOptions | None = None,
+    progress: Progress = silent,
+) -> Followed:
+    """Follows the objects and writes their masks to ``output`` (a folder, .npz or .json), or takes
+    those that lie there and are up to date; a stopped run goes on where it was."""
+    check_target(output)
+    request, lineages = _request(video, prompts, tracker, options or TrackerOptions(), output)
+    before, followed = _noted(output), False
+
+    def told(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        nonlocal followed
+        followed = True
+        progress(stage, done, total, note)
+
+    notes = write_track(output, request, lineages=lineages, progress=told)
+    changed = _noted(output) != before
+    if not followed and changed:
+        _log.info("%s: written anew from what was followed before", output)
+    elif not followed:
+        _log.info("taken from %s: made of the same video, prompts and tracker", output)
+    return Followed(notes, (*video.problems, *notes.problems), changed)
+
+
+def _noted(output: Path) -> bytes:
+    path = notes_path(output)
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _request(
+    video: Video, prompts: Prompts, tracker: Tracker | str | None, options: TrackerOptions,
+    output: Path,
+) -> tuple[TrackRequest, Lineages]:  # fmt: skip
+    """What is wrong with the input is said before a model is loaded."""
+    before: Notes | None = None
+    if isinstance(prompts, TypedPrompts):
+        if prompts.adds and not prompts.first and output.exists():
+            before = read_notes(output)
+        given, lineages = read_prompts(
+            prompts.boxes, prompts.points, prompts.not_points, prompts.masks, prompts.at,
+            prompts.adds, (before.prompts, before.lineages) if before else ((), {}),
+        )  # fmt: skip
+        if not given:
+            raise InputError(
+                f"{video.path}: say where the object is: --box x0,y0,x1,y1, --point x,y or --mask "
+                "first.png, with @FRAME where it is not in the first frame"
+            )
+        placed, lineages = drop_repeated_pieces(resolve_prompts(video, given), lineages)
+    else:
+        shown = [own for own in prompts if isinstance(own, Prompt)]
+        typed = [own for own in prompts if isinstance(own, RawPrompt)]
+        placed = [*(check_prompts(video, shown) if shown else ())]
+        placed += resolve_prompts(video, typed) if typed else ()
+        lineages = {one: (one,) for one in sorted({own.object for own in placed})}
+    loaded = options.load(before.tracker if before and tracker is None else tracker)
+    if before:
+        _check_same(output, before, video, loaded, options)
+    return TrackRequest(video, placed, loaded, options.backward, options.presence), lineages
+
+
+def _check_same(
+    output: Path, before: Notes, video: Video, tracker: Tracker, options: TrackerOptions
+) -> None:
+    """What is added must be followed as the others were."""
+    ways = {True: "--backward", False: "--no-backward"}
+    pairs = [
+        (f"--tracker {before.tracker}", f"--tracker {tracker.name}"),
+        (f"--presence {before.presence:g}", f"--presence {options.presence:g}"),
+        (ways[before.backward], ways[options.backward]),
+    ]
+    if before.video_key != video.key:
+        taken = _frames(before.frames, len(before.frames))
+        now = _frames((frame.source for frame in video), video.length)
+        pairs.append((f"{before.video}, {taken}", f"{video.path}, {now}"))
+    for was, now in pairs:
+        if was != now:
+            raise InputError(
+                f"{output}: was made with {was}, and now it is {now}; give the same options to add "
+                "to it, or all prompts to make it anew"
+            )
+
+
+def _frames(sources: Iterable[int], count: int | None) -> str:
+    first = ", ".join(str(source) for source in itertools.islice(sources, 3))
+    return f"frames {first}, …" + ("" if count is None else f" ({count} of them)")
