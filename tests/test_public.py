@@ -24,14 +24,16 @@ HEAVY = (
 
 
 NAMES = """
-    __version__ Window History Vocabulary Evidence Moment Diagnostics Retrieval Reference
+    __version__ find find_each Finding Window History Vocabulary Evidence Moment Diagnostics
+    Retrieval Reference
     read_history write_history read_vocabulary write_vocabulary
     open_video open_masks load_encoder encode_vocabulary build_history
     track load_tracker Prompt
     read_retrievals write_retrievals read_references write_references
     locate locate_many evidence candidates occurrences Contrast Joint
     Scan Grid MeanWindow Boxcar MaxFrame Peak NonOverlap
-    evaluate Evaluation load_release generate DejaCueError InputError MissingData MissingExtra
+    evaluate Evaluation load_release generate
+    Cancelled DejaCueError InputError MissingData MissingExtra
 """
 
 

@@ -1,9 +1,9 @@
 """Déjà Cue: when is this object in which state?
 
-from dejacue import History, Vocabulary, locate
+from dejacue import find
 
-retrieval = locate(history, vocabulary)
-retrieval["filled"][0].window
+finding = find("kitchen.mp4", "cup.yaml", masks="masks")
+finding["filled"][0].times_s
 """
 
 import importlib
@@ -14,7 +14,7 @@ from dejacue._version import __version__
 if TYPE_CHECKING:
     from dejacue.data.release import load_release
     from dejacue.data.synthetic import generate
-    from dejacue.errors import DejaCueError, InputError, MissingData, MissingExtra
+    from dejacue.errors import Cancelled, DejaCueError, InputError, MissingData, MissingExtra
     from dejacue.evaluation.evaluate import Evaluation, evaluate
     from dejacue.method.batch import locate_many
     from dejacue.method.contrast import Contrast
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dejacue.method.locate import candidates, evidence, locate, occurrences
     from dejacue.method.nonoverlap import NonOverlap
     from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
+    from dejacue.pipeline import Finding, find, find_each
     from dejacue.records import (
         Diagnostics,
         Evidence,
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
 # and ``dejacue --help`` cost next to nothing.
 _HOME = {
+    "find": "pipeline",
+    "find_each": "pipeline",
+    "Finding": "pipeline",
     "Window": "records",
     "History": "records",
     "Vocabulary": "records",
@@ -96,6 +100,7 @@ _HOME = {
     "Evaluation": "evaluation.evaluate",
     "load_release": "data.release",
     "generate": "data.synthetic",
+    "Cancelled": "errors",
     "DejaCueError": "errors",
     "InputError": "errors",
     "MissingData": "errors",
@@ -117,6 +122,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "__version__",
+    "find",
+    "find_each",
+    "Finding",
     "Window",
     "History",
     "Vocabulary",
@@ -159,6 +167,7 @@ __all__ = [
     "Evaluation",
     "load_release",
     "generate",
+    "Cancelled",
     "DejaCueError",
     "InputError",
     "MissingData",

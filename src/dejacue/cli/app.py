@@ -33,7 +33,9 @@ def _version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version.", metavar=" "
+        ),
     ] = False,
 ) -> None:
     pass
@@ -161,7 +163,7 @@ def locate(
     references: Annotated[
         Path | None, o.option("True windows (.json, .csv) to show beside the found ones.")
     ] = None,
-    diagnostics: Annotated[bool, o.option("Include diagnostics.", "--diagnostics")] = False,
+    diagnostics: Annotated[bool, o.flag("Include diagnostics.", "--diagnostics")] = False,
     format: o.OutputFormat = None,
     output: Annotated[
         Path | None,
@@ -171,7 +173,7 @@ def locate(
         ),
     ] = None,
     plot: Annotated[Path | None, o.option("Also draw the evidence as a PNG.")] = None,
-    cut: Annotated[bool, o.option("Write the found intervals as clips.", "--cut")] = False,
+    cut: Annotated[bool, o.flag("Write the found intervals as clips.", "--cut")] = False,
     engine: o.Engine = "auto",
 ) -> None:  # fmt: skip
     """Find the window of frames in which each description holds."""
@@ -212,11 +214,11 @@ def evaluate(
         ),
     ],
     only_common: Annotated[
-        bool, o.option("Leave out what they do not all share.", "--only-common")
+        bool, o.flag("Leave out what they do not all share.", "--only-common")
     ] = False,
     format: o.OutputFormat = None,
-    json: Annotated[bool, o.option("The same as --format json.", "--json")] = False,
-    csv: Annotated[bool, o.option("The same as --format csv.", "--csv")] = False,
+    json: Annotated[bool, o.flag("The same as --format json.", "--json")] = False,
+    csv: Annotated[bool, o.flag("The same as --format csv.", "--csv")] = False,
     output: Annotated[
         Path | None, o.option("Write to a file instead of the screen.", "--output", "-o")
     ] = None,
@@ -250,14 +252,14 @@ def reproduce(
     data: o.Release = None,
     out: Annotated[Path | None, o.option("Write JSON, CSV and Markdown into this folder.")] = None,
     figures: Annotated[
-        bool, o.option("Draw the figures too (default folder out/reproduce).", "--figures")
+        bool, o.flag("Draw the figures too (default folder out/reproduce).", "--figures")
     ] = False,
     windows: Annotated[
         Path | None, o.option("Write every selected window to this JSON file.")
     ] = None,
     engine: o.Engine = "auto",
     list_: Annotated[
-        bool, o.option("List what there is, and what is not released.", "--list")
+        bool, o.flag("List what there is, and what is not released.", "--list")
     ] = False,
 ) -> None:
     """Re-compute published tables and show them beside the published figures."""

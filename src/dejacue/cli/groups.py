@@ -57,7 +57,7 @@ def references(
     command.references(group, folder, output)
 
 
-Force = Annotated[bool, o.option("Replace an output that is already there.", "--force")]
+Force = Annotated[bool, o.flag("Replace an output that is already there.", "--force")]
 
 
 @annotate.command()
@@ -114,7 +114,7 @@ def events(
         str | None, o.option("The source (video) they all come from (default: each its own).")
     ] = None,
     minimum: Annotated[int, o.option("Frames that a stable side needs.")] = 5,
-    skip: Annotated[bool, o.option("Leave out files without an event.", "--skip")] = False,
+    skip: Annotated[bool, o.flag("Leave out files without an event.", "--skip")] = False,
     force: Force = False,
 ) -> None:
     """List the qualifying events; the earliest one of each history gives the references."""

@@ -25,18 +25,21 @@ class Format(StrEnum):
 
 
 def option(
-    help: str, *names: str, panel: str | None = None, values: Callable[[], list[str]] | None = None
-) -> Any:
+    help: str, *names: str, panel: str | None = None,
+    values: Callable[[], list[str]] | None = None, metavar: str | None = None,
+) -> Any:  # fmt: skip
     """``values`` completes what is typed in the shell; it is called when that is asked for."""
-    if values is None:
-        return typer.Option(*names, help=help, rich_help_panel=panel)
 
     def complete(incomplete: str) -> list[str]:
-        return [value for value in values() if value.startswith(incomplete)]
+        return [value for value in values() if value.startswith(incomplete)] if values else []
 
-    return typer.Option(*names, help=help, rich_help_panel=panel, autocompletion=complete)
+    return typer.Option(
+        *names, help=help, rich_help_panel=panel, metavar=metavar,
+        autocompletion=complete if values else None,
+    )  # fmt: skip
 
 
+flag = partial(option, metavar=" ")  # without the word bool in the help
 _video = partial(option, panel="Video and masks")
 _object = partial(option, panel="Where the object is, without masks")
 _method = partial(option, panel="Method")
@@ -128,10 +131,14 @@ TrackerName = Annotated[Text, _object(
 )]  # fmt: skip
 Presence = Annotated[float, _object("Where it is less sure than this, it is not seen.")]
 Fallback = Annotated[
-    bool, _object("sam2: fall back to the CPU where the memory of the GPU is full.", "--fallback")
+    bool,
+    _object(
+        "sam2: fall back to the CPU where the memory of the GPU is full.", "--fallback", metavar=" "
+    ),
 ]
 Backward = Annotated[
-    bool, _object("Follow it back to the first frame, too.", "--backward/--no-backward")
+    bool,
+    _object("Follow it back to the first frame, too.", "--backward/--no-backward", metavar=" "),
 ]
 
 Coordinates = Annotated[Text, _method(
@@ -159,7 +166,9 @@ Bridge = Annotated[
 Order = Annotated[
     Text, _method("joint: the states as they follow each other: a,b,c (then a; no others).")
 ]
-Irreversible = Annotated[bool, _method("joint: no state is entered twice.", "--irreversible")]
+Irreversible = Annotated[
+    bool, _method("joint: no state is entered twice.", "--irreversible", metavar=" ")
+]
 Stay = Annotated[Count, _method("joint: least number of frames in a state.")]
 DurationsName = Annotated[
     Text, _method("scan …: published, published-1.25, published-2.0, generated, or 5,10,20.")

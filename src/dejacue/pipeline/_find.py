@@ -237,7 +237,7 @@ def _made(
 ) -> Made:
     kinds = (sampling, search.mask_options, search.encoder_options, search.tracker_options)
     options = {name: value for kind in kinds for name, value in changed(kind).items()}
-    masks = None if observed.kept is not None else str(observed.masks.path)
+    masks = None if observed.temporary else str(observed.masks.path)
     prompts = search.encoder_options.prompts
     return Made(str(video.path), masks, observed.tracker, encoder.identity, prompts, options)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError
+from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline.options import MaskOptions
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
@@ -36,7 +38,7 @@ class Observed:
     objects: Mapping[str, Lineage]
     notes: Notes | None = None
     warnings: tuple[str, ...] = ()
-    kept: Any = None  # a temporary folder lives as long as its masks are used
+    temporary: bool = False  # the masks go when this goes
 
     @property
     def tracker(self) -> str | None:
@@ -143,14 +145,26 @@ def _observe_tracked(
     video: Video, prompts: Prompts, objects: int | Iterable[int] | str | None,
     folder: str | os.PathLike[str] | None, **how: Any,
 ) -> Observed:  # fmt: skip
-    kept = None
     if folder is None:
-        kept = tempfile.TemporaryDirectory()
-        output = Path(kept.name) / "masks"
-        found = follow(video, prompts, output, **how)
-    else:
-        output = Path(folder) / "masks"
-        found = track(video, prompts, output, **how)
+        place = tempfile.mkdtemp(prefix="dejacue-")
+        try:
+            found = follow(video, prompts, Path(place, "masks"), **how)
+            observed = _tracked(video, Path(place, "masks"), found, objects, temporary=True)
+        except BaseException as error:
+            shutil.rmtree(place, ignore_errors=True)
+            if isinstance(error, Cancelled):
+                raise Cancelled("stopped; nothing is kept without a folder") from None
+            raise
+        weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
+        return observed
+    output = Path(folder, "masks")
+    return _tracked(video, output, track(video, prompts, output, **how), objects)
+
+
+def _tracked(
+    video: Video, output: Path, found: Followed, objects: int | Iterable[int] | str | None,
+    temporary: bool = False,
+) -> Observed:  # fmt: skip
     shown = found.notes.shown
     if not shown:
         raise InputError(f"{output}: the object is seen in no frame; look at its box or click")
@@ -162,4 +176,4 @@ def _observe_tracked(
         }
     else:
         named = _objects(video, masks, objects)
-    return Observed(masks, named, found.notes, found.warnings, kept)
+    return Observed(masks, named, found.notes, found.warnings, temporary)

@@ -1,0 +1,540 @@
+"""find(): one call from a video to a Finding; what it opens, keeps, says and gives back."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dejacue
+from dejacue import (
+    Cancelled,
+    Finding,
+    History,
+    InputError,
+    Prompt,
+    Vocabulary,
+    find,
+    find_each,
+    generate,
+    load_encoder,
+    open_masks,
+    open_video,
+    read_history,
+    read_vocabulary,
+    write_history,
+)
+from dejacue.data.rendered import render, write_scene
+from dejacue.pipeline import VideoOptions, _find, _observe, _read, encode, observe, read, sample
+from dejacue.pipeline.options import EncoderOptions, ReadOptions
+from dejacue.progress import NotebookBar, default_progress, silent
+from dejacue.report.exports import EXPORTS
+from dejacue.sources.encoders.mini import Mini
+from dejacue.sources.video import Video
+
+JPEG = b"\xff\xd8\xff"
+WORDS = {"empty": ["empty cup"], "full": ["full cup"]}
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("find") / "cup"
+    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def first(scene) -> Finding:
+    return find(
+        scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
+        encoder="mini", diagnostics=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def cup(scene):
+    """find on the scene, with the embedded encoder."""
+
+    def run(vocabulary=scene / "vocabulary.yaml", **more):
+        given = {"masks": scene / "Annotations", "objects": [1], "encoder": "mini"} | more
+        return find(scene / "scene.mp4", vocabulary, **given)
+
+    return run
+
+
+def counted(monkeypatch, place, name: str) -> list[object]:
+    calls: list[object] = []
+    real = getattr(place, name)
+
+    def count(*given, **more):
+        calls.append(given)
+        return real(*given, **more)
+
+    monkeypatch.setattr(place, name, count)
+    return calls
+
+
+def windows(finding: Finding) -> list[tuple[str, tuple[int, int]]]:
+    return [(moment.description, tuple(moment.window)) for moment in finding]
+
+
+# One call
+
+
+def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> None:
+    assert len(first) == len(read_vocabulary(scene / "vocabulary.yaml"))
+    truth = json.loads((scene / "references.json").read_text())["histories"][0]["states"]
+    for moment in first:
+        assert max(moment.window.iou(dejacue.Window(*own)) for own in truth[moment.state]) > 0.5
+    assert first["full"] == first.retrieval.state("full")
+    assert "full" in first
+    assert list(first) == list(first.retrieval)
+    for pictures in (first.thumbnails, first.crops):
+        assert len(pictures) == 12
+        assert all(data.startswith(JPEG) for data in pictures.values())
+    assert first.made.video == str(scene / "scene.mp4")
+    assert first.made.masks == str(scene / "Annotations")
+    assert first.made.encoder.startswith("dejacue-mini@")
+    assert first.made.version == dejacue.__version__
+    assert first.warnings[0].startswith("mini knows this project's rendered scenes only")
+    assert first.retrieval.settings["readout"]["name"] == "contrast"
+
+
+def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkeypatch) -> None:
+    videos = counted(monkeypatch, _find, "open_video")
+    masks = counted(monkeypatch, _observe, "open_masks")
+    words = counted(monkeypatch, _read, "read_vocabulary")
+    passes = counted(monkeypatch, Video, "__iter__")
+    found = cup()
+    assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
+    assert len(found.thumbnails) == 12
+
+
+def test_opened_records_and_names_give_the_same_as_paths(first, scene) -> None:
+    video = open_video(scene / "scene.mp4")
+    masks = open_masks(scene / "Annotations", frames=video.length)
+    words = read_vocabulary(scene / "vocabulary.yaml")
+    given = find(video, words, masks=masks, objects=1, encoder=load_encoder("mini"))
+    assert windows(given) == windows(first)
+    plain = find(video, dict(words.states), masks=masks, objects=[1], encoder="mini")
+    assert windows(plain) == windows(first)
+
+
+def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
+    encoder = load_encoder("mini")
+    video = sample(scene / "scene.mp4", VideoOptions())
+    observed = observe(video, masks=scene / "Annotations", objects=[1])
+    (made,) = encode(video, observed, encoder).values()
+    words = _read.Words.of(scene / "vocabulary.yaml", EncoderOptions())
+    found = read(made.history, words.encoded(encoder)[0], ReadOptions(diagnostics=True))
+    assert found.retrieval.to_dict() == first.retrieval.to_dict()
+    assert made.file is None
+    assert made.pictures.thumbnails == first.thumbnails
+
+
+def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
+    found = cup(start=10, stride=2)
+    assert found.history.source_frames.tolist()[:2] == [10, 12]
+    assert found.made.options == {"start": "10", "stride": "2"}
+    assert any(text.startswith("frames count what was sampled") for text in found.warnings)
+    assert found["full"][0].source is not None
+
+
+def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
+    passes = counted(monkeypatch, Video, "__iter__")
+    found = find_each(
+        scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", encoder="mini"
+    )
+    assert [own.history.id for own in found] == ["scene-1", "scene-2"]
+    assert found[0].crops != found[1].crops
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("name", ["joint", "published", "scan", "peak"])
+def test_a_readout_is_chosen_by_name(first, name) -> None:
+    found = first.ask(readout=name)
+    wanted = "scan" if name == "published" else name
+    assert found.retrieval.settings["readout"]["name"] == wanted
+    assert (found.reading.occurrences is not None) is (name == "joint")
+
+
+# From a box
+
+
+@pytest.fixture(scope="module")
+def edges(scene) -> tuple[int, ...]:
+    video = open_video(scene / "scene.mp4")
+    masks = open_masks(scene / "Annotations", frames=video.length)
+    (mask,) = masks.unions(next(iter(video)), [frozenset([1])])
+    rows, columns = np.nonzero(mask)
+    return columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
+
+
+def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
+    scene, edges, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = find(scene / "scene.mp4", scene / "vocabulary.yaml", box=edges, encoder="mini")
+    assert found.made.tracker is not None
+    assert found.made.masks is None
+    assert any("approximate" in text for text in found.warnings)
+    assert list(tmp_path.iterdir()) == []
+    shown = find(
+        scene / "scene.mp4", scene / "vocabulary.yaml", encoder="mini", folder=tmp_path / "kept",
+        prompts=Prompt(0, 1, tuple(map(float, edges))),
+    )  # fmt: skip
+    assert np.array_equal(shown.history.features, found.history.features)
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {
+        "masks", "masks-contact.png", "scene.history.npz", "scene.thumbnails.npz"
+    }  # fmt: skip
+
+
+def test_progress_of_the_tracker_and_of_the_encoder_is_told(scene, edges) -> None:
+    told: dict[str, tuple[int, int | None]] = {}
+
+    def progress(stage, done, total=None, note=""):
+        told[stage] = done, total
+
+    find(scene / "scene.mp4", WORDS, box=edges, encoder="mini", progress=progress)
+    assert told["follow"] == (60, 60)
+    assert told["decode"] == (60, 60)
+    assert told["encode"][1] == 60
+    assert told["read"] == (1, 1)
+
+
+# What is kept
+
+
+def test_a_folder_keeps_the_history_and_a_second_call_decodes_nothing(
+    cup, tmp_path, monkeypatch, caplog
+) -> None:
+    before = cup(folder=tmp_path)
+    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded again"))
+    with caplog.at_level(logging.INFO, "dejacue"):
+        again = cup(folder=tmp_path)
+    assert "taken from" in caplog.text
+    assert again.thumbnails == before.thumbnails
+    assert again.crops == before.crops
+    assert again.warnings == before.warnings
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Cancelled])
+def test_a_cancelled_run_says_what_is_kept_and_goes_on_from_it(
+    cup, tmp_path, monkeypatch, error
+) -> None:
+    monkeypatch.setattr(Mini, "batch", 8)
+
+    def stop(stage, done, total=None, note=""):
+        if stage == "encode" and done >= 24:
+            raise error
+
+    with pytest.raises(Cancelled, match=r"stopped; 24 of 60 frames are kept in .*partial and will"):
+        cup(folder=tmp_path, progress=stop)
+    with pytest.raises(Cancelled, match="nothing is kept without a folder"):
+        cup(progress=stop)
+    given = counted(monkeypatch, Mini, "encode_images")
+    cup(folder=tmp_path)
+    assert sum(len(crops) for _, crops in given) == 60 - 24
+
+
+# Written and read again
+
+
+def same(one: Finding, other: Finding) -> None:
+    assert one.retrieval.to_dict() == other.retrieval.to_dict()
+    assert one.thumbnails == other.thumbnails
+    assert one.crops == other.crops
+    assert (one.doubts, one.warnings, one.made) == (other.doubts, other.warnings, other.made)
+    assert np.array_equal(one.history.features, other.history.features)
+    assert np.array_equal(one.vocabulary.features, other.vocabulary.features)
+    for name in ("cosines", "centre", "scale", "responses", "frames"):
+        expected = getattr(other.reading.evidence, name)
+        assert np.array_equal(getattr(one.reading.evidence, name), expected)
+    if other.reading.occurrences is None:
+        assert one.reading.occurrences is None
+    else:
+        assert dict(one.reading.occurrences) == dict(other.reading.occurrences)
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint"])
+def test_a_finding_is_read_as_it_was_written(first, tmp_path, readout) -> None:
+    doubts = ((dejacue.Window(3, 5), "maybe another thing"),)
+    given = replace(first.ask(readout=readout, diagnostics=True), doubts=doubts)
+    given.write(tmp_path / "found")
+    same(Finding.read(tmp_path / "found"), given)
+
+
+def test_a_finding_of_features_alone_is_written_too(tmp_path) -> None:
+    made = generate(3)
+    given = find(made.history, made.vocabulary)
+    given.write(tmp_path)
+    same(Finding.read(tmp_path), given)
+    assert given.warnings == ()
+
+
+def test_other_words_are_asked_of_a_finding_without_decoding(first, tmp_path, monkeypatch) -> None:
+    first.write(tmp_path)
+    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded again"))
+    other = {"empty": ["empty cup"], "full": ["full cup", "full ouzo"]}
+    asked = first.ask(other)
+    assert asked.vocabulary.descriptions == ("empty cup", "full cup", "full ouzo")
+    assert asked.thumbnails == first.thumbnails
+    assert "words that mini does not know: ouzo" in asked.warnings
+    assert asked.ask(WORDS).warnings == first.warnings
+    history = tmp_path / "scene.history.npz"
+    for source in (tmp_path, str(tmp_path), history, Finding.read(tmp_path)):
+        same(find(source, other), asked)
+
+
+def test_the_history_beside_another_finding_is_read_for_itself(first, tmp_path) -> None:
+    first.write(tmp_path)
+    alone = write_history(tmp_path / "x.history.npz", replace(first.history, id="x"))
+    assert find(alone, WORDS).thumbnails == {}
+    damage(tmp_path, lambda text: "{")
+    assert windows(find(tmp_path / "scene.history.npz", WORDS)) == windows(first.ask(WORDS))
+
+
+def damage(folder: Path, change) -> None:
+    path = folder / "finding.json"
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/7"),
+         r"finding\.json: was written by a newer dejacue \(version 7 .*update dejacue"),
+        (lambda text: text.replace("dejacue.finding/1", "dejacue.track/1"), "not a finding"),
+        (lambda text: text[:200], r"finding\.json: is damaged"),
+        (lambda text: text.replace('"score"', '"scores"'), r"finding\.json: is damaged"),
+        (lambda text: text.replace("scene.evidence.npz", "../x.npz"), "names no file for its"),
+        (lambda text: text.replace("full", "fuller"), "do not belong together"),
+        (lambda text: "", r"finding\.json: is empty"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_cannot_be_read_gets_one_sentence(first, tmp_path, change, sentence) -> None:
+    first.write(tmp_path)
+    damage(tmp_path, change)
+    with pytest.raises(InputError, match=sentence) as caught:
+        Finding.read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> None:
+    with pytest.raises(InputError, match=r"holds no finding, finding\.json is not there"):
+        Finding.read(tmp_path)
+    first.write(tmp_path)
+    (tmp_path / "scene.history.npz").unlink()
+    with pytest.raises(InputError, match=r"scene\.history\.npz: no such file"):
+        Finding.read(tmp_path)
+
+
+# What a finding gives
+
+
+def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_path) -> None:
+    page = first.report()
+    assert page.count("data:image/jpeg") == 12
+    assert "mini knows this project" in page
+    assert first.report(tmp_path / "r.html").read_text(encoding="utf-8") == page
+    for kind, export in EXPORTS.items():
+        assert first.export(kind, tmp_path / f"x{export.suffix}").stat().st_size > 0
+    assert str(scene) in (tmp_path / "x.label-studio.json").read_text()
+    with pytest.raises(InputError, match='unknown export "vt"'):
+        first.export("vt", tmp_path / "x")
+    assert len(first.plot().axes) == 2
+    assert first.plot(tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    clips = first.cut(tmp_path / "clips")
+    assert [clip.name for clip in clips] == ["01-empty.mp4", "02-full.mp4"]
+    assert len(list(open_video(clips[0]))) == first["empty"][0].window.length
+
+
+def test_a_finding_shows_itself_in_a_notebook(first) -> None:
+    page = replace(first, warnings=("<b>",))._repr_html_()
+    assert page.startswith(first.retrieval._repr_html_())
+    assert page.count("data:image/jpeg") == 12
+    assert "<li>&lt;b&gt;</li>" in page
+    assert "observed frames of" in repr(first)
+
+
+def test_without_a_video_there_are_no_clips(tmp_path) -> None:
+    made = generate(3)
+    with pytest.raises(InputError, match="clips are cut from a video"):
+        find(made.history, made.vocabulary).cut(tmp_path)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"objects": None}, r"holds the objects 1, 2; say which one"),
+        ({"objects": "all"}, "find gives one object, find_each all of them"),
+        ({"objects": []}, "give at least one mask id"),
+        ({"masks": None}, "say where the object is"),
+        ({"box": (1, 2, 3, 4)}, "masks are given, and a box or click as well"),
+        ({"masks": None, "box": (1, 2, 3)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
+        ({"masks": None, "box": "1,2,3,4"}, r"box: give \(x0, y0, x1, y1\) in pixels"),
+        ({"masks": None, "point": 5}, r"point: give \(x, y\) in pixels"),
+        ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "leave one out"),
+        ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
+        ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
+        ({"smoothing": 9}, "smoothing=9: the readout contrast has its own"),
+        ({"readout": "peak", "absent_at": 0.1}, "absent_at needs p-values"),
+        ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no device"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_before_anything_is_decoded(
+    cup, monkeypatch, more, sentence
+) -> None:
+    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded"))
+    with pytest.raises(InputError, match=sentence):
+        cup(**more)
+
+
+def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
+    with pytest.raises(InputError, match="stride: the video is open already"):
+        find(open_video(scene / "scene.mp4"), WORDS, masks="x", stride=2)
+    with pytest.raises(InputError, match="is a history, which needs no masks"):
+        find(generate(3).history, generate(3).vocabulary, masks=scene / "Annotations")
+
+
+def test_words_for_a_history_of_an_unknown_encoder_need_its_name() -> None:
+    with pytest.raises(InputError, match='was made with "clip"; name the encoder'):
+        find(History(np.eye(3, 64), encoder="clip"), WORDS)
+
+
+def test_states_that_do_not_occur_are_marked_when_asked_for(first) -> None:
+    assert all(moment.p_value is None for moment in first)
+    asked = first.ask(absent_at=0.2)
+    assert all(0 < moment.p_value <= 1 for moment in asked)
+    made = generate(3)
+    with pytest.raises(InputError, match="which need an encoder"):
+        find(made.history, made.vocabulary, absent_at=0.2)
+
+
+# Progress
+
+
+def test_a_notebook_gets_a_bar_and_others_silence(monkeypatch) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, page):
+            shown.append(page)
+
+    def display(page, display_id):
+        shown.append(page)
+        return Handle()
+
+    import types
+
+    shell = types.ModuleType("IPython")
+    shell.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    pages = types.ModuleType("IPython.display")
+    pages.HTML, pages.display = str, display
+    assert default_progress() is silent
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", pages)
+    bar = default_progress()
+    assert isinstance(bar, NotebookBar)
+    bar("decode", 1, 3, "<10 fps>")
+    bar("decode", 2, 3)  # too soon to be drawn
+    bar("decode", 3, 3)
+    assert shown == [
+        '<progress value="1" max="3"></progress> decode · 1 of 3 · &lt;10 fps&gt;',
+        '<progress value="3" max="3"></progress> decode · 3 of 3',
+    ]
+
+
+# The commands
+
+
+def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.yaml").write_text("empty: empty cup\nfull: full cup\n")
+    ran = dejacue("locate", scene / "scene.mp4", "--masks", scene / "Annotations", "--object", 1,
+                  "-v", scene / "vocabulary.yaml", "--encoder", "mini", "-o", "out")  # fmt: skip
+    assert ran.code == 0
+    for source in ("out", "out/scene.history.npz"):
+        monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded again"))
+        ran = dejacue("locate", source, "-v", "other.yaml", "-o", "again")
+        assert ran.code == 0, ran.err
+        page = (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
+        assert page.count("data:image/jpeg") == 12
+        assert str(scene / "scene.mp4") in page
+        monkeypatch.undo()
+        monkeypatch.chdir(tmp_path)
+    ran = dejacue("locate", "out", "-v", "other.yaml", "-o", "cut", "--cut")
+    assert ran.code == 0
+    assert len(list((tmp_path / "cut" / "clips").iterdir())) == 2
+    damage(tmp_path / "out", lambda text: text.replace("finding/1", "finding/2"))
+    ran = dejacue("locate", "out", "-v", "other.yaml")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "newer dejacue" in ran.err
+
+
+def test_a_history_without_a_video_has_no_clips(dejacue, tmp_path) -> None:
+    made = generate(3)
+    history = write_history(tmp_path / "h.npz", made.history)
+    words = dejacue_vocabulary(tmp_path, made.vocabulary)
+    ran = dejacue("locate", history, "-v", words, "--cut", "-o", tmp_path / "o")
+    assert ran.code == 2
+    assert "is a history; clips are cut from a video" in ran.err
+    assert not (tmp_path / "o").exists()
+
+
+def dejacue_vocabulary(folder: Path, vocabulary: Vocabulary) -> Path:
+    return dejacue.write_vocabulary(folder / "v.npz", vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("locate x -r pub", "published"),
+        ("locate x -r con", "contrast"),
+        ("locate x --coordinates tra", "trajectory"),
+        ("locate x --encoder sig", "siglip2"),
+        ("locate x --tracker sam2-t", "sam2-tiny"),
+        ("reproduce mai", "main"),
+    ],
+)
+def test_values_complete_in_the_shell(words, expected) -> None:
+    code = "from dejacue.cli import main; main()"
+    environment = {
+        "_DEJACUE_COMPLETE": "complete_bash", "COMP_WORDS": f"dejacue {words}",
+        "COMP_CWORD": str(len(words.split())), "PATH": "/usr/bin",
+        "PYTHONPATH": str(Path(dejacue.__file__).parent.parent),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert expected in done.stdout.split()
+
+
+def test_flags_are_flags_in_the_help(dejacue) -> None:
+    text = " ".join(dejacue("locate", "--help").out.split())
+    assert "--diagnostics Include diagnostics." in text
+    assert "--irreversible joint: no state is entered twice." in text
+
+
+def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:
+    from dejacue.method import kernel
+
+    facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
+    assert facts["engine"].split()[0] == kernel.engine("auto").name
+
+
+def test_read_history_is_what_find_wrote(cup, tmp_path) -> None:
+    found = cup(folder=tmp_path, pictures=False)
+    assert found.thumbnails == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["scene.history.npz"]
+    kept = read_history(tmp_path / "scene.history.npz")
+    assert np.array_equal(kept.features, found.history.features)
