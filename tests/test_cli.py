@@ -67,7 +67,7 @@ def test_locate_prints_one_row_per_description(dejacue, files, made):
     ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1])
     expected = [
         [m.state, m.description, f"{m.window.start} – {m.window.end}", f"{m.score:.2f}"]
-        for m in locate(made.history, made.vocabulary)
+        for m in locate(made.history, made.vocabulary, readout="scan")
     ]
     assert ran.code == 0
     assert rows_of(ran.out) == expected
@@ -76,14 +76,14 @@ def test_locate_prints_one_row_per_description(dejacue, files, made):
 
 def test_locate_prints_json_as_the_library_makes_it(dejacue, files, made):
     ran = dejacue("locate", files[0], "-r", "scan", "--vocabulary", files[1], "--format", "json")
-    assert json.loads(ran.out) == locate(made.history, made.vocabulary).to_dict()
+    assert json.loads(ran.out) == locate(made.history, made.vocabulary, readout="scan").to_dict()
     assert (ran.code, ran.err) == (0, "")
 
 
 def test_locate_prints_csv_with_a_header(dejacue, files, made):
     ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "csv")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
-    expected = locate(made.history, made.vocabulary)
+    expected = locate(made.history, made.vocabulary, readout="scan")
     assert [row["description"] for row in rows] == [m.description for m in expected]
     assert [(int(r["start"]), int(r["end"])) for r in rows] == [tuple(m.window) for m in expected]
     assert {row["rank"] for row in rows} == {"1"}
@@ -135,9 +135,15 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
         ("--bridge far", "give a number of frames, or auto"),
         ("-r joint --order empty,full", 'unknown state in the order "full"'),
         ("-r joint --stay 900", "longer than every stretch"),
-        ("--absent-at 2", "give a level between 0 and 1"),
-        ("-r scan --absent-at 0.1", "absent_at needs p-values"),
+        ("--absent-at 2", "must be between 0 and 1"),
+        ("-r scan --absent-at 0.1", "do not apply to the readout scan"),
         ("--absent-at 0.1", "which need an encoder"),
+        (
+            "-r published --norm sum",
+            "--norm does not apply to published, a preset; its readout "
+            "with other settings is --readout scan",
+        ),
+        ("-r published -c dual", "for dual name the readout itself: scan"),
     ],
 )
 def test_options_of_the_method_that_do_not_fit_get_one_sentence(dejacue, files, words, sentence):
@@ -204,7 +210,7 @@ def test_diagnostics_say_why(dejacue, files):
 def test_seconds_are_shown_where_the_history_has_them(dejacue, tmp_path, made, files):
     timed = replace_columns(made.history, times_s=made.history.frames / 25)
     path = write_history(tmp_path / "timed.npz", timed)
-    first = locate(timed, made.vocabulary)[0]
+    first = locate(timed, made.vocabulary, readout="scan")[0]
     ran = dejacue("locate", path, "-r", "scan", "-v", files[1])
     assert "{:.2f} – {:.2f}".format(*first.times_s) in ran.out
     ran = dejacue("locate", path, "-r", "scan", "-v", files[1], "-f", "csv", "--top", 2)
@@ -250,11 +256,11 @@ def test_the_plotted_evidence_is_that_of_the_call(files, made, tmp_path, dejacue
     words = ("--coordinates", "absolute", "--smoothing", 5, "--plot", tmp_path / "p.png")
     assert dejacue("locate", files[0], "-r", "scan", "-v", files[1], *words).code == 0
     (_, shown, found, _) = seen[0]
-    expected = evidence(made.history, made.vocabulary, coordinates="absolute", smoothing=5)
+    asked = {"coordinates": "absolute", "readout": Scan(smoothing=5)}
+    expected = evidence(made.history, made.vocabulary, **asked)
     assert np.array_equal(shown.responses, expected.responses)
-    assert [m.window for m in found] == [
-        m.window for m in locate(made.history, made.vocabulary, coordinates="absolute", smoothing=5)
-    ]
+    wanted = locate(made.history, made.vocabulary, **asked)
+    assert [m.window for m in found] == [m.window for m in wanted]
 
 
 def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
@@ -510,7 +516,7 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
         ("--readout peak --norm sum", "--norm does not apply to the readout peak"),
         ("--readout peak --durations 5", "--durations does not apply to the readout peak"),
         ("--readout boxcar --runs bridged", "--runs does not apply to the readout boxcar"),
-        ("--readout peak --top 2", r"top=2: .* only the readouts scan"),
+        ("--readout peak --top 2", "top=2: the readout peak has one window per description"),
         ("--top 0", "top=0"),
         ("--prompts raw", r"cup\.vocabulary\.npz: holds one form of each description"),
     ],
@@ -599,7 +605,7 @@ def process(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 def test_the_shell_sees_0_for_success(files, made):
     ran = process("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert json.loads(ran.stdout) == locate(made.history, made.vocabulary).to_dict()
+    assert json.loads(ran.stdout) == locate(made.history, made.vocabulary, readout="scan").to_dict()
 
 
 def test_the_shell_sees_2_for_bad_input(files, tmp_path):

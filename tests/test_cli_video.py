@@ -379,7 +379,7 @@ def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
         words = write_vocabulary(tmp_path / "v.npz", made.vocabulary)
         ran = dejacue("locate", history, "-v", words)
         assert ran.code == 0
-        assert ("may hold more than once; --readout joint" in ran.err) is told
+        assert ("may hold more than once; the readout joint lists" in ran.err) is told
 
 
 def test_p_values_stand_in_the_files_and_on_the_terminal_when_asked_for(locate, tmp_path):

@@ -180,14 +180,16 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     scene, edges, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = find(scene / "scene.mp4", scene / "vocabulary.yaml", box=edges, encoder="mini")
+    found = find(
+        scene / "scene.mp4", scene / "vocabulary.yaml", box=edges, tracker="box", encoder="mini"
+    )
     assert found.made.tracker is not None
     assert found.made.masks is None
-    assert any("approximate" in text for text in found.warnings)
+    assert any("nothing is followed" in text for text in found.warnings)
     assert list(tmp_path.iterdir()) == []
     shown = find(
         scene / "scene.mp4", scene / "vocabulary.yaml", encoder="mini", folder=tmp_path / "kept",
-        prompts=Prompt(0, 1, tuple(map(float, edges))),
+        tracker="box", prompts=Prompt(0, 1, tuple(map(float, edges))),
     )  # fmt: skip
     assert np.array_equal(shown.history.features, found.history.features)
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {
@@ -201,7 +203,7 @@ def test_progress_of_the_tracker_and_of_the_encoder_is_told(scene, edges) -> Non
     def progress(stage, done, total=None, note=""):
         told[stage] = done, total
 
-    find(scene / "scene.mp4", WORDS, box=edges, encoder="mini", progress=progress)
+    find(scene / "scene.mp4", WORDS, box=edges, tracker="box", encoder="mini", progress=progress)
     assert told["follow"] == (60, 60)
     assert told["decode"] == (60, 60)
     assert told["encode"][1] == 60
@@ -386,8 +388,8 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "leave one out"),
         ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
-        ({"smoothing": 9}, "smoothing=9: the readout contrast has its own"),
-        ({"readout": "peak", "absent_at": 0.1}, "absent_at needs p-values"),
+        ({"smoothing": 9}, "smoothing does not apply to the readout contrast; it has smoothing_s"),
+        ({"readout": "peak", "absent_at": 0.1}, "do not apply to the readout peak"),
         ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no device"),
     ],
 )  # fmt: skip

@@ -222,6 +222,7 @@ def _plan(
     found = with_smoothing(found, smoothing, isinstance(readout, str) and readout in PRESETS)
     if top is not None and not is_count(top, 1):
         raise InputError(f"top={top}: give the number of windows, 1 or more")
+    top = None if top is None else int(top)  # JSON does not take numpy's numbers
     if top is not None and top > 1 and not found.gives_alternatives:
         raise InputError(
             f"top={top}: the readout {found.name} has one window per description; scan, contrast "
@@ -230,7 +231,7 @@ def _plan(
     settings = {
         "coordinates": system.name,
         "readout": settings_of(found),
-        "top": None if top is None else int(top),
+        "top": 1 if found.usual_windows == 1 and top is None else top,
     }
     if found.lists_occurrences:
         settings["further_windows"] = "occurrences"
