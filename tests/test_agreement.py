@@ -151,7 +151,9 @@ def test_the_published_differences_under_the_adjudicated_boundaries_come_out(rel
         rows = [
             (moment.window, entry.references[moment.state], moment.state, entry.id)
             for entry in release.seven[4:]
-            for moment in locate(entry.history, entry.vocabulary, coordinates=coordinates)
+            for moment in locate(
+                entry.history, entry.vocabulary, coordinates=coordinates, readout="scan"
+            )
         ]
         windows, references, states, histories = zip(*rows, strict=True)
         got = boundary_sensitivity(windows, {"adjudicated": references}, [states, histories])

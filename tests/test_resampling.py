@@ -162,7 +162,10 @@ def by_component(release):
     found = {}
     for name in ("absolute", "trajectory", "vocabulary", "dual"):
         retrievals = locate_many(
-            [e.history for e in entries], [e.vocabulary for e in entries], coordinates=name
+            [e.history for e in entries],
+            [e.vocabulary for e in entries],
+            coordinates=name,
+            readout="scan",
         )
         rows = [
             (m.window, e.references[m.state], m.state, e.id, e.component)

@@ -138,8 +138,6 @@ def bridged_brute_force(row, frames, lengths):
 
 @given(st.integers(0, 10**6))
 def test_bridged_windows_cross_gaps_and_count_observed_frames(seed) -> None:
-    from dejacue import evidence
-
     rng = np.random.default_rng(seed)
     frames = np.flatnonzero(rng.random(60) > 0.4)
     if len(frames) == 0:
