@@ -31,6 +31,7 @@ from dejacue import (
     write_history,
 )
 from dejacue.data.rendered import render, write_scene
+from dejacue.method import kernel
 from dejacue.pipeline import VideoOptions, _find, _observe, _read, encode, observe, read, sample
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.progress import NotebookBar, default_progress, silent
@@ -114,6 +115,18 @@ def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkey
     found = cup()
     assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
     assert len(found.thumbnails) == 12
+
+
+COSINES = {"contrast": 3, "published": 2, "joint": 3}  # 1 each, once a readout reads only once
+
+
+@pytest.mark.parametrize("readout", COSINES)
+def test_cosines_are_computed_as_often_as_the_readout_needs(monkeypatch, readout) -> None:
+    made = generate(3)
+    engine = type(kernel.engine("auto"))
+    calls = [counted(monkeypatch, engine, name) for name in ("cosines", "locate")]
+    find(made.history, made.vocabulary, readout=readout)
+    assert sum(map(len, calls)) == COSINES[readout]
 
 
 def test_opened_records_and_names_give_the_same_as_paths(first, scene) -> None:
@@ -526,8 +539,6 @@ def test_flags_are_flags_in_the_help(dejacue) -> None:
 
 
 def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:
-    from dejacue.method import kernel
-
     facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
     assert facts["engine"].split()[0] == kernel.engine("auto").name
 

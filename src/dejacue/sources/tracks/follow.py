@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dejacue.errors import Cancelled, InputError
 from dejacue.progress import Progress, silent
-from dejacue.sources.tracks.base import Prompt, Seen, Tracker
+from dejacue.sources.tracks.base import Mask, Prompt, Seen, Tracker
 from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
 from dejacue.sources.tracks.partial import BACKWARD, FORWARD
 from dejacue.sources.tracks.prompts import Given, Lineages, distinct, place, read_prompts, settle
@@ -40,6 +43,35 @@ class TypedPrompts:
     def first(self) -> tuple[str, ...]:
         """Those that show an object, not a piece to add to one."""
         return (*self.boxes, *self.points, *self.not_points, *self.masks)
+
+
+def first_prompts(
+    box: Sequence[float] | None = None, point: Sequence[float] | None = None,
+    mask: Mask | str | os.PathLike[str] | None = None,
+) -> list[Given]:  # fmt: skip
+    """What shows one object in the first frame; a mask may be a picture."""
+    given: list[Given] = []
+    if box is not None:
+        x0, y0, x1, y1 = _numbers(box, 4, "box: give (x0, y0, x1, y1)")
+        given.append(Given(1, None, box=(x0, y0, x1, y1)))
+    if point is not None:
+        x, y = _numbers(point, 2, "point: give (x, y)")
+        given.append(Given(1, None, point=(x, y, True)))
+    if isinstance(mask, str | os.PathLike):
+        given.append(Given(1, None, mask=(Path(mask), None)))
+    elif mask is not None:
+        given.append(Given(1, None, mask=np.asarray(mask, dtype=bool)))
+    return given
+
+
+def _numbers(given: Sequence[float], count: int, remedy: str) -> list[float]:
+    try:
+        numbers = [float(one) for one in given]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) != count:
+        raise InputError(f"{remedy} in pixels from the upper left corner, not {given!r:.60}")
+    return numbers
 
 
 Prompts = TypedPrompts | Sequence[Given] | Sequence[Prompt]
