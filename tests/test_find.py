@@ -31,6 +31,7 @@ from dejacue import (
     write_history,
 )
 from dejacue.data.rendered import render, write_scene
+from dejacue.method import kernel
 from dejacue.pipeline import VideoOptions, _find, _observe, _read, encode, observe, read, sample
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.progress import NotebookBar, default_progress, silent
@@ -114,6 +115,24 @@ def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkey
     found = cup()
     assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
     assert len(found.thumbnails) == 12
+
+
+@pytest.mark.parametrize("readout", ["contrast", "published", "joint"])
+def test_cosines_are_computed_once(cup, monkeypatch, readout) -> None:
+    engine = type(kernel.engine("auto"))
+    calls: list[str] = []
+    for name in ("cosines", "locate", "contrast", "label"):
+
+        def count(self, *given, real=getattr(engine, name), name=name, **more):
+            if more.get("cosines") is None:  # it starts from the features
+                calls.append(name)
+            return real(self, *given, **more)
+
+        monkeypatch.setattr(engine, name, count)
+    found = cup(readout=readout, diagnostics=True)
+    found.report()
+    found.plot()
+    assert len(calls) == 1
 
 
 def test_opened_records_and_names_give_the_same_as_paths(first, scene) -> None:
@@ -528,8 +547,6 @@ def test_flags_are_flags_in_the_help(dejacue) -> None:
 
 
 def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:
-    from dejacue.method import kernel
-
     facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
     assert facts["engine"].split()[0] == kernel.engine("auto").name
 

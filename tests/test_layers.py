@@ -48,6 +48,34 @@ def test_imports_point_one_way() -> None:
                 assert LEVEL[other] < LEVEL[package], f"{path} imports dejacue.{other}"
 
 
+def test_no_module_imports_itself_through_others() -> None:
+    """Lazy imports count; what is imported for types only does not."""
+    modules = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = ("dejacue", *path.relative_to(SOURCE).with_suffix("").parts)
+        modules[".".join(parts).removesuffix(".__init__")] = path
+    del modules["dejacue"]  # the public names
+    graph = {name: imported_modules(path, modules) - {name} for name, path in modules.items()}
+    while leaves := [name for name, others in graph.items() if not others & graph.keys()]:
+        for name in leaves:
+            del graph[name]
+    assert not graph, f"these import each other: {sorted(graph)}"
+
+
+def imported_modules(path: Path, modules: dict[str, Path]) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                found.add(inner if inner in modules else node.module)
+    return found & modules.keys()
+
+
 def test_method_and_evaluation_touch_no_files() -> None:
     for package in ("method", "evaluation", "records"):
         for path in (SOURCE / package).glob("*.py"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from dejacue.cli.tables import console, note, show_tables
+from dejacue.cli.tables import note, say, show_tables
 from dejacue.data import annotation
 from dejacue.data import annotation_files as passes
 from dejacue.data.annotation import Event
@@ -41,7 +41,7 @@ def template(
             raise InputError("--frames needs the name of the history, too; give it with --id")
         made = annotation.template(id, range(window.start, window.end + 1), annotator)
     passes.write_pass(output, made)
-    _say(
+    say(
         f"{output}: {made.frames.length} frames of {made.history} for {made.annotator}; split the "
         f"runs where the state changes and replace every null by {', '.join(passes.LABELS)}"
     )
@@ -93,7 +93,7 @@ def consensus(
     show_tables(_agreement_table(a, b))
     if to_decide.rows:
         show_tables(_disagreement_table(a, b, to_decide.rows))
-    _say(done)
+    say(done)
 
 
 def events(
@@ -129,9 +129,9 @@ def events(
         note(f"left out: {miss}")
     what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
     if output is not None:
-        _say(f"{output}: the references of {what}, states {pre} and {post}")
+        say(f"{output}: the references of {what}, states {pre} and {post}")
     else:
-        _say(f"nothing is written; -o truth.json writes the references of {what}")
+        say(f"nothing is written; -o truth.json writes the references of {what}")
 
 
 def _histories(files: list[Path]) -> dict[Path, Pass]:
@@ -154,7 +154,7 @@ def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
     if files == 1:
         raise DejaCueError(misses[0])
     for miss in misses:
-        _say(miss, stderr=True)
+        say(miss, stderr=True)
     hint = "; --skip leaves them out" if can_skip else ""
     raise DejaCueError(
         f"no qualifying event in {len(misses)} of {files} files, nothing is written{hint}"
@@ -231,7 +231,3 @@ def _event_table(found: Mapping[str, Iterable[Event]]) -> Table:
 
 def _span(window: Window) -> str:
     return f"{window.start} – {window.end}"
-
-
-def _say(sentence: str, stderr: bool = False) -> None:
-    console(stderr).print(escape(sentence), soft_wrap=True)

@@ -65,11 +65,12 @@ def encode(
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.cli import encode as command
-    from dejacue.pipeline import EncoderOptions, MaskOptions
+    from dejacue.pipeline import EncoderOptions
 
     frames = o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors)
     command.run(
-        o.one(video, context.args), frames, masks, MaskOptions(kind, match), o.objects(objects),
+        o.one(video, context.args), frames,
+        {"masks": masks, "kind": kind, "match": match, "objects": o.objects(objects)},
         encoder or "siglip2", EncoderOptions(backend, precision, device), output,
     )  # fmt: skip
 
@@ -179,7 +180,7 @@ def locate(
     """Find the window of frames in which each description holds."""
     from dejacue.cli import locate as command
     from dejacue.cli.readouts import readout_from
-    from dejacue.pipeline import EncoderOptions, MaskOptions, TrackerOptions
+    from dejacue.pipeline import EncoderOptions, TrackerOptions
 
     chosen, width = readout_from(
         readout, smoothing=smoothing, pooling=pooling, bridge=bridge, order=order,
@@ -191,7 +192,7 @@ def locate(
         o.one(source, context.args),
         o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors),
         {
-            "vocabulary": vocabulary, "masks": masks, "mask_options": MaskOptions(kind, match),
+            "vocabulary": vocabulary, "masks": masks, "kind": kind, "match": match,
             "objects": o.objects(objects), "encoder": encoder, "tracker": tracker,
             "prompts": o.typed_prompts(box, point, not_point, mask, at, add),
             "encoder_options": EncoderOptions(backend, *own, prompts),

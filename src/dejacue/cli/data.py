@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from dejacue.cli.tables import console, show_tables
+from dejacue.cli.tables import say, show_tables
 from dejacue.data.release import Entries, Release, fetch_release, load_release
 from dejacue.errors import unknown
 from dejacue.sources.results import write_references
@@ -17,13 +17,12 @@ GROUPS = ("vost", "seven", "development")
 
 def fetch(folder: Path | None) -> None:
     target = fetch_release(folder)
-    screen = console()
-    screen.print(escape(f"The release is in {target}"), soft_wrap=True)
+    say(f"The release is in {target}")
     terms = target / "DATA_LICENSE.md"
     if terms.is_file():
-        screen.print(escape(terms.read_text(encoding="utf-8")), soft_wrap=True)
+        say(terms.read_text(encoding="utf-8"))
     else:
-        screen.print("No DATA_LICENSE.md came with it; read the terms on the dataset's page.")
+        say("No DATA_LICENSE.md came with it; read the terms on the dataset's page.")
 
 
 def show(folder: Path | None) -> None:
@@ -45,7 +44,7 @@ def show(folder: Path | None) -> None:
 def references(group: str, folder: Path | None, output: Path) -> None:
     entries = _group(load_release(folder), group)
     path = write_references(output, [entry.reference for entry in entries])
-    console().print(escape(f"references of {len(entries)} histories: {path}"), soft_wrap=True)
+    say(f"references of {len(entries)} histories: {path}")
 
 
 def _group(release: Release, name: str) -> Entries:

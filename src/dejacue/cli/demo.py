@@ -5,11 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from rich.markup import escape
-
 from dejacue.cli.locate import Wanted
 from dejacue.cli.locate import run as locate
-from dejacue.cli.tables import console
+from dejacue.cli.tables import say
 from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline import VideoOptions
 from dejacue.sources.atomic import check_place
@@ -31,4 +29,4 @@ def run(output: Path, seed: int) -> None:
     )
     measure = f"dejacue evaluate {output / 'retrieval.json'} {truth}"
     for what, command in (("again", again), ("measure", measure)):
-        console().print(escape(f"{what}: {command}"), soft_wrap=True)
+        say(f"{what}: {command}")

@@ -7,16 +7,14 @@ import io
 import json
 from pathlib import Path
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dejacue.cli.tables import as_text, console, note, show_tables
+from dejacue.cli.tables import note, show
 from dejacue.errors import InputError
 from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
-from dejacue.sources.atomic import write_text
 from dejacue.sources.results import read_references, read_retrievals
 
 
@@ -35,9 +33,6 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
             "give the retrievals of one method or more and, last, the references: "
             "dejacue evaluate FOUND.json REFERENCES.json"
         )
-    if format is None:
-        suffix = output.suffix.lower() if output else ""
-        format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
     if output is not None and any(_same(output, path) for path in files):
         raise InputError(f"{output}: is read by this command; give another output")
     *others, last = files
@@ -45,19 +40,11 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
     retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
     found = evaluate(retrievals, references, only_common=only_common)
     tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
-    if format == "table" and output is None:
-        show_tables(*tables)
-        console().print(_counts(found), soft_wrap=True)
-    else:
-        text = {
-            "json": lambda: json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n",
-            "csv": lambda: _as_csv(found),
-            "table": lambda: f"{as_text(*tables)}{_counts(found)}\n",
-        }[format]()
-        if output is None:
-            typer.echo(text, nl=False)
-        else:
-            write_text(output, text)
+    show(
+        format, output, lambda: tables,
+        lambda: json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n",
+        lambda: _as_csv(found), below=_counts(found),
+    )  # fmt: skip
     for sentence in found.left_out:
         note(f"left out: {sentence}")
 

@@ -6,25 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-from rich.markup import escape
+from rich.table import Table
 
 from dejacue.cli.bars import Bars
-from dejacue.cli.tables import (
-    as_text,
-    console,
-    diagnostics_table,
-    notes,
-    retrieval_table,
-    show_tables,
-)
+from dejacue.cli.tables import diagnostics_table, notes, retrieval_table, say, show
 from dejacue.cli.track import summarise
 from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.pipeline import Finding, VideoOptions, find_each, sample
 from dejacue.pipeline.finding import References
 from dejacue.report.clips import remove_clips
 from dejacue.report.exports import EXPORTS, as_csv, as_json
-from dejacue.sources.atomic import check_place, write_text
+from dejacue.sources.atomic import check_place
 from dejacue.sources.files import file_name
 from dejacue.sources.findings import history_path, holds_finding
 from dejacue.sources.results import read_references
@@ -63,8 +55,15 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         if place is not None and several:
             place /= file_name(finding.history.id)
         _write(finding, references, place, wanted, several)
-    _show(shown, wanted.format, file)
-    notes(*(text for own in findings for text in own.warnings))
+    found = [finding.retrieval for finding in findings]
+    show(
+        wanted.format, file, lambda: [table for own in shown for table in _tables(*own)],
+        lambda: as_json(*found), lambda: as_csv(*found),
+    )  # fmt: skip
+    for own in found:
+        of = f"{own.history_id}: " if len(found) > 1 else ""
+        notes(*(of + text for text in own.notes))
+    notes(*(text for finding in findings for text in finding.warnings))
 
 
 def _from_video(
@@ -85,7 +84,7 @@ def _from_video(
     if search.get("prompts") and (tracked := read_notes(folder / "masks")):
         summarise(folder / "masks", tracked, stderr=True)
     for own in findings if file else ():
-        _say(f"history: {history_path(folder, own.history.id)}")
+        say(f"history: {history_path(folder, own.history.id)}", stderr=True)
     return folder, file, findings
 
 
@@ -115,9 +114,9 @@ def _write(
         _write_folder(folder, finding, references)
     if wanted.cut:
         for path in finding.cut((folder or Path()) / "clips"):
-            _say(f"clip: {path}")
+            say(f"clip: {path}", stderr=True)
     if folder is not None:
-        _say(f"report: {folder / 'report.html'}")
+        say(f"report: {folder / 'report.html'}", stderr=True)
 
 
 def _write_folder(folder: Path, finding: Finding, references: References | None) -> None:
@@ -139,35 +138,8 @@ def _write_folder(folder: Path, finding: Finding, references: References | None)
             notes(f"no {export.suffix}: {error}")
 
 
-def _show(
-    shown: list[tuple[Finding, References | None]], format: str | None, output: Path | None
-) -> None:
-    """On the screen, or all in one file; the notes of the retrievals on stderr."""
-    if format is None:
-        suffix = output.suffix.lower() if output else ""
-        format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
-    retrievals = [finding.retrieval for finding, _ in shown]
-    if format == "table":
-        tables = []
-        for finding, own in shown:
-            known = {state: tuple(windows) for state, windows in own.items()} if own else None
-            tables.append(retrieval_table(finding.retrieval, known))
-            if any(moment.diagnostics for moment in finding):
-                tables.append(diagnostics_table(finding.retrieval))
-        if output is None:
-            show_tables(*tables)
-        else:
-            write_text(output, as_text(*tables))
-    else:
-        text = as_json(*retrievals) if format == "json" else as_csv(*retrievals)
-        if output is None:
-            typer.echo(text, nl=False)
-        else:
-            write_text(output, text)
-    for found in retrievals:
-        several = "" if len(shown) == 1 else f"{found.history_id}: "
-        notes(*(several + text for text in found.notes))
-
-
-def _say(sentence: str) -> None:
-    console(stderr=True).print(escape(sentence), soft_wrap=True)
+def _tables(finding: Finding, references: References | None) -> list[Table]:
+    tables = [retrieval_table(finding.retrieval, references)]
+    if any(moment.diagnostics for moment in finding):
+        tables.append(diagnostics_table(finding.retrieval))
+    return tables

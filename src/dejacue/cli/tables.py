@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.markup import escape
@@ -13,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dejacue.records import Retrieval, Window
+from dejacue.sources.atomic import write_text
 
 FILE_WIDTH = 120  # letters of a line
 
@@ -21,9 +25,14 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, soft_wrap=False, emoji=False)
 
 
+def say(sentence: str, stderr: bool = False) -> None:
+    """One line, however long, with the words as they are."""
+    console(stderr).print(escape(sentence), soft_wrap=True)
+
+
 def note(sentence: str) -> None:
     """What a reader should know beside the result: one line, on stderr, always in this style."""
-    console(stderr=True).print(escape(f"note: {' '.join(sentence.split())}"), soft_wrap=True)
+    say(f"note: {' '.join(sentence.split())}", stderr=True)
 
 
 def notes(*sentences: str) -> None:
@@ -77,6 +86,28 @@ def _as_lines(table: Table) -> Group:
     return Group(*lines)
 
 
+def show(
+    format: str | None, output: Path | None, tables: Callable[[], list[Table]],
+    json: Callable[[], str], csv: Callable[[], str], below: str = "",
+) -> None:  # fmt: skip
+    """As a table (with a line ``below``), JSON or CSV, on the screen or in a file, whose name tells
+    the format where none is asked for."""
+    if format is None:
+        suffix = output.suffix.lower() if output else ""
+        format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
+    if format == "table" and output is None:
+        show_tables(*tables())
+        if below:
+            say(below)
+        return
+    text = json() if format == "json" else csv() if format == "csv" else ""
+    text = text or as_text(*tables()) + (f"{below}\n" if below else "")
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
 def as_text(*tables: Table) -> str:
     """Tables as plain text, for a file."""
     stream = io.StringIO()
@@ -86,7 +117,7 @@ def as_text(*tables: Table) -> str:
 
 
 def retrieval_table(
-    retrieval: Retrieval, references: dict[str, tuple[Window, ...]] | None = None
+    retrieval: Retrieval, references: Mapping[str, Sequence[Window]] | None = None
 ) -> Table:
     """One row per answer: a description, or a state whose descriptions share it; with references,
     the true windows and the overlap.

@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.markup import escape
 
 from dejacue.cli.bars import Bars
-from dejacue.cli.tables import console
-from dejacue.cli.tables import notes as say
+from dejacue.cli.tables import console, say
+from dejacue.cli.tables import notes as say_notes
 from dejacue.pipeline import TrackerOptions, TypedPrompts, VideoOptions, sample, track
 from dejacue.report.track_sheet import sheet_path
 from dejacue.sources.tracks import Notes
@@ -25,13 +25,13 @@ def run(
     with Bars() as bars:
         found = track(video, prompts, output, tracker=tracker, options=options, progress=bars)
     notes = found.notes
-    say(*found.warnings)
+    say_notes(*found.warnings)
     summarise(output, notes)
-    console().print(escape(f"masks: {output}"), soft_wrap=True)
+    say(f"masks: {output}")
     if sum(map(len, notes.shown.values())) > 1:
         together = (",".join(map(str, own)) for own in notes.shown.values())
         hint = " or ".join(f"--object {ids}" for ids in together)
-        console().print(escape(f"locate with {hint}"), soft_wrap=True)
+        say(f"locate with {hint}")
 
 
 def summarise(output: Path, notes: Notes, stderr: bool = False) -> None:
@@ -51,7 +51,7 @@ def summarise(output: Path, notes: Notes, stderr: bool = False) -> None:
         screen.print(escape(f"  {_when(notes, doubt.first, doubt.last)}: {named}{doubt.text}"))
     if len(doubts) > DOUBTS_SHOWN:
         screen.print(f"  … and {len(doubts) - DOUBTS_SHOWN} more, in the notes")
-    screen.print(escape(f"contact sheet: {sheet_path(output)}"), soft_wrap=True)
+    say(f"contact sheet: {sheet_path(output)}", stderr)
 
 
 def _when(notes: Notes, first: int, last: int) -> str:

@@ -17,7 +17,6 @@ from dejacue.pipeline._read import read
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.options import (
     EncoderOptions,
-    MaskOptions,
     ReadOptions,
     VideoOptions,
 )
@@ -25,21 +24,7 @@ from dejacue.sources.findings import Made
 from dejacue.sources.tracks.follow import TrackerOptions, TypedPrompts
 
 __all__ = [
-    "Encoded",
-    "EncoderOptions",
-    "Finding",
-    "Made",
-    "MaskOptions",
-    "Observed",
-    "ReadOptions",
-    "TrackerOptions",
-    "TypedPrompts",
-    "VideoOptions",
-    "encode",
-    "find",
-    "find_each",
-    "observe",
-    "read",
-    "sample",
-    "track",
-]
+    "Encoded", "EncoderOptions", "Finding", "Made", "Observed", "ReadOptions",
+    "TrackerOptions", "TypedPrompts", "VideoOptions", "encode", "find", "find_each", "observe",
+    "read", "sample", "track",
+]  # fmt: skip

@@ -26,7 +26,6 @@ from dejacue.pipeline._read import Given, Words, read
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.options import (
     EncoderOptions,
-    MaskOptions,
     ReadOptions,
     VideoOptions,
     changed,
@@ -39,8 +38,8 @@ from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import Made, holds_finding
 from dejacue.sources.masks import Masks
-from dejacue.sources.tracks import Prompt, RawPrompt, Tracker
-from dejacue.sources.tracks.follow import Prompts, TrackerOptions
+from dejacue.sources.tracks import Prompt, Tracker
+from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
 from dejacue.sources.video import Video, open_video
 
 Place = str | os.PathLike[str]
@@ -64,24 +63,15 @@ class Search:
     folder: Place | None = None
     pictures: bool = True
     progress: Progress | None = None
-    mask_options: MaskOptions = field(default_factory=MaskOptions)
+    kind: str | None = None
+    match: str = "auto"
     encoder_options: EncoderOptions = field(default_factory=EncoderOptions)
     tracker_options: TrackerOptions = field(default_factory=TrackerOptions)
 
     @cached_property
     def shown(self) -> Prompts:
         """Where the object is, as a tracker takes it; empty where masks say it."""
-        given: list[RawPrompt] = []
-        if self.box is not None:
-            x0, y0, x1, y1 = _numbers(self.box, 4, "box: give (x0, y0, x1, y1)")
-            given.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
-        if self.point is not None:
-            x, y = _numbers(self.point, 2, "point: give (x, y)")
-            given.append(RawPrompt(1, None, point=(x, y, True)))
-        if isinstance(self.mask, str | os.PathLike):
-            given.append(RawPrompt(1, None, picture=(os.fspath(self.mask), None)))
-        elif self.mask is not None:
-            given.append(RawPrompt(1, None, mask=np.asarray(self.mask, dtype=bool)))
+        given = first_prompts(self.box, self.point, self.mask)
         if self.prompts and given:
             raise InputError("prompts are given, and a box, point or mask as well; leave one out")
         if isinstance(self.prompts, Prompt):
@@ -91,19 +81,9 @@ class Search:
     def observe(self, video: Video, progress: Progress) -> Observed:
         return observe(
             video, masks=self.masks, objects=self.objects, prompts=self.shown,
-            tracker=self.tracker, mask_options=self.mask_options,
+            tracker=self.tracker, kind=self.kind, match=self.match,
             tracker_options=self.tracker_options, folder=self.folder, progress=progress,
         )  # fmt: skip
-
-
-def _numbers(given: Sequence[float], count: int, remedy: str) -> list[float]:
-    try:
-        numbers = [float(one) for one in given]
-    except (TypeError, ValueError):
-        numbers = []
-    if len(numbers) != count:
-        raise InputError(f"{remedy} in pixels from the upper left corner, not {given!r:.60}")
-    return numbers
 
 
 def find(
@@ -143,8 +123,9 @@ def find(
     folder        where histories, masks, pictures and unfinished work are kept and reused; None:
                   nothing is written
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
-    more          start, end, start_s, end_s, stride, fps, rate, errors (open_video); smoothing,
-                  engine (read); pictures=False; mask_options, encoder_options, tracker_options
+    more          start, end, start_s, end_s, stride, fps, rate, errors (open_video); kind, match
+                  (open_masks); smoothing, engine (read); pictures=False; encoder_options,
+                  tracker_options
     """
     options = dict(
         masks=masks, objects=objects, box=box, point=point, mask=mask, prompts=prompts,
@@ -235,7 +216,7 @@ def _sampled(history: History) -> list[str]:
 def _made(
     video: Video, observed: Observed, encoder: Encoder, search: Search, sampling: VideoOptions
 ) -> Made:
-    kinds = (sampling, search.mask_options, search.encoder_options, search.tracker_options)
+    kinds = (sampling, search.encoder_options, search.tracker_options)
     options = {name: value for kind in kinds for name, value in changed(kind).items()}
     masks = None if observed.temporary else str(observed.masks.path)
     prompts = search.encoder_options.prompts

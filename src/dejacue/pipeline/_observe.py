@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline.options import MaskOptions
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
 from dejacue.report.track_sheet import check_sheet, write_sheet
@@ -61,15 +60,17 @@ def observe(
     objects: int | Iterable[int] | str | None = None,
     prompts: Prompts = (),
     tracker: Tracker | str | None = None,
-    mask_options: MaskOptions | None = None,
+    kind: str | None = None,
+    match: str = "auto",
     tracker_options: TrackerOptions | None = None,
     folder: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> Observed:
     """Masks as they are given, or those that a tracker makes from prompts.
 
-    objects   mask ids that are one object; "all": each is one; None: the only one
-    folder    where the tracker writes its masks, and finds those of an earlier run; None: nowhere
+    objects       mask ids that are one object; "all": each is one; None: the only one
+    kind, match   of the masks, as open_masks takes them
+    folder        where the tracker keeps its masks and finds those of an earlier run
     """
     if prompts:
         if masks is not None:
@@ -83,13 +84,12 @@ def observe(
             f"{video.path}: is a video; say where the object is with masks (a folder of PNGs, an "
             ".npz, a COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to follow it"
         )
-    options = mask_options or MaskOptions()
     if isinstance(masks, Masks):
         return Observed(masks, _objects(video, masks, objects), read_notes(masks.path))
-    notes, match = read_notes(masks), options.match
+    notes = read_notes(masks)
     if notes is not None and match == "auto":
         match = notes.match
-    opened = open_masks(masks, kind=options.kind, match=match, frames=video.length)
+    opened = open_masks(masks, kind=kind, match=match, frames=video.length)
     return Observed(opened, _objects(video, opened, objects), notes)
 
 

@@ -13,7 +13,7 @@ from dejacue.method.coordinates import check_pair
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import Encoder, encode_vocabulary
+from dejacue.sources.encoders import Encoder, encode_vocabulary, encoder_name
 from dejacue.sources.files import read_vocabulary
 
 Given = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
@@ -73,21 +73,6 @@ class Words:
         from dejacue.data.unrelated import unrelated_vocabularies
 
         return unrelated_vocabularies(encoder, self.options.prompts or "ensemble")
-
-
-def encoder_name(history: History) -> str:
-    """The name of the encoder that a history was made with."""
-    identity = history.encoder or ""
-    if identity.startswith("google/siglip2-base-patch16-224"):
-        return "siglip2"
-    if identity.startswith("dejacue-mini"):
-        return "mini"
-    if identity.startswith("openclip:"):
-        return identity
-    raise InputError(
-        f'history {history.id} was made with "{identity or "an unnamed encoder"}"; name the '
-        "encoder for the words with --encoder, or give an .npz vocabulary"
-    )
 
 
 def read(

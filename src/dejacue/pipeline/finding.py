@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, overload
 
 from dejacue.errors import InputError, unknown
-from dejacue.pipeline._read import UNKNOWN_WORDS, Given, Words, encoder_name, read
+from dejacue.pipeline._read import UNKNOWN_WORDS, Given, Words, read
 from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
 from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
-from dejacue.sources.encoders import Encoder
+from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
 
 Place = str | os.PathLike[str]

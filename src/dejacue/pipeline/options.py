@@ -39,14 +39,6 @@ class VideoOptions:
 
 
 @dataclass(frozen=True)
-class MaskOptions:
-    """How masks are read: the options of open_masks."""
-
-    kind: str | None = None
-    match: str = "auto"
-
-
-@dataclass(frozen=True)
 class EncoderOptions:
     """How an encoder that is given by name is loaded, and how descriptions are phrased.
 

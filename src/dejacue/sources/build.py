@@ -15,7 +15,7 @@ import itertools
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -164,35 +164,26 @@ def build_histories(
     """
     check_encoder(encoder)
     tracks = [Track(name) for name in lineages]
-    wanted = list(lineages.values())
     length = getattr(video, "length", None)
     most = None if length is None else length * len(tracks)
-    looked_at = cropped = encoded = 0
+    done = dict.fromkeys(("decode", "crop", "encode"), 0)
 
-    def seen() -> Iterator[tuple[Track, Frame, NDArray[np.bool_]]]:
-        nonlocal looked_at
-        for frame in video:
-            looked_at = frame.index + 1
-            progress("decode", looked_at, length)
-            for track, mask in zip(tracks, masks.unions(frame, wanted), strict=True):
-                if mask is not None:
-                    yield track, frame, mask
+    def tell(stage: str, count: int) -> None:
+        done[stage] += count
+        progress(stage, done[stage], length if stage == "decode" else most)
 
-    known = Partial(partial, encoder)
+    with Partial(partial, encoder) as known:
 
-    def cut(given: tuple[Track, Frame, NDArray[np.bool_]]) -> Crop:
-        track, frame, mask = given
-        pixels = picture(frame.image, mask, encoder.size, padding, minimum)
-        return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
+        def cut(given: tuple[Track, Frame, NDArray[np.bool_]]) -> Crop:
+            track, frame, mask = given
+            pixels = picture(frame.image, mask, encoder.size, padding, minimum)
+            return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
 
-    def crops() -> Iterator[Crop]:
-        nonlocal cropped
-        for made in ahead(cut, seen(), croppers, CHUNK):
-            cropped += 1
-            progress("crop", cropped, most)
-            yield made
-
-    with known:
+        def crops() -> Iterator[Crop]:
+            seen = _seen(video, masks, tracks, list(lineages.values()), tell)
+            for made in ahead(cut, seen, croppers, CHUNK):
+                tell("crop", 1)
+                yield made
 
         def encode(batch: list[Crop]) -> tuple[list[Crop], dict[bytes, NDArray[np.float32]]]:
             new = {own.key: own.pixels for own in batch if own.key not in known}
@@ -203,17 +194,30 @@ def build_histories(
             known.add(new)
             for own in batch:
                 own.track.see(own.frame, known[own.key])
-            encoded += len(batch)
-            progress("encode", encoded, most)
+            tell("encode", len(batch))
     if not any(track.rows for track in tracks):
         masks.check_matched()  # says why, where names or numbers do not fit
     histories = {}
     for track in [track for track in tracks if track.rows] or tracks:
         lineage = lineages[track.id]
         made = recipe(video, masks, encoder, lineage, padding, minimum)
-        made[LOOKED_AT] = str(looked_at)
+        made[LOOKED_AT] = str(done["decode"])
         histories[track.id] = _history(track, video, encoder, made, _presence(masks, lineage))
     return histories
+
+
+def _seen(
+    video: Video, masks: Masks, tracks: Sequence[Track], wanted: Sequence[Lineage],
+    tell: Callable[[str, int], object],
+) -> Iterator[tuple[Track, Frame, NDArray[np.bool_]]]:  # fmt: skip
+    """Each object in each frame in which it is visible."""
+    before = -1
+    for frame in video:
+        tell("decode", frame.index - before)  # one that cannot be decoded counts, too
+        before = frame.index
+        for track, mask in zip(tracks, masks.unions(frame, wanted), strict=True):
+            if mask is not None:
+                yield track, frame, mask
 
 
 def recipe(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from dejacue.errors import InputError, unknown
+from dejacue.records import History
 from dejacue.sources.encoders.base import FORMS, PROMPTS, Encoder, encode_vocabulary
 
 GROUP = "dejacue.encoders"
@@ -46,6 +47,21 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     return made
 
 
+def encoder_name(history: History) -> str:
+    """The name of the encoder that a history was made with."""
+    identity = history.encoder or ""
+    if identity.startswith("google/siglip2-base-patch16-224"):
+        return "siglip2"
+    if identity.startswith("dejacue-mini"):
+        return "mini"
+    if identity.startswith("openclip:"):
+        return identity
+    raise InputError(
+        f'history {history.id} was made with "{identity or "an unnamed encoder"}"; name the '
+        "encoder for the words with --encoder, or give an .npz vocabulary"
+    )
+
+
 def _siglip(backend: str | None = None, **options: Any) -> Encoder:
     if backend is None:
         backend = "torch" if _accelerated() else "onnx"
@@ -76,4 +92,4 @@ def _entry_points() -> Any:
     return entry_points(group=GROUP)
 
 
-__all__ = ["FORMS", "PROMPTS", "Encoder", "encode_vocabulary", "load_encoder"]
+__all__ = ["FORMS", "PROMPTS", "Encoder", "encode_vocabulary", "encoder_name", "load_encoder"]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dejacue.errors import InputError
 from dejacue.progress import Progress, silent
-from dejacue.sources.tracks.base import Prompt, Tracker
+from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
 from dejacue.sources.tracks.output import check_target, write_track
@@ -41,6 +44,35 @@ class TypedPrompts:
     def first(self) -> tuple[str, ...]:
         """Those that show an object, not a piece to add to one."""
         return (*self.boxes, *self.points, *self.not_points, *self.masks)
+
+
+def first_prompts(
+    box: Sequence[float] | None = None, point: Sequence[float] | None = None,
+    mask: Mask | str | os.PathLike[str] | None = None,
+) -> list[RawPrompt]:  # fmt: skip
+    """What shows one object in the first frame; a mask may be a picture."""
+    given: list[RawPrompt] = []
+    if box is not None:
+        x0, y0, x1, y1 = _numbers(box, 4, "box: give (x0, y0, x1, y1)")
+        given.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
+    if point is not None:
+        x, y = _numbers(point, 2, "point: give (x, y)")
+        given.append(RawPrompt(1, None, point=(x, y, True)))
+    if isinstance(mask, str | os.PathLike):
+        given.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
+    elif mask is not None:
+        given.append(RawPrompt(1, None, mask=np.asarray(mask, dtype=bool)))
+    return given
+
+
+def _numbers(given: Sequence[float], count: int, remedy: str) -> list[float]:
+    try:
+        numbers = [float(one) for one in given]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) != count:
+        raise InputError(f"{remedy} in pixels from the upper left corner, not {given!r:.60}")
+    return numbers
 
 
 Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]
