@@ -121,14 +121,17 @@ def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkey
 def test_cosines_are_computed_once(cup, monkeypatch, readout) -> None:
     engine = type(kernel.engine("auto"))
     calls: list[str] = []
-    for name in ("cosines", "locate", "contrast", "label"):
 
-        def count(self, *given, real=getattr(engine, name), name=name, **more):
+    def counting(real):
+        def count(self, *given, **more):
             if more.get("cosines") is None:  # it starts from the features
-                calls.append(name)
+                calls.append(real.__name__)
             return real(self, *given, **more)
 
-        monkeypatch.setattr(engine, name, count)
+        return count
+
+    for name in ("cosines", "locate", "contrast", "label"):
+        monkeypatch.setattr(engine, name, counting(getattr(engine, name)))
     found = cup(readout=readout, diagnostics=True)
     found.report()
     found.plot()

@@ -11,101 +11,85 @@ from typing import TYPE_CHECKING, Any
 
 from dejacue._version import __version__
 
-if TYPE_CHECKING:
-    from dejacue.data.release import load_release
-    from dejacue.data.synthetic import generate
-    from dejacue.errors import Cancelled, DejaCueError, InputError, MissingData, MissingExtra
-    from dejacue.evaluation.evaluate import Evaluation, evaluate
-    from dejacue.method.batch import locate_many
-    from dejacue.method.contrast import Contrast
-    from dejacue.method.durations import Grid
-    from dejacue.method.joint import Joint
-    from dejacue.method.locate import candidates, evidence, locate, occurrences
-    from dejacue.method.nonoverlap import NonOverlap
-    from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan
-    from dejacue.pipeline import Finding, find, find_each
-    from dejacue.records import (
-        Diagnostics,
-        Evidence,
-        History,
-        Moment,
-        Reference,
-        Retrieval,
-        Vocabulary,
-        Window,
-    )
-    from dejacue.sources.build import build_history
-    from dejacue.sources.encoders import encode_vocabulary, load_encoder
-    from dejacue.sources.files import (
-        read_history,
-        read_vocabulary,
-        write_history,
-        write_vocabulary,
-    )
-    from dejacue.sources.masks import open_masks
-    from dejacue.sources.results import (
-        read_references,
-        read_retrievals,
-        write_references,
-        write_retrievals,
-    )
-    from dejacue.sources.tracks import Prompt, load_tracker, track
-    from dejacue.sources.video import open_video
+if TYPE_CHECKING:  # the same for type checkers
+    from dejacue.data.release import load_release as load_release
+    from dejacue.data.synthetic import generate as generate
+    from dejacue.errors import Cancelled as Cancelled
+    from dejacue.errors import DejaCueError as DejaCueError
+    from dejacue.errors import InputError as InputError
+    from dejacue.errors import MissingData as MissingData
+    from dejacue.errors import MissingExtra as MissingExtra
+    from dejacue.evaluation.evaluate import Evaluation as Evaluation
+    from dejacue.evaluation.evaluate import evaluate as evaluate
+    from dejacue.method.batch import locate_many as locate_many
+    from dejacue.method.contrast import Contrast as Contrast
+    from dejacue.method.durations import Grid as Grid
+    from dejacue.method.joint import Joint as Joint
+    from dejacue.method.locate import candidates as candidates
+    from dejacue.method.locate import evidence as evidence
+    from dejacue.method.locate import locate as locate
+    from dejacue.method.locate import occurrences as occurrences
+    from dejacue.method.nonoverlap import NonOverlap as NonOverlap
+    from dejacue.method.readouts import Boxcar as Boxcar
+    from dejacue.method.readouts import MaxFrame as MaxFrame
+    from dejacue.method.readouts import MeanWindow as MeanWindow
+    from dejacue.method.readouts import Peak as Peak
+    from dejacue.method.readouts import Scan as Scan
+    from dejacue.pipeline import Finding as Finding
+    from dejacue.pipeline import find as find
+    from dejacue.pipeline import find_each as find_each
+    from dejacue.records import Diagnostics as Diagnostics
+    from dejacue.records import Evidence as Evidence
+    from dejacue.records import History as History
+    from dejacue.records import Moment as Moment
+    from dejacue.records import Reading as Reading
+    from dejacue.records import Reference as Reference
+    from dejacue.records import Retrieval as Retrieval
+    from dejacue.records import Vocabulary as Vocabulary
+    from dejacue.records import Window as Window
+    from dejacue.sources.build import build_history as build_history
+    from dejacue.sources.encoders import encode_vocabulary as encode_vocabulary
+    from dejacue.sources.encoders import load_encoder as load_encoder
+    from dejacue.sources.files import read_history as read_history
+    from dejacue.sources.files import read_vocabulary as read_vocabulary
+    from dejacue.sources.files import write_history as write_history
+    from dejacue.sources.files import write_vocabulary as write_vocabulary
+    from dejacue.sources.masks import open_masks as open_masks
+    from dejacue.sources.results import read_references as read_references
+    from dejacue.sources.results import read_retrievals as read_retrievals
+    from dejacue.sources.results import write_references as write_references
+    from dejacue.sources.results import write_retrievals as write_retrievals
+    from dejacue.sources.tracks import Prompt as Prompt
+    from dejacue.sources.tracks import load_tracker as load_tracker
+    from dejacue.sources.tracks import track as track
+    from dejacue.sources.video import open_video as open_video
 
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
 # and ``dejacue --help`` cost next to nothing.
-_HOME = {
-    "find": "pipeline",
-    "find_each": "pipeline",
-    "Finding": "pipeline",
-    "Window": "records",
-    "History": "records",
-    "Vocabulary": "records",
-    "Evidence": "records",
-    "Moment": "records",
-    "Diagnostics": "records",
-    "Retrieval": "records",
-    "Reference": "records",
-    "read_history": "sources.files",
-    "write_history": "sources.files",
-    "read_vocabulary": "sources.files",
-    "write_vocabulary": "sources.files",
-    "open_video": "sources.video",
-    "open_masks": "sources.masks",
-    "load_encoder": "sources.encoders",
-    "encode_vocabulary": "sources.encoders",
-    "build_history": "sources.build",
-    "track": "sources.tracks",
-    "load_tracker": "sources.tracks",
-    "Prompt": "sources.tracks",
-    "read_retrievals": "sources.results",
-    "write_retrievals": "sources.results",
-    "read_references": "sources.results",
-    "write_references": "sources.results",
-    "locate": "method.locate",
-    "locate_many": "method.batch",
-    "evidence": "method.locate",
-    "candidates": "method.locate",
-    "occurrences": "method.locate",
-    "Contrast": "method.contrast",
-    "Joint": "method.joint",
-    "Scan": "method.readouts",
-    "Grid": "method.durations",
-    "MeanWindow": "method.readouts",
-    "Boxcar": "method.readouts",
-    "MaxFrame": "method.readouts",
-    "Peak": "method.readouts",
-    "NonOverlap": "method.nonoverlap",
-    "evaluate": "evaluation.evaluate",
-    "Evaluation": "evaluation.evaluate",
-    "load_release": "data.release",
-    "generate": "data.synthetic",
-    "Cancelled": "errors",
-    "DejaCueError": "errors",
-    "InputError": "errors",
-    "MissingData": "errors",
-    "MissingExtra": "errors",
+_NAMES = {
+    "pipeline": "find find_each Finding",
+    "records": "Window History Vocabulary Evidence Moment Diagnostics Retrieval Reference Reading",
+    "sources.files": "read_history write_history read_vocabulary write_vocabulary",
+    "sources.video": "open_video",
+    "sources.masks": "open_masks",
+    "sources.encoders": "load_encoder encode_vocabulary",
+    "sources.build": "build_history",
+    "sources.tracks": "track load_tracker Prompt",
+    "sources.results": "read_retrievals write_retrievals read_references write_references",
+    "method.locate": "locate evidence candidates occurrences",
+    "method.batch": "locate_many",
+    "method.contrast": "Contrast",
+    "method.joint": "Joint",
+    "method.readouts": "Scan MeanWindow Boxcar MaxFrame Peak",
+    "method.durations": "Grid",
+    "method.nonoverlap": "NonOverlap",
+    "evaluation.evaluate": "evaluate Evaluation",
+    "data.release": "load_release",
+    "data.synthetic": "generate",
+    "errors": "Cancelled DejaCueError InputError MissingData MissingExtra",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
@@ -118,58 +102,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-__all__ = [
-    "__version__",
-    "find",
-    "find_each",
-    "Finding",
-    "Window",
-    "History",
-    "Vocabulary",
-    "Evidence",
-    "Moment",
-    "Diagnostics",
-    "Retrieval",
-    "Reference",
-    "read_history",
-    "write_history",
-    "read_vocabulary",
-    "write_vocabulary",
-    "open_video",
-    "open_masks",
-    "load_encoder",
-    "encode_vocabulary",
-    "build_history",
-    "track",
-    "load_tracker",
-    "Prompt",
-    "read_retrievals",
-    "write_retrievals",
-    "read_references",
-    "write_references",
-    "locate",
-    "locate_many",
-    "evidence",
-    "candidates",
-    "occurrences",
-    "Contrast",
-    "Joint",
-    "Scan",
-    "Grid",
-    "MeanWindow",
-    "Boxcar",
-    "MaxFrame",
-    "Peak",
-    "NonOverlap",
-    "evaluate",
-    "Evaluation",
-    "load_release",
-    "generate",
-    "Cancelled",
-    "DejaCueError",
-    "InputError",
-    "MissingData",
-    "MissingExtra",
-]
