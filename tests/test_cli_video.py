@@ -57,7 +57,7 @@ def never(*_: object) -> None:
 def test_a_second_run_decodes_nothing_and_shows_the_same_pictures(locate, tmp_path, monkeypatch):
     assert locate("-o", "out").code == 0
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/jpeg") == 12
+    assert page.count("data:image/jpeg") == 24
     monkeypatch.setattr(Video, "__iter__", never)
     again = locate("-o", "out")
     assert again.code == 0

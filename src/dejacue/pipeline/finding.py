@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,11 +96,11 @@ class Finding:
         """The report as one HTML page: its text, or written to a file."""
         from dejacue.report.page import report_page
 
-        said = replace(self.retrieval, notes=(*self.retrieval.notes, *self.warnings))
         page = report_page(
-            self.history, self.reading.evidence, said, references=references,
-            thumbnails=list(self.thumbnails.items()), video=self.made.video,
-            object=self.vocabulary.object, doubts=self.doubts, tracker=self.made.tracker,
+            self.history, self.reading.evidence, self.retrieval, references=references,
+            thumbnails=list(self.thumbnails.items()), crops=list(self.crops.items()),
+            video=self.made.video, object=self.vocabulary.object, doubts=self.doubts,
+            tracker=self.made.tracker, warnings=self.warnings,
         )  # fmt: skip
         return page if path is None else write_text(path, page)
 
@@ -161,12 +159,9 @@ class Finding:
         return f"<Finding {seen}>\n{self.retrieval!r}"
 
     def _repr_html_(self) -> str:
-        strip = "".join(
-            f'<img alt="frame {frame}" title="frame {frame}" style="height:4em;margin-right:2px" '
-            f'src="data:image/jpeg;base64,{base64.b64encode(data).decode()}">'
-            for frame, data in sorted(self.thumbnails.items())
-        )
-        said = "".join(f"<li>{html.escape(text)}</li>" for text in self.warnings)
-        return (
-            f"{self.retrieval._repr_html_()}<div>{strip}</div>{f'<ul>{said}</ul>' if said else ''}"
-        )
+        from dejacue.report.notebook import finding_html
+
+        return finding_html(
+            self.history, self.retrieval, thumbnails=list(self.thumbnails.items()),
+            warnings=self.warnings,
+        )  # fmt: skip
