@@ -10,7 +10,19 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import evidence as plain
 from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
-from dejacue.method._tables import BAD_VALUES, Found, Kept, Labelling, Ragged, Schedule
+from dejacue.method._tables import (
+    BAD_VALUES,
+    Float32Rows,
+    Found,
+    Kept,
+    Labelling,
+    Offsets,
+    Ragged,
+    Responses,
+    Rows,
+    Schedule,
+    Windows,
+)
 
 
 class NumpyEngine:
@@ -18,13 +30,11 @@ class NumpyEngine:
 
     name = "numpy"
 
-    def centres(self, batch: Ragged) -> NDArray[np.float32]:
+    def centres(self, batch: Ragged) -> Float32Rows:
         """(H, d) the trajectory centre of each history."""
         return np.stack([plain.trajectory_centre(h.features) for h in batch.histories])
 
-    def cosines(
-        self, batch: Ragged, centres: NDArray[np.float32] | None
-    ) -> list[NDArray[np.float32]]:
+    def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
         """Per history (R, N): frame · query."""
         found = []
         for h, history in enumerate(batch.histories):
@@ -34,9 +44,7 @@ class NumpyEngine:
             found.append(rows)
         return found
 
-    def respond(
-        self, batch: Ragged, cosines: list[NDArray[np.float32]], smoothing: int
-    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+    def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
         """Calibrated and smoothed inside runs; with centre and scale of every row."""
         parts = []
         for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
@@ -45,9 +53,7 @@ class NumpyEngine:
         responses, centres, scales = zip(*parts, strict=True)
         return list(responses), np.concatenate(centres), np.concatenate(scales)
 
-    def scan(
-        self, responses: NDArray[np.float64], run_offsets: NDArray[np.int64], schedule: Schedule
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
         """The best window of each row of responses that are already there."""
         _check_finite(responses, 4)
         lengths, norms = schedule.lengths[0].tolist(), schedule.norms[0]
@@ -58,8 +64,8 @@ class NumpyEngine:
         batch: Ragged,
         schedule: Schedule,
         smoothing: int,
-        centres: NDArray[np.float32] | None = None,
-        cosines: list[NDArray[np.float32]] | None = None,
+        centres: Float32Rows | None = None,
+        cosines: list[Float32Rows] | None = None,
     ) -> Found:
         """The published method: from features (or their cosines) to windows."""
         if cosines is None:
@@ -81,9 +87,7 @@ class NumpyEngine:
             )
         return Found.joined(parts)
 
-    def smooth(
-        self, batch: Ragged, cosines: list[NDArray[np.float32]]
-    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+    def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
         """State evidence of these cosines; with centre and scale of every answer."""
         found = []
         for h, (rows, history) in enumerate(zip(cosines, batch.histories, strict=True)):
@@ -96,15 +100,13 @@ class NumpyEngine:
         responses, centres, scales = zip(*found, strict=True)
         return list(responses), np.concatenate(centres), np.concatenate(scales)
 
-    def search(
-        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], total: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
         """The best contrast of each row; ``total``: observed frames of the whole history."""
         _check_finite(responses, 4)
         return plain_states.search(responses, cuts, total)
 
     def contrast(
-        self, batch: Ragged, centres: NDArray[np.float32] | None = None, kept: Kept | None = None
+        self, batch: Ragged, centres: Float32Rows | None = None, kept: Kept | None = None
     ) -> Found:
         """State evidence and the best contrast of each of its rows, from features."""
         parts = []
@@ -115,7 +117,7 @@ class NumpyEngine:
         return Found.joined(parts)
 
     def label(
-        self, batch: Ragged, rules: Labelling, centres: NDArray[np.float32] | None = None,
+        self, batch: Ragged, rules: Labelling, centres: Float32Rows | None = None,
         kept: Kept | None = None,
     ) -> Found:  # fmt: skip
         """State evidence and the best stretch of each state in one labelling, from features."""
@@ -130,18 +132,18 @@ class NumpyEngine:
         return Found.joined(parts)
 
     def label_responses(
-        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], rules: Labelling
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, responses: Rows, cuts: Offsets, rules: Labelling
+    ) -> tuple[Offsets, Rows]:
         """The labelling of one history, (N,) states and (S,) levels, from state evidence that is
         already there."""
         _check_finite(responses, 4)
         return self._labelled(responses, cuts, rules, 0)[:2]
 
     def _labelled(
-        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], rules: Labelling, h: int
+        self, responses: Rows, cuts: Offsets, rules: Labelling, h: int
     ) -> tuple[
-        NDArray[np.int64], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64],
-        NDArray[np.float64], NDArray[np.bool_],
+        Offsets, Rows, Offsets, Offsets,
+        Rows, NDArray[np.bool_],
     ]:  # fmt: skip
         """Path, levels, and per state start, end, score and whether it is absent."""
         nodes = labelling.Nodes(rules.states[h], rules.first[h], rules.follows[h])
@@ -158,8 +160,8 @@ class NumpyEngine:
         return path, levels, start, end, score, absent
 
     def _states(
-        self, batch: Ragged, centres: NDArray[np.float32] | None, kept: Kept | None
-    ) -> list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
+        self, batch: Ragged, centres: Float32Rows | None, kept: Kept | None
+    ) -> list[tuple[Rows, Rows, Rows]]:
         """Responses, centre and scale of each history."""
         found = []
         for h, (rows, history) in enumerate(
@@ -175,8 +177,8 @@ class NumpyEngine:
 
 
 def _answers(
-    batch: Ragged, h: int, start: NDArray[np.int64], end: NDArray[np.int64],
-    score: NDArray[np.float64], centre: NDArray[np.float64], scale: NDArray[np.float64],
+    batch: Ragged, h: int, start: Offsets, end: Offsets,
+    score: Rows, centre: Rows, scale: Rows,
     absent: NDArray[np.bool_] | None = None,
 ) -> Found:  # fmt: skip
     """Rows as answers: several descriptions may share one."""

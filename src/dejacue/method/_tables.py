@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 
 from dejacue.records import History
 
+Float32Rows = NDArray[np.float32]
+Rows = NDArray[np.float64]
+Offsets = NDArray[np.int64]
+Windows = tuple[Offsets, Offsets, Rows]  # first and last positions, scores
+Responses = tuple[list[Rows], Rows, Rows]  # a table per history; centre and scale of every answer
+
 BAD_VALUES = {  # by the kernel's codes
     2: "features of history {id} are not finite at row {row}; they changed after it was made",
     3: "a cosine of history {id} is not finite at observed frame {row}",

@@ -25,7 +25,7 @@ class Contrast(StateReadout):
     name: ClassVar[str] = "contrast"
     gives_p_values: ClassVar[bool] = True
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
-    usual_share: ClassVar[float] = CLOSE
+    usual_share: ClassVar[float | None] = CLOSE
 
     def compute(self, batch: Batch, tables: Ragged, kept: Kept | None) -> Found:
         return batch.engine.contrast(tables, batch.centres(), kept)

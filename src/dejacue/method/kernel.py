@@ -12,11 +12,22 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method._numpy_engine import NumpyEngine
-from dejacue.method._tables import BAD_VALUES, Found, Kept, Labelling, Ragged, Schedule
+from dejacue.method._tables import (
+    BAD_VALUES,
+    Float32Rows,
+    Found,
+    Kept,
+    Labelling,
+    Offsets,
+    Ragged,
+    Responses,
+    Rows,
+    Schedule,
+    Windows,
+)
 from dejacue.method.states import LEAST_SCALE
 
 _COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)
@@ -59,7 +70,7 @@ class CompiledEngine:
             id = "" if batch is None else batch.histories[history].id
             raise InputError(BAD_VALUES[code].format(id=id, row=row))
 
-    def centres(self, batch: Ragged) -> NDArray[np.float32]:
+    def centres(self, batch: Ragged) -> Float32Rows:
         """(H, d) the trajectory centre of each history."""
         histories = batch.histories
         out = np.empty((len(histories), histories[0].dimension), np.float32)
@@ -69,9 +80,7 @@ class CompiledEngine:
         )  # fmt: skip
         return out
 
-    def cosines(
-        self, batch: Ragged, centres: NDArray[np.float32] | None
-    ) -> list[NDArray[np.float32]]:
+    def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
         """Per history (R, N): frame · query."""
         out = batch.empty(np.float32)
         self._run(
@@ -81,9 +90,7 @@ class CompiledEngine:
         )  # fmt: skip
         return out
 
-    def respond(
-        self, batch: Ragged, cosines: list[NDArray[np.float32]], smoothing: int
-    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+    def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
         """Calibrated and smoothed inside runs; with centre and scale of every row."""
         out, found = batch.empty(np.float64), Found.empty(batch.answers)
         self._run(
@@ -94,9 +101,7 @@ class CompiledEngine:
         assert found.scale is not None
         return out, found.centre, found.scale
 
-    def scan(
-        self, responses: NDArray[np.float64], run_offsets: NDArray[np.int64], schedule: Schedule
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
         """The best window of each row of responses that are already there."""
         found = Found.empty(len(responses))
         self._run(
@@ -110,8 +115,8 @@ class CompiledEngine:
         batch: Ragged,
         schedule: Schedule,
         smoothing: int,
-        centres: NDArray[np.float32] | None = None,
-        cosines: list[NDArray[np.float32]] | None = None,
+        centres: Float32Rows | None = None,
+        cosines: list[Float32Rows] | None = None,
     ) -> Found:
         """The published method: from features (or their cosines) to windows."""
         histories, found = batch.histories, Found.empty(batch.answers)
@@ -125,9 +130,7 @@ class CompiledEngine:
         )  # fmt: skip
         return found
 
-    def smooth(
-        self, batch: Ragged, cosines: list[NDArray[np.float32]]
-    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+    def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
         """State evidence of these cosines; with centre and scale of every answer."""
         out, found = batch.empty(np.float64), Found.empty(batch.answers)
         self._run(
@@ -139,9 +142,7 @@ class CompiledEngine:
         assert found.scale is not None
         return out, found.centre, found.scale
 
-    def search(
-        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], total: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
         """The best contrast of each row; ``total``: observed frames of the whole history."""
         found = Found.empty(len(responses))
         self._run(
@@ -151,21 +152,21 @@ class CompiledEngine:
         return found.start, found.end, found.score
 
     def contrast(
-        self, batch: Ragged, centres: NDArray[np.float32] | None = None, kept: Kept | None = None
+        self, batch: Ragged, centres: Float32Rows | None = None, kept: Kept | None = None
     ) -> Found:
         """State evidence and the best contrast of each of its rows, from features."""
         return self._states(_CONTRAST, batch, centres, kept, None)
 
     def label(
-        self, batch: Ragged, rules: Labelling, centres: NDArray[np.float32] | None = None,
+        self, batch: Ragged, rules: Labelling, centres: Float32Rows | None = None,
         kept: Kept | None = None,
     ) -> Found:  # fmt: skip
         """State evidence and the best stretch of each state in one labelling, from features."""
         return self._states(_LABEL, batch, centres, kept, rules)
 
     def label_responses(
-        self, responses: NDArray[np.float64], cuts: NDArray[np.int64], rules: Labelling
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, responses: Rows, cuts: Offsets, rules: Labelling
+    ) -> tuple[Offsets, Rows]:
         """The labelling of one history, (N,) states and (S,) levels, from state evidence that is
         already there."""
         path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
@@ -176,7 +177,7 @@ class CompiledEngine:
         return path, levels
 
     def _states(
-        self, operation: int, batch: Ragged, centres: NDArray[np.float32] | None,
+        self, operation: int, batch: Ragged, centres: Float32Rows | None,
         kept: Kept | None, rules: Labelling | None,
     ) -> Found:  # fmt: skip
         histories, found = batch.histories, Found.empty(batch.answers, rules is not None)

@@ -29,7 +29,6 @@ from dejacue.records import (
     History,
     Moment,
     Reading,
-    Retrieval,
     Vocabulary,
     Window,
 )
@@ -113,18 +112,20 @@ class Plan:
     def columns(self, pairs: Sequence[Pair]) -> Columns:
         """The windows of several histories: one kernel call where the readout has one."""
         histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
-        readout = self.readout
-        batch = Batch(histories, vocabularies, self.coordinates, readout.query_pooling, self.engine)
-        found = readout.find(batch)
-        counts = [len(vocabulary) for vocabulary in vocabularies]
-        times, source = timed_columns(histories, counts, found.start, found.end)
+        pooling = self.readout.query_pooling
+        batch = Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
+        return self._columns(batch, self.readout.find(batch))
+
+    def _columns(self, batch: Batch, found: Found) -> Columns:
+        counts = [len(vocabulary) for vocabulary in batch.vocabularies]
+        times, source = timed_columns(batch.histories, counts, found.start, found.end)
         heads = [
             Head(h.id, h.encoder or v.encoder, v, self._notes(h, v, own))
-            for h, v, own in zip(histories, vocabularies, batch.directions, strict=True)
+            for h, v, own in zip(batch.histories, batch.vocabularies, batch.directions, strict=True)
         ]
         return Columns(
-            heads, [0, *accumulate(counts)], found.first, found.last, found.score, readout.level,
-            self.settings, times, source, found.absent,
+            heads, [0, *accumulate(counts)], found.first, found.last, found.score,
+            self.readout.level, self.settings, times, source, found.absent,
         )  # fmt: skip
 
     def run(self, pairs: Sequence[Pair]) -> Columns | Rows:
@@ -142,30 +143,24 @@ class Plan:
         return self.reading(self.view(history, vocabulary), hints)
 
     def reading(self, view: View, hints: bool = False) -> Reading:
-        history, vocabulary, readout = view.history, view.vocabulary, self.readout
+        readout = self.readout
         found = readout.find_one(view)
-        evidence = readout.evidence(view)
-        further = readout.alternatives(view, found, self._more) if self._more else None
-        why = _diagnostics(readout, view, found) if self.diagnostics else None
-        moments = tuple(
-            Moment(
-                state, text, Window(a, b), score, readout.level, None,
-                () if further is None else self._alternatives(history, score, further[q]),
-                None if why is None else why[q],
-                absent=found.absent is not None and bool(found.absent[q]),
-            )
-            for q, (state, text, a, b, score) in enumerate(zip(
-                vocabulary.state_names, vocabulary.descriptions, found.first.tolist(),
-                found.last.tolist(), found.score.tolist(), strict=True,
-            ))
-        )  # fmt: skip
-        moments = tuple(_placed(history, moment) for moment in moments)
-        notes = self._notes(history, vocabulary, view.query_directions)
+        retrieval = self._columns(view, found).retrieval(0)
+        moments = list(retrieval)
+        if self._more:
+            further = readout.alternatives(view, found, self._more)
+            moments = [
+                replace(m, alternatives=self._alternatives(view.history, m.score, own))
+                for m, own in zip(moments, further, strict=True)
+            ]
+        if self.diagnostics:
+            why = _diagnostics(readout, view, found)
+            moments = [replace(m, diagnostics=own) for m, own in zip(moments, why, strict=True)]
+        notes = retrieval.notes
         if hints:
-            notes += (STILL,) if _still(history) else readout.hints(view)
-        encoder = history.encoder or vocabulary.encoder
-        retrieval = Retrieval(moments, self.settings, history.id, encoder, notes)
-        return Reading(retrieval, evidence, self.occurrences(view))
+            notes += (STILL,) if _still(view.history) else readout.hints(view)
+        retrieval = replace(retrieval, moments=tuple(moments), notes=notes)
+        return Reading(retrieval, readout.evidence(view), self.occurrences(view))
 
     @property
     def _more(self) -> int:
@@ -175,8 +170,8 @@ class Plan:
     def _alternatives(
         self, history: History, score: float, further: Sequence[ScoredWindow]
     ) -> tuple[tuple[Window, float], ...]:
-        least = -np.inf if self.top is not None else self.readout.usual_share * score
-        frames = history.frames
+        share = self.readout.usual_share if self.top is None else None
+        least, frames = -np.inf if share is None else share * score, history.frames
         return tuple(
             (Window(int(frames[a]), int(frames[b])), own) for a, b, own in further if own >= least
         )

@@ -134,7 +134,7 @@ class Readout(ABC):
     gives_p_values: ClassVar[bool] = False
     lists_occurrences: ClassVar[bool] = False
     usual_windows: ClassVar[int] = 1
-    usual_share: ClassVar[float] = -np.inf
+    usual_share: ClassVar[float | None] = None
     scale_floor: ClassVar[float] = plain.SCALE_FLOOR
 
     @property
