@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError
 from dejacue.method._labelling import nodes_for
-from dejacue.method._tables import Found, Kept, Labelling, Ragged, Schedule
+from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged, Schedule
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.evidence import fold
 from dejacue.method.kernel import compiled, engine
@@ -60,8 +60,8 @@ def random_batch(seed: int, most_frames: int) -> tuple[Ragged, Schedule, int]:
     return Ragged.of(histories, tables), schedule_of(lengths, norm), smoothing
 
 
-def same(a: Found, b: Found) -> None:
-    for name in Found.__slots__:
+def same(a: Answers, b: Answers) -> None:
+    for name in Answers.__slots__:
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
 
@@ -121,10 +121,10 @@ def check_states(build: str, batch: Ragged, seed: int) -> None:
             np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(expected[1:], got[1:])
         same(ORACLE.contrast(states, centres), fast.contrast(states, centres))
-        kept = [Kept.of(states) for _ in range(2)]
+        kept = [EvidenceTables.of(states) for _ in range(2)]
         for e, own in zip((ORACLE, fast), kept, strict=True):
             e.label(states, rules, centres, own)
-        for name in Kept.__slots__:
+        for name in EvidenceTables.__slots__:
             for a, b in zip(getattr(kept[0], name), getattr(kept[1], name), strict=True):
                 np.testing.assert_array_equal(a, b, err_msg=name)
         same(ORACLE.label(states, rules, centres), fast.label(states, rules, centres))

@@ -125,14 +125,14 @@ def retrieval_table(
     References count the frames of the file, and so does the overlap.
     """
     timed = any(moment.times_s for moment in retrieval)
-    judged = retrieval.settings.get("absent_at") is not None
-    further = "and" if retrieval.settings.get("readout", {}).get("name") == "joint" else "or"
+    with_p_values = retrieval.settings.get("absent_at") is not None
+    joining = "and" if retrieval.lists_occurrences else "or"
     sampled = any(moment.source for moment in retrieval)
     table = Table(title=f"{escape(retrieval.history_id)}", title_justify="left")
     for column in ("state", "description"):
         table.add_column(column, overflow="fold")
     numbers = ["frames", *(["source\nframes"] if sampled else []), *(["seconds"] if timed else [])]
-    for column in (*numbers, "score", *(["p"] if judged else [])):
+    for column in (*numbers, "score", *(["p"] if with_p_values else [])):
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("truth", "tIoU") if references is not None else ():
         table.add_column(column, justify="right", no_wrap=True)
@@ -144,7 +144,7 @@ def retrieval_table(
         if timed:
             cells.append("{:.2f} – {:.2f}".format(*moment.times_s) if moment.times_s else "")
         cells.append(f"{moment.score:.2f}")
-        if judged:
+        if with_p_values:
             cells.append("" if moment.p_value is None else f"{moment.p_value:.2f}")
         if references is not None:
             own = references.get(moment.state, ())
@@ -154,7 +154,7 @@ def retrieval_table(
             cells[2] = f"not found ({cells[2]})"
         table.add_row(*cells)
         for window, score in moment.alternatives:
-            extra: list[Any] = ["", "", f"{further} {_span(window)}", *([""] * (len(numbers) - 1))]
+            extra: list[Any] = ["", "", f"{joining} {_span(window)}", *([""] * (len(numbers) - 1))]
             table.add_row(*extra, f"{score:.2f}", style="dim")
     return table
 

@@ -12,9 +12,9 @@ from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
 from dejacue.method._tables import (
     BAD_VALUES,
+    Answers,
+    EvidenceTables,
     Float32Rows,
-    Found,
-    Kept,
     Labelling,
     Offsets,
     Ragged,
@@ -66,7 +66,7 @@ class NumpyEngine:
         smoothing: int,
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,
-    ) -> Found:
+    ) -> Answers:
         """The published method: from features (or their cosines) to windows."""
         if cosines is None:
             cosines = self.cosines(batch, centres)
@@ -83,9 +83,11 @@ class NumpyEngine:
             none = start < 0
             first, last = np.where(none, -1, history.frames[start]), history.frames[end]
             parts.append(
-                Found(start, end, first, np.where(none, -1, last), score, centre[rows], scale[rows])
+                Answers(
+                    start, end, first, np.where(none, -1, last), score, centre[rows], scale[rows]
+                )
             )
-        return Found.joined(parts)
+        return Answers.joined(parts)
 
     def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
         """State evidence of these cosines; with centre and scale of every answer."""
@@ -106,20 +108,20 @@ class NumpyEngine:
         return plain_states.search(responses, cuts, total)
 
     def contrast(
-        self, batch: Ragged, centres: Float32Rows | None = None, kept: Kept | None = None
-    ) -> Found:
+        self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
+    ) -> Answers:
         """State evidence and the best contrast of each of its rows, from features."""
         parts = []
         for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
             count = responses.shape[1]
             start, end, score = plain_states.search(responses, batch.entry("runs", h), count)
             parts.append(_answers(batch, h, start, end, score, centre, scale))
-        return Found.joined(parts)
+        return Answers.joined(parts)
 
     def label(
         self, batch: Ragged, rules: Labelling, centres: Float32Rows | None = None,
-        kept: Kept | None = None,
-    ) -> Found:  # fmt: skip
+        kept: EvidenceTables | None = None,
+    ) -> Answers:  # fmt: skip
         """State evidence and the best stretch of each state in one labelling, from features."""
         parts = []
         for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
@@ -129,7 +131,7 @@ class NumpyEngine:
             if kept is not None:
                 kept.paths[h][:], kept.levels[h][:] = path, levels
             parts.append(_answers(batch, h, start, end, score, centre, scale, absent))
-        return Found.joined(parts)
+        return Answers.joined(parts)
 
     def label_responses(
         self, responses: Rows, cuts: Offsets, rules: Labelling
@@ -160,7 +162,7 @@ class NumpyEngine:
         return path, levels, start, end, score, absent
 
     def _states(
-        self, batch: Ragged, centres: Float32Rows | None, kept: Kept | None
+        self, batch: Ragged, centres: Float32Rows | None, kept: EvidenceTables | None
     ) -> list[tuple[Rows, Rows, Rows]]:
         """Responses, centre and scale of each history."""
         found = []
@@ -180,10 +182,10 @@ def _answers(
     batch: Ragged, h: int, start: Offsets, end: Offsets,
     score: Rows, centre: Rows, scale: Rows,
     absent: NDArray[np.bool_] | None = None,
-) -> Found:  # fmt: skip
+) -> Answers:  # fmt: skip
     """Rows as answers: several descriptions may share one."""
     rows = np.arange(len(start)) if batch.labels is None else batch.entry("labels", h)
-    return Found.at(
+    return Answers.at(
         batch.histories[h].frames, start[rows], end[rows], score[rows], centre=centre[rows],
         scale=scale[rows], absent=None if absent is None else absent[rows],
     )  # fmt: skip

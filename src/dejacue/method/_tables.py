@@ -95,7 +95,7 @@ class Labelling:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Kept:
+class EvidenceTables:
     """Tables that an engine fills on the way, one per history: what a reading shows.
 
     paths    (N,) a labelling: the state of each observed frame
@@ -108,7 +108,7 @@ class Kept:
     levels: list[NDArray[np.float64]]
 
     @classmethod
-    def of(cls, batch: Ragged) -> Kept:
+    def of(cls, batch: Ragged) -> EvidenceTables:
         cosines = batch.empty(np.float32)
         return cls(
             cosines, batch.empty(np.float64),
@@ -118,7 +118,7 @@ class Kept:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Found:
+class Answers:
     """One row per answer: windows as positions among the observed frames and as frame numbers."""
 
     start: NDArray[np.int64]
@@ -131,7 +131,7 @@ class Found:
     absent: NDArray[np.bool_] | None = None  # where the readout itself says that it does not occur
 
     @classmethod
-    def empty(cls, rows: int, absent: bool = False) -> Found:
+    def empty(cls, rows: int, absent: bool = False) -> Answers:
         whole, real = np.empty((4, rows), np.int64), np.empty((3, rows))
         gone = np.zeros(rows, bool) if absent else None
         return cls(whole[0], whole[1], whole[2], whole[3], real[0], real[1], real[2], gone)
@@ -140,12 +140,12 @@ class Found:
     def at(
         cls, frames: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64],
         score: NDArray[np.float64], **more: Any,
-    ) -> Found:  # fmt: skip
+    ) -> Answers:  # fmt: skip
         """From positions among these frames."""
         return cls(start, end, frames[start], frames[end], score, **more)
 
     @classmethod
-    def joined(cls, parts: Sequence[Found]) -> Found:
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
         """One after the other; they come from one readout."""
         if len(parts) == 1:
             return parts[0]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dejacue.method import scan as s
-from dejacue.method._tables import Found, Kept, Ragged
+from dejacue.method._tables import Answers, EvidenceTables, Ragged
 from dejacue.method.joint import Joint
 from dejacue.method.state_readout import StateReadout
 from dejacue.method.states import ScoredWindow
@@ -27,10 +27,10 @@ class Contrast(StateReadout):
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
     usual_share: ClassVar[float | None] = CLOSE
 
-    def compute(self, batch: Batch, tables: Ragged, kept: Kept | None) -> Found:
+    def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         return batch.engine.contrast(tables, batch.centres(), kept)
 
-    def alternatives(self, view: View, found: Found, more: int) -> list[list[ScoredWindow]]:
+    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
         """Each the best that overlaps none before it."""
         labels = view.vocabulary.labels.tolist() if self.pooling == 1 else range(len(found.start))
         chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)

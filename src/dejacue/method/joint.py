@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
-from dejacue.method._tables import Found, Kept, Labelling, Ragged
+from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.state_readout import StateReadout, is_count, is_number
 from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
@@ -71,7 +71,7 @@ class Joint(StateReadout):
             if len(set(order)) != len(order) or len(order) < 2:
                 raise InputError("an order names at least two states, each once")
 
-    def compute(self, batch: Batch, tables: Ragged, kept: Kept | None) -> Found:
+    def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
         return batch.engine.label(tables, rules, batch.centres(), kept)
 
@@ -122,7 +122,7 @@ class Joint(StateReadout):
         path, levels = view.engine.label_responses(responses, cuts, rules)
         return labelling.stretches(responses - levels[:, None], path, cuts)
 
-    def alternatives(self, view: View, found: Found, more: int) -> list[list[ScoredWindow]]:
+    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
         """The further occurrences of the state, best first."""
         every = self.occurrences(view)
         return [every[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]

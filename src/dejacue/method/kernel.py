@@ -17,9 +17,9 @@ from dejacue.errors import InputError, unknown
 from dejacue.method._numpy_engine import NumpyEngine
 from dejacue.method._tables import (
     BAD_VALUES,
+    Answers,
+    EvidenceTables,
     Float32Rows,
-    Found,
-    Kept,
     Labelling,
     Offsets,
     Ragged,
@@ -45,7 +45,7 @@ class CompiledEngine:
         cosines: Any = None, responses: Any = None, runs: Any = None, numbers: Any = None,
         queries: Any = None, labels: Any = None, schedule: Schedule | None = None,
         weights: Any = None, rules: Labelling | None = None, paths: Any = None,
-        levels: Any = None, centres: Any = None, found: Found | None = None, out: Any = None,
+        levels: Any = None, centres: Any = None, found: Answers | None = None, out: Any = None,
     ) -> None:  # fmt: skip
         """One call of the kernel; what an operation does not use is None."""
         lengths, norms = (None, None) if schedule is None else (schedule.lengths, schedule.norms)
@@ -92,7 +92,7 @@ class CompiledEngine:
 
     def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
         """Calibrated and smoothed inside runs; with centre and scale of every row."""
-        out, found = batch.empty(np.float64), Found.empty(batch.answers)
+        out, found = batch.empty(np.float64), Answers.empty(batch.answers)
         self._run(
             _RESPOND, batch, len(batch.histories), smoothing=smoothing, cosines=cosines,
             runs=batch.runs, responses=out, found=found,
@@ -103,7 +103,7 @@ class CompiledEngine:
 
     def scan(self, responses: Rows, run_offsets: Offsets, schedule: Schedule) -> Windows:
         """The best window of each row of responses that are already there."""
-        found = Found.empty(len(responses))
+        found = Answers.empty(len(responses))
         self._run(
             _LOCATE, None, responses=[np.ascontiguousarray(responses)], runs=[run_offsets],
             schedule=schedule, found=found,
@@ -117,9 +117,9 @@ class CompiledEngine:
         smoothing: int,
         centres: Float32Rows | None = None,
         cosines: list[Float32Rows] | None = None,
-    ) -> Found:
+    ) -> Answers:
         """The published method: from features (or their cosines) to windows."""
-        histories, found = batch.histories, Found.empty(batch.answers)
+        histories, found = batch.histories, Answers.empty(batch.answers)
         seen = cosines is None
         self._run(
             _LOCATE, batch, len(histories), dimension=histories[0].dimension, smoothing=smoothing,
@@ -132,7 +132,7 @@ class CompiledEngine:
 
     def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
         """State evidence of these cosines; with centre and scale of every answer."""
-        out, found = batch.empty(np.float64), Found.empty(batch.answers)
+        out, found = batch.empty(np.float64), Answers.empty(batch.answers)
         self._run(
             _SMOOTH, batch, len(batch.histories), cosines=cosines, runs=batch.runs,
             numbers=[h.frames for h in batch.histories], labels=batch.labels,
@@ -144,7 +144,7 @@ class CompiledEngine:
 
     def search(self, responses: Rows, cuts: Offsets, total: int) -> Windows:
         """The best contrast of each row; ``total``: observed frames of the whole history."""
-        found = Found.empty(len(responses))
+        found = Answers.empty(len(responses))
         self._run(
             _CONTRAST, None, total=total, responses=[np.ascontiguousarray(responses)], runs=[cuts],
             found=found,
@@ -152,15 +152,15 @@ class CompiledEngine:
         return found.start, found.end, found.score
 
     def contrast(
-        self, batch: Ragged, centres: Float32Rows | None = None, kept: Kept | None = None
-    ) -> Found:
+        self, batch: Ragged, centres: Float32Rows | None = None, kept: EvidenceTables | None = None
+    ) -> Answers:
         """State evidence and the best contrast of each of its rows, from features."""
         return self._states(_CONTRAST, batch, centres, kept, None)
 
     def label(
         self, batch: Ragged, rules: Labelling, centres: Float32Rows | None = None,
-        kept: Kept | None = None,
-    ) -> Found:  # fmt: skip
+        kept: EvidenceTables | None = None,
+    ) -> Answers:  # fmt: skip
         """State evidence and the best stretch of each state in one labelling, from features."""
         return self._states(_LABEL, batch, centres, kept, rules)
 
@@ -172,15 +172,15 @@ class CompiledEngine:
         path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
         self._run(
             _LABEL, None, responses=[np.ascontiguousarray(responses)], runs=[cuts], rules=rules,
-            paths=[path], levels=[levels], found=Found.empty(len(responses), absent=True),
+            paths=[path], levels=[levels], found=Answers.empty(len(responses), absent=True),
         )  # fmt: skip
         return path, levels
 
     def _states(
         self, operation: int, batch: Ragged, centres: Float32Rows | None,
-        kept: Kept | None, rules: Labelling | None,
-    ) -> Found:  # fmt: skip
-        histories, found = batch.histories, Found.empty(batch.answers, rules is not None)
+        kept: EvidenceTables | None, rules: Labelling | None,
+    ) -> Answers:  # fmt: skip
+        histories, found = batch.histories, Answers.empty(batch.answers, rules is not None)
         self._run(
             operation, batch, len(histories), dimension=histories[0].dimension,
             features=[h.features for h in histories], queries=batch.queries, runs=batch.runs,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import scan as s
-from dejacue.method._tables import Found
+from dejacue.method._tables import Answers
 from dejacue.method.readouts import Scan
 from dejacue.method.view import PUBLISHED_WIDTH, ScheduledReadout, View
 
@@ -38,7 +38,7 @@ class NonOverlap(ScheduledReadout):
     def level(self) -> str:
         return "state"
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         scan = Scan(self.durations, self.norm, smoothing=self.smoothing)
         starts, ends, scores = scan.candidates(view)
         labels = view.vocabulary.labels
@@ -56,7 +56,7 @@ class NonOverlap(ScheduledReadout):
                 f"{len(view.history)} observed frames; add shorter durations"
             )
         best = chosen[labels]
-        return Found.at(view.history.frames, starts[best], ends[best], pooled[labels, best])
+        return Answers.at(view.history.frames, starts[best], ends[best], pooled[labels, best])
 
 
 def best_disjoint(

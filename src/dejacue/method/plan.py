@@ -12,7 +12,7 @@ import numpy as np
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
-from dejacue.method._tables import Found
+from dejacue.method._tables import Answers
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, Directions, as_coordinates
 from dejacue.method.joint import Joint
@@ -116,7 +116,7 @@ class Plan:
         batch = Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
         return self._columns(batch, self.readout.find(batch))
 
-    def _columns(self, batch: Batch, found: Found) -> Columns:
+    def _columns(self, batch: Batch, found: Answers) -> Columns:
         counts = [len(vocabulary) for vocabulary in batch.vocabularies]
         times, source = timed_columns(batch.histories, counts, found.start, found.end)
         heads = [
@@ -259,7 +259,7 @@ def _placed(history: History, moment: Moment) -> Moment:
     return replace(moment, times_s=times, source=source)
 
 
-def _diagnostics(readout: Readout, view: View, found: Found) -> list[Diagnostics]:
+def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnostics]:
     offsets, frames = readout.bounds(view.history), view.history.frames
     seen = readout.evidence(view)
     centre, scale = seen.centre, seen.scale

@@ -18,7 +18,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
 from dejacue.method import scan as s
-from dejacue.method._tables import Found, Schedule
+from dejacue.method._tables import Answers, Schedule
 from dejacue.method.states import ScoredWindow
 from dejacue.method.view import (
     PUBLISHED_WIDTH,
@@ -77,13 +77,13 @@ class Scan(ScheduledReadout):
     def longest(self, history: History) -> int:
         return history.span if self.runs == "bridged" else history.longest_run
 
-    def find(self, batch: Batch) -> Found:
+    def find(self, batch: Batch) -> Answers:
         if self.runs == "bridged":
             return super().find(batch)
         schedule = schedule_of([self.lengths(history) for history in batch.histories], self.norm)
         return batch.engine.locate(batch.tables(), schedule, self.smoothing, batch.centres())
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         if self.runs == "strict":
             schedule = schedule_of([self.lengths(view.history)], self.norm)
             return view.engine.locate(
@@ -97,7 +97,7 @@ class Scan(ScheduledReadout):
             )
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
-        return Found.at(view.history.frames, starts[best], ends[best], score)
+        return Answers.at(view.history.frames, starts[best], ends[best], score)
 
     def bounds(self, history: History) -> NDArray[np.int64]:
         whole = np.array([0, len(history)])
@@ -122,7 +122,7 @@ class Scan(ScheduledReadout):
         whole = np.array([0, len(frames)], dtype=np.int64)
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
 
-    def alternatives(self, view: View, found: Found, more: int) -> list[list[ScoredWindow]]:
+    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
         bounds = self.bounds(view.history).tolist()
         chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
         return [
@@ -158,7 +158,7 @@ class MeanWindow(ScheduledReadout):
 
     name: ClassVar[str] = "mean-window"
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         offsets, frames = view.history.run_offsets, view.unit_frames
         starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
         queries = view.query_directions.queries.astype(np.float64)
@@ -172,7 +172,7 @@ class MeanWindow(ScheduledReadout):
                 scores[:, at] = (queries @ sums) / _norms(sums)
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
-        return Found.at(view.history.frames, starts[best], ends[best], score)
+        return Answers.at(view.history.frames, starts[best], ends[best], score)
 
 
 def _sum_norms(
@@ -231,11 +231,11 @@ class Boxcar(ScheduledReadout):
         super().__post_init__()
         check_width(self.width)
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         offsets = view.history.run_offsets
         smoothed = plain.smooth(view.cosines.astype(np.float64), offsets, self.width, mean=True)
         schedule = schedule_of([self.lengths(view.history)], "mean")
-        return Found.at(view.history.frames, *view.engine.scan(smoothed, offsets, schedule))
+        return Answers.at(view.history.frames, *view.engine.scan(smoothed, offsets, schedule))
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class MaxFrame(ScheduledReadout):
 
     name: ClassVar[str] = "max-frame"
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         lengths = self.lengths(view.history)
         bounds = view.history.run_offsets.tolist()
         runs = [r for r in pairwise(bounds) if r[1] - r[0] >= lengths[0]]
@@ -266,7 +266,7 @@ class MaxFrame(ScheduledReadout):
                     found.append((at, at + length - 1))
             start[q], end[q] = min(found)
             score[q] = row[start[q] : end[q] + 1].max()
-        return Found.at(view.history.frames, start, end, score)
+        return Answers.at(view.history.frames, start, end, score)
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class Peak(Readout):
             raise InputError(f"peak ratio {self.ratio} must be above 0 and at most 1")
         object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         responses = view.respond(self.smoothing)[0]
         offsets = view.history.run_offsets
         start, end = np.empty((2, len(responses)), np.int64)
@@ -298,7 +298,7 @@ class Peak(Readout):
             before, after = low[low < at], low[low > at]
             start[q] = max(offsets[run], before[-1] + 1 if before.size else 0)
             end[q] = min(offsets[run + 1] - 1, after[0] - 1 if after.size else len(row) - 1)
-        return Found.at(view.history.frames, start, end, score)
+        return Answers.at(view.history.frames, start, end, score)
 
 
 @dataclass(frozen=True)
@@ -308,10 +308,10 @@ class Unseen(Readout):
     whole: bool
     name: ClassVar[str] = "unseen"
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         offsets, rows = view.history.run_offsets, len(view.vocabulary)
         run = int(np.argmax(np.diff(offsets)))
         first, last = (0, len(view.history)) if self.whole else (offsets[run], offsets[run + 1])
-        return Found.at(
+        return Answers.at(
             view.history.frames, np.full(rows, first), np.full(rows, last - 1), np.zeros(rows)
         )

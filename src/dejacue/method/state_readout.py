@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import states
-from dejacue.method._tables import Found, Kept, Ragged
+from dejacue.method._tables import Answers, EvidenceTables, Ragged
 from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History
 
@@ -69,21 +69,21 @@ class StateReadout(Readout):
         return "state" if self.pooling == 1 else "description"
 
     @abstractmethod
-    def compute(self, batch: Batch, tables: Ragged, kept: Kept | None) -> Found:
+    def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         """The windows of a batch, from features, in one call of the engine."""
 
-    def find(self, batch: Batch) -> Found:
+    def find(self, batch: Batch) -> Answers:
         return self.compute(batch, self.tables(batch), None)
 
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         return self.seen(view)[0]
 
-    def seen(self, view: View) -> tuple[Found, Kept]:
+    def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
         """Windows and the tables behind them, computed once."""
 
-        def compute() -> tuple[Found, Kept]:
+        def compute() -> tuple[Answers, EvidenceTables]:
             tables = self.tables(view)
-            kept = Kept.of(tables)
+            kept = EvidenceTables.of(tables)
             return self.compute(view, tables, kept), kept
 
         return view.once(("states", self), compute)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
-from dejacue.method._tables import Found, Ragged
+from dejacue.method._tables import Answers, Ragged
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Engine
 from dejacue.method.states import ScoredWindow
@@ -147,12 +147,12 @@ class Readout(ABC):
         return "description"
 
     @abstractmethod
-    def find_one(self, view: View) -> Found:
+    def find_one(self, view: View) -> Answers:
         """The window of each description, from what the view has computed."""
 
-    def find(self, batch: Batch) -> Found:
+    def find(self, batch: Batch) -> Answers:
         """The windows of a whole batch; readouts with a kernel make it one call."""
-        return Found.joined([self.find_one(view) for view in batch.views()])
+        return Answers.joined([self.find_one(view) for view in batch.views()])
 
     def evidence(self, view: View) -> Evidence:
         """What it looks at: here, that of the published method."""
@@ -163,7 +163,9 @@ class Readout(ABC):
         """Positions that no window crosses."""
         return history.run_offsets
 
-    def alternatives(self, view: View, found: Found, more: int) -> Sequence[Sequence[ScoredWindow]]:
+    def alternatives(
+        self, view: View, found: Answers, more: int
+    ) -> Sequence[Sequence[ScoredWindow]]:
         """Further windows of each description, none overlapping, best first."""
         return list(repeat((), len(found.start)))
 
