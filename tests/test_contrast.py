@@ -242,7 +242,7 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     scene = generate(6, recurrences=3, frames=120)
     plan = Plan.of(None, "contrast", None, 2, False, name)
     view = plan.view(scene.history, scene.vocabulary)
-    moment = plan.reading(view).retrieval[0]
+    moment = plan.read(view).retrieval[0]
     row, n = plan.readout.evidence(view).responses[0], len(scene.history)
     norms = contrast_norms(n)
     score, a, b = max(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.method._reading import occurrences_of
 from dejacue.method.confidence import check_level, with_p_values
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Plan
@@ -49,7 +50,7 @@ def locate(
         return _compared(plan, history, vocabulary, unrelated, absent_at).retrieval
     if top == 1 and not diagnostics:
         return plan.columns([(history, vocabulary)]).retrieval(0)
-    return plan.read(history, vocabulary).retrieval
+    return plan.read(plan.view(history, vocabulary)).retrieval
 
 
 def read(
@@ -73,7 +74,7 @@ def read(
     check_pair(history, vocabulary)
     if _compares(unrelated, absent_at):
         return _compared(plan, history, vocabulary, unrelated, absent_at, hints=True)
-    return plan.read(history, vocabulary, hints=True)
+    return plan.read(plan.view(history, vocabulary), hints=True)
 
 
 def check_reading(
@@ -98,7 +99,7 @@ def _compared(
     check_level(plan.readout, absent_at, wanted=True)
     view = plan.view(history, vocabulary)
     given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
-    return with_p_values(plan.reading(view, hints), plan.readout, view, given, absent_at)
+    return with_p_values(plan.read(view, hints), plan.readout, view, given, absent_at)
 
 
 def evidence(
@@ -133,7 +134,7 @@ def occurrences(
     """
     plan = Plan.of(coordinates, readout, None, 1, False, engine)
     check_pair(history, vocabulary)
-    found = plan.occurrences(plan.view(history, vocabulary))
+    found = occurrences_of(plan.readout, plan.view(history, vocabulary))
     if found is None:
         raise InputError(
             f"the readout {plan.readout.name} gives one window a description; occurrences come "

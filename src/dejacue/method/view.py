@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import Any, ClassVar, TypeVar
 
@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
+from dejacue.method._reading import reading_of
 from dejacue.method._tables import Answers, Ragged
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Engine
 from dejacue.method.states import ScoredWindow
-from dejacue.records import Evidence, History, Vocabulary
+from dejacue.records import Evidence, History, Reading, Vocabulary
 
 T = TypeVar("T")
 
@@ -146,6 +147,12 @@ class Readout(ABC):
     def level(self) -> str:
         return "description"
 
+    def read(
+        self, view: View, *, top: int | None = None, diagnostics: bool = False, hints: bool = False
+    ) -> Reading:
+        """Everything it knows of one history; top None: as many windows as suit it."""
+        return reading_of(self, view, top, diagnostics, hints)
+
     @abstractmethod
     def find_one(self, view: View) -> Answers:
         """The window of each description, from what the view has computed."""
@@ -183,12 +190,6 @@ class Readout(ABC):
 
 
 PUBLISHED_WIDTH = 3
-
-
-@lru_cache(maxsize=256)
-def settings_of(readout: Readout) -> dict[str, Any]:
-    """The readout as plain values, for JSON."""
-    return {"name": readout.name, **asdict(readout)}
 
 
 @dataclass(frozen=True)

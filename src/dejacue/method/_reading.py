@@ -1,0 +1,165 @@
+"""What a caller gets of what a readout found: columns of a batch, the reading of one history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dejacue.method._tables import Answers
+from dejacue.method.coordinates import Directions
+from dejacue.method.states import ScoredWindow
+from dejacue.records import (
+    Columns,
+    Diagnostics,
+    History,
+    Moment,
+    Reading,
+    Vocabulary,
+    Window,
+)
+from dejacue.records.columns import Head, timed_columns
+from dejacue.records.retrieval import read_only, to_source
+
+if TYPE_CHECKING:
+    from dejacue.method.view import Batch, Readout, View
+
+STILL = (
+    "all frames look the same to the encoder, so which of them are found is arbitrary; is it a "
+    "still picture, or are the masks those of the background?"
+)
+_NEARLY = 1e-6  # of a cosine
+
+
+@lru_cache(maxsize=256)
+def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[str, Any]:
+    """All settings as plain values, for JSON."""
+    settings: dict[str, Any] = {
+        "coordinates": coordinates,
+        "readout": {"name": readout.name, **asdict(readout)},
+        "top": 1 if readout.usual_windows == 1 and top is None else top,
+    }
+    if readout.lists_occurrences:
+        settings["further_windows"] = "occurrences"
+    found: Mapping[str, Any] = read_only(settings)
+    return found
+
+
+def columns_of(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Columns:
+    """The windows of a batch."""
+    counts = [len(vocabulary) for vocabulary in batch.vocabularies]
+    times, source = timed_columns(batch.histories, counts, found.start, found.end)
+    heads = [
+        Head(h.id, h.encoder or v.encoder, v, _notes(readout, h, v, own))
+        for h, v, own in zip(batch.histories, batch.vocabularies, batch.directions, strict=True)
+    ]
+    return Columns(
+        heads, [0, *accumulate(counts)], found.first, found.last, found.score, readout.level,
+        settings_of(readout, batch.coordinates.name, top), times, source, found.absent,
+    )  # fmt: skip
+
+
+def reading_of(
+    readout: Readout, view: View, top: int | None, diagnostics: bool, hints: bool
+) -> Reading:
+    """Everything a readout says of one history."""
+    found = readout.find_one(view)
+    retrieval = columns_of(readout, view, found, top).retrieval(0)
+    moments = list(retrieval)
+    more = (readout.usual_windows if top is None else top) - 1
+    if more:
+        share = readout.usual_share if top is None else None
+        moments = [
+            replace(moment, alternatives=_alternatives(view.history, moment, windows, share))
+            for moment, windows in zip(
+                moments, readout.alternatives(view, found, more), strict=True
+            )
+        ]
+    if diagnostics:
+        why = _diagnostics(readout, view, found)
+        moments = [replace(m, diagnostics=own) for m, own in zip(moments, why, strict=True)]
+    notes = retrieval.notes
+    if hints:
+        notes += (STILL,) if _still(view.history) else readout.hints(view)
+    retrieval = replace(retrieval, moments=tuple(moments), notes=notes)
+    return Reading(retrieval, readout.evidence(view), occurrences_of(readout, view))
+
+
+def occurrences_of(readout: Readout, view: View) -> dict[str, tuple[Moment, ...]] | None:
+    """Every window of each state, best first; None where the readout has one each."""
+    every = readout.occurrences(view)
+    if every is None:
+        return None
+    return {
+        state: tuple(_occurrence(view.history, state, texts[0], *window) for window in windows)
+        for (state, texts), windows in zip(view.vocabulary.states.items(), every, strict=True)
+    }
+
+
+def _occurrence(
+    history: History, state: str, text: str, first: int, last: int, score: float
+) -> Moment:
+    window = Window(int(history.frames[first]), int(history.frames[last]))
+    times = None
+    if history.times_s is not None:
+        times = (float(history.times_s[first]), float(history.times_s[last]))
+    source = to_source(history, window) if history.sampled else None
+    return Moment(state, text, window, score, "state", times, source=source)
+
+
+def _alternatives(
+    history: History, moment: Moment, windows: Sequence[ScoredWindow], share: float | None
+) -> tuple[tuple[Window, float], ...]:
+    """As frames; those that reach this share of the best score."""
+    least, frames = -np.inf if share is None else share * moment.score, history.frames
+    return tuple(
+        (Window(int(frames[a]), int(frames[b])), score) for a, b, score in windows if score >= least
+    )
+
+
+def _notes(
+    readout: Readout, history: History, vocabulary: Vocabulary, directions: Directions
+) -> tuple[str, ...]:
+    notes = readout.notes(history)
+    if not directions.any_fallback:
+        return notes
+    texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
+    return (
+        *notes,
+        f"nothing sets {', '.join(texts)} apart from the other descriptions; "
+        "plain similarity was used there",
+    )
+
+
+def _still(history: History) -> bool:
+    """Whether all its frames look the same to the encoder."""
+    rows = history.features.astype(np.float64)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return len(rows) > 1 and bool((rows @ rows[0] > 1 - _NEARLY).all())
+
+
+def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnostics]:
+    offsets, frames = readout.bounds(view.history), view.history.frames
+    seen = readout.evidence(view)
+    centre, scale = seen.centre, seen.scale
+    first = np.searchsorted(offsets, found.start, side="right") - 1
+    last = np.searchsorted(offsets, found.end, side="right") - 1
+    directions = view.query_directions
+    return [
+        Diagnostics(
+            residual_norm=float(directions.residual_norms[q]),
+            fallback=bool(directions.fallback[q]),
+            centre=float(centre[q]),
+            scale=float(scale[q]),
+            floor_active=bool(scale[q] <= readout.scale_floor),
+            run=Window(int(frames[offsets[a]]), int(frames[offsets[b + 1] - 1])),
+            touches_run_edge=bool(
+                found.start[q] == offsets[a] or found.end[q] == offsets[b + 1] - 1
+            ),
+        )
+        for q, (a, b) in enumerate(zip(first, last, strict=True))
+    ]
