@@ -219,6 +219,14 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     }  # fmt: skip
 
 
+def test_masks_that_a_tracker_made_earlier_come_with_its_warnings(scene, edges, tmp_path) -> None:
+    words, how = scene / "vocabulary.yaml", {"encoder": "mini", "folder": tmp_path}
+    tracked = find(scene / "scene.mp4", words, box=edges, tracker="box", **how)
+    given = find(scene / "scene.mp4", words, masks=tmp_path / "masks", **how)
+    assert given.made.tracker == tracked.made.tracker
+    assert given.warnings == tracked.warnings
+
+
 def test_progress_of_the_tracker_and_of_the_encoder_is_told(scene, edges) -> None:
     told: dict[str, tuple[int, int | None]] = {}
 

@@ -181,12 +181,15 @@ def locate(
     from dejacue.cli import locate as command
     from dejacue.cli.readouts import readout_from
     from dejacue.pipeline import EncoderOptions, TrackerOptions
+    from dejacue.sources.tracks import default_tracker
 
     chosen, width = readout_from(
         readout, smoothing=smoothing, pooling=pooling, bridge=bridge, order=order,
         irreversible=irreversible or None, stay=stay, durations=durations, norm=norm, runs=runs,
     )  # fmt: skip
-    learned = tracker not in (None, "box")  # --device and --precision are for whoever has them
+    shown = o.typed_prompts(box, point, not_point, mask, at, add)
+    # --device and --precision are for whoever has them
+    learned = bool(shown) and (tracker or default_tracker()) != "box"
     own = (None, None) if encoder == "mini" and learned else (precision, device)
     command.run(
         o.one(source, context.args),
@@ -194,7 +197,7 @@ def locate(
         {
             "vocabulary": vocabulary, "masks": masks, "kind": kind, "match": match,
             "objects": o.objects(objects), "encoder": encoder, "tracker": tracker,
-            "prompts": o.typed_prompts(box, point, not_point, mask, at, add),
+            "prompts": shown,
             "encoder_options": EncoderOptions(backend, *own, prompts),
             "tracker_options": TrackerOptions(*((device, precision) if learned else ())),
             "readout": chosen, "smoothing": width, "coordinates": coordinates, "top": top,

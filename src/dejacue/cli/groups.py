@@ -16,11 +16,6 @@ annotate = typer.Typer(
 )
 
 
-ReleaseFolder = Annotated[
-    Path | None, typer.Argument(help="The release folder (default: DEJACUE_DATA, or fetched).")
-]
-
-
 @data.command()
 def fetch(
     folder: Annotated[
@@ -35,7 +30,7 @@ def fetch(
 
 @data.command()
 def show(
-    folder: ReleaseFolder = None,
+    folder: Annotated[Path | None, typer.Argument(help=o.RELEASE)] = None,
 ) -> None:
     """List what is in the release."""
     from dejacue.cli import data as command
@@ -47,9 +42,7 @@ def show(
 def references(
     group: Annotated[str, typer.Argument(help="vost, seven or development.")],
     output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
-    folder: Annotated[
-        Path | None, o.option("The release folder (default: DEJACUE_DATA, or fetched).", "--data")
-    ] = None,
+    folder: Annotated[Path | None, o.option(o.RELEASE, "--data")] = None,
 ) -> None:
     """Write the benchmark's references, to evaluate your own retrievals on it."""
     from dejacue.cli import data as command

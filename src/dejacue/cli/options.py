@@ -78,7 +78,8 @@ Count = int | None
 File = Path | None
 
 Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a glob in quotes.")]
-Release = Annotated[File, option("The release folder (default: DEJACUE_DATA, or fetched).")]
+RELEASE = "The release folder (default: DEJACUE_DATA, or fetched)."
+Release = Annotated[File, option(RELEASE)]
 OutputFormat = Annotated[
     Format | None, option("Default: by the name of the output, else a table.", "--format", "-f")
 ]

@@ -84,13 +84,12 @@ def observe(
             f"{video.path}: is a video; say where the object is with masks (a folder of PNGs, an "
             ".npz, a COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to follow it"
         )
-    if isinstance(masks, Masks):
-        return Observed(masks, _objects(video, masks, objects), read_notes(masks.path))
-    notes = read_notes(masks)
-    if notes is not None and match == "auto":
-        match = notes.match
-    opened = open_masks(masks, kind=kind, match=match, frames=video.length)
-    return Observed(opened, _objects(video, opened, objects), notes)
+    notes = read_notes(masks.path if isinstance(masks, Masks) else masks)
+    if not isinstance(masks, Masks):
+        match = notes.match if notes is not None and match == "auto" else match
+        masks = open_masks(masks, kind=kind, match=match, frames=video.length)
+    said = () if notes is None else tuple(notes.problems)
+    return Observed(masks, _objects(video, masks, objects), notes, said)
 
 
 def _objects(
