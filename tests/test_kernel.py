@@ -262,17 +262,18 @@ ARRAYS = (
     "centres", "costs", "start", "end", "first", "last", "score", "centre", "scale", "absent",
     "out",
 )  # fmt: skip
-LOCATE, CONTRAST, LABEL = 3, 5, 6
+COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL = range(7)
 
 
-def call(operation: int = LOCATE, **changes):
-    """A correct call of the raw extension, with some fields replaced."""
-    module = engine(BUILDS[0])._module
+def arguments(operation: int) -> dict[str, object]:
+    """Those of a correct call of the raw extension."""
     n, d, q = 6, 4, 2
-    fields = dict.fromkeys((*SCALARS, *LISTS, *ARRAYS)) | {
+    rng = np.random.default_rng(1)
+    cosines, responses = rng.normal(size=(q, n)).astype(np.float32), rng.normal(size=(q, n))
+    fields: dict[str, object] = dict.fromkeys((*SCALARS, *LISTS, *ARRAYS)) | {
         "name": BUILDS[-1], "operation": operation, "histories": 1, "dimension": d,
         "smoothing": 3, "total": 0, "stay": 1, "rounds": 4, "least_scale": 1e-4,
-        "features": [np.ones((n, d), np.float32)], "runs": [np.array([0, 2, n])],
+        "features": [rng.normal(size=(n, d)).astype(np.float32)], "runs": [np.array([0, 2, n])],
         "numbers": [np.array([0, 1, 3, 4, 5, 6])], "queries": [np.ones((q, d), np.float32)],
         "start": np.empty(q, np.int64), "end": np.empty(q, np.int64),
         "first": np.empty(q, np.int64), "last": np.empty(q, np.int64),
@@ -280,7 +281,7 @@ def call(operation: int = LOCATE, **changes):
     }  # fmt: skip
     if operation == LOCATE:
         fields |= {"lengths": [np.array([1, 2])], "norms": [np.array([1.0, 1.5])]}
-    else:
+    elif operation >= SMOOTH:
         fields |= {"weights": [np.array([1.0, 0.5])], "labels": [np.array([0, 1])]}
     if operation == LABEL:
         fields |= {
@@ -289,15 +290,32 @@ def call(operation: int = LOCATE, **changes):
             "paths": [np.empty(n, np.int64)], "levels": [np.empty(q)],
             "absent": np.empty(2, bool),
         }  # fmt: skip
-    assert set(changes) <= set(fields)
-    fields |= changes
-    return module.run(
+    if operation == COSINES:
+        fields["cosines"] = [cosines]
+    elif operation == CENTRES:
+        fields |= {"queries": None, "out": np.empty((1, d), np.float32)}
+    elif operation in (RESPOND, SMOOTH):
+        fields |= {"features": None, "queries": None, "cosines": [cosines]}
+        fields["responses"] = [responses]
+    return fields
+
+
+def raw(fields: dict[str, object]) -> tuple[int, int, int]:
+    found: tuple[int, int, int] = engine(BUILDS[0])._module.run(
         fields["name"], fields["operation"], fields["histories"],
         *(tuple(fields[name] for name in names) for names in (SCALARS, LISTS, ARRAYS)),
     )  # fmt: skip
+    return found
 
 
-@pytest.mark.parametrize("operation", [LOCATE, CONTRAST, LABEL])
+def call(operation: int = LOCATE, **changes):
+    """A correct call of the raw extension, with some fields replaced."""
+    fields = arguments(operation)
+    assert set(changes) <= set(fields)
+    return raw(fields | changes)
+
+
+@pytest.mark.parametrize("operation", range(7))
 def test_a_correct_raw_call_works(operation) -> None:
     assert call(operation) == (0, 0, 0)
 
@@ -390,6 +408,58 @@ OF_LABELS = [
 def test_the_extension_checks_every_size_before_it_follows_a_pointer(operation, changes) -> None:
     with pytest.raises((ValueError, TypeError, BufferError)):
         call(operation, **changes)
+
+
+EXTREMES = (0, 1, -1, 2, 3, 7, 2**31 - 1, 2**31, 2**53, 2**62, -(2**62), 2**63 - 1, -(2**63))
+
+
+def mutated(value, rng: np.random.Generator):
+    """An argument of the raw call with something wrong with it, or not."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        kind = rng.integers(4)
+        if kind == 0:
+            return value * int(rng.integers(0, 3))
+        return [mutated(own, rng) for own in value]
+    if not isinstance(value, np.ndarray):
+        return type(value)(rng.choice(EXTREMES)) if rng.random() < 0.8 else float("nan")
+    out = value.copy()
+    kind = int(rng.integers(6))
+    if kind == 0 and out.size:
+        special = EXTREMES if out.dtype.kind in "iu" else (np.nan, np.inf, -np.inf, 0.0, 1e308)
+        with np.errstate(all="ignore"):
+            out.flat[rng.integers(out.size)] = np.array(rng.choice(special)).astype(out.dtype)
+    elif kind == 1:
+        out = np.resize(out, max(0, out.size + int(rng.integers(-3, 4))))
+    elif kind == 2:
+        with np.errstate(all="ignore"):
+            out = out.astype(rng.choice([np.float16, np.float32, np.float64, np.int64, np.uint8]))
+    elif kind == 3:
+        out = out.reshape((1, *out.shape)) if rng.random() < 0.5 else out.ravel()
+    elif kind == 4:
+        out = out[::-1]
+    elif out.size:
+        rng.shuffle(out)
+    return out
+
+
+@pytest.mark.parametrize("operation", range(7))
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_mutated_raw_calls_are_answered_or_refused(operation) -> None:
+    """Under the sanitizers (make sanitize) also: nothing is read or written out of bounds."""
+    rng = np.random.default_rng(operation)
+    answered = 0
+    for _ in range(1500):
+        fields = {"operation": operation, **arguments(operation)}
+        for name in rng.choice(sorted(fields), int(rng.integers(1, 4)), replace=False):
+            if name not in ("name", "operation", "histories"):
+                fields[name] = mutated(fields[name], rng)
+        try:
+            answered += raw(fields)[0] == 0
+        except (ValueError, TypeError, BufferError, OverflowError):
+            continue
+    assert answered > 20
 
 
 def test_read_only_outputs_are_refused() -> None:

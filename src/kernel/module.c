@@ -313,7 +313,7 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, History *all
                  .least_scale = c->least_scale, .all = all};
     if (check(operation >= COSINES && operation < OPERATIONS && b->dimension >= 1 &&
                   b->dimension < 1 << 28 && b->smoothing >= 1 && b->smoothing % 2 == 1 &&
-                  b->stay >= 1 && b->rounds >= 1 && b->total >= 0 && b->least_scale > 0.0,
+                  b->stay >= 1 && b->rounds >= 1 && b->rounds <= 1000 && b->total >= 0 && b->least_scale > 0.0,
               "settings", "out of range"))
         return -1;
     int64_t rows = 0;
