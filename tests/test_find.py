@@ -215,7 +215,8 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     )  # fmt: skip
     assert np.array_equal(shown.history.features, found.history.features)
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {
-        "masks", "masks-contact.png", "scene.history.npz", "scene.thumbnails.npz"
+        "finding.json", "masks", "masks-contact.png", "scene.evidence.npz", "scene.history.npz",
+        "scene.thumbnails.npz", "scene.vocabulary.npz",
     }  # fmt: skip
 
 
@@ -418,7 +419,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "leave one out"),
         ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
-        ({"smoothing": 9}, "smoothing does not apply to the readout contrast; it has smoothing_s"),
+        ({"smoothing": 9}, "smoothing does not apply to the readout contrast; it has its own"),
         ({"readout": "peak", "absent_at": 0.1}, "do not apply to the readout peak"),
         ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no device"),
     ],
@@ -565,6 +566,46 @@ def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:
 def test_read_history_is_what_find_wrote(cup, tmp_path) -> None:
     found = cup(folder=tmp_path, pictures=False)
     assert found.thumbnails == {}
-    assert [path.name for path in tmp_path.iterdir()] == ["scene.history.npz"]
     kept = read_history(tmp_path / "scene.history.npz")
     assert np.array_equal(kept.features, found.history.features)
+
+
+def test_a_folder_of_find_can_be_asked_again(cup, tmp_path, monkeypatch) -> None:
+    cup(folder=tmp_path)
+    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded"))
+    again = find(tmp_path, {"empty": ["empty cup"], "full": ["full cup"]})
+    assert len(again.thumbnails) == 12
+    (tmp_path / "finding.json").unlink()  # the only history there
+    assert find(tmp_path, {"empty": ["empty cup"], "full": ["full cup"]})["full"]
+
+
+def test_what_was_wrong_with_the_video_is_said_again_when_its_history_is_reused(
+    scene, tmp_path
+) -> None:
+    for number in range(10):
+        name = f"{number:05d}.png"
+        (tmp_path / "few").mkdir(exist_ok=True)
+        (tmp_path / "few" / name).write_bytes((scene / "Annotations" / name).read_bytes())
+    given = {"masks": tmp_path / "few", "objects": [1], "encoder": "mini"}
+    first = find(scene / "scene.mp4", WORDS, folder=tmp_path / "out", **given)
+    assert any("only 10 of 60 frames" in text for text in first.warnings)
+    again = find(scene / "scene.mp4", WORDS, folder=tmp_path / "out", **given)
+    assert again.warnings == first.warnings
+
+
+def test_nothing_is_written_over_the_video_or_under_a_wrong_name(first, scene, tmp_path) -> None:
+    with pytest.raises(InputError, match="is the video"):
+        first.report(scene / "scene.mp4")
+    with pytest.raises(InputError, match="give a name that ends so"):
+        first.plot(tmp_path / "x.jpg")
+
+
+def test_another_encoder_than_that_of_the_history_is_named_before_it_is_loaded(first) -> None:
+    with pytest.raises(InputError, match="was made with mini, not with siglip2"):
+        first.ask(WORDS, encoder="siglip2")
+
+
+def test_progress_gets_all_four_arguments(cup) -> None:
+    told = []
+    cup(progress=lambda stage, done, total, note: told.append((stage, done, total, note)))
+    assert {stage for stage, *_ in told} == {"decode", "crop", "encode", "read"}

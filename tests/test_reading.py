@@ -182,7 +182,7 @@ def test_data_frames_and_arrow_come_from_the_columns() -> None:
     assert list(frame.columns) == arrow.column_names == list(columns)
     assert frame["score"].tolist() == arrow["score"].to_pylist() == columns["score"].tolist()
     ranked = locate_many(histories, vocabularies, top=3).columns()
-    assert ranked["rank"].count(1) == len(columns["start"])
+    assert (ranked["rank"] == 1).sum() == len(columns["start"])
     assert max(ranked["rank"]) > 1
 
 
@@ -213,3 +213,14 @@ def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
     with pytest.raises(InputError, match="contrast gives one window a description"):
         occurrences(made.history, made.vocabulary, readout="contrast")
     assert occurrences(made.history, made.vocabulary, readout=Joint(stay=3))
+
+
+def test_retrievals_are_read_once_and_say_so() -> None:
+    histories, vocabularies = batch(2)
+    found = locate_many(histories, vocabularies)
+    assert len(list(found)) == 2
+    for again in (lambda: list(found), found.columns):
+        with pytest.raises(InputError, match="have been read already"):
+            again()
+    nothing = locate_many([], [])
+    assert [len(column) for column in nothing.columns().values()] == [0] * 7

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from dejacue.report.clips import remove_clips
 from dejacue.report.exports import EXPORTS, as_csv, as_json
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import file_name
-from dejacue.sources.findings import history_path, holds_finding
+from dejacue.sources.findings import DOCUMENT, history_path, holds_finding
 from dejacue.sources.results import read_references
 from dejacue.sources.tracks import read_notes
 
@@ -42,9 +45,10 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         raise InputError(f"{wanted.plot}: the plot is a PNG picture; give a name that ends in .png")
     known = [] if wanted.references is None else read_references(wanted.references)
     truth: dict[str, References] = {own.history_id: own.states for own in known}
-    if source.suffix.lower() == ".npz" or holds_finding(source):
+    if _is_saved(source):
         folder, file = _places(wanted.output, saved=True)
-        findings = find_each(source, **search)
+        _check(file, folder, wanted, source, search)
+        findings = find_each(source, **search, **vars(frames))
         if wanted.cut and findings[0].made.video is None:
             raise InputError(f"{source}: is a history; clips are cut from a video")
     else:
@@ -54,7 +58,8 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         place, several = None if file else folder, len(findings) > 1
         if place is not None and several:
             place /= file_name(finding.history.id)
-        _write(finding, references, place, wanted, several)
+        clips = place or (source if source.is_dir() else source.parent)
+        _write(finding, references, place, wanted, several, clips / "clips")
     found = [finding.retrieval for finding in findings]
     show(
         wanted.format, file, lambda: [table for own in shown for table in _tables(*own)],
@@ -73,10 +78,8 @@ def _from_video(
     folder, file = _places(wanted.output)
     if file is not None and file.suffix.lower() not in FILES:
         raise InputError(f"{file}: give a {', '.join(FILES)} file, or a folder for the report")
-    folder = folder or Path("out") / file_name(sample(source, frames).name)
-    for place in (file, wanted.plot):
-        if place is not None:
-            check_place(place)
+    folder = folder or _default_folder(source, file_name(sample(source, frames).name))
+    _check(file, None, wanted, source, search)
     with Bars() as bars:
         findings = find_each(
             source, **search, **vars(frames), folder=folder, pictures=file is None, progress=bars
@@ -86,6 +89,44 @@ def _from_video(
     for own in findings if file else ():
         say(f"history: {history_path(folder, own.history.id)}", stderr=True)
     return folder, file, findings
+
+
+def _is_saved(source: Path) -> bool:
+    """Whether it is what an earlier run has written, not a video."""
+    return (
+        source.suffix.lower() == ".npz"
+        or holds_finding(source)
+        or (source.is_dir() and any(source.glob("*.history.npz")))
+    )
+
+
+def _default_folder(source: Path, name: str) -> Path:
+    """out/NAME or, where that holds what was found in another video, a name of its own."""
+    folder = Path("out") / name
+    if holds_finding(folder):
+        with contextlib.suppress(InputError):
+            known, here = Path(Finding.read(folder).made.video or ""), Path(os.path.abspath(source))
+            if here not in (known, known.parent) and known != here.parent:  # a folder, or a glob
+                key = hashlib.sha256(os.path.abspath(source).encode()).hexdigest()[:6]
+                return folder.with_name(f"{name}-{key}")
+    return folder
+
+
+def _check(
+    file: Path | None, folder: Path | None, wanted: Wanted, source: Path, search: dict[str, Any]
+) -> None:
+    """Refuses, before the work, outputs that cannot be written or that are read here."""
+    read = [source, search["vocabulary"], search.get("masks"), wanted.references]
+    for place in (file, wanted.plot):
+        if place is None:
+            continue
+        check_place(place)
+        inputs = [own for own in read if own is not None and own.exists()]
+        own_document = place.name == DOCUMENT and holds_finding(place.parent)
+        if own_document or (place.exists() and any(place.samefile(own) for own in inputs)):
+            raise InputError(f"{place}: is read by this command; give another output")
+    if folder is not None:
+        check_place(folder, folder=True)
 
 
 def _places(output: Path | None, saved: bool = False) -> tuple[Path | None, Path | None]:
@@ -103,7 +144,7 @@ def _of(truth: dict[str, References], finding: Finding) -> References | None:
 
 def _write(
     finding: Finding, references: References | None, folder: Path | None, wanted: Wanted,
-    several: bool,
+    several: bool, clips: Path,
 ) -> None:  # fmt: skip
     """The picture that is asked for, the clips and, in a folder, the report and all formats."""
     if wanted.plot is not None:
@@ -113,7 +154,7 @@ def _write(
     if folder is not None:
         _write_folder(folder, finding, references)
     if wanted.cut:
-        for path in finding.cut((folder or Path()) / "clips"):
+        for path in finding.cut(clips):
             say(f"clip: {path}", stderr=True)
     if folder is not None:
         say(f"report: {folder / 'report.html'}", stderr=True)

@@ -77,7 +77,10 @@ def with_smoothing(readout: Readout, smoothing: int | None, preset: bool = False
     if preset:
         raise InputError('"published" is a preset; to smooth otherwise give Scan(smoothing=…)')
     if "smoothing" not in {field.name for field in fields(readout)}:
-        instead = f"; it has {readout.smoothing_in}" if readout.smoothing_in else ""
+        kind = type(readout).__name__
+        instead = (
+            f"; it has its own: {kind}({readout.smoothing_in})" if readout.smoothing_in else ""
+        )
         raise InputError(f"smoothing does not apply to the readout {readout.name}{instead}")
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 

@@ -225,7 +225,7 @@ class Boxcar(ScheduledReadout):
 
     width: int = 3
     name: ClassVar[str] = "boxcar"
-    smoothing_in: ClassVar[str] = "width"
+    smoothing_in: ClassVar[str] = "width=3"
 
     def __post_init__(self) -> None:
         super().__post_init__()

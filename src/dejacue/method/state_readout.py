@@ -40,7 +40,7 @@ class StateReadout(Readout):
     smoothing_s: float = SMOOTHING_S
     width: float | None = None
     bridge: int | str = AUTO
-    smoothing_in: ClassVar[str] = "smoothing_s (seconds) or width (frames)"
+    smoothing_in: ClassVar[str] = "smoothing_s=0.8"
     gives_alternatives: ClassVar[bool] = True
     scale_floor: ClassVar[float] = states.LEAST_SCALE
 

@@ -120,7 +120,7 @@ class Readout(ABC):
     """From evidence to windows. A readout is a small frozen dataclass; its fields are its settings.
 
     name                 as it is asked for
-    smoothing_in         its settings that smooth, where it has no width called ``smoothing``
+    smoothing_in         its setting that smooths, where that is not called ``smoothing``
     gives_alternatives   whether it has more than one window per description
     gives_p_values       whether ``unrelated`` and ``absent_at`` apply
     lists_occurrences    whether further windows are occurrences, not alternatives

@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline._observe import Observed
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import LOOKED_AT
+from dejacue.records.history import LOOKED_AT, PROBLEMS
 from dejacue.report.thumbnails import PictureMasks
 from dejacue.sources.atomic import check_place
 from dejacue.sources.build import Lineage, build_histories, kept, recipe
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.findings import (
+    DOCUMENT,
     PIXELS,
     Pictures,
     history_path,
@@ -87,7 +88,7 @@ def encode(
     return {
         name: Encoded(
             own, files.get(name), seen.get(name, Pictures({}, {})),
-            (*warnings, *_seldom(own)),
+            (*warnings, *_problems(own), *_seldom(own)),
         )
         for name, own in histories.items()
     }  # fmt: skip
@@ -125,8 +126,15 @@ def _build(
     except (KeyboardInterrupt, Cancelled):
         done = 0 if partial is None else kept(partial, encoder)
         raise _cancelled(partial, done, video.length, len(lineages)) from None
+    problems = "\n".join((*video.problems, *masks.problems))
+    if problems:
+        made = {
+            name: replace(own, made_with={**(own.made_with or {}), PROBLEMS: problems})
+            for name, own in made.items()
+        }
     for name, history in made.items():
         if name in files:
+            (files[name].parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
             write_history(files[name], history)
     if partial is not None:
         partial.unlink(missing_ok=True)
@@ -135,7 +143,7 @@ def _build(
         for name in lineages
         if name not in made
     ]
-    return made, [*warnings, *video.problems, *masks.problems]
+    return made, warnings
 
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
@@ -146,6 +154,11 @@ def _cancelled(partial: Path | None, count: int, length: int | None, objects: in
     what = "frames" if objects == 1 else "crops"
     of = f"{count} {what}" if length is None else f"{count} of {length * objects} {what}"
     return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
+
+
+def _problems(history: History) -> list[str]:
+    """Of the pass in which it was made, now or earlier."""
+    return (history.made_with or {}).get(PROBLEMS, "").splitlines()
 
 
 def _seldom(history: History) -> list[str]:
@@ -163,7 +176,8 @@ def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> Hist
         found = read_history(path)
     except InputError:
         return None  # whatever it is, it will be made again
-    made = {key: text for key, text in (found.made_with or {}).items() if key != LOOKED_AT}
+    of_the_pass = (LOOKED_AT, PROBLEMS)
+    made = {key: text for key, text in (found.made_with or {}).items() if key not in of_the_pass}
     return found if made == made_with and found.encoder == encoder.identity else None
 
 

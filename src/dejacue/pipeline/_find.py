@@ -120,8 +120,8 @@ def find(
     readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
     top           windows per description (None: as many as suit the readout)
     absent_at     states with a p-value above it are marked absent
-    folder        where histories, masks, pictures and unfinished work are kept and reused; None:
-                  nothing is written
+    folder        where the finding, histories, masks, pictures and unfinished work are kept and
+                  reused; None: nothing is written
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     more          start, end, start_s, end_s, stride, fps, rate, errors (open_video); kind, match
                   (open_masks); smoothing, engine (read); pictures=False; encoder_options,
@@ -151,6 +151,11 @@ def _find(video: Source, vocabulary: Given, options: dict[str, Any], single: boo
         name = os.fspath(video) if isinstance(video, str | os.PathLike) else saved.history.id
         if search.masks is not None or search.shown:
             raise InputError(f"{name}: is a history, which needs no masks and no boxes")
+        unused = [*changed(sampling), *(["object"] if search.objects not in (None, "all") else [])]
+        if unused:
+            raise InputError(
+                f"{name}: is a history, so {unused[0]} has no effect; give it with the video"
+            )
         how = {"encoder": search.encoder, "encoder_options": search.encoder_options}
         return [saved.ask(vocabulary, **how, name=name, **vars(reading))]
     opened = sample(video, sampling)  # type: ignore[arg-type]
@@ -183,7 +188,9 @@ def _find(video: Source, vocabulary: Given, options: dict[str, Any], single: boo
         findings.append(
             Finding(own.history, described, found, *own.pictures, doubts, warnings, made)
         )
-        progress("read", len(findings), len(encoded))
+        progress("read", len(findings), len(encoded), "")
+    if single and search.folder is not None:
+        findings[0].write(search.folder)
     return findings
 
 
@@ -218,9 +225,9 @@ def _made(
 ) -> Made:
     kinds = (sampling, search.encoder_options, search.tracker_options)
     options = {name: value for kind in kinds for name, value in changed(kind).items()}
-    masks = None if observed.temporary else str(observed.masks.path)
-    prompts = search.encoder_options.prompts
-    return Made(str(video.path), masks, observed.tracker, encoder.identity, prompts, options)
+    masks = None if observed.temporary else os.path.abspath(observed.masks.path)
+    path, prompts = os.path.abspath(video.path), search.encoder_options.prompts
+    return Made(path, masks, observed.tracker, encoder.identity, prompts, options)
 
 
 def _saved(source: Source) -> Finding | None:
@@ -233,6 +240,11 @@ def _saved(source: Source) -> Finding | None:
         path = Path(source)  # type: ignore[arg-type]
         if holds_finding(path):
             return Finding.read(path)
+        there = sorted(path.glob("*.history.npz")) if path.is_dir() else []
+        if len(there) > 1:
+            names = ", ".join(own.name for own in there[:3]) + (", …" if len(there) > 3 else "")
+            raise InputError(f"{path}: holds the histories {names}; give one of them")
+        path = there[0] if there else path
         if path.suffix.lower() != ".npz":
             return None
         history = read_history(path)

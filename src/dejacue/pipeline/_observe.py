@@ -81,7 +81,7 @@ def observe(
         )  # fmt: skip
     if masks is None:
         raise InputError(
-            f"{video.path}: is a video; say where the object is with masks (a folder of PNGs, an "
+            f"{video.path}: say where the object is with masks (a folder of PNGs, an "
             ".npz, a COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to follow it"
         )
     notes = read_notes(masks.path if isinstance(masks, Masks) else masks)

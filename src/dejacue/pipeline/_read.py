@@ -43,6 +43,13 @@ class Words:
         """The one that goes with a history that is there already; None where none is needed: of
         words with features, only p-values need one, which must be named."""
         if self.vocabulary.features is None:
+            if encoder in ("mini", "siglip2") and history.encoder is not None:
+                made_with = encoder_name(history)
+                if encoder != made_with:
+                    raise InputError(
+                        f"history {history.id} was made with {made_with}, not with {encoder}; "
+                        "leave the encoder out, or encode the video again"
+                    )
             with named(self.name):
                 return self.options.load(encoder or encoder_name(history))
         if encoder is None or reading.absent_at is None:

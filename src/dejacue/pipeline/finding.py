@@ -102,7 +102,7 @@ class Finding:
             video=self.made.video, object=self.vocabulary.object, doubts=self.doubts,
             tracker=self.made.tracker, warnings=self.warnings,
         )  # fmt: skip
-        return page if path is None else write_text(path, page)
+        return page if path is None else write_text(self._target(path), page)
 
     def export(self, kind: str, path: Place) -> Path:
         """The retrieval in the format of another tool: json, csv, vtt, … (EXPORTS)."""
@@ -113,14 +113,23 @@ class Finding:
         export = EXPORTS[kind]
         opened = export.opens and self.made.video is not None
         videos = {self.history.id: str(self.made.video)} if opened else None
-        return write_bytes(path, export(self.retrieval, self.history, videos=videos))
+        target = self._target(path)
+        return write_bytes(target, export(self.retrieval, self.history, videos=videos))
 
     def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
-        """The evidence as a matplotlib figure or, with a path, written as PNG."""
+        """The evidence as a matplotlib figure or, with a path (.png), written there."""
         from dejacue.report.plots import evidence_figure, save_png
 
         figure = evidence_figure(self.history, self.reading.evidence, self.retrieval, references)
-        return figure if path is None else save_png(path, figure)
+        return figure if path is None else save_png(self._target(path, ".png"), figure)
+
+    def _target(self, path: Place, suffix: str = "") -> Place:
+        """Where to write; never over the video, nor a picture under the name of another format."""
+        if suffix and Path(path).suffix.lower() != suffix:
+            raise InputError(f"{path}: is written as {suffix}; give a name that ends so")
+        if self.made.video is not None and _same_file(path, self.made.video):
+            raise InputError(f"{path}: is the video; give another name")
+        return path
 
     def cut(self, folder: Place) -> list[Path]:
         """The found windows as clips of the video, numbered, one for each window of a state."""
@@ -165,3 +174,7 @@ class Finding:
             self.history, self.retrieval, thumbnails=list(self.thumbnails.items()),
             warnings=self.warnings,
         )  # fmt: skip
+
+
+def _same_file(one: Place, other: Place) -> bool:
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)

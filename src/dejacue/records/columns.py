@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import need
+from dejacue.errors import InputError, need
 from dejacue.records._dataframe import dataframe
 from dejacue.records.history import History
 from dejacue.records.retrieval import Moment, Retrieval
 from dejacue.records.vocabulary import Vocabulary
 from dejacue.records.window import Window
+
+_NUMBERS = ("start", "end", "score", "rank", "start_s", "end_s", "source_start", "source_end")
+_ALWAYS = ("history", "state", "description", "start", "end", "score", "level")
 
 
 class Head(NamedTuple):
@@ -106,8 +109,12 @@ class Rows(tuple[Retrieval, ...]):
     def table(self) -> dict[str, Any]:
         """Named columns of equal length; alternatives are rows of their own, ranked from 2 on."""
         rows = [row for retrieval in self for row in retrieval.to_rows()]
-        names = dict.fromkeys(name for row in rows for name in row)
-        return {name: [row.get(name) for row in rows] for name in names}
+        names = dict.fromkeys((*_ALWAYS, *(name for row in rows for name in row)))
+        found = {name: [row.get(name) for row in rows] for name in names}
+        return {
+            name: np.array(values) if name in _NUMBERS and None not in values else values
+            for name, values in found.items()
+        }
 
 
 def joined_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -160,23 +167,44 @@ class Retrievals(Iterator[Retrieval]):
     def __init__(self, chunks: Iterable[Columns | Rows]) -> None:
         self._chunks = iter(chunks)
         self._now: Iterator[Retrieval] = iter(())
+        self._read = False
 
     def __iter__(self) -> Retrievals:
+        self._check_unread()
         return self
+
+    def _check_unread(self) -> None:
+        if self._read:
+            raise InputError(
+                "these retrievals have been read already, and are not kept; locate again, or keep "
+                "them: found = list(locate_many(…))"
+            )
 
     def __next__(self) -> Retrieval:
         while True:
             for retrieval in self._now:
                 return retrieval
-            self._now = iter(next(self._chunks))
+            try:
+                self._now = iter(next(self._chunks))
+            except StopIteration:
+                self._read = True
+                raise
 
     def chunks(self) -> Iterator[Columns | Rows]:
         """The columns, chunk by chunk: for a corpus that does not fit into memory."""
         return self._chunks
 
     def columns(self) -> dict[str, Any]:
-        """All that is left as named columns: arrays of numbers, lists of text."""
-        return joined_tables([chunk.table() for chunk in self._chunks])
+        """All of them as named columns of equal length: arrays of numbers, lists of text.
+
+        history, state, description, start, end, score, level; source_start, source_end, start_s and
+        end_s where histories have them, absent where the readout says it; with ``top`` or
+        ``diagnostics`` also rank (alternatives are rows of their own) and what they add.
+        """
+        self._check_unread()
+        tables = [chunk.table() for chunk in self._chunks]
+        self._read = True
+        return joined_tables(tables or [Rows().table()])
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """A pandas or polars data frame, whichever is installed (pandas first) or named."""

@@ -17,6 +17,7 @@ from dejacue.records.window import Window
 
 MOST_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
+PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
 
 
 @dataclass(frozen=True, eq=False, repr=False)

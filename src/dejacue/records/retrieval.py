@@ -269,7 +269,8 @@ class Retrieval:
         lines = [f"<Retrieval {self.history_id}: {len(self)} moments>"]
         wide = max((len(moment.state) for moment in self.moments), default=0)
         lines += [
-            f"  {m.state:<{wide}}  {m.window!s:>14}  {m.score:8.3f}  {m.description}"
+            f"  {m.state:<{wide}}  {'not found' if m.absent else str(m.window):>14}  "
+            f"{m.score:8.3f}  {m.description}"
             for m in self.moments
         ]
         return "\n".join(lines)

@@ -170,7 +170,7 @@ def build_histories(
 
     def tell(stage: str, count: int) -> None:
         done[stage] += count
-        progress(stage, done[stage], length if stage == "decode" else most)
+        progress(stage, done[stage], length if stage == "decode" else most, "")
 
     with Partial(partial, encoder) as known:
 

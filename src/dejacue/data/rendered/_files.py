@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import IO
 
@@ -17,9 +18,10 @@ from dejacue.sources.results import write_references
 
 
 def write_scene(
-    folder: str | os.PathLike[str], scene: Scene, *, video: bool = True, name: str | None = None
-) -> Path:
-    """Write a scene into a new or empty folder.
+    folder: str | os.PathLike[str], scene: Scene, *, video: bool = True, name: str | None = None,
+    overwrite: bool = False,
+) -> Path:  # fmt: skip
+    """Write a scene into a new or empty folder; ``overwrite`` removes what is there.
 
     scene.mp4         or, without ``video``, JPEGImages/00000.jpg, …
     Annotations/      the given labels as indexed PNG, 00000.png, …
@@ -31,6 +33,8 @@ def write_scene(
     from dejacue.sources.masks import write_masks
 
     target = Path(folder)
+    if overwrite and target.is_dir():
+        shutil.rmtree(target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{folder}: already exists; remove it or choose another folder")
     reference = scene_reference(scene, name or "scene")

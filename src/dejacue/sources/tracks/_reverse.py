@@ -72,7 +72,7 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
                 self._frames.append(replace(frame, image=_NOTHING))
                 self._ends.append(self._ends[-1] + len(packed))
                 self._shape = frame.image.shape
-                progress(READ, len(self._frames), last + 1)
+                progress(READ, len(self._frames), last + 1, "")
                 if frame.index == last:
                     break
         self._file.flush()  # a full disk shows here

@@ -229,6 +229,11 @@ def _clipped(box: Box, size: tuple[int, int]) -> Box:
         )
     if x1 == x0 or y1 == y0:
         raise InputError(f"the box {_written(box)} has no area; x0,y0,x1,y1 are two corners")
+    if x1 - x0 < 1 or y1 - y0 < 1:
+        raise InputError(
+            f"the box {_written(box)} is narrower than a pixel; give its corners in pixels, not as "
+            f"shares of {width} × {height}"
+        )
     if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
         raise InputError(
             f"the box {_written(box)} lies outside the frame of {width} × {height} pixels"
