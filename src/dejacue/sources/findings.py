@@ -17,16 +17,7 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.errors import InputError
-from dejacue.records import (
-    Diagnostics,
-    Evidence,
-    History,
-    Moment,
-    Reading,
-    Retrieval,
-    Vocabulary,
-    Window,
-)
+from dejacue.records import Evidence, History, Reading, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
 from dejacue.sources.documents import named, read_text
 from dejacue.sources.files import (
@@ -37,6 +28,7 @@ from dejacue.sources.files import (
     write_vocabulary,
 )
 from dejacue.sources.npz import read_npz, write_npz
+from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
 
 DOCUMENT = "finding.json"
 KIND, VERSION = "dejacue.finding", 1
@@ -69,58 +61,11 @@ class Pictures(NamedTuple):
     crops: dict[int, bytes]
 
 
-class _Span(msgspec.Struct):
-    start: int
-    end: int
-    score: float
-
-
-class _Moment(_Span, kw_only=True):
-    """As Moment.to_dict gives it."""
-
-    state: str
-    description: str
-    level: str = "description"
-    start_s: float | None = None
-    end_s: float | None = None
-    source_start: int | None = None
-    source_end: int | None = None
-    p_value: float | None = None
-    absent: bool = False
-    alternatives: list[_Span] = []
-    diagnostics: Diagnostics | None = None
-
-    def moment(self) -> Moment:
-        times = None if self.start_s is None or self.end_s is None else (self.start_s, self.end_s)
-        source = None
-        if self.source_start is not None and self.source_end is not None:
-            source = Window(self.source_start, self.source_end)
-        others = tuple((Window(own.start, own.end), own.score) for own in self.alternatives)
-        return Moment(
-            self.state, self.description, Window(self.start, self.end), self.score, self.level,
-            times, others, self.diagnostics, source, self.p_value, self.absent,
-        )  # fmt: skip
-
-
-class _Retrieval(msgspec.Struct):
-    """As Retrieval.to_dict gives it."""
-
-    history: str
-    moments: list[_Moment]
-    settings: dict[str, Any] = {}
-    encoder: str | None = None
-    notes: tuple[str, ...] = ()
-
-    def retrieval(self) -> Retrieval:
-        moments = tuple(own.moment() for own in self.moments)
-        return Retrieval(moments, self.settings, self.history, self.encoder, self.notes)
-
-
 class _Document(msgspec.Struct, kw_only=True):
     schema: str
     files: dict[str, str]
-    retrieval: _Retrieval
-    occurrences: dict[str, list[_Moment]] | None = None
+    retrieval: RetrievalDocument
+    occurrences: dict[str, list[MomentDocument]] | None = None
     doubts: list[tuple[Window, str]] = []
     warnings: tuple[str, ...] = ()
     made: Made = Made()
