@@ -7,13 +7,9 @@ import pytest
 from PIL import Image
 
 from dejacue import InputError
-from dejacue.sources.tracks import (
-    Prompt,
-    RawPrompt,
-    check_prompts,
-    read_prompts,
-    resolve_prompts,
-)
+from dejacue.sources.tracks import Prompt, RawPrompt
+from dejacue.sources.tracks.prompt_text import read_prompts
+from dejacue.sources.tracks.prompts import check_prompts, resolve_prompts
 from dejacue.sources.video import open_video
 
 

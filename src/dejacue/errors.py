@@ -35,6 +35,11 @@ class Cancelled(DejaCueError):
     """The user stopped it; the message says what is kept."""
 
 
+def first_line(error: BaseException) -> str:
+    """What the error of a library says, without its advice."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     """The error for a name that does not exist: suggests the nearest one and lists them all."""
     names = list(known)

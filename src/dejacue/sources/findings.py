@@ -19,7 +19,7 @@ from dejacue._version import __version__
 from dejacue.errors import InputError
 from dejacue.records import Evidence, History, Reading, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
-from dejacue.sources.documents import named, read_text
+from dejacue.sources.documents import declared, named, read_json
 from dejacue.sources.files import (
     file_name,
     read_history,
@@ -81,10 +81,6 @@ class Parts(NamedTuple):
     doubts: tuple[tuple[Window, str], ...]
     warnings: tuple[str, ...]
     made: Made
-
-
-class _Head(msgspec.Struct):
-    schema: str
 
 
 def history_path(folder: Path, name: str) -> Path:
@@ -201,17 +197,15 @@ def _document(folder: Path) -> _Document:
             f"{folder}: holds no finding, {DOCUMENT} is not there; finding.write(folder) and "
             "dejacue locate -o folder write one"
         )
-    data = read_text(path).encode()
+    document = read_json(path)
     with named(str(path)):
-        try:
-            kind, _, version = msgspec.json.decode(data, type=_Head).schema.partition("/")
-            if kind != KIND or not version.isdigit():
-                raise InputError(f'is "{kind:.40}", not a finding')
-            if int(version) > VERSION:
-                raise InputError(
-                    f"was written by a newer dejacue (version {version} of the format, known here: "
-                    f"{VERSION}); update dejacue to read it"
-                )
-            return msgspec.json.decode(data, type=_Document)
-        except msgspec.DecodeError as error:
-            raise InputError(f"is damaged ({error}); locate again, or copy it again") from None
+        schema = document.get("schema") if isinstance(document, dict) else None
+        kind, _, version = str(schema).partition("/")
+        if kind != KIND or not version.isdigit():
+            raise InputError(f'is "{kind:.40}", not a finding')
+        if int(version) > VERSION:
+            raise InputError(
+                f"was written by a newer dejacue (version {version} of the format, known here: "
+                f"{VERSION}); update dejacue to read it"
+            )
+        return declared(document, _Document)

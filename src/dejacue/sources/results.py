@@ -177,11 +177,10 @@ def _places(rows: list[Any], what: str) -> Iterator[str]:
 def _reference(row: Any, where: str) -> Reference:
     with named(where):
         given = declared(row, _Reference)
-        windows: dict[str, Any] = {}
         for state, pairs in given.states.items():
             with named(f'state "{state}", windows'):
-                windows[state] = declared(pairs, list[tuple[FrameNumber, FrameNumber]])
-    return Reference(given.history, windows, given.component, given.frames, given.descriptions)
+                given.states[state] = declared(pairs, list[tuple[FrameNumber, FrameNumber]])
+    return Reference(*msgspec.structs.astuple(given))
 
 
 def _references_from_rows(text: str) -> list[Reference]:

@@ -23,7 +23,7 @@ from dejacue.sources.masks.rle import decode_rle
 
 WRITTEN = ("indexed", "stack", "coco")
 Mask = NDArray[np.bool_]
-_BY_SUFFIX = {"": "indexed", ".npz": "stack", ".json": "coco"}
+WRITTEN_AS = {"": "indexed", ".npz": "stack", ".json": "coco"}
 
 
 def write_masks(
@@ -46,7 +46,7 @@ def write_masks(
     """
     target = Path(path)
     if kind is None:
-        kind = _BY_SUFFIX.get(target.suffix.lower())
+        kind = WRITTEN_AS.get(target.suffix.lower())
         if kind is None:
             raise InputError(f"{path}: masks are written to a folder, .npz or .json")
     if kind not in WRITTEN:

@@ -88,16 +88,6 @@ class Sam2Session:
         self._objects = {number: Memory(**own) for number, own in found["objects"].items()}
         self._place = ("cpu", found["precision"])
 
-    def stored_bytes(self) -> int:
-        """What the tensors of all objects take, shared ones counted once."""
-        sizes = {}
-        for memory in self._objects.values():
-            for outputs in (*memory.prompted.values(), *memory.recent.values()):
-                for tensor in outputs.values():
-                    storage = tensor.untyped_storage()
-                    sizes[storage.data_ptr()] = storage.nbytes()
-        return sum(sizes.values())
-
     def _advance(
         self, image: NDArray[np.uint8], given: Mapping[int, Prompt]
     ) -> tuple[dict[int, Memory], dict[int, Observation]]:
