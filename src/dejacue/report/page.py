@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from dejacue._version import __version__
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
 from dejacue.records._html import printable
 from dejacue.report import _timeline as timeline
@@ -149,7 +149,7 @@ class _Page:
             "grid": "".join(f"M{round(WIDTH * t.share)} 0V{HEIGHT}" for t in units[0][1]) or "M0 0",
             "gaps": timeline.gaps_path(axis),
             "observed": timeline.observed_path(axis) if len(history) < axis.span else "",
-            "runs": _count(history.runs(), "run"),
+            "runs": counted(len(history.runs()), "run"),
             "alternatives": further and not self.occurrences,
             "compared": self.compared,
             "thinned": len(history) > timeline.MAX_POINTS,
@@ -170,7 +170,7 @@ class _Page:
             first, last = history.times_s[[0, -1]].tolist()
             when += f", {clock(first)} – {clock(last)}"
         share = f"{100 * len(history) / self.axis.span:.0f}\N{NO-BREAK SPACE}%"
-        when += f": {len(history)} of {self.axis.span} ({share}) in {_count(runs, 'run')}"
+        when += f": {len(history)} of {self.axis.span} ({share}) in {counted(len(runs), 'run')}"
         rows = {
             "Object": object or history.id, "Video": video, "Tracker": tracker,
             "Encoder": self.retrieval.encoder or history.encoder or "unnamed", "Observed": when,
@@ -335,10 +335,6 @@ def _in_words(windows: Iterable[Window]) -> str:
 def _shortened(words: list[str]) -> list[str]:
     rest = len(words) - MAX_LISTED
     return words[:MAX_LISTED] + ([f"and {rest} more"] if rest > 0 else [])
-
-
-def _count(things: Sequence[object], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,6 @@ from dejacue.errors import InputError, MissingData
 from dejacue.sources.atomic import cache_folder, write_text
 
 FOLDER = "DEJACUE_WEIGHTS"
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +153,8 @@ def sha256(path: Path) -> str:
         known = json.loads(memory.read_text(encoding="utf-8"))[key]
         if known[:2] == stamp:
             return str(known[2])
-    digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-    found = digest.hexdigest()
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
     with contextlib.suppress(OSError, ValueError):  # a cache: without it we only hash again
         entries = {}
         with contextlib.suppress(OSError, ValueError):

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need, unknown
+from dejacue.errors import InputError, counted, need, unknown
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.documents import as_json, write_document
 from dejacue.sources.images import natural
@@ -181,7 +181,7 @@ def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     if overlapping:
-        number = f"{len(overlapping)} frame" + "s" * (len(overlapping) > 1)
+        number = counted(len(overlapping), "frame")
         warnings.warn(
             f"{path}: objects overlap in {number}, first in {overlapping[0]}; an indexed folder "
             "keeps one object per pixel, .npz and .json keep all",
