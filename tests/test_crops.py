@@ -12,9 +12,14 @@ from hypothesis.extra import numpy as arrays
 
 from dejacue import InputError
 from dejacue.sources import crops
-from dejacue.sources.crops import crop, crop_box, fit, tight_box
+from dejacue.sources.crops import _padded, crop, fit, tight_box
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def crop_box(mask, padding=0.20, minimum=4):
+    box = tight_box(mask)
+    return None if box is None else _padded(box, mask.shape, padding, minimum)
 
 
 def picture(shape: tuple[int, int], seed: int = 0) -> np.ndarray:

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import json
+import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import InputError, Window
 from dejacue.sources.documents import (
+    Finite,
+    FrameNumber,
+    Name,
     as_json,
-    check_document,
-    check_keys,
+    declared,
     named,
     parse_documents,
     read_json,
     read_text,
-    window_of,
     write_document,
 )
+
+
+class Span(msgspec.Struct, forbid_unknown_fields=True):
+    start: FrameNumber
+    end: FrameNumber
+    score: Finite | None = None
+
+    def __post_init__(self) -> None:
+        Window(self.start, self.end)
+
+
+class Document(msgspec.Struct, forbid_unknown_fields=True):
+    schema: str
+    rows: list[Span]
+    name: Name = "cup"
+    by_state: dict[str, list[Span]] = {}
+    pair: tuple[int, int] = (0, 0)
+
 
 words = st.text() | st.sampled_from(["NaN", '"Infinity', "\\", "\U0001f375"])
 values = st.recursive(
@@ -55,28 +76,64 @@ def test_a_file_is_read_up_to_its_limit(tmp_path) -> None:
 def test_a_name_is_put_in_front_once() -> None:
     refused = pytest.raises(InputError, match=r'^a\.json: run 1: has no "end"; add it$')
     with refused, named("a.json"), named("a.json"), named("run 1"):
-        check_keys({"start": 1}, ("start", "end"), complete=True)
+        declared({"start": 1}, Span)
 
 
-def test_only_a_complete_document_needs_its_schema_and_keys() -> None:
-    check_document({}, "kind/1", ("rows",))
-    with pytest.raises(InputError, match=r'^"schema" is missing or not text; it must be "kind/1"$'):
-        check_document({"rows": []}, "kind/1", ("rows",), complete=True)
-    with pytest.raises(InputError, match=r'^has no "rows"; add it$'):
-        check_document({"schema": "kind/1"}, "kind/1", ("rows",), complete=True)
-    with pytest.raises(InputError, match=r'^unknown key "row"; did you mean "rows"'):
-        check_document({"row": []}, "kind/1", ("rows",))
+GOOD = {"schema": "kind/1", "rows": [{"start": 0, "end": 1}]}
 
 
-def test_a_document_of_another_kind_is_told_by_its_schema_before_its_keys() -> None:
-    with pytest.raises(InputError, match=r'^is "other/1", not "kind/1"$'):
-        check_document({"schema": "other/1", "lines": []}, "kind/1", ("rows",), complete=True)
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"rows": ...}, 'has no "rows"; add it'),
+        ({"row": []}, 'unknown key "row"; did you mean "rows"? known: schema, rows, name'),
+        ({"rows": 3}, "rows 3: expected a list"),
+        ({"rows": [{"start": 0, "end": 1}, "x"]}, "rows[1] 'x': expected an object"),
+        ({"rows": [{"start": 0}]}, 'rows[0]: has no "end"; add it'),
+        ({"rows": [{"start": 0, "ends": 1}]}, 'rows[0]: unknown key "ends"; remove it'),
+        ({"rows": [{"start": "a", "end": 1}]}, "rows[0].start 'a': expected a whole number"),
+        ({"rows": [{"start": True, "end": 1}]}, "rows[0].start True: expected a whole number"),
+        ({"rows": [{"start": 0, "end": 1.0}]}, "rows[0].end 1.0: expected a whole number"),
+        ({"rows": [{"start": -1, "end": 1}]}, "rows[0].start -1: expected a whole number >= 0"),
+        ({"rows": [{"start": 5, "end": 3}]}, "rows[0]: window [5, 3] ends before it starts"),
+        (
+            {"rows": [{"start": 0, "end": (1 << 53) + 1}]},
+            "rows[0].end 9007199254740993: expected a whole number <= 9007199254740992",
+        ),
+        (
+            {"rows": [{"start": 0, "end": 1, "score": float("inf")}]},
+            "rows[0].score inf: expected a finite number",
+        ),
+        (
+            {"rows": [{"start": 0, "end": 1, "score": "1"}]},
+            "rows[0].score '1': expected a number or null",
+        ),
+        ({"name": " "}, "name ' ': expected text that is not empty"),
+        ({"pair": [1, 2, 3]}, "pair [1, 2, 3]: expected a list of length 2, got 3"),
+        ({"by_state": {"empty": [3]}}, "by_state[...][0]: expected an object"),
+        ({"schema": "other/1", "lines": []}, 'is "other/1", not "kind/1"'),
+        ({"schema": ...}, '"schema" is missing or not text; it must be "kind/1"'),
+    ],
+)
+def test_what_is_not_as_declared_is_one_sentence_with_its_place(changes, sentence) -> None:
+    kept = {key: value for key, value in (GOOD | changes).items() if value is not ...}
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}"):
+        declared(kept, Document, schema="kind/1")
+
+
+def test_only_where_it_is_not_strict_a_text_may_spell_a_number() -> None:
+    row = {"start": "3", "end": "4", "score": "0.5"}
+    assert declared(row, Span, strict=False) == Span(3, 4, 0.5)
+    with pytest.raises(InputError, match=r"^start '3': expected a whole number$"):
+        declared(row, Span)
+    with pytest.raises(
+        InputError, match=r"^must be an object with the keys start, end, score, not"
+    ):
+        declared([], Span)
 
 
 def test_frames_end_where_json_numbers_are_no_longer_exact() -> None:
-    assert window_of({"start": 0, "end": 1 << 53}) == Window(0, 1 << 53)
-    with pytest.raises(InputError, match=r"^end 9007199254740993 is not a whole number"):
-        window_of({"start": 0, "end": (1 << 53) + 1})
+    assert declared({"start": 0, "end": 1 << 53}, Span).end == 1 << 53
 
 
 @given(st.lists(values, max_size=4), values)

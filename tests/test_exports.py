@@ -19,7 +19,6 @@ from dejacue.report.exports import (
     EXPORTS,
     as_csv,
     as_json,
-    export_for,
     frame_ends_s,
     to_activitynet,
     to_label_studio,
@@ -219,19 +218,6 @@ def test_a_registered_format_gives_the_bytes_of_its_function(name) -> None:
     }  # fmt: skip
     made = EXPORTS[name](found(), cup(), videos={"cup": "tasse à café"})
     assert made.decode("utf-8") == makers[name](found(), cup(), videos={"cup": "tasse à café"})
-
-
-@pytest.mark.parametrize("name", EXPORTS)
-def test_the_ending_of_a_file_name_tells_its_format(name) -> None:
-    assert export_for(f"out.dir/Found{EXPORTS[name].suffix.upper()}") is EXPORTS[name]
-    assert export_for("anything.txt", name) is EXPORTS[name]
-
-
-def test_an_ending_or_a_name_of_no_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(InputError, match=r"found\.srt: the ending names no .*\.csv, \.vtt, \.parq"):
-        export_for("found.srt")
-    with pytest.raises(InputError, match=r'unknown format "webvtt"; did you mean "vtt"\?'):
-        export_for("found.vtt", "webvtt")
 
 
 def test_json_is_one_document_for_one_retrieval_and_a_list_for_several() -> None:

@@ -307,23 +307,32 @@ GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
     [
         ([GOOD], 'one JSON object with the key "histories"'),
         (3, 'one JSON object with the key "histories"'),
-        ({"schema": "dejacue.references/1"}, '"histories" is missing'),
+        ({"schema": "dejacue.references/1"}, 'has no "histories"; add it'),
         ({"schema": None, "histories": []}, '"schema" is missing or not text'),
         ({"schema": "dejacue.retrieval/1"}, 'is "dejacue.retrieval/1", not "dejacue.references/1"'),
-        ({"histories": {"cup": GOOD}}, '"histories" is missing or not a list'),
+        ({"histories": {"cup": GOOD}}, "histories .*: expected a list"),
         ({"histories": [], "version": 2}, 'unknown key "version"'),
         ({"histories": ["cup"]}, "history 1: must be an object .* descriptions, not 'cup'"),
-        ({"histories": [GOOD, {"states": {}}]}, "history 2: history is missing"),
+        ({"histories": [GOOD, {"states": {}}]}, 'history 2: has no "history"; add it'),
         ({"histories": [GOOD, GOOD]}, 'history "cup" is given twice'),
         ({"histories": [GOOD | {"componet": "k"}]}, 'history "cup": .*did you mean "component"'),
-        ({"histories": [GOOD | {"component": 3}]}, "reference cup: component name 3"),
+        ({"histories": [GOOD | {"component": 3}]}, 'history "cup": component 3: expected text'),
         ({"histories": [GOOD | {"states": {}}]}, "reference cup: states must map"),
-        ({"histories": [GOOD | {"states": [0, 5]}]}, 'history "cup": "states" must map'),
+        (
+            {"histories": [GOOD | {"states": [0, 5]}]},
+            r'history "cup": states \[0, 5\]: expected an object',
+        ),
         ({"histories": [GOOD | {"states": {"empty": []}}]}, 'state "empty" has no window'),
-        ({"histories": [GOOD | {"states": {"empty": [0, 5]}}]}, r"0 is not a window \[start"),
+        (
+            {"histories": [GOOD | {"states": {"empty": [0, 5]}}]},
+            r'state "empty", windows: \[0\] 0: expected',
+        ),
         ({"histories": [GOOD | {"frames": [0, 4]}]}, "not inside the frames"),
-        ({"histories": [GOOD | {"frames": 300}]}, 'history "cup", frames: 300 is not a window'),
-        ({"histories": [GOOD | {"descriptions": {"empty": "a"}}]}, '"descriptions" must map'),
+        ({"histories": [GOOD | {"frames": 300}]}, 'history "cup": frames 300: expected a list'),
+        (
+            {"histories": [GOOD | {"descriptions": {"empty": "a"}}]},
+            "descriptions.*: expected a list",
+        ),
         ({"histories": [GOOD | {"descriptions": {"full": ["a"]}}]}, 'descriptions of "full"'),
     ],
 )
@@ -337,35 +346,35 @@ def test_broken_references_are_named(tmp_path, document, message) -> None:
     ("pair", "message"),
     [
         ([5, 3], r"window \[5, 3\] ends before it starts"),
-        ([-1, 3], "start -1 is not a whole number, 0 or more"),
-        ([0, 3.5], "end 3.5 is not a whole number"),
-        ([0, 3.0], "end 3.0 is not a whole number"),
-        ([True, 3], "start True is not a whole number"),
-        (["0", 3], "start '0' is not a whole number"),
-        ([None, 3], "start None is not a whole number"),
-        ([0, 10**300], "end 1000.* is not a whole number"),
+        ([-1, 3], "-1: expected a whole number >= 0"),
+        ([0, 3.5], "3.5: expected a whole number"),
+        ([0, 3.0], "3.0: expected a whole number"),
+        ([True, 3], "True: expected a whole number"),
+        (["0", 3], "'0': expected a whole number"),
+        ([None, 3], "None: expected a whole number"),
+        ([0, 10**300], "1000.*: expected a whole number <= 9007199254740992"),
     ],
 )
 def test_frames_are_whole_numbers_in_order(tmp_path, pair, message) -> None:
     path = save(tmp_path / "r.json", {"histories": [GOOD | {"states": {"empty": [pair]}}]})
-    with refused(path, f'history "cup", state "empty": {message}'):
+    with refused(path, f'cup.*: state "empty".*: .*{message}'):
         read_references(path)
     moment = {"state": "empty", "description": "a", "start": pair[0], "end": pair[1]}
     path = save(tmp_path / "found.json", {"history": "cup", "moments": [moment]})
-    with refused(path, f'history "cup", moment 1: {message}'):
+    with refused(path, rf'history "cup": moments\[0\].*{message}'):
         read_retrievals(path)
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("cup,empty,0,", "line 3: end None is not a whole number"),
-        ("cup,empty,0,3.5", "line 3: end '3.5' is not a whole number"),
-        ("cup,empty,nan,3", "line 3: start 'nan' is not a whole number"),
-        ("cup,empty,-1,3", "line 3: start -1 is not a whole number"),
+        ("cup,empty,0,", 'line 3: has no "end"; add it'),
+        ("cup,empty,0,3.5", "line 3: end '3.5': expected a whole number"),
+        ("cup,empty,nan,3", "line 3: start 'nan': expected a whole number"),
+        ("cup,empty,-1,3", "line 3: start '-1': expected a whole number >= 0"),
         ("cup,empty,4,3", r"line 3: window \[4, 3\] ends before it starts"),
-        ("cup,,0,3", "line 3: state is missing"),
-        (",empty,0,3", "line 3: history is missing"),
+        ("cup,,0,3", 'line 3: has no "state"; add it'),
+        (",empty,0,3", 'line 3: has no "history"; add it'),
         ("cup,empty,0", "line 3: 3 cells under 4 columns"),
         ("cup,empty,0,3,4", "line 3: 5 cells under 4 columns"),
         ('cup,"empty,0,3', r"line 3: not CSV \(unexpected end of data\)"),
@@ -400,24 +409,36 @@ FOUND = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
         ([FOUND, 3], "retrieval 2: is not a retrieval"),
         ({"retrievals": FOUND}, '"retrievals" must be a list'),
         ({"histories": []}, "no list of moments; it holds references, which come last"),
-        ({"main": {}}, "retrieval 1: has no list of moments"),
-        ([FOUND | {"schema": "retrieval/9"}], 'retrieval 1: is "retrieval/9", not "dejacue.ret'),
-        (FOUND | {"history": None}, "retrieval 1: history is missing"),
+        ({"main": {}}, 'retrieval 1: has no "history"; add it'),
+        ([FOUND | {"schema": "retrieval/9"}], 'history "cup": is "retrieval/9", not "dejacue.ret'),
+        (FOUND | {"history": None}, "retrieval 1: history None: expected text"),
         ([FOUND, FOUND], 'history "cup" is given twice'),
-        (FOUND | {"moments": [MOMENT, MOMENT]}, 'moment 2: state "empty", .* is given twice'),
-        (FOUND | {"moments": [[0, 5]]}, r"moment 1: must be an object .* end, not \[0, 5\]"),
-        (FOUND | {"moments": [MOMENT | {"state": ""}]}, "moment 1: state is missing"),
-        (FOUND | {"moments": [MOMENT | {"description": 3}]}, "moment 1: description is missing"),
-        (FOUND | {"moments": [MOMENT | {"score": True}]}, "score True is not a finite"),
-        (FOUND | {"moments": [MOMENT | {"score": "1"}]}, "score '1' is not a finite"),
-        (FOUND | {"moments": [MOMENT | {"score": 10**400}]}, "score 1000.* is not a finite"),
-        (FOUND | {"moments": [MOMENT | {"level": "frame"}]}, "level 'frame' is neither"),
+        (FOUND | {"moments": [MOMENT, MOMENT]}, r'moments\[1\]: state "empty", .* is given twice'),
+        (FOUND | {"moments": [[0, 5]]}, r"moments\[0\] \[0, 5\]: expected an object"),
+        (
+            FOUND | {"moments": [MOMENT | {"state": ""}]},
+            r"moments\[0\].state '': expected text that is not empty",
+        ),
+        (
+            FOUND | {"moments": [MOMENT | {"description": 3}]},
+            r"moments\[0\].description 3: expected text",
+        ),
+        (FOUND | {"moments": [MOMENT | {"score": True}]}, "score True: expected a number"),
+        (FOUND | {"moments": [MOMENT | {"score": "1"}]}, "score '1': expected a number"),
+        (FOUND | {"moments": [MOMENT | {"score": 10**400}]}, "score: Number out of range"),
+        (
+            FOUND | {"moments": [MOMENT | {"level": "frame"}]},
+            'unknown level "frame"; known: description, state',
+        ),
         (FOUND | {"moments": [MOMENT | {"start_s": 0.1}]}, "only one of start_s and end_s"),
-        (FOUND | {"moments": [MOMENT | {"alternatives": 3}]}, "alternatives must be a list"),
-        (FOUND | {"moments": [MOMENT | {"alternatives": [{}]}]}, "moment 1: start None"),
-        (FOUND | {"settings": []}, 'history "cup": settings must be'),
-        (FOUND | {"notes": [3]}, 'history "cup": the encoder and the notes must be text'),
-        (FOUND | {"encoder": False}, 'history "cup": the encoder and the notes must be text'),
+        (FOUND | {"moments": [MOMENT | {"alternatives": 3}]}, "alternatives 3: expected a list"),
+        (
+            FOUND | {"moments": [MOMENT | {"alternatives": [{}]}]},
+            r'moments\[0\].alternatives\[0\]: has no "start"; add it',
+        ),
+        (FOUND | {"settings": []}, r'history "cup": settings \[\]: expected an object'),
+        (FOUND | {"notes": [3]}, r'history "cup": notes\[0\] 3: expected text'),
+        (FOUND | {"encoder": False}, 'history "cup": encoder False: expected text'),
     ],
 )
 def test_broken_retrievals_are_named(tmp_path, document, message) -> None:
@@ -462,9 +483,9 @@ def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:
         ("cup,empty,a,0,3,1,2", "line 2: rank 2 does not follow rank 1"),
         ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", "line 3: rank 3 does not follow rank 2"),
         ("cup,empty,a,0,3,1,0", "line 2: rank 0 does not follow"),
-        ("cup,empty,a,0,3,inf,1", "line 2: score inf is not a finite number"),
-        ("cup,empty,a,0,3,high,1", "line 2: score 'high' is not a finite number"),
-        ("cup,empty,,0,3,1,1", "line 2: description is missing"),
+        ("cup,empty,a,0,3,inf,1", "line 2: score 'inf': expected a finite number"),
+        ("cup,empty,a,0,3,high,1", "line 2: score 'high': expected a number"),
+        ("cup,empty,,0,3,1,1", 'line 2: has no "description"; add it'),
         ("cup,empty,a,9,3,1,1", r"line 2: window \[9, 3\] ends before it starts"),
     ],
 )
@@ -480,5 +501,7 @@ def test_a_vocabulary_that_repeats_a_sentence_cannot_be_read_back(tmp_path) -> N
     vocabulary = Vocabulary({"empty": ["a cup", "a cup"], "filled": ["full"]}, rows)
     retrieval = locate(History(np.random.default_rng(1).normal(size=(30, 8)), id="c"), vocabulary)
     path = write_retrievals(tmp_path / "found.json", [retrieval])
-    with refused(path, 'history "c", moment 2: state "empty", description "a cup" is given twice'):
+    with refused(
+        path, r'history "c": moments\[1\]: state "empty", description "a cup" is given twice'
+    ):
         read_retrievals(path)

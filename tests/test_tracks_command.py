@@ -17,7 +17,8 @@ from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline import _observe
 from dejacue.report.contact import Shot, chosen, contact_sheet, drawn
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import Doubt, _checkpoint, follow, output, read_notes
+from dejacue.sources.tracks import _checkpoint, follow, output, read_notes
+from dejacue.sources.tracks.doubts import Doubt
 from dejacue.sources.video import open_video, write_video
 
 

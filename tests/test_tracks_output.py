@@ -8,15 +8,9 @@ from PIL import Image
 
 from dejacue.errors import Cancelled
 from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import (
-    Observation,
-    Prompt,
-    TrackRequest,
-    _checkpoint,
-    drop_repeated_pieces,
-    read_notes,
-    write_track,
-)
+from dejacue.sources.tracks import Prompt, TrackRequest, _checkpoint, read_notes, write_track
+from dejacue.sources.tracks.base import Observation
+from dejacue.sources.tracks.prompts import drop_repeated_pieces
 from dejacue.sources.video import open_video
 
 FRAMES, HEIGHT, WIDTH = 12, 40, 60

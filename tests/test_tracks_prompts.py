@@ -7,14 +7,14 @@ import pytest
 from PIL import Image
 
 from dejacue import InputError
-from dejacue.sources.tracks import (
-    Prompt,
-    RawPrompt,
-    check_prompts,
-    read_prompts,
-    resolve_prompts,
-)
+from dejacue.sources.tracks import Prompt, RawPrompt
+from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
+from dejacue.sources.tracks.prompts import check_prompts, resolve_prompts
 from dejacue.sources.video import open_video
+
+
+def read(*given, before=((), {}), **more):
+    return read_prompts(TypedPrompts(*given, **more), before)
 
 
 @pytest.fixture(scope="module")
@@ -27,36 +27,36 @@ def folder(tmp_path_factory):
 
 
 def placed(folder, *boxes: str, points=(), not_points=(), masks=(), at=None, adds=(), **sampling):
-    given, _ = read_prompts(boxes, points, not_points, masks, at, adds)
+    given, _ = read(boxes, points, not_points, masks, at, adds)
     return resolve_prompts(open_video(folder, **sampling), given)
 
 
 def test_a_box_has_four_numbers_and_may_name_object_and_frame() -> None:
-    (own,), lineages = read_prompts(["2:10,5,20.5,15@12"])
+    (own,), lineages = read(["2:10,5,20.5,15@12"])
     assert (own.object, own.frame, own.box) == (2, 12, (10, 5, 20.5, 15))
     assert lineages == {2: (2,)}
 
 
 def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
-    (box, point), _ = read_prompts(["1,1,9,9"], ["3,4@7"], at=5)
+    (box, point), _ = read(["1,1,9,9"], ["3,4@7"], at=5)
     assert (box.frame, point.frame) == (5, 7)
-    assert read_prompts(["1,1,9,9"])[0][0].frame is None
+    assert read(["1,1,9,9"])[0][0].frame is None
 
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "a,b,c,d", "", "1,2,3,nan", "1 2 3 4"])
 def test_what_is_no_box_is_refused_with_an_example(text) -> None:
     with pytest.raises(InputError, match=r"--box .*x0,y0,x1,y1, as in 120,80,300,260@0"):
-        read_prompts([text])
+        read([text])
 
 
 @pytest.mark.parametrize("number", ["0", "255"])
 def test_objects_are_numbered_as_an_indexed_picture_can(number) -> None:
     with pytest.raises(InputError, match="1 to 254"):
-        read_prompts([f"{number}:1,1,9,9"])
+        read([f"{number}:1,1,9,9"])
 
 
 def test_an_added_piece_is_a_further_id_of_the_same_lineage() -> None:
-    given, lineages = read_prompts(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
+    given, lineages = read(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
     assert lineages == {1: (1, 6), 4: (4, 5)}
     assert [(own.object, own.frame) for own in given[2:]] == [(5, 9), (6, 8)]
     assert given[2].box == (2, 2, 4, 4)
@@ -65,7 +65,7 @@ def test_an_added_piece_is_a_further_id_of_the_same_lineage() -> None:
 
 def test_pieces_alone_are_added_to_what_was_given_before() -> None:
     before = [RawPrompt(1, 0, box=(1, 1, 9, 9)), RawPrompt(2, 5, point=(3, 3, True))]
-    given, lineages = read_prompts(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
+    given, lineages = read(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
     assert given[:2] == before
     assert (given[2].object, given[2].frame) == (3, 20)
     assert lineages == {1: (1, 2, 3)}
@@ -81,7 +81,7 @@ def test_pieces_alone_are_added_to_what_was_given_before() -> None:
 )
 def test_a_piece_of_an_unknown_object_is_refused(boxes, add, sentence) -> None:
     with pytest.raises(InputError, match=sentence):
-        read_prompts(boxes, adds=[add])
+        read(boxes, adds=[add])
 
 
 def test_frames_of_the_file_become_positions_of_the_sample(folder) -> None:

@@ -15,18 +15,18 @@ from dejacue import InputError
 from dejacue.errors import Cancelled, DejaCueError
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import (
-    Observation,
     Prompt,
     TrackRequest,
     _checkpoint,
     _reverse,
     match_of,
-    partial_path,
     read_notes,
     track,
     write_track,
 )
 from dejacue.sources.tracks._reverse import ReversedVideo
+from dejacue.sources.tracks.base import Observation
+from dejacue.sources.tracks.output import partial_path
 from dejacue.sources.video import open_video
 
 COLOURS = {1: (250, 10, 10), 2: (10, 250, 10), 3: (10, 10, 250)}

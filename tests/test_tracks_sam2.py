@@ -180,13 +180,24 @@ def test_the_model_reads_exactly_as_far_as_is_kept() -> None:
         run(Reach(MEMORIES - 2, POINTERS - 1, None))
 
 
+def stored_bytes(session: sam2.Sam2Session) -> int:
+    """What the tensors of all objects take, shared ones counted once."""
+    sizes = {}
+    for memory in session._objects.values():
+        for outputs in (*memory.prompted.values(), *memory.recent.values()):
+            for tensor in outputs.values():
+                storage = tensor.untyped_storage()
+                sizes[storage.data_ptr()] = storage.nbytes()
+    return sum(sizes.values())
+
+
 def test_memory_is_flat_over_five_hundred_frames() -> None:
     session = tracker().session()
     pool = frames(16)
     sizes, kept = [], []
     for k in range(520):
         session.step(pool[k % 16], [CLICK] if k == 0 else [])
-        sizes.append(session.stored_bytes())
+        sizes.append(stored_bytes(session))
         memory = session._objects[1]
         kept.append((len(memory.prompted), len(memory.recent)))
     settled = POINTERS + 2
@@ -466,12 +477,15 @@ def test_other_errors_of_the_device_are_not_taken_for_a_full_one() -> None:
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        ([Prompt(4, 2)], "^object 2: give either a mask, or a box and points"),
-        ([Prompt(0, 1, box=(1, 1, 9, 9), mask=BLOB)], "either a mask, or a box"),
-        ([Prompt(0, 1, mask=BLOB), CLICK], "either a mask, or a box"),
-        ([Prompt(0, 1, box=(1, 1, 9, 9)), Prompt(0, 1, box=(2, 2, 9, 9))], "two boxes"),
-        ([Prompt(0, 1, mask=BLOB), Prompt(0, 1, mask=BLOB)], "two boxes or masks"),
-        ([Prompt(0, 1, mask=BLOB.T)], re.escape("mask is (48, 36), the frame is (36, 48)")),
+        ([Prompt(4, 2)], "^object 2: the prompt says nothing; give a box, points or a mask"),
+        ([Prompt(0, 1, box=(40, 25, 44, 30), mask=BLOB)], "the mask do not meet; keep one"),
+        ([Prompt(0, 1, mask=~BLOB), CLICK], "the point 20,15 lies outside the mask; keep one"),
+        (
+            [Prompt(0, 1, box=(1, 1, 9, 9)), Prompt(0, 1, box=(2, 2, 9, 9))],
+            "1,1,9,9 and 2,2,9,9 contradict each other; keep one",
+        ),
+        ([Prompt(0, 1, mask=BLOB), Prompt(0, 1, mask=~BLOB)], "two masks are given, which differ"),
+        ([Prompt(0, 1, mask=BLOB.T)], re.escape("shape (48, 36); give bool of the frame's")),
     ],
 )
 def test_prompts_that_cannot_be_used_are_refused(prompts, message) -> None:
@@ -479,7 +493,7 @@ def test_prompts_that_cannot_be_used_are_refused(prompts, message) -> None:
     with pytest.raises(InputError, match=message):
         session.step(frames(1)[0], prompts)
     with pytest.raises(InputError, match="a frame must be"):
-        session.step(np.zeros((4, 4), np.uint8), [CLICK])
+        session.step(np.zeros((HEIGHT, WIDTH), np.uint8), [CLICK])
 
 
 def test_points_of_several_prompts_for_one_object_are_put_together() -> None:

@@ -35,6 +35,16 @@ class Cancelled(DejaCueError):
     """The user stopped it; the message says what is kept."""
 
 
+def first_line(error: BaseException) -> str:
+    """What the error of a library says, without its advice."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def counted(number: int, word: str) -> str:
+    """1 frame, 2 frames."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
 def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     """The error for a name that does not exist: suggests the nearest one and lists them all."""
     names = list(known)

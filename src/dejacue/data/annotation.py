@@ -21,7 +21,7 @@ from dejacue.data.annotation_files import (
     frames_of,
     runs_of,
 )
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.records import Reference, Window
 
 MINIMUM = 5  # frames a stable side needs
@@ -222,7 +222,7 @@ def _miss(
             words.append(f"the transition {transition} is {verb} by {label}, not by {side}")
         elif window.length < minimum:
             too_few += minimum - window.length
-            has = "1 frame" if window.length == 1 else f"{window.length} frames"
+            has = counted(window.length, "frame")
             words.append(
                 f"{where} the transition {transition} the {side} run {window} has {has}, "
                 f"{minimum} are needed"

@@ -13,15 +13,16 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dejacue.errors import InputError, unknown
 from dejacue.records import Window
 from dejacue.sources.documents import (
+    FrameNumber,
     as_json,
-    check_document,
-    check_keys,
+    declared,
     named,
     read_json,
-    window_of,
     write_document,
 )
 
@@ -37,7 +38,7 @@ class Pass:
     """One annotator's label for every frame of a history.
 
     frames   the first and the last frame, none before 0
-    labels   one of LABELS for frames_of frame between them, or None where it is not labelled yet
+    labels   one of LABELS for each frame between them, or None where it is not labelled yet
     """
 
     history: str
@@ -84,10 +85,6 @@ class Disagreement:
     def __post_init__(self) -> None:
         for label in (self.first, self.second, self.label):
             _check_label(label)
-        if None in (self.first, self.second):
-            raise InputError(
-                f"frames {self.window}: first and second are what the passes say there, never null"
-            )
         if self.first == self.second:
             raise InputError(
                 f"frames {self.window}: first and second are both {self.first}; where the passes "
@@ -105,31 +102,63 @@ class Decisions:
 
     def __post_init__(self) -> None:
         check_name("history", self.history)
-        if not isinstance(self.annotators, list | tuple) or len(self.annotators) != 2:
-            raise InputError(f"annotators must be two names, not {self.annotators!r:.40}")
         for annotator in self.annotators:
             check_name("annotator", annotator)
-        object.__setattr__(self, "annotators", tuple(self.annotators))
 
     @property
     def annotator_keys(self) -> list[str]:
         return [annotator_key(annotator) for annotator in self.annotators]
 
 
+class _Run(msgspec.Struct, forbid_unknown_fields=True):
+    start: FrameNumber
+    end: FrameNumber
+    label: str | None
+
+    def __post_init__(self) -> None:  # msgspec says which one fails
+        Window(self.start, self.end)
+        _check_label(self.label)
+
+
+class _Decision(_Run):
+    first: str
+    second: str
+
+    def __post_init__(self) -> None:
+        self.disagreement()
+
+    def disagreement(self) -> Disagreement:
+        return Disagreement(Window(self.start, self.end), self.first, self.second, self.label)
+
+
+class _PassDocument(msgspec.Struct, forbid_unknown_fields=True):
+    schema: str
+    history: str
+    annotator: str
+    runs: list[_Run]
+
+
+class _DecisionsDocument(msgspec.Struct, forbid_unknown_fields=True):
+    schema: str
+    history: str
+    annotators: tuple[str, str]
+    decisions: list[_Decision]
+
+
 def read_pass(path: str | os.PathLike[str]) -> Pass:
     """A complete pass from its JSON file; a frame that is not labelled is named and refused."""
     document = read_json(path)
     with named(os.fspath(path)):
-        check_document(document, PASS_SCHEMA, ("history", "annotator", "runs"), complete=True)
-        rows = _rows(document["runs"], "run", "label")
-        if not rows:
+        given = declared(document, _PassDocument, schema=PASS_SCHEMA)
+        windows = [Window(run.start, run.end) for run in given.runs]
+        if not windows:
             raise InputError("has no runs; a pass labels every frame")
-        for number, (before, after) in enumerate(pairwise(row["window"] for row in rows), 2):
+        for number, (before, after) in enumerate(pairwise(windows), 1):
             _check_adjacent(number, before, after)
-        frames = Window(rows[0]["window"].start, rows[-1]["window"].end)
-        check_frames(frames)  # before one label is taken for frames_of
-        labels = tuple(row["label"] for row in rows for _ in frames_of(row["window"]))
-        found = Pass(document["history"], document["annotator"], frames, labels)
+        frames = Window(windows[0].start, windows[-1].end)
+        check_frames(frames)  # before one label is taken for each of them
+        labels = (run.label for run in given.runs for _ in range(run.start, run.end + 1))
+        found = Pass(given.history, given.annotator, frames, tuple(labels))
         found.check_complete()
         return found
 
@@ -137,7 +166,7 @@ def read_pass(path: str | os.PathLike[str]) -> Pass:
 def _check_adjacent(number: int, before: Window, after: Window) -> None:
     if after.start <= before.end:
         raise InputError(
-            f"run {number} starts at frame {after.start}, but run {number - 1} covers "
+            f"runs[{number}] starts at frame {after.start}, but runs[{number - 1}] covers "
             f"{before}; runs come in order and share no frame"
         )
     if after.start > before.end + 1:
@@ -158,11 +187,9 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     """Decisions from their JSON file, open ones included."""
     document = read_json(path)
     with named(os.fspath(path)):
-        keys = ("history", "annotators", "decisions")
-        check_document(document, DECISIONS_SCHEMA, keys, complete=True)
-        rows = _rows(document["decisions"], "decision", "first", "second", "label")
-        disagreements = tuple(Disagreement(**row) for row in rows)
-        return Decisions(document["history"], document["annotators"], disagreements)
+        given = declared(document, _DecisionsDocument, schema=DECISIONS_SCHEMA)
+        rows = tuple(row.disagreement() for row in given.decisions)
+        return Decisions(given.history, given.annotators, rows)
 
 
 def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> Path:
@@ -178,21 +205,6 @@ def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> Path:
 
 def _row(window: Window, **labels: str | None) -> str:
     return as_json({"start": window.start, "end": window.end} | labels)
-
-
-def _rows(rows: Any, what: str, *labels: str) -> list[dict[str, Any]]:
-    """The window and the labels of frames_of row; a row has nothing else."""
-    if not isinstance(rows, list):
-        raise InputError(f"{what}s must be a list, not {rows!r:.40}")
-    keys = ("start", "end", *labels)
-    checked = []
-    for number, row in enumerate(rows, 1):
-        with named(f"{what} {number}"):
-            check_keys(row, keys, complete=True)
-            checked.append({"window": window_of(row)} | {key: row[key] for key in labels})
-            for key in labels:
-                _check_label(row[key])
-    return checked
 
 
 def _check_label(label: object) -> None:

@@ -20,8 +20,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import DejaCueError, InputError, MissingData, unknown
+from dejacue.errors import DejaCueError, InputError, MissingData, first_line, unknown
 from dejacue.records import History, Reference, Vocabulary, Window
+from dejacue.sources.atomic import cache_folder
 from dejacue.sources.documents import named
 from dejacue.sources.files import grouped_vocabulary, read_vocabulary
 from dejacue.sources.npz import read_npz
@@ -321,8 +322,7 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
 
 def default_folder() -> Path:
     """Where ``dejacue data fetch`` puts the release."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "dejacue" / "release"
+    return cache_folder() / "release"
 
 
 def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -334,10 +334,9 @@ def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
     try:
         snapshot_download(REPOSITORY, repo_type="dataset", local_dir=target)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MissingData(
-            f"the release could not be downloaded ({reason}); with a connection, get the dataset "
-            f"{REPOSITORY} from the Hugging Face hub, copy it to {target} "
+            f"the release could not be downloaded ({first_line(error)}); with a connection, get "
+            f"the dataset {REPOSITORY} from the Hugging Face hub, copy it to {target} "
             "(or anywhere, and set DEJACUE_DATA to that folder)"
         ) from None
     if not (target / "data" / "benchmark.json").is_file():  # offline, the hub keeps what is there

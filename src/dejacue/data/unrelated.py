@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import numpy as np
 from dejacue.data.rendered import FAMILIES
 from dejacue.errors import DejaCueError
 from dejacue.records import Vocabulary
+from dejacue.sources.atomic import cache_folder
 from dejacue.sources.encoders import Encoder, encode_vocabulary
 from dejacue.sources.npz import read_npz, write_npz
 
@@ -96,10 +96,9 @@ def _of_families() -> Iterator[Vocabulary]:
 
 def _cache_file(encoder: Encoder, prompts: str) -> Path:
     """One file for each encoder, prompt form and list of texts."""
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     what = repr((encoder.identity, sorted(encoder.details.items()), prompts, PAIRS))
     name = hashlib.sha256(what.encode()).hexdigest()[:16]
-    return Path(base).expanduser() / "dejacue" / f"unrelated-{name}.npz"
+    return cache_folder() / f"unrelated-{name}.npz"
 
 
 def _read_cache(path: Path, rows: int, dimension: int) -> np.ndarray | None:

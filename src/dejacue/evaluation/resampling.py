@@ -43,9 +43,8 @@ def bootstrap_interval(
 
     The interval of paired differences is the interval of their values.
     """
-    array = _units(values)
-    _check_draws(level, draws)
-    return _interval(_drawn_sums(array, np.random.default_rng(seed), draws), array, level)
+    everything = [0] * len(_units(values))
+    return stratified_interval(values, everything, level=level, draws=draws, seed=seed)
 
 
 def stratified_interval(
@@ -58,18 +57,16 @@ def stratified_interval(
 ) -> NDArray[np.float64]:
     """The same, with units drawn within each stratum (in order of first appearance)."""
     array = _units(values)
-    _check_draws(level, draws)
+    if not 0 < level < 1 or draws < 1:
+        raise InputError(f"level {level} must be between 0 and 1, and draws {draws} at least 1")
     if len(strata) != len(array):
         raise InputError(f"{len(array)} values but {len(strata)} strata")
     rng = np.random.default_rng(seed)
     own = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
-    sums = sum(_drawn_sums(part, rng, draws) for part in own)
-    return _interval(np.asarray(sums), array, level)
-
-
-def _check_draws(level: float, draws: int) -> None:
-    if not 0 < level < 1 or draws < 1:
-        raise InputError(f"level {level} must be between 0 and 1, and draws {draws} at least 1")
+    sums = np.asarray(sum(_drawn_sums(part, rng, draws) for part in own))
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    quantiles: NDArray[np.float64] = np.quantile(sums / len(array), ends, axis=1)
+    return quantiles.reshape(2, *array.shape[1:])
 
 
 def _drawn_sums(
@@ -85,14 +82,6 @@ def _drawn_sums(
         for row, column in zip(sums, columns, strict=True):
             row[first : first + size] = column[index].sum(axis=1)
     return sums
-
-
-def _interval(
-    sums: NDArray[np.float64], array: NDArray[np.float64], level: float
-) -> NDArray[np.float64]:
-    ends = [(1 - level) / 2, (1 + level) / 2]
-    quantiles: NDArray[np.float64] = np.quantile(sums / len(array), ends, axis=1)
-    return quantiles.reshape(2, *array.shape[1:])
 
 
 def sign_flip(
@@ -169,11 +158,7 @@ def compare(
     if a.shape != b.shape or a.ndim != 2:
         raise InputError(f"paired tables must have one shape, not {a.shape} and {b.shape}")
     difference = a - b
-    interval = (
-        bootstrap_interval(difference)
-        if strata is None
-        else stratified_interval(difference, strata)
-    )
+    interval = stratified_interval(difference, [0] * len(a) if strata is None else strata)
     p = sign_flip_exact(difference) if len(a) <= MOST_EXACT else sign_flip(difference)
     columns = (difference.mean(axis=0), *interval, p, holm(p))
     return [Paired(*row) for row in np.stack(columns, axis=1).tolist()]

@@ -19,15 +19,9 @@ from dejacue.experiments import rendered
 from dejacue.experiments.corpus import Benchmark, Table
 from dejacue.experiments.table import Experiment, Result, Value, intervals, with_intervals
 from dejacue.sources.crops import picture
-from dejacue.sources.tracks import (
-    Prompt,
-    Series,
-    Session,
-    bounding_box,
-    colour_signature,
-    find_doubts,
-    load_tracker,
-)
+from dejacue.sources.tracks.base import Prompt, Session, bounding_box
+from dejacue.sources.tracks.doubts import Series, colour_signature, find_doubts
+from dejacue.sources.tracks.loading import load_tracker
 
 SCENES = 64
 WHOLE_DRIFT = 48  # pixels at level 1, by the last frame

@@ -21,7 +21,8 @@ from dejacue.pipeline.options import (
     VideoOptions,
 )
 from dejacue.sources.findings import Made
-from dejacue.sources.tracks.follow import TrackerOptions, TypedPrompts
+from dejacue.sources.tracks.follow import TrackerOptions
+from dejacue.sources.tracks.prompt_text import TypedPrompts
 
 __all__ = [
     "Encoded", "EncoderOptions", "Finding", "Made", "Observed", "ReadOptions",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.errors import counted
 from dejacue.records.window import Window
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def retrieval_html(retrieval: Retrieval, history: History | None = None) -> str:
 
 def history_html(history: History) -> str:
     runs = history.runs()
-    seen = f"{len(history)} of {history.span} frames in {len(runs)} run{'s' * (len(runs) > 1)}"
+    seen = f"{len(history)} of {history.span} frames in {counted(len(runs), 'run')}"
     features = f"{history.dimension}-d {history.features.dtype}"
     notes = [f"{seen}; {features}, encoder {history.encoder or 'unnamed'}"]
     row, ends = Row("observed", COLOURS[0], runs), (runs[0].start, runs[-1].end)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.records._html import history_html
 from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, optional_column
 from dejacue.records.window import Window
@@ -139,9 +139,8 @@ class History:
     def __repr__(self) -> str:
         runs = len(self.run_offsets) - 1
         return (
-            f"<History {self.id}: {len(self)} observed frames in {runs} "
-            f"run{'s' if runs > 1 else ''}, {self.dimension}-d {self.features.dtype}, "
-            f"encoder {self.encoder or 'unnamed'}>"
+            f"<History {self.id}: {len(self)} observed frames in {counted(runs, 'run')}, "
+            f"{self.dimension}-d {self.features.dtype}, encoder {self.encoder or 'unnamed'}>"
         )
 
     def _repr_html_(self) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need, unknown
+from dejacue.errors import InputError, need
 from dejacue.records import History, Moment, Retrieval
+from dejacue.records.columns import Rows
 from dejacue.records.retrieval import rows_of, to_source
 from dejacue.sources.documents import as_json as json_line
 
@@ -78,9 +78,7 @@ def as_csv(*retrievals: Retrieval) -> str:
 
 def to_parquet_bytes(retrievals: Retrievals) -> bytes:
     """The rows of ``Retrieval.to_rows`` as Parquet; pyarrow writes it, or else polars."""
-    rows = [row for retrieval in _several(retrievals) for row in retrieval.to_rows()]
-    names = dict.fromkeys((*_COLUMNS, *(name for row in rows for name in row)))
-    columns = {name: [row.get(name) for row in rows] for name in names}
+    columns = {name: [] for name in _COLUMNS} | Rows(_several(retrievals)).table()
     stream = io.BytesIO()
     if find_spec("pyarrow") is None and find_spec("polars") is not None:
         need("polars", "pip install pyarrow").DataFrame(columns).write_parquet(stream)
@@ -236,21 +234,6 @@ EXPORTS: dict[str, Export] = {
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": Export(".label-studio.json", to_label_studio, timed=False, opens=True),
 }
-
-
-def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
-    """The format of that name, or else the one that the ending of the file name tells."""
-    if format is not None:
-        if format not in EXPORTS:
-            raise unknown("format", format, EXPORTS)
-        return EXPORTS[format]
-    suffixes = {export.suffix: export for export in EXPORTS.values()}
-    for suffix in sorted(suffixes, key=len, reverse=True):  # .activitynet.json before .json
-        if os.fspath(path).lower().endswith(suffix):
-            return suffixes[suffix]
-    raise InputError(
-        f"{os.fspath(path)}: the ending names no format; use one of {', '.join(suffixes)}"
-    )
 
 
 def _several(retrievals: Retrievals) -> list[Retrieval]:

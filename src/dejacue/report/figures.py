@@ -27,7 +27,7 @@ SMALL: Any = {
 }  # fmt: skip
 
 
-def _styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     """The house's small type, for all that is drawn inside."""
 
     @wraps(draw)
@@ -48,7 +48,7 @@ def panels(rows: int, columns: int, width: float, height: float, **options: Any)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-@_styled
+@styled
 def effects_figure(changes: ArrayLike, comparisons: Mapping[str, Mapping[str, Interval]]) -> Figure:
     """Ordered paired changes of every component, and the aggregate effects with intervals."""
     ordered = np.sort(100 * np.asarray(changes))
@@ -77,7 +77,7 @@ def effects_figure(changes: ArrayLike, comparisons: Mapping[str, Mapping[str, In
     return figure  # type: ignore[no-any-return]
 
 
-@_styled
+@styled
 def durations_figure(
     durations: Sequence[int], lines: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> Figure:
@@ -99,7 +99,7 @@ def durations_figure(
     return figure  # type: ignore[no-any-return]
 
 
-@_styled
+@styled
 def diagnostics_figure(
     paraphrase: Mapping[str, tuple[float, float]],
     oracle: Mapping[str, tuple[float, float]],
@@ -135,7 +135,7 @@ def diagnostics_figure(
     return figure  # type: ignore[no-any-return]
 
 
-@_styled
+@styled
 def shifts_figure(histories: Sequence[str], rows: Mapping[str, Sequence[float]]) -> Figure:
     """Matrix: one row per circular shift, one column per history and the mean (fractions)."""
     figure, ((axis,),) = panels(1, 1, 3.4, 0.6 + 0.24 * len(rows))
@@ -153,7 +153,7 @@ def shifts_figure(histories: Sequence[str], rows: Mapping[str, Sequence[float]])
     return figure  # type: ignore[no-any-return]
 
 
-@_styled
+@styled
 def missing_figure(
     rates: Sequence[float], lines: Mapping[str, Mapping[str, ArrayLike]],
     published: Mapping[str, Mapping[str, Sequence[float]]],
@@ -180,7 +180,7 @@ def missing_figure(
     return figure  # type: ignore[no-any-return]
 
 
-@_styled
+@styled
 def ranking_figure(rows: Mapping[str, Mapping[str, float]]) -> Figure:
     """Bars: one group per measure, one bar per coordinate system."""
     figure, ((axis,),) = panels(1, 1, 5.2, 2.4)
@@ -209,7 +209,7 @@ class Case:
     references: Sequence[Window]
 
 
-@_styled
+@styled
 def cases_figure(cases: Sequence[Case]) -> Figure:
     """Evidence over time; blue bands: references; orange: the window found."""
     figure, axes = panels(len(cases), 1, 5.6, 1.35 * len(cases))

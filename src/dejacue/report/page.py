@@ -11,12 +11,12 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from dejacue._version import __version__
-from dejacue.errors import InputError
+from dejacue.errors import InputError, counted
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
 from dejacue.records._html import printable
 from dejacue.report import _timeline as timeline
@@ -109,60 +109,7 @@ def _asset(environment: Environment, name: str) -> Any:
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
-class _State(NamedTuple):
-    number: int
-    name: str
-    colour: str
-
-
-class _StateRow(NamedTuple):
-    state: _State
-    about: str
-    bars: list[Bar]
-
-
-class _Answer(NamedTuple):
-    state: _State
-    texts: Sequence[str]
-    absent: bool
-    cells: list[str | list[str]]  # as ``_Page.columns``
-    remarks: list[str]
-
-
-class _Curve(NamedTuple):
-    title: str
-    about: str
-    bars: list[Bar]
-    line: str
-    mean: str
-    zero: int  # where 0 lies; top, bottom: values at the edges of the drawing
-    top: float
-    bottom: float
-    marks: list[tuple[float, str]]
-
-
-class _EvidenceRow(NamedTuple):
-    state: _State
-    texts: Sequence[str]
-    facts: list[str]
-    curve: _Curve
-    ranks: list[tuple[int, float]]  # of the alternatives, and where they start
-
-
-class _Picture(NamedTuple):
-    frame: int
-    time: str
-    about: str
-    source: str
-    crop: str
-    x: int
-    share: float
-
-
-class _Doubts(NamedTuple):
-    about: str
-    bars: list[Bar]
-    texts: list[str]
+Record = dict[str, Any]  # what the template shows of one thing, by name
 
 
 class _Page:
@@ -179,7 +126,8 @@ class _Page:
         self.occurrences = retrieval.lists_occurrences
         names = dict.fromkeys([*(moment.state for moment in retrieval), *self.references])
         self.states = {
-            name: _State(n + 1, name, COLOURS[n % len(COLOURS)]) for n, name in enumerate(names)
+            name: {"number": n + 1, "name": name, "colour": COLOURS[n % len(COLOURS)]}
+            for n, name in enumerate(names)
         }
         shown = {
             "frames": True, "source frames": self.sampled, "seconds": history.times_s is not None,
@@ -201,7 +149,7 @@ class _Page:
             "grid": "".join(f"M{round(WIDTH * t.share)} 0V{HEIGHT}" for t in units[0][1]) or "M0 0",
             "gaps": timeline.gaps_path(axis),
             "observed": timeline.observed_path(axis) if len(history) < axis.span else "",
-            "runs": _count(history.runs(), "run"),
+            "runs": counted(len(history.runs()), "run"),
             "alternatives": further and not self.occurrences,
             "compared": self.compared,
             "thinned": len(history) > timeline.MAX_POINTS,
@@ -222,7 +170,7 @@ class _Page:
             first, last = history.times_s[[0, -1]].tolist()
             when += f", {clock(first)} – {clock(last)}"
         share = f"{100 * len(history) / self.axis.span:.0f}\N{NO-BREAK SPACE}%"
-        when += f": {len(history)} of {self.axis.span} ({share}) in {_count(runs, 'run')}"
+        when += f": {len(history)} of {self.axis.span} ({share}) in {counted(len(runs), 'run')}"
         rows = {
             "Object": object or history.id, "Video": video, "Tracker": tracker,
             "Encoder": self.retrieval.encoder or history.encoder or "unnamed", "Observed": when,
@@ -239,18 +187,21 @@ class _Page:
         if history.source_frames is not None:
             yield "frames of the source", "{} – {}".format(*history.source_frames[[0, -1]].tolist())
 
-    def pictures(self, thumbnails: Pictures, crops: Mapping[int, bytes]) -> list[_Picture]:
+    def pictures(self, thumbnails: Pictures, crops: Mapping[int, bytes]) -> list[Record]:
         made = []
         for frame, data in sorted(thumbnails, key=lambda thumbnail: thumbnail[0]):
             seconds = self.axis.seconds(frame)
             time = "" if seconds is None else clock(seconds)
-            about = f"frame {frame}" + (f", {time}" if time else "")
-            crop = data_url(frame, crops[frame]) if frame in crops else ""
-            x, share = self.axis.x(frame), self.axis.share(frame)
-            made.append(_Picture(frame, time, about, data_url(frame, data), crop, x, share))
+            made.append({
+                "frame": frame, "time": time,
+                "about": f"frame {frame}, {time}" if time else f"frame {frame}",
+                "source": data_url(frame, data),
+                "crop": data_url(frame, crops[frame]) if frame in crops else "",
+                "x": self.axis.x(frame), "share": self.axis.share(frame),
+            })  # fmt: skip
         return made
 
-    def doubts(self, doubts: Doubts) -> _Doubts | None:
+    def doubts(self, doubts: Doubts) -> Record | None:
         mapped = ((self.axis.from_file(window), text) for window, text in doubts)
         placed = [(window, text) for window, text in mapped if window is not None]
         if not placed:
@@ -262,21 +213,21 @@ class _Page:
         texts += [f"… and {len(placed) - MAX_DOUBTS} more"] if len(placed) > MAX_DOUBTS else []
         windows = [window for window, _ in placed]
         bars = self.axis.bars(windows, 0, HEIGHT, "doubt")
-        return _Doubts(f"Doubtful: {_in_words(windows)}.", bars, texts)
+        return {"about": f"Doubtful: {_in_words(windows)}.", "bars": bars, "texts": texts}
 
-    def state_row(self, state: _State) -> _StateRow:
+    def state_row(self, state: Record) -> Record:
         """Like the bar of a player: windows found above, references below."""
-        moments = self.retrieval.state(state.name)
+        moments = self.retrieval.state(state["name"])
         found = list(dict.fromkeys(w for m in moments for w in found_windows(self.retrieval, m)))
         bars = self.axis.bars(found, 0, 620 if self.compared else HEIGHT, "found")
         about = f"Found: {_in_words(found)}."
         if self.compared:
-            true = self.reference_windows(state.name)
+            true = self.reference_windows(state["name"])
             bars += self.axis.bars(true, 700, 300, "reference")
             about += f" Reference: {_in_words(true)}."
-        return _StateRow(state, about, bars)
+        return {"state": state, "about": about, "bars": bars}
 
-    def answer(self, moment: Moment, texts: Sequence[str]) -> _Answer:
+    def answer(self, moment: Moment, texts: Sequence[str]) -> Record:
         true = _shortened([_range(w) for w in self.references.get(moment.state, ())])
         values: dict[str, str | list[str]] = {
             "frames": _range(moment.window), "source frames": _range(moment.in_source),
@@ -284,9 +235,11 @@ class _Page:
             "p": "" if moment.p_value is None else f"{moment.p_value:.2f}", "reference": true,
             "tIoU": self.overlap(moment),
         }  # fmt: skip
-        cells = [values[name] for name in self.columns]
-        state = self.states[moment.state]
-        return _Answer(state, texts, moment.absent, cells, list(self.remarks(moment)))
+        return {
+            "state": self.states[moment.state], "texts": texts, "absent": moment.absent,
+            "cells": [values[name] for name in self.columns],
+            "remarks": list(self.remarks(moment)),
+        }  # fmt: skip
 
     def remarks(self, moment: Moment) -> Iterator[str]:
         """What stands in small type under a moment."""
@@ -303,9 +256,7 @@ class _Page:
         if why is not None and why.touches_run_edge:
             yield "touches the edge of its run"
 
-    def evidence_row(
-        self, moment: Moment, texts: Sequence[str], response: NDArray[Any]
-    ) -> _EvidenceRow:
+    def evidence_row(self, moment: Moment, texts: Sequence[str], response: NDArray[Any]) -> Record:
         further = [window for window, _ in moment.alternatives]
         true = self.reference_windows(moment.state)
         bars = self.axis.bars(found_windows(self.retrieval, moment), 110, 890, "found")
@@ -327,9 +278,12 @@ class _Page:
         facts += [f"score {moment.score:.2f}"]
         facts += [f"tIoU {self.overlap(moment)}"] if true else []
         curve = self.curve(response, f"Evidence for {moment.description}", about, bars)
-        return _EvidenceRow(self.states[moment.state], texts, facts, curve, ranks)
+        return {
+            "state": self.states[moment.state], "texts": texts, "facts": facts, "curve": curve,
+            "ranks": ranks,
+        }  # fmt: skip
 
-    def curve(self, values: NDArray[Any], title: str, about: str, bars: list[Bar]) -> _Curve:
+    def curve(self, values: NDArray[Any], title: str, about: str, bars: list[Bar]) -> Record:
         """A line with what lies behind it, and the numbers of its scale."""
         low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
         top, foot = timeline.TOP, HEIGHT - timeline.FOOT
@@ -340,10 +294,12 @@ class _Page:
             marks.append((top, f"{high:.1f}"))
         if foot - zero > 0.25 * HEIGHT:
             marks.append((foot, f"{low:.1f}".replace("-", "−")))
-        line = timeline.curve_path(self.axis, values, low, high)
-        mean = timeline.mean_path(self.axis, values, low, high)
-        edges = high + top * unit, low - timeline.FOOT * unit
-        return _Curve(title, about, bars, line, mean, round(zero), *edges, marks)
+        return {
+            "title": title, "about": about, "bars": bars, "marks": marks, "zero": round(zero),
+            "line": timeline.curve_path(self.axis, values, low, high),
+            "mean": timeline.mean_path(self.axis, values, low, high),
+            "top": high + top * unit, "bottom": low - timeline.FOOT * unit,  # at its edges
+        }  # fmt: skip
 
     def seconds(self, window: Window, times: tuple[float, float] | None = None) -> str:
         found = times or (self.axis.seconds(window.start), self.axis.seconds(window.end))
@@ -379,10 +335,6 @@ def _in_words(windows: Iterable[Window]) -> str:
 def _shortened(words: list[str]) -> list[str]:
     rest = len(words) - MAX_LISTED
     return words[:MAX_LISTED] + ([f"and {rest} more"] if rest > 0 else [])
-
-
-def _count(things: Sequence[object], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -77,6 +77,11 @@ def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
         raise InputError(f"{path}: {place} may not be written to; give another place")
 
 
+def cache_folder() -> Path:
+    """Where what was fetched or computed once is kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dejacue"
+
+
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:
     return write_whole(path, lambda stream: stream.write(data))
 

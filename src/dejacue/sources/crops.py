@@ -21,17 +21,6 @@ except ImportError:  # no compiler where it was installed
 LARGEST = 8192  # side that the compiled code takes
 
 
-def crop_box(
-    mask: NDArray[np.bool_], padding: float = 0.20, minimum: int = 4
-) -> tuple[int, int, int, int] | None:
-    """y0, y1, x0, x1 (half-open) of the padded box, clipped to the image; None for an empty mask.
-
-    The padding is max(minimum, round(padding · longer side of the tight box)) pixels on every side.
-    """
-    box = tight_box(mask)
-    return None if box is None else _padded(box, mask.shape, padding, minimum)
-
-
 def crop(
     image: NDArray[np.uint8],
     mask: NDArray[np.bool_],
@@ -109,6 +98,7 @@ def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
 def _padded(
     box: tuple[int, int, int, int], shape: tuple[int, ...], padding: float, minimum: int
 ) -> tuple[int, int, int, int]:
+    """With max(minimum, round(padding · longer side)) pixels more on every side, clipped."""
     y0, y1, x0, x1 = box
     margin = max(minimum, round(padding * max(y1 - y0, x1 - x0)))
     top, left = max(0, y0 - margin), max(0, x0 - margin)

@@ -9,19 +9,30 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from dejacue.errors import DejaCueError, InputError, unknown
-from dejacue.records import Window
 from dejacue.sources.atomic import write_text
 
 MOST_BYTES = 64 << 20
 TWICE = "given twice in one object; keep one"
 MOST_FRAME = 1 << 53  # what JSON numbers hold exactly everywhere
+FrameNumber = Annotated[int, Meta(ge=0, le=MOST_FRAME)]
+Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+Name = Annotated[str, Meta(pattern=r"\S")]
+T = TypeVar("T")
 _INK = re.compile(r"[^ \t\r\n]")
+_IN_WORDS = {
+    "int": "a whole number", "float": "a number", "str": "text", "array": "a list",
+    "object": "an object", "bool": "true or false",
+}  # fmt: skip
 _STRING_OR_CONSTANT = re.compile(r'"(?:\\.|[^"\\])*"|(NaN|-?Infinity)')
 
 
@@ -125,14 +136,44 @@ def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
     return found
 
 
-def check_document(
-    document: Any, schema: str, keys: Sequence[str], *, complete: bool = False
-) -> None:
-    """An object of this schema with these keys; all are there, and the schema, if ``complete``."""
-    known = ("schema", *keys)
-    check_object(document, known)
-    check_schema(document.get("schema", None if complete else schema), schema)
-    check_keys(document, known, complete=complete)
+def declared(value: Any, kind: type[T], *, schema: str | None = None, strict: bool = True) -> T:
+    """The value as a msgspec.Struct declares it; else one sentence says where it differs.
+
+    schema   what its "schema" must be
+    strict   if not, text is taken for the number that it spells, as in a CSV
+    """
+    keys: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+    if keys:
+        check_object(value, keys)
+    if schema is not None:
+        check_schema(value.get("schema"), schema)
+    if keys and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
+        check_keys(value, keys)
+    try:
+        return msgspec.convert(value, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise InputError(_sentence(str(error), value)) from None
+
+
+def _sentence(problem: str, value: Any) -> str:
+    """What msgspec says of a value, in words: moments[3].start 'a': expected a whole number."""
+    problem, _, path = problem.partition(" - at `$")
+    path = path.removesuffix("`")
+    if problem.startswith("Expected"):
+        for key, place in re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]):
+            value = value[key or int(place)]
+        shown = "" if "[...]" in path else f" {value!r:.40}"
+        path = f"{path}{shown}"
+        problem = re.sub(", got `.*`", "", problem).replace("Expected", "expected")
+        problem = re.sub(r"\w+(?= \||`)", lambda word: _IN_WORDS.get(word[0], word[0]), problem)
+        problem = problem.replace(" | ", " or ").replace("`", "")
+        problem = re.sub(r"a number [<>]= -?1\.79.*", "a finite number", problem)
+        problem = problem.replace(r"matching regex '\\S'", "that is not empty")
+    problem = re.sub(
+        "Object contains unknown field `(.*)`", r'unknown key "\1"; remove it', problem
+    )
+    problem = re.sub("Object missing required field `(.*)`", r'has no "\1"; add it', problem)
+    return f"{path}: {problem}".lstrip(".: ")
 
 
 def check_schema(schema: object, expected: str) -> None:
@@ -142,20 +183,15 @@ def check_schema(schema: object, expected: str) -> None:
         raise InputError(f'is "{schema:.40}", not "{expected}"')
 
 
+def check_keys(given: Iterable[str], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise unknown("key", key, known)
+
+
 def check_object(value: object, keys: Iterable[str]) -> None:
     if not isinstance(value, dict):
         raise InputError(f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}")
-
-
-def check_keys(row: Any, known: Sequence[str], *, complete: bool = False) -> None:
-    """An object with no other keys and, if ``complete``, with all of these."""
-    check_object(row, known)
-    for key in row:
-        if key not in known:
-            raise unknown("key", key, known)
-    for key in known if complete else ():
-        if key not in row:
-            raise InputError(f'has no "{key}"; add it')
 
 
 def whole_number(value: object, what: str) -> int:
@@ -163,11 +199,6 @@ def whole_number(value: object, what: str) -> int:
     if type(value) is not int or not 0 <= value <= MOST_FRAME:
         raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
     return value
-
-
-def window_of(row: Mapping[str, Any]) -> Window:
-    """The window from ``start`` to ``end``."""
-    return Window(*(whole_number(row.get(key), key) for key in ("start", "end")))
 
 
 def as_json(value: object) -> str:

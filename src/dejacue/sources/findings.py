@@ -17,18 +17,9 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.errors import InputError
-from dejacue.records import (
-    Diagnostics,
-    Evidence,
-    History,
-    Moment,
-    Reading,
-    Retrieval,
-    Vocabulary,
-    Window,
-)
+from dejacue.records import Evidence, History, Reading, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
-from dejacue.sources.documents import named, read_text
+from dejacue.sources.documents import declared, named, read_json
 from dejacue.sources.files import (
     file_name,
     read_history,
@@ -37,6 +28,7 @@ from dejacue.sources.files import (
     write_vocabulary,
 )
 from dejacue.sources.npz import read_npz, write_npz
+from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
 
 DOCUMENT = "finding.json"
 KIND, VERSION = "dejacue.finding", 1
@@ -69,58 +61,11 @@ class Pictures(NamedTuple):
     crops: dict[int, bytes]
 
 
-class _Span(msgspec.Struct):
-    start: int
-    end: int
-    score: float
-
-
-class _Moment(_Span, kw_only=True):
-    """As Moment.to_dict gives it."""
-
-    state: str
-    description: str
-    level: str = "description"
-    start_s: float | None = None
-    end_s: float | None = None
-    source_start: int | None = None
-    source_end: int | None = None
-    p_value: float | None = None
-    absent: bool = False
-    alternatives: list[_Span] = []
-    diagnostics: Diagnostics | None = None
-
-    def moment(self) -> Moment:
-        times = None if self.start_s is None or self.end_s is None else (self.start_s, self.end_s)
-        source = None
-        if self.source_start is not None and self.source_end is not None:
-            source = Window(self.source_start, self.source_end)
-        others = tuple((Window(own.start, own.end), own.score) for own in self.alternatives)
-        return Moment(
-            self.state, self.description, Window(self.start, self.end), self.score, self.level,
-            times, others, self.diagnostics, source, self.p_value, self.absent,
-        )  # fmt: skip
-
-
-class _Retrieval(msgspec.Struct):
-    """As Retrieval.to_dict gives it."""
-
-    history: str
-    moments: list[_Moment]
-    settings: dict[str, Any] = {}
-    encoder: str | None = None
-    notes: tuple[str, ...] = ()
-
-    def retrieval(self) -> Retrieval:
-        moments = tuple(own.moment() for own in self.moments)
-        return Retrieval(moments, self.settings, self.history, self.encoder, self.notes)
-
-
 class _Document(msgspec.Struct, kw_only=True):
     schema: str
     files: dict[str, str]
-    retrieval: _Retrieval
-    occurrences: dict[str, list[_Moment]] | None = None
+    retrieval: RetrievalDocument
+    occurrences: dict[str, list[MomentDocument]] | None = None
     doubts: list[tuple[Window, str]] = []
     warnings: tuple[str, ...] = ()
     made: Made = Made()
@@ -136,10 +81,6 @@ class Parts(NamedTuple):
     doubts: tuple[tuple[Window, str], ...]
     warnings: tuple[str, ...]
     made: Made
-
-
-class _Head(msgspec.Struct):
-    schema: str
 
 
 def history_path(folder: Path, name: str) -> Path:
@@ -256,17 +197,15 @@ def _document(folder: Path) -> _Document:
             f"{folder}: holds no finding, {DOCUMENT} is not there; finding.write(folder) and "
             "dejacue locate -o folder write one"
         )
-    data = read_text(path).encode()
+    document = read_json(path)
     with named(str(path)):
-        try:
-            kind, _, version = msgspec.json.decode(data, type=_Head).schema.partition("/")
-            if kind != KIND or not version.isdigit():
-                raise InputError(f'is "{kind:.40}", not a finding')
-            if int(version) > VERSION:
-                raise InputError(
-                    f"was written by a newer dejacue (version {version} of the format, known here: "
-                    f"{VERSION}); update dejacue to read it"
-                )
-            return msgspec.json.decode(data, type=_Document)
-        except msgspec.DecodeError as error:
-            raise InputError(f"is damaged ({error}); locate again, or copy it again") from None
+        schema = document.get("schema") if isinstance(document, dict) else None
+        kind, _, version = str(schema).partition("/")
+        if kind != KIND or not version.isdigit():
+            raise InputError(f'is "{kind:.40}", not a finding')
+        if int(version) > VERSION:
+            raise InputError(
+                f"was written by a newer dejacue (version {version} of the format, known here: "
+                f"{VERSION}); update dejacue to read it"
+            )
+        return declared(document, _Document)

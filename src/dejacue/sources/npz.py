@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, first_line
 from dejacue.sources.atomic import write_whole
 
 MOST_HEADER_BYTES = 10_000
@@ -42,11 +42,9 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     except MemoryError:
         raise InputError(f"{name}: larger than the memory of this machine") from None
     except Exception as error:  # zip, its codecs and numpy each fail in their own ways
-        raise InputError(f"{name}: not an .npz file, or a damaged one ({_reason(error)})") from None
-
-
-def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{name}: not an .npz file, or a damaged one ({first_line(error)})"
+        ) from None
 
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
@@ -56,10 +54,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
     if member.flag_bits & 0x1:
         raise InputError(f"{where} is encrypted; save it without a password")
     with archive.open(member) as stream:
-        shape, fortran, dtype, header = _read_header(stream, where)
-        if dtype.hasobject:
-            raise InputError(f"{where} holds pickled objects, which are never loaded; "
-                             "save plain numbers and strings")  # fmt: skip
+        shape, fortran, dtype, header = read_header(stream, where)
         size = math.prod(shape) * dtype.itemsize
         if size > MOST_BYTES:
             raise InputError(f"{where} declares {size} bytes; that is not a history or vocabulary")
@@ -83,7 +78,8 @@ def _is_text(data: bytes, dtype: Any) -> bool:
     return True
 
 
-def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, Any, int]:
+def read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, Any, int]:
+    """Shape, whether it is stored column by column, type, and where the data starts; checked."""
     try:
         version = np.lib.format.read_magic(stream)
         readers: dict[tuple[int, int], Any] = {
@@ -98,9 +94,13 @@ def _read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, 
     except (InputError, zipfile.BadZipFile):
         raise
     except Exception as error:  # the header is parsed as Python text, which fails in many ways
-        raise InputError(f"{where} has no usable array header ({_reason(error)})") from None
+        raise InputError(f"{where} has no usable array header ({first_line(error)})") from None
     if any(length < 0 for length in shape):
         raise InputError(f"{where} declares a negative length")
+    if dtype.hasobject:
+        raise InputError(
+            f"{where} holds pickled objects, which are never loaded; save plain numbers and strings"
+        )
     return shape, fortran, dtype, stream.tell()
 
 

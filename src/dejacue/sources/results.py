@@ -9,40 +9,67 @@ from __future__ import annotations
 import csv
 import io
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
+
+import msgspec
 
 from dejacue.errors import InputError
 from dejacue.records import RETRIEVAL_SCHEMA, Moment, Reference, Retrieval, Window
 from dejacue.sources.atomic import write_text, write_whole
 from dejacue.sources.documents import (
+    FrameNumber,
+    Name,
     as_json,
-    check_document,
     check_keys,
-    check_object,
     check_schema,
+    declared,
     named,
     parse_documents,
     read_text,
-    whole_number,
-    window_of,
     write_document,
 )
+from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
 
 REFERENCES_SCHEMA = "dejacue.references/1"
 MOST_RESULT_BYTES = 256 << 20
-LEVELS = ("description", "state")
-_REFERENCE_KEYS = ("history", "component", "frames", "states", "descriptions")
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
-_NUMBERS = {
-    **dict.fromkeys(("start", "end", "source_start", "source_end", "rank"), int),
-    **dict.fromkeys(("score", "start_s", "end_s", "p_value"), float),
-}
-_MOMENT_KEYS = ("state", "description", "start", "end")
-_RETRIEVAL_COLUMNS = ("history", *_MOMENT_KEYS)
+_RETRIEVAL_COLUMNS = ("history", "state", "description", "start", "end")
+_TEXT_COLUMNS = ("history", "state", "description", "component")
+
+
+class _References(msgspec.Struct, forbid_unknown_fields=True):
+    schema: str
+    histories: list[Any]
+
+
+class _Reference(msgspec.Struct, forbid_unknown_fields=True):
+    """As Reference.to_dict gives it."""
+
+    history: Name
+    states: dict[str, Any]
+    component: str | None = None
+    frames: tuple[FrameNumber, FrameNumber] | None = None
+    descriptions: dict[str, list[str]] | None = None
+
+
+class _ReferenceRow(msgspec.Struct):
+    """One window of a CSV."""
+
+    history: Name
+    state: Name
+    start: FrameNumber
+    end: FrameNumber
+    component: str | None = None
+
+
+class _RetrievalRow(MomentDocument, kw_only=True):
+    """One rank of a CSV."""
+
+    history: Name
+    rank: int = 1
 
 
 def read_references(path: str | os.PathLike[str]) -> list[Reference]:
@@ -59,11 +86,9 @@ def read_references(path: str | os.PathLike[str]) -> list[Reference]:
                 'references are one JSON object with the key "histories"; in dejacue evaluate '
                 "they are the last file"
             )
-        check_document(documents[0], REFERENCES_SCHEMA, ("histories",))
-        rows = documents[0].get("histories")
-        if not isinstance(rows, list):
-            raise InputError('"histories" is missing or not a list')
-        return list(_check_unique(_reference(row, f"history {n}") for n, row in enumerate(rows, 1)))
+        document = {"schema": REFERENCES_SCHEMA, **documents[0]}
+        rows = declared(document, _References, schema=REFERENCES_SCHEMA).histories
+        return list(_check_unique(map(_reference, rows, _places(rows, "history"))))
 
 
 def write_references(path: str | os.PathLike[str], references: Iterable[Reference]) -> Path:
@@ -95,8 +120,8 @@ def read_retrievals(path: str | os.PathLike[str]) -> list[Retrieval]:
     CSV    the rows of ``Retrieval.to_rows`` under their names, of any number of histories; only
            history, state, description, start and end must be there
 
-    Diagnostics are not read back. A missing score is read as 0: the evaluation of one window per
-    description does not use it.
+    A CSV's diagnostics are not read back. A missing score is read as 0: the evaluation of one
+    window per description does not use it.
     """
     name = os.fspath(path)
     text = read_text(name, MOST_RESULT_BYTES, "split it")
@@ -110,9 +135,7 @@ def read_retrievals(path: str | os.PathLike[str]) -> list[Retrieval]:
             documents = documents[0].get("retrievals", documents)
             if not isinstance(documents, list):
                 raise InputError('"retrievals" must be a list')
-        return list(
-            _check_unique(_retrieval(row, f"retrieval {n}") for n, row in enumerate(documents, 1))
-        )
+        return list(_check_unique(map(_retrieval, documents, _places(documents, "retrieval"))))
 
 
 def write_retrievals(path: str | os.PathLike[str], retrievals: Iterable[Retrieval]) -> Path:
@@ -144,46 +167,38 @@ def _as_line(record: Reference | Retrieval) -> str:
         return as_json(record.to_dict())
 
 
+def _places(rows: list[Any], what: str) -> Iterator[str]:
+    """What each is called in a sentence: by its history, else by its number."""
+    for at, row in enumerate(rows, start=1):
+        name = row.get("history") if isinstance(row, dict) else None
+        yield f'history "{name}"' if isinstance(name, str) and name.strip() else f"{what} {at}"
+
+
 def _reference(row: Any, where: str) -> Reference:
     with named(where):
-        check_object(row, _REFERENCE_KEYS)
-        where = f'history "{_text(row, "history")}"'
-    states, texts, frames = (row.get(key) for key in ("states", "descriptions", "frames"))
-    with named(where):
-        check_keys(row, _REFERENCE_KEYS)
-        if not _maps_to_lists(states):
-            raise InputError('"states" must map each state to [[start, end], …]')
-        if texts is not None and not _maps_to_lists(texts):
-            raise InputError('"descriptions" must map states to lists of sentences')
-    return Reference(
-        row["history"],
-        {
-            state: tuple(_pair(pair, f'{where}, state "{state}"') for pair in own)
-            for state, own in states.items()
-        },
-        row.get("component"),
-        None if frames is None else _pair(frames, f"{where}, frames"),
-        texts,
-    )
-
-
-def _maps_to_lists(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(own, list) for own in value.values())
+        given = declared(row, _Reference)
+        for state, pairs in given.states.items():
+            with named(f'state "{state}", windows'):
+                given.states[state] = declared(pairs, list[tuple[FrameNumber, FrameNumber]])
+    return Reference(*msgspec.structs.astuple(given))
 
 
 def _references_from_rows(text: str) -> list[Reference]:
     states: dict[str, dict[str, list[Window]]] = {}
     components: dict[str, str] = {}
-    for where, row in _rows(text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS):
+    for where, cells in _rows(text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS):
         with named(where):
-            history, state = _text(row, "history"), _text(row, "state")
-            states.setdefault(history, {}).setdefault(state, []).append(window_of(row))
-            component = row.get("component")
-            if component is not None and components.setdefault(history, component) != component:
+            row = declared(cells, _ReferenceRow, strict=False)
+            own = states.setdefault(row.history, {}).setdefault(row.state, [])
+            own.append(Window(row.start, row.end))
+            known = components.get(row.history, row.component)
+            if row.component not in (None, known):
                 raise InputError(
-                    f'history "{history}" has the component "{component}" here and '
-                    f'"{components[history]}" before; a history has one'
+                    f'history "{row.history}" has the component "{row.component}" here and '
+                    f'"{known}" before; a history has one'
                 )
+            if row.component is not None:
+                components[row.history] = row.component
     return [
         Reference(history, own, components.get(history))  # type: ignore[arg-type]
         for history, own in states.items()
@@ -195,108 +210,41 @@ def _retrieval(row: Any, where: str) -> Retrieval:
         if not isinstance(row, dict):
             raise InputError("is not a retrieval, which has a history and its moments")
         check_schema(row.get("schema", RETRIEVAL_SCHEMA), RETRIEVAL_SCHEMA)
-        if not isinstance(row.get("moments"), list):
-            hint = "; it holds references, which come last" if "histories" in row else ""
-            raise InputError(f"has no list of moments{hint}")
-        where = f'history "{_text(row, "history")}"'
-    settings, notes, encoder = row.get("settings", {}), row.get("notes", []), row.get("encoder")
-    with named(where):
-        if not isinstance(settings, dict) or not isinstance(notes, list):
-            raise InputError("settings must be an object and notes a list")
-        if not all(isinstance(text, str) for text in (*notes, "" if encoder is None else encoder)):
-            raise InputError("the encoder and the notes must be text")
-    moments: dict[tuple[str, str], Moment] = {}
-    for at, given in enumerate(row["moments"], start=1):
-        with named(f"{where}, moment {at}"):
-            check_object(given, _MOMENT_KEYS)
-            _add(moments, _moment(given))
-    return Retrieval(tuple(moments.values()), settings, row["history"], encoder, tuple(notes))
-
-
-def _moment(row: Mapping[str, Any]) -> Moment:
-    """One moment of a JSON document, or one rank of a CSV."""
-    level = row.get("level") or LEVELS[0]
-    if level not in LEVELS:
-        raise InputError(f"level {level!r:.40} is neither description nor state")
-    others = row.get("alternatives", [])
-    if not isinstance(others, list) or not all(isinstance(other, dict) for other in others):
-        raise InputError("alternatives must be a list of windows")
-    times = tuple(_number(row, key) for key in ("start_s", "end_s") if key in row)
-    if len(times) == 1:
-        raise InputError("has only one of start_s and end_s")
-    return Moment(
-        state=_text(row, "state"),
-        description=_text(row, "description"),
-        window=window_of(row),
-        score=_score(row),
-        level=level,
-        times_s=times or None,  # type: ignore[arg-type]  # two of them
-        alternatives=tuple((window_of(other), _score(other)) for other in others),
-        source=_source(row),
-        p_value=_number(row, "p_value") if row.get("p_value") is not None else None,
-        absent=str(row.get("absent", False)).lower() == "true",
-    )
-
-
-def _source(row: Mapping[str, Any]) -> Window | None:
-    """The window in frames of the file, where it differs."""
-    found = [whole_number(row[key], key) for key in ("source_start", "source_end") if key in row]
-    if len(found) == 1:
-        raise InputError("has only one of source_start and source_end")
-    return Window(*found) if found else None
+        if "histories" in row:
+            raise InputError("has no list of moments; it holds references, which come last")
+        found = declared(row, RetrievalDocument).retrieval()
+        moments: dict[tuple[str, str], Moment] = {}
+        for at, moment in enumerate(found):
+            with named(f"moments[{at}]"):
+                _add(moments, moment)
+        return found
 
 
 def _retrievals_from_rows(text: str) -> list[Retrieval]:
     histories: dict[str, dict[tuple[str, str], Moment]] = {}
-    for where, row in _rows(text, _RETRIEVAL_COLUMNS):
+    for where, cells in _rows(text, _RETRIEVAL_COLUMNS):
         with named(where):
-            own = histories.setdefault(_text(row, "history"), {})
-            rank = whole_number(row.get("rank", 1), "rank")
-            moment = _moment(row)
-            if rank == 1:
-                _add(own, moment)
+            row = declared(cells, _RetrievalRow, strict=False)
+            own = histories.setdefault(row.history, {})
+            if row.rank == 1:
+                _add(own, row.moment())
                 continue
-            key = (moment.state, moment.description)
-            if key not in own or len(own[key].alternatives) != rank - 2:
-                raise InputError(f"rank {rank} does not follow rank {rank - 1} of its moment")
-            alternatives = (*own[key].alternatives, (moment.window, moment.score))
-            own[key] = replace(own[key], alternatives=alternatives)
+            first = own.get((row.state, row.description))
+            if first is None or len(first.alternatives) != row.rank - 2:
+                raise InputError(
+                    f"rank {row.rank} does not follow rank {row.rank - 1} of its moment"
+                )
+            alternatives = (*first.alternatives, (row.window, row.score))
+            own[row.state, row.description] = replace(first, alternatives=alternatives)
     return [Retrieval(tuple(own.values()), {}, history) for history, own in histories.items()]
 
 
 def _add(moments: dict[tuple[str, str], Moment], moment: Moment) -> None:
-    key = (moment.state, moment.description)
-    if key in moments:
+    if moments.setdefault((moment.state, moment.description), moment) is not moment:
         raise InputError(
             f'state "{moment.state}", description "{moment.description}" is given twice; '
             "keep one window for each"
         )
-    moments[key] = moment
-
-
-def _text(row: Mapping[str, Any], key: str) -> str:
-    value = row.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{key} is missing, empty or not text")
-    return value
-
-
-def _pair(pair: Any, where: str) -> Window:
-    with named(where):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f"{pair!r:.40} is not a window [start, end]")
-        return window_of({"start": pair[0], "end": pair[1]})
-
-
-def _score(row: Mapping[str, Any]) -> float:
-    return _number(row, "score") if "score" in row else 0.0
-
-
-def _number(row: Mapping[str, Any], key: str) -> float:
-    value = row[key]
-    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
-        raise InputError(f"{key} {value!r:.40} is not a finite number")
-    return float(value)
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
@@ -316,7 +264,7 @@ def _is_csv(name: str) -> bool:
 def _rows(
     text: str, needed: tuple[str, ...], allowed: tuple[str, ...] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The line of each row of a CSV, and its cells by column: numbers as numbers, none if empty."""
+    """The line of each row of a CSV, and those of its cells that are not empty, by column."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         columns = [column.strip() for column in next(reader)]
@@ -330,23 +278,21 @@ def _rows(
             raise InputError("two columns have the same name")
         if allowed is not None:
             with named("line 1"):
-                check_keys(dict.fromkeys(columns), allowed)
+                check_keys(columns, allowed)
         for cells in reader:
-            if len(cells) not in (0, len(columns)):
+            if not cells:
+                continue
+            if len(cells) != len(columns):
                 raise InputError(
                     f"line {reader.line_num}: {len(cells)} cells under {len(columns)} columns"
                 )
-            if cells:
-                row = zip(columns, cells, strict=True)
-                yield f"line {reader.line_num}", {c: _cell(c, text) for c, text in row if text}
+            yield (
+                f"line {reader.line_num}",
+                {
+                    column: cell if column in _TEXT_COLUMNS else cell.strip()
+                    for column, cell in zip(columns, cells, strict=False)
+                    if cell
+                },
+            )
     except csv.Error as error:
         raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
-
-
-def _cell(column: str, text: str) -> Any:
-    if "_" in text:  # Python reads 1_0 as a number
-        return text
-    try:
-        return _NUMBERS.get(column, str)(text)
-    except ValueError:
-        return text  # refused, with the text, where a number is needed

@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dejacue.errors import InputError, MissingData, MissingExtra, need, unknown
-from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
+from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip_torch import REMEDY, choose_device, pooled
 from dejacue.sources.encoders.weights import commit, first_sentence, sha256
 
@@ -82,14 +80,14 @@ class Transformers(Encoder):
     def encode_images(self, crops: Crops) -> Rows:
         from PIL import Image
 
-        parts = []
+        def encode(some: Crops) -> Any:
+            # as pictures: an array of three pixel rows would be taken for three channels
+            images = [Image.fromarray(crop) for crop in some]
+            given = self._processor(images=images, return_tensors="pt").to(self.device)
+            return pooled(self._model.get_image_features(**given)).float().cpu().numpy()
+
         with self._torch.inference_mode():
-            for first in range(0, len(crops), self.batch):
-                # as pictures: an array of three pixel rows would be taken for three channels
-                images = [Image.fromarray(crop) for crop in crops[first : first + self.batch]]
-                given = self._processor(images=images, return_tensors="pt").to(self.device)
-                parts.append(pooled(self._model.get_image_features(**given)).float().cpu())
-        return unit(self._torch.cat(parts).numpy(), "image")
+            return in_batches(encode, crops, self.batch)
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         given = self._processor(
@@ -143,15 +141,12 @@ class OpenClip(Encoder):
     def encode_images(self, crops: Crops) -> Rows:
         from PIL import Image
 
-        parts = []
+        def encode(some: Crops) -> Any:
+            images = self._torch.stack([self._transform(Image.fromarray(crop)) for crop in some])
+            return self._model.encode_image(images.to(self.device)).float().cpu().numpy()
+
         with self._torch.inference_mode():
-            for first in range(0, len(crops), self.batch):
-                images = [
-                    self._transform(Image.fromarray(c)) for c in crops[first : first + self.batch]
-                ]
-                parts.append(self._model.encode_image(self._torch.stack(images).to(self.device)))
-            rows = self._torch.cat(parts).float().cpu().numpy()
-        return unit(np.asarray(rows), "image")
+            return in_batches(encode, crops, self.batch)
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         with self._torch.inference_mode():

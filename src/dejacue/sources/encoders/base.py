@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,12 @@ def unit(rows: NDArray[np.floating], what: str) -> Rows:
         )
     unit_rows: Rows = (wide / norms[:, None]).astype(np.float32)
     return unit_rows
+
+
+def in_batches(encode: Callable[[Crops], NDArray[np.floating]], crops: Crops, size: int) -> Rows:
+    """Unit rows of all images, encoded so many at a time."""
+    parts = [encode(crops[first : first + size]) for first in range(0, len(crops), size)]
+    return unit(np.concatenate(parts), "image")
 
 
 def encode_vocabulary(

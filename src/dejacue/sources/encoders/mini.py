@@ -17,7 +17,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
+from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip import pixels
 from dejacue.sources.encoders.siglip_onnx import run, session
 
@@ -75,11 +75,9 @@ class Mini(Encoder):
         self.details = {"backend": "onnx", "precision": "fp32", "sha256 mini": digest}
 
     def encode_images(self, crops: Crops) -> Rows:
-        parts = [
-            run(self._image, "pixel_values", pixels(crops[i : i + BATCH], SIZE))
-            for i in range(0, len(crops), BATCH)
-        ]
-        return unit(np.concatenate(parts), "image")
+        return in_batches(
+            lambda some: run(self._image, "pixel_values", pixels(some, SIZE)), crops, BATCH
+        )
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         return unit(run(self._text, "input_ids", self.words(texts)), "text")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dejacue.errors import InputError, unknown
 from dejacue.sources.encoders import siglip
-from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
+from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
 
 REPOSITORY = "onnx-community/siglip2-base-patch16-224-ONNX"
@@ -47,11 +47,10 @@ class OnnxSiglip(Encoder):
         }  # fmt: skip
 
     def encode_images(self, crops: Crops) -> Rows:
-        parts = [
-            run(self._vision, "pixel_values", siglip.pixels(crops[i : i + BATCH], self.size))
-            for i in range(0, len(crops), BATCH)
-        ]
-        return unit(np.concatenate(parts), "image")
+        def encode(some: Crops) -> Any:
+            return run(self._vision, "pixel_values", siglip.pixels(some, self.size))
+
+        return in_batches(encode, crops, BATCH)
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         return unit(run(self._text, "input_ids", self._tokenizer(texts)), "text")

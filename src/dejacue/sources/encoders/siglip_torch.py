@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError, MissingData, need, unknown
+from dejacue.errors import InputError, need, unknown
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
-from dejacue.sources.encoders.weights import Weights, sha256
+from dejacue.sources.encoders.weights import Weights, files_in, sha256
 
 PRECISIONS = ("fp32", "fp16", "bf16")
 REMEDY = "pip install 'dejacue[torch]'"
@@ -46,6 +46,13 @@ def choose_device(device: str | None) -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
+def dtype_of(precision: str) -> Any:
+    torch = need("torch", REMEDY)
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
+    return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[precision]
+
+
 class TorchSiglip(Encoder):
     """The published model and revision with transformers.
 
@@ -60,16 +67,12 @@ class TorchSiglip(Encoder):
         self, *, device: str | None = None, precision: str | None = None, lower: bool = True,
         folder: Path | None = None, batch: int = BATCH,
     ) -> None:  # fmt: skip
-        torch = need("torch", REMEDY)
         transformers = need("transformers", REMEDY)
         self.device = choose_device(device)
         precision = precision or ("bf16" if self.device.startswith("cuda") else "fp32")
-        if precision not in PRECISIONS:
-            raise unknown("precision", precision, PRECISIONS)
-        self._dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[
-            precision
-        ]
-        files = _files(folder)
+        self._dtype = dtype_of(precision)
+        published = Weights(siglip.REPOSITORY, siglip.REVISION, FILES)
+        files = published.fetch() if folder is None else files_in(folder, FILES)
         model = transformers.SiglipModel.from_pretrained(
             files["config.json"].parent, dtype=self._dtype, local_files_only=True
         )
@@ -104,16 +107,6 @@ class TorchSiglip(Encoder):
         with torch.inference_mode():
             rows = pooled(self._model.get_text_features(input_ids=ids)).float().cpu().numpy()
         return unit(rows, "text")
-
-
-def _files(folder: Path | None) -> dict[str, Path]:
-    if folder is None:
-        return Weights(siglip.REPOSITORY, siglip.REVISION, FILES).fetch()
-    found = {name: folder / name for name in FILES}
-    for path in found.values():
-        if not path.is_file():
-            raise MissingData(f"{path}: does not exist; the folder must hold {', '.join(FILES)}")
-    return found
 
 
 def pooled(output: Any) -> Any:

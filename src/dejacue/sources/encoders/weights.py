@@ -11,15 +11,14 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dejacue.errors import InputError, MissingData
-from dejacue.sources.atomic import write_text
+from dejacue.sources.atomic import cache_folder, write_text
 
 FOLDER = "DEJACUE_WEIGHTS"
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +109,15 @@ def fetch(*wanted: Weights) -> list[dict[str, Path]]:
     return complete
 
 
+def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """The files of the user's own model."""
+    found = {name: folder.expanduser() / name for name in names}
+    for path in found.values():
+        if not path.is_file():
+            raise MissingData(f"{path}: does not exist; the folder must hold {', '.join(found)}")
+    return found
+
+
 def _missing(lacking: Mapping[Weights, Sequence[str]], reason: str) -> MissingData:
     names = [name for names in lacking.values() for name in names]
     fetched = "with a connection they are fetched once, without one " if reason else ""
@@ -140,24 +148,16 @@ def sha256(path: Path) -> str:
     state = path.stat()
     key = str(path.resolve())
     stamp = [state.st_size, state.st_mtime_ns]
-    memory = _memory()
+    memory = cache_folder() / "hashes.json"
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
         known = json.loads(memory.read_text(encoding="utf-8"))[key]
         if known[:2] == stamp:
             return str(known[2])
-    digest = hashlib.sha256()
     with open(path, "rb") as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-    found = digest.hexdigest()
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
     with contextlib.suppress(OSError, ValueError):  # a cache: without it we only hash again
         entries = {}
         with contextlib.suppress(OSError, ValueError):
             entries = json.loads(memory.read_text(encoding="utf-8"))
         write_text(memory, json.dumps({**entries, key: [*stamp, found]}))
     return found
-
-
-def _memory() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "dejacue" / "hashes.json"

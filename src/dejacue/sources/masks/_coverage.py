@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dejacue.errors import counted
 from dejacue.sources.masks._matching import Matching
 
 if TYPE_CHECKING:
@@ -73,7 +74,3 @@ class Coverage:
             and self.matched == self.frames - 1
             and self._matching.counted_from_one
         )
-
-
-def counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

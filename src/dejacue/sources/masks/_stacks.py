@@ -20,12 +20,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, first_line
 from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.labels import Labels, refuse_photograph
 from dejacue.sources.masks.reader import ListedRows, Objects, Rows
 from dejacue.sources.masks.rle import MOST_PIXELS
+from dejacue.sources.npz import read_header
 
 _COLUMNS = ("frames", "names", "ids")
 _MOST_COLUMN_BYTES = 1 << 28
@@ -34,17 +35,14 @@ _MOST_COLUMN_BYTES = 1 << 28
 class _Stack:
     """One array of a file, from which single rows are read."""
 
-    def __init__(self, stream: IO[bytes], size: int) -> None:
+    def __init__(self, stream: IO[bytes], size: int, name: str) -> None:
         self._stream = stream
-        self.shape, fortran, self.dtype = _header(stream)
-        self._start = stream.tell()
+        self.shape, fortran, self.dtype, self._start = read_header(stream, name)
         if fortran and len(self.shape) > 1:
             raise InputError("is stored column by column; save np.ascontiguousarray of it")
-        if self.dtype.hasobject:
-            raise InputError("holds pickled objects, which are never loaded; save plain numbers")
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
             raise InputError("is truncated, or damaged: its size is not what its header says")
-        if min(self.shape, default=1) < 0 or math.prod(self.shape[-2:]) > MOST_PIXELS:
+        if math.prod(self.shape[-2:]) > MOST_PIXELS:
             raise InputError(f"has the shape {self.shape}; that is not a stack of masks")
 
     def __del__(self) -> None:
@@ -162,30 +160,20 @@ def _row(masks: _Stack, row: int) -> NDArray[Any]:
 def _arrays(path: Path) -> dict[str, _Stack]:
     try:
         if path.suffix.lower() == ".npy":
-            return {"masks": _Stack(open(path, "rb"), path.stat().st_size)}
+            return {"masks": _Stack(open(path, "rb"), path.stat().st_size, "masks")}
         archive = zipfile.ZipFile(path)
         found = {}
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             with named(name):
-                found[name] = _Stack(archive.open(member), member.file_size)
+                found[name] = _Stack(archive.open(member), member.file_size, name)
         return found
     except FileNotFoundError:
         raise InputError("no such file") from None
     except InputError:
         raise
     except Exception as error:  # zip, its codecs and numpy raise many kinds of errors
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"not a stack of arrays, or a damaged one ({reason})") from None
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, Any]:
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(stream)
-    raise InputError(f"has an unknown array version {version}; save it again")
+        raise InputError(f"not a stack of arrays, or a damaged one ({first_line(error)})") from None
 
 
 def _masks(arrays: Mapping[str, _Stack]) -> _Stack:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, first_line
 from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
@@ -155,9 +155,8 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except Exception as error:  # decoders raise many kinds of errors
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"{path}: not a picture that can be read, or a damaged one ({reason[:120]})"
+            f"{path}: not a picture that can be read, or a damaged one ({first_line(error):.120})"
         ) from None
     if mode == "1":
         return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary

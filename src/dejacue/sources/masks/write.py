@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need, unknown
+from dejacue.errors import InputError, counted, need, unknown
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.documents import as_json, write_document
 from dejacue.sources.images import natural
@@ -23,7 +23,7 @@ from dejacue.sources.masks.rle import decode_rle
 
 WRITTEN = ("indexed", "stack", "coco")
 Mask = NDArray[np.bool_]
-_BY_SUFFIX = {"": "indexed", ".npz": "stack", ".json": "coco"}
+WRITTEN_AS = {"": "indexed", ".npz": "stack", ".json": "coco"}
 
 
 def write_masks(
@@ -46,7 +46,7 @@ def write_masks(
     """
     target = Path(path)
     if kind is None:
-        kind = _BY_SUFFIX.get(target.suffix.lower())
+        kind = WRITTEN_AS.get(target.suffix.lower())
         if kind is None:
             raise InputError(f"{path}: masks are written to a folder, .npz or .json")
     if kind not in WRITTEN:
@@ -181,7 +181,7 @@ def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     if overlapping:
-        number = f"{len(overlapping)} frame" + "s" * (len(overlapping) > 1)
+        number = counted(len(overlapping), "frame")
         warnings.warn(
             f"{path}: objects overlap in {number}, first in {overlapping[0]}; an indexed folder "
             "keeps one object per pixel, .npz and .json keep all",

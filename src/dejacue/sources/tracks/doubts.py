@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.errors import counted
+
 KINDS = {
     "area": "its area jumps",
     "whole": "the mask fills the frame",
@@ -130,7 +132,7 @@ def _absences(series: Series) -> Iterator[Doubt]:
     gone[:start] = False
     for first, last in _runs(gone):
         more = "" if last + 1 < len(seen) else " to the end"
-        text = f"{KINDS['lost']}{more} ({_count(last - first + 1)})"
+        text = f"{KINDS['lost']}{more} ({counted(last - first + 1, 'frame')})"
         yield _doubt(series, "lost", first, last, text)
         if not more:
             yield _doubt(series, "back", last + 1, last + 1, KINDS["back"])
@@ -199,7 +201,3 @@ def _runs(holds: NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
 
 def _doubt(series: Series, kind: str, first: int, last: int, text: str) -> Doubt:
     return Doubt(kind, int(series.frames[first]), int(series.frames[last]), text)
-
-
-def _count(frames: int) -> str:
-    return "1 frame" if frames == 1 else f"{frames} frames"

@@ -18,32 +18,12 @@ from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
 from dejacue.sources.tracks.output import check_target, write_track
-from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt, read_prompts
+from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt, TypedPrompts, read_prompts
 from dejacue.sources.tracks.prompts import check_prompts, drop_repeated_pieces, resolve_prompts
 from dejacue.sources.tracks.propagate import PRESENCE, TrackRequest
 from dejacue.sources.video import Video
 
 _log = logging.getLogger("dejacue")
-
-
-@dataclass(frozen=True)
-class TypedPrompts:
-    """Where the object is, as it is typed on the command line: see read_prompts."""
-
-    boxes: Sequence[str] = ()
-    points: Sequence[str] = ()
-    not_points: Sequence[str] = ()
-    masks: Sequence[str] = ()
-    at: int | None = None
-    adds: Sequence[str] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.first or self.adds)
-
-    @property
-    def first(self) -> tuple[str, ...]:
-        """Those that show an object, not a piece to add to one."""
-        return (*self.boxes, *self.points, *self.not_points, *self.masks)
 
 
 def first_prompts(
@@ -159,10 +139,8 @@ def _request(
     if isinstance(prompts, TypedPrompts):
         if prompts.adds and not prompts.first and output.exists():
             before = read_notes(output)
-        given, lineages = read_prompts(
-            prompts.boxes, prompts.points, prompts.not_points, prompts.masks, prompts.at,
-            prompts.adds, (before.prompts, before.lineages) if before else ((), {}),
-        )  # fmt: skip
+        known = (before.prompts, before.lineages) if before else ((), {})
+        given, lineages = read_prompts(prompts, known)
         if not given:
             raise InputError(
                 f"{video.path}: say where the object is: --box x0,y0,x1,y1, --point x,y or --mask "

@@ -19,6 +19,7 @@ from dejacue.progress import Progress, silent
 from dejacue.sources.atomic import check_place
 from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
+from dejacue.sources.masks.write import WRITTEN_AS
 from dejacue.sources.tracks._checkpoint import (
     BACKWARD,
     FORWARD,
@@ -41,7 +42,6 @@ from dejacue.sources.tracks.prompt_text import Lineages, RawPrompt
 from dejacue.sources.tracks.propagate import TrackRequest, propagate
 from dejacue.sources.video import Frame
 
-KINDS = {"": "indexed", ".npz": "stack", ".json": "coco"}
 _UNSEEN = PackedObservation("", 0.0, 0, (0, 0, 0, 0), bytes(64))
 
 
@@ -131,7 +131,7 @@ def partial_path(target: Path) -> Path:
 
 def check_target(target: Path) -> None:
     """Refuses what cannot be written, or must not be written over, before anything is done."""
-    if target.suffix.lower() not in KINDS:
+    if target.suffix.lower() not in WRITTEN_AS:
         raise InputError(f"{target}: masks are written to a folder, .npz or .json")
     if target.name in ("", ".."):
         raise InputError(f"{target}: give the folder for the masks a name, such as masks")
@@ -159,7 +159,7 @@ def check_target(target: Path) -> None:
 
 def open_written(path: str | os.PathLike[str], notes: Notes) -> Masks:
     """The masks that these notes are about."""
-    return open_masks(path, kind=KINDS.get(Path(path).suffix.lower()), match=notes.match)
+    return open_masks(path, kind=WRITTEN_AS.get(Path(path).suffix.lower()), match=notes.match)
 
 
 def _before(target: Path) -> Notes | None:
@@ -289,7 +289,7 @@ def _write(target: Path, pictures: _Pictures) -> Notes:
     new = real.with_name(f".{real.stem}.{os.getpid()}{target.suffix}")
     beside = target.with_name(new.name) if target.suffix else new  # what the new notes go with
     try:
-        write_masks(new, pictures, kind=KINDS[target.suffix.lower()])
+        write_masks(new, pictures, kind=WRITTEN_AS[target.suffix.lower()])
         notes = pictures.noted()
         write_notes(beside, notes)
         if target.suffix:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -45,34 +46,49 @@ class RawPrompt(
     mask: np.ndarray | None = None
 
 
-def read_prompts(
-    boxes: Iterable[str] = (),
-    points: Iterable[str] = (),
-    not_points: Iterable[str] = (),
-    masks: Iterable[str] = (),
-    at: int | None = None,
-    adds: Sequence[str] = (),
-    before: tuple[Iterable[RawPrompt], Lineages] = ((), {}),
-) -> tuple[list[RawPrompt], Lineages]:
-    """What the options say, and the lineages: an ``add`` is a piece of an object, with a new id.
+@dataclass(frozen=True)
+class TypedPrompts:
+    """Where the object is, as it is typed on the command line.
 
     box ``2:120,80,300,260@15``; point ``2:200,150@15``; mask ``2:first.png#3@15``: object and frame
     may be left out (object 1; frame ``at``, or the first); an add is any of them, and its number is
-    the object that it is a piece of. Where only adds are given, they are added to what was given
-    ``before``.
+    the object that it is a piece of.
     """
+
+    boxes: Sequence[str] = ()
+    points: Sequence[str] = ()
+    not_points: Sequence[str] = ()
+    masks: Sequence[str] = ()
+    at: int | None = None
+    adds: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.first or self.adds)
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Those that show an object, not a piece to add to one."""
+        return (*self.boxes, *self.points, *self.not_points, *self.masks)
+
+
+def read_prompts(
+    typed: TypedPrompts, before: tuple[Iterable[RawPrompt], Lineages] = ((), {})
+) -> tuple[list[RawPrompt], Lineages]:
+    """The prompts, and the lineages: an add is a piece of an object, with a new id. Where only adds
+    are given, they are added to what was given ``before``."""
+    at = typed.at
     if at is not None and at < 0:
         raise InputError(f"--at {at} is negative; frames count from 0")
-    given = [_read("--box", text, at, _box) for text in boxes]
-    given += [_read("--point", text, at, _inside) for text in points]
-    given += [_read("--not-point", text, at, _outside) for text in not_points]
-    given += [_read("--mask", text, at, _mask) for text in masks]
+    given = [_read("--box", text, at, _box) for text in typed.boxes]
+    given += [_read("--point", text, at, _inside) for text in typed.points]
+    given += [_read("--not-point", text, at, _outside) for text in typed.not_points]
+    given += [_read("--mask", text, at, _mask) for text in typed.masks]
     lineages: dict[int, tuple[int, ...]] = {
         one: (one,) for one in sorted({own.object for own in given})
     }
-    if not given and adds:
+    if not given and typed.adds:
         given, lineages = list(before[0]), dict(before[1])
-    return given, _add(given, lineages, adds, at)
+    return given, _add(given, lineages, typed.adds, at)
 
 
 def _add(

@@ -179,7 +179,7 @@ def _combined(prompts: Sequence[Prompt], frames: Mapping[int, Frame]) -> list[Pr
     for (index, object), own in sorted(together.items(), key=lambda item: item[0]):
         frame = frames[index]
         with named(f"object {object}, frame {frame.source}"):
-            one = _united(own, _size(frame))
+            one = united(own, _size(frame))
             inside = one.box or one.mask is not None or any(inside for *_, inside in one.points)
             if object not in known and not inside:
                 raise InputError(
@@ -190,7 +190,7 @@ def _combined(prompts: Sequence[Prompt], frames: Mapping[int, Frame]) -> list[Pr
     return made
 
 
-def _united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
+def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     """All that is said of one object in one frame; a mask says all, what agrees with it is left
     out."""
     first = prompts[0]

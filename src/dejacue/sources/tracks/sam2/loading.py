@@ -15,11 +15,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, MissingData, need, unknown
-from dejacue.sources.encoders.siglip_torch import choose_device
-from dejacue.sources.encoders.weights import Weights, commit, sha256
+from dejacue.errors import InputError, first_line, need, unknown
+from dejacue.sources.encoders.siglip_torch import choose_device, dtype_of
+from dejacue.sources.encoders.weights import Weights, commit, files_in, sha256
 from dejacue.sources.tracks.sam2.images import REMEDY
-from dejacue.sources.tracks.sam2.tracker import CLASSES, Sam2Tracker, dtype_of
+from dejacue.sources.tracks.sam2.tracker import CLASSES, Sam2Tracker
 
 DEFAULT = "sam2-small"
 REPOSITORIES = {
@@ -56,7 +56,9 @@ def load(
     precision = precision or ("bf16" if device.startswith("cuda") else "fp32")
     dtype = dtype_of(precision)
     repository = REPOSITORIES[DEFAULT if kind == "sam2" else kind]
-    files = _own(Path(folder)) if folder else Weights(repository, REVISION, FILES).fetch()
+    files = (
+        files_in(Path(folder), FILES) if folder else Weights(repository, REVISION, FILES).fetch()
+    )
     classes = _classes(files["config.json"])
     if not hasattr(transformers, classes[0]):
         raise InputError(f"this transformers has no {classes[0]}; {REMEDY} --upgrade")
@@ -72,14 +74,6 @@ def load(
         model, name, device=device, precision=precision, fallback=fallback, key=digest,
         details=details,
     )  # fmt: skip
-
-
-def _own(folder: Path) -> dict[str, Path]:
-    found = {name: folder.expanduser() / name for name in FILES}
-    for path in found.values():
-        if not path.is_file():
-            raise MissingData(f"{path}: not there; the folder must hold {', '.join(FILES)}")
-    return found
 
 
 def _classes(path: Path) -> tuple[str, str]:
@@ -104,10 +98,9 @@ def _model(kind: Any, folder: Path, dtype: Any) -> Any:
             folder, dtype=dtype, local_files_only=True, output_loading_info=True
         )
     except Exception as error:  # safetensors and transformers raise their own kinds
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"{folder / 'model.safetensors'}: cannot be loaded ({reason}); get it and config.json "
-            "again, or upgrade transformers"
+            f"{folder / 'model.safetensors'}: cannot be loaded ({first_line(error)}); get it and "
+            "config.json again, or upgrade transformers"
         ) from error
     if loaded["missing_keys"] or loaded["mismatched_keys"]:
         lacking = sorted(map(str, [*loaded["missing_keys"], *loaded["mismatched_keys"]]))

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
+from dejacue.sources.documents import named
 from dejacue.sources.tracks.base import Observation, Prompt
+from dejacue.sources.tracks.prompts import united
 from dejacue.sources.tracks.sam2 import images
 from dejacue.sources.tracks.sam2.images import REMEDY
 from dejacue.sources.tracks.sam2.memory import Memory
@@ -44,7 +46,7 @@ class Sam2Session:
     def step(
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
-        given = _by_object(prompts, image.shape[:2])
+        given = _by_object(prompts, (image.shape[0], image.shape[1]))
         if not given and not self._objects:
             self._next += 1
             return {}
@@ -87,16 +89,6 @@ class Sam2Session:
         self._next = found["next"]
         self._objects = {number: Memory(**own) for number, own in found["objects"].items()}
         self._place = ("cpu", found["precision"])
-
-    def stored_bytes(self) -> int:
-        """What the tensors of all objects take, shared ones counted once."""
-        sizes = {}
-        for memory in self._objects.values():
-            for outputs in (*memory.prompted.values(), *memory.recent.values()):
-                for tensor in outputs.values():
-                    storage = tensor.untyped_storage()
-                    sizes[storage.data_ptr()] = storage.nbytes()
-        return sum(sizes.values())
 
     def _advance(
         self, image: NDArray[np.uint8], given: Mapping[int, Prompt]
@@ -175,33 +167,13 @@ class Sam2Session:
             self._place = place
 
 
-def _by_object(prompts: Sequence[Prompt], size: tuple[int, ...]) -> dict[int, Prompt]:
-    """One prompt for each object: points of several are put together."""
-    found: dict[int, Prompt] = {}
+def _by_object(prompts: Sequence[Prompt], size: tuple[int, int]) -> dict[int, Prompt]:
+    """One prompt for each object: what several say of it is put together."""
+    together: dict[int, list[Prompt]] = {}
     for prompt in prompts:
-        before = found.get(prompt.object)
-        if before is not None:
-            if any(a is not None and b is not None for a, b in (
-                (before.box, prompt.box), (before.mask, prompt.mask)
-            )):  # fmt: skip
-                raise InputError(f"{_where(prompt)}: two boxes or masks; give one of them")
-            prompt = Prompt(
-                prompt.frame, prompt.object, before.box or prompt.box,
-                before.points + prompt.points,
-                before.mask if before.mask is not None else prompt.mask,
-            )  # fmt: skip
-        found[prompt.object] = prompt
-    for prompt in found.values():
-        clicked = prompt.box is not None or bool(prompt.points)
-        if clicked == (prompt.mask is not None):
-            raise InputError(f"{_where(prompt)}: give either a mask, or a box and points")
-        if prompt.mask is not None and prompt.mask.shape != size:
-            raise InputError(
-                f"{_where(prompt)}: the mask is {prompt.mask.shape}, the frame is {tuple(size)} "
-                "(height, width)"
-            )
+        together.setdefault(prompt.object, []).append(prompt)
+    found = {}
+    for one, own in together.items():
+        with named(f"object {one}"):  # track() names the frame
+            found[one] = united(own, size)
     return found
-
-
-def _where(prompt: Prompt) -> str:
-    return f"object {prompt.object}"  # track() names the frame

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dejacue.errors import InputError, need, unknown
+from dejacue.errors import InputError, need
+from dejacue.sources.encoders.siglip_torch import dtype_of
 from dejacue.sources.tracks.sam2.images import REMEDY
 from dejacue.sources.tracks.sam2.memory import Reach
 from dejacue.sources.tracks.sam2.session import Sam2Session
@@ -14,14 +15,6 @@ CLASSES = {  # by the model_type of its config.json
     "sam2_video": ("Sam2VideoModel", "Sam2VideoInferenceSession"),
     "edgetam_video": ("EdgeTamVideoModel", "EdgeTamVideoInferenceSession"),
 }
-PRECISIONS = ("fp32", "bf16", "fp16")
-
-
-def dtype_of(precision: str) -> Any:
-    torch = need("torch", REMEDY)
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS)
-    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 
 
 class Sam2Tracker:
