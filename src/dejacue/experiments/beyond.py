@@ -240,7 +240,7 @@ def _shared(window: NDArray[np.int64], references: NDArray[np.int64]) -> NDArray
 
 def _parts_figure() -> Any:
     """What each part of the readout is for, on generated histories."""
-    from dejacue.report.robustness import Case, cases_figure
+    from dejacue.experiments._robustness_figures import Case, cases_figure
 
     made = {
         "a state that fills most of the history": generate(
@@ -275,7 +275,7 @@ def _parts_figure() -> Any:
 
 
 def _loss_figure(lines: Mapping[str, list[tuple[float, float, float]]]) -> Any:
-    from dejacue.report.robustness import levels_figure
+    from dejacue.experiments._robustness_figures import levels_figure
 
     names = dict.fromkeys(key.split(": ")[0] for key in lines)
     panels = {

@@ -102,7 +102,7 @@ def _read(
 
 
 def _curves(corpus: Corpus, draws: dict[str, Table]) -> Any:
-    from dejacue.report.figures import missing_figure
+    from dejacue.experiments._figures import missing_figure
 
     figures = published()["seven_missing_observation_stress"]
     full = corpus.means(corpus.scores(corpus.windows("dual"))).mean(axis=0)

@@ -170,7 +170,7 @@ def _without(entry: Entry, state: str, rng: np.random.Generator) -> tuple[Histor
 
 
 def _curves_figure(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]) -> Any:
-    from dejacue.report.robustness import calibration_figure
+    from dejacue.experiments._robustness_figures import calibration_figure
 
     return calibration_figure(curves)
 

@@ -347,7 +347,7 @@ def _retrieval_figure(corpus: Corpus) -> Any:
 
 def side_by_side(parts: Mapping[str, Corpus], methods: Mapping[str, tuple[str, Any]]) -> Any:
     """R@1 .5 with intervals: of each part, by coordinates and readout."""
-    from dejacue.report.robustness import groups_figure
+    from dejacue.experiments._robustness_figures import groups_figure
 
     rows = {
         name: {
@@ -360,7 +360,7 @@ def side_by_side(parts: Mapping[str, Corpus], methods: Mapping[str, tuple[str, A
 
 
 def _levels_figure(tables: Mapping[Cell, Table]) -> Any:
-    from dejacue.report.robustness import levels_figure
+    from dejacue.experiments._robustness_figures import levels_figure
 
     levels = list(dict.fromkeys(level for _, level in tables))
     kinds = [kind for kind in dict.fromkeys(kind for kind, _ in tables) if kind != STILL]

@@ -100,7 +100,7 @@ def coordinates(benchmark: Benchmark) -> Result:
 
 
 def _cases(corpus: Corpus) -> Any:
-    from dejacue.report.figures import Case, cases_figure
+    from dejacue.experiments._figures import Case, cases_figure
 
     cases = []
     for entry in corpus.entries:

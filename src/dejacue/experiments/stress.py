@@ -85,7 +85,7 @@ def shifts(benchmark: Benchmark) -> Result:
 
 
 def _matrix(corpus: Corpus, whole: Table, each: Table) -> Any:
-    from dejacue.report.figures import shifts_figure
+    from dejacue.experiments._figures import shifts_figure
 
     names = sorted(entry.id for entry in corpus.entries)
     rows = {"unshifted": whole}

@@ -164,7 +164,7 @@ def trial_bootstrap(values: Table) -> Table:
 
 
 def _figure(scores: dict[str, dict[str, Table]]) -> Any:
-    from dejacue.report.figures import durations_figure
+    from dejacue.experiments._figures import durations_figure
 
     order = [[c for c, cell in enumerate(CELLS) if cell[2] == d] for d in DURATIONS]
     lines = {

@@ -120,7 +120,7 @@ def _change(corpus: Corpus, first: str, second: str) -> Any:
 
 
 def _effects(corpus: Corpus) -> Any:
-    from dejacue.report.figures import effects_figure
+    from dejacue.experiments._figures import effects_figure
 
     comparisons = {
         "vocabulary − absolute": ("scan_vocab", "scan_abs"),

@@ -88,7 +88,7 @@ def ranking(benchmark: Benchmark) -> Result:
 
 
 def ranking_picture(means: dict[str, Table]) -> Any:
-    from dejacue.report.figures import ranking_figure
+    from dejacue.experiments._figures import ranking_figure
 
     shown = {
         "mrr_05": "MRR .5", "recall_at_10_05": "R@10 .5", "top1_tiou": "Top-1 tIoU",
@@ -118,7 +118,7 @@ def paraphrase(benchmark: Benchmark) -> Result:
 
 
 def _diagnostics(corpus: Corpus) -> Any:
-    from dejacue.report.figures import diagnostics_figure
+    from dejacue.experiments._figures import diagnostics_figure
 
     systems = ("absolute", "vocabulary", "dual")
     pairs = {c: corpus.paraphrases(corpus.windows(c)) for c in systems[:2]}

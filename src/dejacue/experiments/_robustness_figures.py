@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.experiments._figures import Interval, panels, styled
 from dejacue.records import Window
-from dejacue.report.figures import Interval, panels, styled
 from dejacue.report.plots import COLOURS
 
 if TYPE_CHECKING:
