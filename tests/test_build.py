@@ -368,7 +368,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), "is a video; say where the object is"),
+        ((), ": say where the object is"),
         (("--masks", "nowhere"), "nowhere: "),
         (("--masks", "MASKS", "--object", "7"), "7"),
         (("--masks", "MASKS", "--object", "cup"), "give ids such as 1 or 1,2, or all"),
