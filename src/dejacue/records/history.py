@@ -16,7 +16,9 @@ from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, 
 from dejacue.records.window import Window
 
 MOST_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
-LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
+# in made_with, beside what it was made of:
+LOOKED_AT = "frames"  # how many frames were looked at, observed or not
+PROBLEMS = "problems"  # what was wrong with the video and the masks, one sentence a line
 
 
 @dataclass(frozen=True, eq=False, repr=False)

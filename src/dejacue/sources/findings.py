@@ -18,6 +18,7 @@ import numpy as np
 from dejacue._version import __version__
 from dejacue.errors import InputError
 from dejacue.records import (
+    Alternative,
     Diagnostics,
     Evidence,
     History,
@@ -70,9 +71,22 @@ class Pictures(NamedTuple):
 
 
 class _Span(msgspec.Struct):
+    """As Alternative.to_dict gives it."""
+
     start: int
     end: int
     score: float
+    start_s: float | None = None
+    end_s: float | None = None
+    source_start: int | None = None
+    source_end: int | None = None
+
+    def alternative(self) -> Alternative:
+        times = None if self.start_s is None or self.end_s is None else (self.start_s, self.end_s)
+        source = None
+        if self.source_start is not None and self.source_end is not None:
+            source = Window(self.source_start, self.source_end)
+        return Alternative(Window(self.start, self.end), self.score, times, source)
 
 
 class _Moment(_Span, kw_only=True):
@@ -81,24 +95,17 @@ class _Moment(_Span, kw_only=True):
     state: str
     description: str
     level: str = "description"
-    start_s: float | None = None
-    end_s: float | None = None
-    source_start: int | None = None
-    source_end: int | None = None
     p_value: float | None = None
     absent: bool = False
     alternatives: list[_Span] = []
     diagnostics: Diagnostics | None = None
 
     def moment(self) -> Moment:
-        times = None if self.start_s is None or self.end_s is None else (self.start_s, self.end_s)
-        source = None
-        if self.source_start is not None and self.source_end is not None:
-            source = Window(self.source_start, self.source_end)
-        others = tuple((Window(own.start, own.end), own.score) for own in self.alternatives)
+        own = self.alternative()
         return Moment(
-            self.state, self.description, Window(self.start, self.end), self.score, self.level,
-            times, others, self.diagnostics, source, self.p_value, self.absent,
+            self.state, self.description, own.window, self.score, self.level, own.times_s,
+            tuple(other.alternative() for other in self.alternatives), self.diagnostics,
+            own.source, self.p_value, self.absent,
         )  # fmt: skip
 
 

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from dejacue.errors import InputError
-from dejacue.records import RETRIEVAL_SCHEMA, Moment, Reference, Retrieval, Window
+from dejacue.records import (
+    RETRIEVAL_SCHEMA,
+    Alternative,
+    Moment,
+    Reference,
+    Retrieval,
+    Window,
+)
 from dejacue.sources.atomic import write_text, write_whole
 from dejacue.sources.documents import (
     as_json,
@@ -221,21 +228,28 @@ def _moment(row: Mapping[str, Any]) -> Moment:
     others = row.get("alternatives", [])
     if not isinstance(others, list) or not all(isinstance(other, dict) for other in others):
         raise InputError("alternatives must be a list of windows")
-    times = tuple(_number(row, key) for key in ("start_s", "end_s") if key in row)
-    if len(times) == 1:
-        raise InputError("has only one of start_s and end_s")
     return Moment(
         state=_text(row, "state"),
         description=_text(row, "description"),
         window=window_of(row),
         score=_score(row),
         level=level,
-        times_s=times or None,  # type: ignore[arg-type]  # two of them
-        alternatives=tuple((window_of(other), _score(other)) for other in others),
+        times_s=_times(row),
+        alternatives=tuple(
+            Alternative(window_of(other), _score(other), _times(other), _source(other))
+            for other in others
+        ),
         source=_source(row),
         p_value=_number(row, "p_value") if row.get("p_value") is not None else None,
         absent=str(row.get("absent", False)).lower() == "true",
     )
+
+
+def _times(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    times = tuple(_number(row, key) for key in ("start_s", "end_s") if key in row)
+    if len(times) == 1:
+        raise InputError("has only one of start_s and end_s")
+    return times or None  # type: ignore[return-value]  # two of them
 
 
 def _source(row: Mapping[str, Any]) -> Window | None:
@@ -259,8 +273,8 @@ def _retrievals_from_rows(text: str) -> list[Retrieval]:
             key = (moment.state, moment.description)
             if key not in own or len(own[key].alternatives) != rank - 2:
                 raise InputError(f"rank {rank} does not follow rank {rank - 1} of its moment")
-            alternatives = (*own[key].alternatives, (moment.window, moment.score))
-            own[key] = replace(own[key], alternatives=alternatives)
+            other = Alternative(moment.window, moment.score, moment.times_s, moment.source)
+            own[key] = replace(own[key], alternatives=(*own[key].alternatives, other))
     return [Retrieval(tuple(own.values()), {}, history) for history, own in histories.items()]
 
 
