@@ -12,7 +12,7 @@ from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline._observe import Observed
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import LOOKED_AT
+from dejacue.records.history import LOOKED_AT, PROBLEMS
 from dejacue.report.thumbnails import PictureMasks
 from dejacue.sources.atomic import check_place
 from dejacue.sources.build import Lineage, build_histories, kept, recipe
@@ -29,6 +29,7 @@ from dejacue.sources.findings import (
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
 
+MOST_DIGITS = 18  # of a number of frames
 _log = logging.getLogger("dejacue")
 MINI_ONLY_KNOWS = (
     "mini knows this project's rendered scenes only; for real footage use --encoder siglip2"
@@ -72,7 +73,7 @@ def encode(
         _log.info("taken from %s: made of the same video, masks and options", taken)
     missing = {name: own for name, own in names.items() if name not in ready}
     seen: dict[str, Pictures] = {}
-    warnings = [MINI_ONLY_KNOWS] if encoder.name == "mini" else []
+    warnings: list[str] = []
     if missing:
         asked = PictureMasks(observed.masks) if pictures else observed.masks
         made, said = _build(video, asked, encoder, missing, files, progress)
@@ -87,7 +88,7 @@ def encode(
     return {
         name: Encoded(
             own, files.get(name), seen.get(name, Pictures({}, {})),
-            (*warnings, *_seldom(own)),
+            (*warnings, *history_warnings(own)),
         )
         for name, own in histories.items()
     }  # fmt: skip
@@ -130,12 +131,11 @@ def _build(
             write_history(files[name], history)
     if partial is not None:
         partial.unlink(missing_ok=True)
-    warnings = [
+    return made, [
         f"{video.path}: {name} is never visible in these frames; left out"
         for name in lineages
         if name not in made
     ]
-    return made, [*warnings, *video.problems, *masks.problems]
 
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
@@ -148,11 +148,16 @@ def _cancelled(partial: Path | None, count: int, length: int | None, objects: in
     return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
 
 
-def _seldom(history: History) -> list[str]:
-    frames = int((history.made_with or {}).get(LOOKED_AT, 0))
-    if 2 * len(history) >= frames:
-        return []
-    return [f"{history.id} is seen in only {len(history)} of {frames} frames"]
+def history_warnings(history: History) -> list[str]:
+    """What a reader must know of how a history was made, whenever that was."""
+    made = history.made_with or {}
+    found = [MINI_ONLY_KNOWS] if (history.encoder or "").startswith("dejacue-mini@") else []
+    found += made.get(PROBLEMS, "").splitlines()
+    looked_at = made.get(LOOKED_AT, "")
+    frames = int(looked_at) if looked_at.isdecimal() and len(looked_at) < MOST_DIGITS else 0
+    if 2 * len(history) < frames:
+        found.append(f"{history.id} is seen in only {len(history)} of {frames} frames")
+    return found
 
 
 def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> History | None:
@@ -163,7 +168,9 @@ def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> Hist
         found = read_history(path)
     except InputError:
         return None  # whatever it is, it will be made again
-    made = {key: text for key, text in (found.made_with or {}).items() if key != LOOKED_AT}
+    made = dict(found.made_with or {})
+    for key in (LOOKED_AT, PROBLEMS):
+        made.pop(key, None)
     return found if made == made_with and found.encoder == encoder.identity else None
 
 
