@@ -59,7 +59,6 @@ class Boxes:
     """Object 1 is gone in frames 4 and 5; object 2 is always there; object 9 never."""
 
     key = "boxes"
-    problems = ()
 
     def __init__(self, shift: int = 0) -> None:
         self.shift = shift

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dejacue.errors import Cancelled, InputError
@@ -126,16 +126,23 @@ def _build(
     except (KeyboardInterrupt, Cancelled):
         done = 0 if partial is None else kept(partial, encoder)
         raise _cancelled(partial, done, video.length, len(lineages)) from None
+    problems = "\n".join((*video.problems, *masks.problems))
+    if problems:
+        made = {
+            name: replace(own, made_with={**(own.made_with or {}), PROBLEMS: problems})
+            for name, own in made.items()
+        }
     for name, history in made.items():
         if name in files:
             write_history(files[name], history)
     if partial is not None:
         partial.unlink(missing_ok=True)
-    return made, [
+    warnings = [
         f"{video.path}: {name} is never visible in these frames; left out"
         for name in lineages
         if name not in made
     ]
+    return made, warnings
 
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
@@ -168,9 +175,8 @@ def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> Hist
         found = read_history(path)
     except InputError:
         return None  # whatever it is, it will be made again
-    made = dict(found.made_with or {})
-    for key in (LOOKED_AT, PROBLEMS):
-        made.pop(key, None)
+    of_the_pass = (LOOKED_AT, PROBLEMS)
+    made = {key: text for key, text in (found.made_with or {}).items() if key not in of_the_pass}
     return found if made == made_with and found.encoder == encoder.identity else None
 
 

@@ -16,9 +16,8 @@ from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, 
 from dejacue.records.window import Window
 
 MOST_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
-# in made_with, beside what it was made of:
-LOOKED_AT = "frames"  # how many frames were looked at, observed or not
-PROBLEMS = "problems"  # what was wrong with the video and the masks, one sentence a line
+LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
+PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line
 
 
 @dataclass(frozen=True, eq=False, repr=False)

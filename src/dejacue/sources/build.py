@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.records.history import LOOKED_AT
 from dejacue.sources.crops import picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialFile
@@ -202,8 +202,6 @@ def build_histories(
         lineage = lineages[track.id]
         made = recipe(video, masks, encoder, lineage, padding, minimum)
         made[LOOKED_AT] = str(done["decode"])
-        if problems := [*video.problems, *masks.problems]:
-            made[PROBLEMS] = "\n".join(problems)
         histories[track.id] = _history(track, video, encoder, made, _presence(masks, lineage))
     return histories
 
