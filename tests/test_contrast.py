@@ -12,6 +12,7 @@ from dejacue.data.synthetic import generate
 from dejacue.evaluation import tiou
 from dejacue.method.contrast import Contrast
 from dejacue.method.kernel import compiled, engine
+from dejacue.method.locate import read
 from dejacue.method.plan import Plan
 from dejacue.method.states import auto_bridge, contrast_norms, search, smooth
 
@@ -222,6 +223,51 @@ def test_smoothing_in_seconds_means_the_same_at_twice_the_rate():
         assert abs(2 * a.window.end + 1 - b.window.end) <= 2
     assert one.settings["readout"]["smoothing_s"] == 0.8
     assert "smoothing" not in one.settings
+
+
+def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
+    weights = np.full((83, 3), 0.05)
+    for state, (first, last) in enumerate([(0, 17), (13, 72), (65, 82)]):
+        weights[first : last + 1, state] = 1.0
+    words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
+    history = History(weights, range(83))
+    readout = Contrast(width=0.0)
+    found = read(history, words, readout=readout).retrieval
+    assert [tuple(moment.window) for moment in found] == [(0, 17), (13, 72), (65, 82)]
+    assert found.notes == (
+        '"a" and "b" both claim frames 13 – 17, "b" and "c" both claim frames 65 – 72; the readout '
+        "joint gives every frame to one state",
+    )
+    assert locate(history, words, readout=readout).notes == ()
+    apart = History(np.eye(3)[np.repeat([0, 1, 2], 20)], range(60))
+    assert read(apart, words, readout=readout).retrieval.notes == ()
+
+
+def test_of_many_states_that_share_frames_a_few_are_named():
+    words = Vocabulary({name: [f"a {name}"] for name in "abcde"}, np.eye(5))
+    weights = np.full((105, 5), 0.05)
+    for state in range(5):
+        weights[20 * state : 20 * state + 25, state] = 1.0
+    (note,) = read(History(weights, range(105)), words, readout=Contrast(width=0.0)).retrieval.notes
+    assert note.count("both claim") == 3
+    assert ", and 1 more; the readout joint gives every frame to one state" in note
+
+
+@pytest.mark.parametrize("readout", ["contrast", "published", "joint"])
+def test_two_states_with_one_window_are_said_to_have_it(readout):
+    words = Vocabulary(
+        {"ripe": ["ripe banana"], "unripe": ["unripe banana"], "cut": ["cut banana"]},
+        np.array([[1, 0, 0.02], [1, 0, -0.02], [0, 1, 0]]),
+    )
+    rows = np.repeat([[1, 0.1, 0], [0.1, 1, 0]], [20, 30], axis=0)
+    notes = read(History(rows, range(50)), words, readout=readout).retrieval.notes
+    same = (
+        '"ripe" and "unripe" are answered with the same window, frames 0 – 19: at most one of '
+        "them holds there"
+    )
+    assert (same in notes) is (readout != "joint")  # which gives every frame to one state
+    assert any(note.startswith("not found: ") for note in notes) is (readout == "joint")
+    assert not any("both claim" in note for note in notes)
 
 
 def test_alternatives_are_disjoint_ranked_and_each_the_best_of_what_is_left():

@@ -77,6 +77,11 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_no_page_for_users_names_a_place_beside_the_checkout() -> None:
+    for page in PAGES[:-1]:
+        assert "../shared" not in page.read_text(encoding="utf-8"), page.name
+
+
 def test_make_targets_in_the_documentation_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:

@@ -102,6 +102,36 @@ def test_several_retrievals_count_their_queries_through_and_name_their_videos() 
     assert rows[3]["pred_relevant_windows"] == [[12.0, 18.0, 4.0]]
 
 
+def test_a_window_that_descriptions_share_has_the_best_score_of_them() -> None:
+    for scores in ((1.0, 3.0), (3.0, 1.0)):
+        moments = tuple(
+            Moment("empty", f"empty {n}", Window(0, 3), score, alternatives=((Window(6, 7), 2.0),))
+            for n, score in enumerate(scores)
+        )
+        text = to_activitynet(Retrieval(moments, {}, "cup"), cup())
+        assert json.loads(text)["results"]["cup"] == [
+            {"label": "empty", "score": 3.0, "segment": [0.0, 2.0]},
+            {"label": "empty", "score": 2.0, "segment": [3.0, 4.0]},
+        ]
+
+
+def test_notes_of_several_objects_say_whose_they_are_unless_all_share_them() -> None:
+    plate = History(np.ones((9, 2)), range(9), "plate", times_s=np.arange(9) * 2.0)
+    first = replace(found(), notes=("a -->\n\nb", "own"))
+    second = replace(found("plate"), notes=("a -->\n\nb",))
+    text = to_webvtt([first, second], [plate, cup()])
+    assert text.startswith("WEBVTT\n\nNOTE a --&gt; b\n\nNOTE cup: own\n\n1\n")
+    (task,) = json.loads(to_label_studio([first, second], videos={"cup": "v", "plate": "v"}))
+    assert task["data"]["notes"] == "a -->\n\nb\ncup: own"
+
+
+def test_a_task_of_label_studio_is_there_when_nothing_was_found() -> None:
+    gone = tuple(replace(moment, absent=True) for moment in found())
+    (task,) = json.loads(to_label_studio(Retrieval(gone, {}, "cup", notes=("not found",))))
+    assert task["data"] == {"video": "cup", "notes": "not found"}
+    assert task["predictions"][0]["result"] == []
+
+
 def test_activitynet_lists_labels_scores_and_segments_best_first() -> None:
     assert json.loads(to_activitynet(found(), cup(), videos={"cup": "kitchen"})) == {
         "version": "VERSION 1.3",

@@ -155,7 +155,7 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
     (made,) = encode(video, observed, encoder).values()
     words = _read.Words.of(scene / "vocabulary.yaml", EncoderOptions())
     found = read(made.history, words.encoded(encoder)[0], ReadOptions(diagnostics=True))
-    assert found.retrieval.to_dict() == first.retrieval.to_dict()
+    assert found.retrieval.to_dict() == first.reading.retrieval.to_dict()
     assert made.file is None
     assert made.pictures.thumbnails == first.thumbnails
 
@@ -438,6 +438,29 @@ def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
         find(open_video(scene / "scene.mp4"), WORDS, masks="x", stride=2)
     with pytest.raises(InputError, match="is a history, which needs no masks"):
         find(generate(3).history, generate(3).vocabulary, masks=scene / "Annotations")
+
+
+@pytest.mark.parametrize(
+    "words", [{"a": ["cookie xyzzy"], "b": ["plugh"]}, {"a": ["the the"], "b": ["чашка with it"]}]
+)
+def test_words_of_which_the_encoder_knows_none_are_refused(first, scene, words) -> None:
+    told = "the vocabulary: mini knows none of its words, so that whatever it finds means nothing"
+    with pytest.raises(InputError, match=told):
+        first.ask(words)
+    with pytest.raises(InputError, match=told):
+        find(scene / "scene.mp4", words, masks=scene / "Annotations", objects=1, encoder="mini")
+    some = first.ask({"a": ["empty xyzzy"], "b": ["plugh"]})
+    assert "words that mini does not know: xyzzy, plugh" in some.retrieval.notes
+
+
+def test_a_history_alone_says_what_was_wrong_when_it_was_made(first) -> None:
+    made = {**first.history.made_with, "problems": "v.mp4: is cut off\nm: half are missing"}
+    for frames, seldom in (("999", True), ("9" * 5000, False), ("x", False)):
+        history = replace(first.history, made_with=made | {"frames": frames})
+        warnings = find(history, first.vocabulary).warnings
+        assert warnings[1:3] == ("v.mp4: is cut off", "m: half are missing")
+        assert warnings[0].startswith("mini knows this project's rendered scenes only")
+        assert any("is seen in only" in text for text in warnings) is seldom
 
 
 def test_words_for_a_history_of_an_unknown_encoder_need_its_name() -> None:

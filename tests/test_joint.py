@@ -158,6 +158,21 @@ def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
     found = locate(scene.history, strange, readout="contrast", unrelated=others(50)[2:],
                    absent_at=0.01)  # fmt: skip
     assert all(m.absent and m.p_value > 0.01 for m in found)
+    told = ", ".join(f'"{m.state}" (p {m.p_value:.2f})' for m in found)
+    assert found.notes == (f"not found: {told}, above the level 0.01",)
+
+
+def test_a_state_that_unrelated_words_fit_as_well_is_said_to():
+    scene = generate(3, signal=2.0)
+    assert locate(scene.history, scene.vocabulary, unrelated=others(50)).notes == ()
+    found = locate(scene.history, others(1, seed=9)[0], unrelated=others(50)[2:])
+    high, low = found
+    assert (high.p_value > 0.9, low.p_value < 0.5) == (True, True)
+    assert found.notes == (
+        f'"{high.state}" (p {high.p_value:.2f}): unrelated words fit these frames as well, it may '
+        "not occur at all",
+    )
+    assert not any(moment.absent for moment in found)
 
 
 def test_p_values_count_the_null_scores_that_are_at_least_as_high():

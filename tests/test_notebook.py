@@ -21,6 +21,7 @@ from dejacue import (
     generate,
     locate,
 )
+from dejacue.records import Alternative
 from dejacue.records._html import Row, timeline_html
 from dejacue.report.notebook import finding_html
 
@@ -37,7 +38,12 @@ def cup(**more) -> History:
 
 def found(state: str = "empty", text: str = "empty cup", note: str = "a note") -> Retrieval:
     first = Moment(
-        state, text, Window(0, 3), 2.31, times_s=(0.0, 1.5), alternatives=((Window(8, 9), 0.25),)
+        state,
+        text,
+        Window(0, 3),
+        2.31,
+        times_s=(0.0, 1.5),
+        alternatives=(Alternative(Window(8, 9), 0.25, (4.0, 4.5)),),
     )
     second = Moment("filled", "cup filled with tea", Window(6, 7), 4.0, times_s=(3.0, 3.5))
     return Retrieval((first, second), {}, "cup", "mini", (note,))
@@ -76,7 +82,7 @@ def test_a_retrieval_shows_windows_seconds_scores_alternatives_and_notes() -> No
     assert rows(root) == [
         ["", "", "frames", "seconds", "score", "description"],
         ["■ empty", "0 to 3", "0 – 3", "0.00 – 1.50", "2.31",
-         "empty cup|also 8 – 9, score 0.25"],
+         "empty cup|also 8 – 9 (4.00 – 4.50 s), score 0.25"],
         ["■ filled", "6 to 7", "6 – 7", "3.00 – 3.50", "4.00", "cup filled with tea"],
         ["", "09"],
     ]  # fmt: skip

@@ -500,7 +500,7 @@ def test_doubts_are_marked_and_listed_also_where_the_object_is_out_of_sight():
         sampled.features, np.concatenate([np.arange(50), np.arange(56, 56 + len(sampled) - 50)]),
         "h", source_frames=sampled.source_frames,
     )  # fmt: skip
-    for history, gap in ((scene.history, (100, 111)), (sampled, (50, 55))):
+    for history, of in ((scene.history, ""), (sampled, " of the file")):
         vocabulary = scene.vocabulary
         page = report_page(
             history, evidence(history, vocabulary, readout="contrast"),
@@ -508,7 +508,8 @@ def test_doubts_are_marked_and_listed_also_where_the_object_is_out_of_sight():
             doubts=[(Window(100, 111), "it is out of sight"), (Window(5000, 5001), "far away")],
             tracker="light, approximate",
         )  # fmt: skip
-        assert f"frames {gap[0]} – {gap[1]}: it is out of sight" in page
+        assert f"frames 100 – 111{of}: it is out of sight" in page
+        assert f"Doubtful: frames 100 to 111{of}." in page
         assert 'class="doubt"' in page
         assert "far away" not in page
         assert "light, approximate" in page

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from dejacue import History, Vocabulary, Window, evidence, generate, locate
+from dejacue.method.locate import read
 from dejacue.report.plots import evidence_figure, save_png, wrapped
 
 MADE = generate(3, gaps=((100, 7),))
@@ -67,6 +68,22 @@ def test_seconds_stand_below_the_frames_where_the_history_has_times() -> None:
 
 def test_the_legend_cannot_be_taken_for_a_state() -> None:
     assert "(shaded: window found" in drawn("x").get_suptitle()
+
+
+def test_titles_name_the_windows_that_are_shaded_and_no_others() -> None:
+    scene = generate(3, recurrences=6, frames=600)
+    found = read(scene.history, scene.vocabulary, readout="joint")
+    count = len(found.occurrences["empty"])
+    assert count > 3
+    figure = evidence_figure(scene.history, found.evidence, found.retrieval)
+    first, second, third = (own.window for own in found.occurrences["empty"][:3])
+    title = figure.axes[0].get_title(loc="left").replace("\n", " ")
+    assert title.endswith(f": {first}, {second}, {third} and {count - 3} more")
+    gone = replace(
+        found.retrieval, moments=tuple(replace(own, absent=True) for own in found.retrieval)
+    )
+    title = evidence_figure(scene.history, found.evidence, gone).axes[0].get_title(loc="left")
+    assert title.endswith(": not found")
 
 
 def test_very_many_descriptions_still_fit_into_a_picture(tmp_path) -> None:

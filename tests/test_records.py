@@ -520,8 +520,9 @@ def test_rows_are_flat_and_name_their_history(retrieval):
     assert [row["rank"] for row in rows] == [1, 1, 1, 2]
     assert list(rows[0]) == [
         "history", "state", "description", "start", "end", "score", "level", "start_s", "end_s",
-        "rank",
+        "rank", "notes",
     ]  # fmt: skip
+    assert {row["notes"] for row in rows} == {"a note"}
     assert {"residual_norm", "run_start", "run_end"} <= set(rows[2])
     assert (rows[3]["start"], rows[3]["end"], rows[3]["score"]) == (40, 44, 0.75)
     assert "start_s" not in rows[3]
@@ -623,4 +624,4 @@ def test_moments_carry_the_frames_of_the_source():
     assert found[0].window == Window(1, 4)
     row, other = found.to_rows()
     assert (row["start"], row["end"], row["source_start"], row["source_end"]) == (1, 4, 13, 22)
-    assert "source_start" not in other  # an alternative has no place for it
+    assert (other["source_start"], other["source_end"]) == (10, 10)

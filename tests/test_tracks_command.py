@@ -6,16 +6,17 @@ import io
 import re
 import shutil
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFont
 from test_tracks_propagate import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, box, truth
 
 from dejacue import read_history
 from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline import _observe
-from dejacue.report.contact import Shot, chosen, contact_sheet, drawn
+from dejacue.report.contact import Shot, _lines, chosen, contact_sheet, drawn
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import _checkpoint, follow, output, read_notes
 from dejacue.sources.tracks.doubts import Doubt
@@ -354,7 +355,7 @@ def locate(dejacue, cup, tmp_path, monkeypatch):
                       folder / "vocabulary.yaml", "--encoder", "mini", "-o", tmp_path / "out",
                       *more)  # fmt: skip
         assert ran.code == 0, ran.err
-        return ran.err
+        return ran.err + ran.out
 
     return locate
 
@@ -444,7 +445,21 @@ def test_doubtful_pictures_are_framed_in_red() -> None:
     left = 8 + 108
     assert red[:, left - 2].sum() >= 50
     assert not red[:, : left - 4].any()
-    assert not red[:, left + 102 :].any()  # the sentence is cut to the width of its picture
+    assert not red[:, left + 102 :].any()  # the sentence stays below its picture
+
+
+def test_nothing_that_the_contact_sheet_says_is_cut() -> None:
+    font = ImageFont.load_default(12)
+    text = f"00012.jpg · 4.00 s · presence 0.93 0.88 {'x' * 90} is it the same?"
+    lines = _lines(text, font, 100)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(font.getlength(line) <= 100 for line in lines)
+    assert not any(font.getlength(f"{a} {b.split()[0]}") <= 100 for a, b in pairwise(lines))
+    assert _lines("", font, 100) == []
+    image = np.full((50, 100, 3), 200, np.uint8)
+    short, long = (Shot(image, "0", "", marks) for marks in ((), ("one",) * 3))
+    sizes = [Image.open(io.BytesIO(contact_sheet(own))).size for own in ([short], [long])]
+    assert sizes[1][1] - sizes[0][1] == 3 * 16  # a line for each doubt, however many
 
 
 def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue, tmp_path) -> None:

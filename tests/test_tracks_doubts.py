@@ -66,9 +66,9 @@ def test_loss_and_return_are_told_with_their_frames() -> None:
     area = np.array([0] * 3 + [400] * 10 + [0] * 4 + [400] * 10 + [0] * 3)
     found = find_doubts(series(area, frames=frames))
     assert found == [
-        Doubt("lost", 26, 32, "it is out of sight (4 frames)"),
+        Doubt("lost", 26, 32, "it is out of sight (7 frames)"),
         Doubt("back", 34, 34, "it comes back: is it the same?"),
-        Doubt("lost", 54, 58, "it is out of sight to the end (3 frames)"),
+        Doubt("lost", 54, 58, "it is out of sight to the end (5 frames)"),
     ]
 
 

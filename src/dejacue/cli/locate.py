@@ -12,20 +12,20 @@ from typing import Any
 from rich.table import Table
 
 from dejacue.cli.bars import Bars
-from dejacue.cli.tables import diagnostics_table, notes, retrieval_table, say, show
+from dejacue.cli.tables import as_note, diagnostics_table, notes, retrieval_table, say, show
 from dejacue.cli.track import summarise
 from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.pipeline import Finding, VideoOptions, find_each, sample
-from dejacue.pipeline.finding import References
+from dejacue.pipeline.finding import References, export_findings
 from dejacue.report.clips import remove_clips
-from dejacue.report.exports import EXPORTS, as_csv, as_json
+from dejacue.report.exports import EXPORTS, Export, all_notes, as_csv, as_json, export_for
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import file_name
 from dejacue.sources.findings import DOCUMENT, history_path, holds_finding
 from dejacue.sources.results import read_references
 from dejacue.sources.tracks import read_notes
 
-FILES = (".json", ".csv", ".txt")
+TABLE = ".txt"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
     known = [] if wanted.references is None else read_references(wanted.references)
     truth: dict[str, References] = {own.history_id: own.states for own in known}
     if _is_saved(source):
-        folder, file = _places(wanted.output, saved=True)
+        folder, file = _places(wanted, saved=True)
         _check(file, folder, wanted, source, search)
         findings = find_each(source, **search, **vars(frames))
         if wanted.cut and findings[0].made.video is None:
@@ -61,23 +61,23 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         clips = place or (source if source.is_dir() else source.parent)
         _write(finding, references, place, wanted, several, clips / "clips")
     found = [finding.retrieval for finding in findings]
-    show(
-        wanted.format, file, lambda: [table for own in shown for table in _tables(*own)],
-        lambda: as_json(*found), lambda: as_csv(*found),
-    )  # fmt: skip
-    for own in found:
-        of = f"{own.history_id}: " if len(found) > 1 else ""
-        notes(*(of + text for text in own.notes))
-    notes(*(text for finding in findings for text in finding.warnings))
+    said = all_notes(found)
+    if file is not None and (export := _format_of(file, wanted.format)) is not None:
+        export_findings(findings, export, file)
+    else:
+        show(
+            wanted.format, file, lambda: [table for own in shown for table in _tables(*own)],
+            lambda: as_json(*found), lambda: as_csv(*found), "\n".join(map(as_note, said)),
+        )  # fmt: skip
+    if file is not None or wanted.format in ("json", "csv"):  # else they stand below the table
+        notes(*said)
 
 
 def _from_video(
     source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted
 ) -> tuple[Path, Path | None, list[Finding]]:
     """The folder of the history, the one file that is wanted instead of a report, the findings."""
-    folder, file = _places(wanted.output)
-    if file is not None and file.suffix.lower() not in FILES:
-        raise InputError(f"{file}: give a {', '.join(FILES)} file, or a folder for the report")
+    folder, file = _places(wanted)
     folder = folder or _default_folder(source, file_name(sample(source, frames).name))
     _check(file, None, wanted, source, search)
     with Bars() as bars:
@@ -129,12 +129,32 @@ def _check(
         check_place(folder, folder=True)
 
 
-def _places(output: Path | None, saved: bool = False) -> tuple[Path | None, Path | None]:
-    """A folder for the report, or one file; of a saved history, what is there stays what it is."""
-    if output is None or not output.suffix or (output.is_dir() and not saved):
-        other = saved and output is not None and output.exists() and not output.is_dir()
-        return (None, output) if other else (output, None)
+def _places(wanted: Wanted, saved: bool = False) -> tuple[Path | None, Path | None]:
+    """A folder for the report, or one file; of a saved history, a file that is there stays one."""
+    output = wanted.output
+    if output is None or holds_finding(output) or (output.is_dir() and not saved):
+        return output, None
+    if not output.suffix and not (saved and output.is_file()):
+        return output, None
+    _format_of(output, wanted.format)  # refused before the work
     return None, output
+
+
+def _format_of(file: Path, format: str | None) -> Export | None:
+    """What its ending asks for; None: what --format says, or the table."""
+    if file.suffix.lower() in ("", TABLE):
+        return None
+    try:
+        export = export_for(file)
+    except InputError as error:
+        if format is not None:
+            return None
+        raise InputError(f"{error}, {TABLE} (the table), or a folder") from None
+    if format is not None and export is not EXPORTS.get(format):
+        raise InputError(
+            f"{file}: its ending is not that of --format {format}; leave one of them out"
+        )
+    return export
 
 
 def _of(truth: dict[str, References], finding: Finding) -> References | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.cells import cell_len
@@ -32,12 +31,16 @@ def say(sentence: str, stderr: bool = False) -> None:
 
 def note(sentence: str) -> None:
     """What a reader should know beside the result: one line, on stderr, always in this style."""
-    say(f"note: {' '.join(sentence.split())}", stderr=True)
+    say(as_note(sentence), stderr=True)
 
 
 def notes(*sentences: str) -> None:
     for sentence in dict.fromkeys(sentences):
         note(sentence)
+
+
+def as_note(sentence: str) -> str:
+    return f"note: {' '.join(sentence.split())}"
 
 
 def show_tables(*tables: Table) -> None:
@@ -90,7 +93,7 @@ def show(
     format: str | None, output: Path | None, tables: Callable[[], list[Table]],
     json: Callable[[], str], csv: Callable[[], str], below: str = "",
 ) -> None:  # fmt: skip
-    """As a table (with a line ``below``), JSON or CSV, on the screen or in a file, whose name tells
+    """As a table (with lines ``below``), JSON or CSV, on the screen or in a file, whose name tells
     the format where none is asked for."""
     if format is None:
         suffix = output.suffix.lower() if output else ""
@@ -142,7 +145,7 @@ def retrieval_table(
         if sampled:
             cells.append(_span(moment.in_source))
         if timed:
-            cells.append("{:.2f} – {:.2f}".format(*moment.times_s) if moment.times_s else "")
+            cells.append(_seconds(moment.times_s))
         cells.append(f"{moment.score:.2f}")
         if with_p_values:
             cells.append("" if moment.p_value is None else f"{moment.p_value:.2f}")
@@ -153,14 +156,20 @@ def retrieval_table(
         if moment.absent:
             cells[2] = f"not found ({cells[2]})"
         table.add_row(*cells)
-        for window, score in moment.alternatives:
-            extra: list[Any] = ["", "", f"{joining} {_span(window)}", *([""] * (len(numbers) - 1))]
-            table.add_row(*extra, f"{score:.2f}", style="dim")
+        for other in moment.alternatives:
+            cells = ["", "", f"{joining} {_span(other.window)}"]
+            cells += [_span(other.source) if other.source else ""] if sampled else []
+            cells += [_seconds(other.times_s)] if timed else []
+            table.add_row(*cells, f"{other.score:.2f}", style="dim")
     return table
 
 
 def _span(window: Window) -> str:
     return f"{window.start} – {window.end}"
+
+
+def _seconds(times_s: tuple[float, float] | None) -> str:
+    return "{:.2f} – {:.2f}".format(*times_s) if times_s else ""
 
 
 def diagnostics_table(retrieval: Retrieval) -> Table:

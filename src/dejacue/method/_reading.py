@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -14,6 +14,7 @@ from dejacue.method._tables import Answers
 from dejacue.method.coordinates import Directions
 from dejacue.method.states import ScoredWindow
 from dejacue.records import (
+    Alternative,
     Columns,
     Diagnostics,
     History,
@@ -83,8 +84,10 @@ def reading_of(
         why = _diagnostics(readout, view, found)
         moments = [replace(m, diagnostics=own) for m, own in zip(moments, why, strict=True)]
     notes = retrieval.notes
-    if hints:
-        notes += (STILL,) if _still(view.history) else readout.hints(view)
+    if hints and _still(view.history):
+        notes += (STILL,)
+    elif hints:
+        notes += (*_same_windows(moments), *readout.hints(view))
     retrieval = replace(retrieval, moments=tuple(moments), notes=notes)
     return Reading(retrieval, readout.evidence(view), occurrences_of(readout, view))
 
@@ -103,22 +106,25 @@ def occurrences_of(readout: Readout, view: View) -> dict[str, tuple[Moment, ...]
 def _occurrence(
     history: History, state: str, text: str, first: int, last: int, score: float
 ) -> Moment:
+    own = _alternative(history, first, last, score)
+    return Moment(state, text, own.window, score, "state", own.times_s, source=own.source)
+
+
+def _alternatives(
+    history: History, moment: Moment, windows: Sequence[ScoredWindow], share: float | None
+) -> tuple[Alternative, ...]:
+    """As frames and seconds; those that reach this share of the best score."""
+    least = -np.inf if share is None else share * moment.score
+    return tuple(_alternative(history, *window) for window in windows if window[2] >= least)
+
+
+def _alternative(history: History, first: int, last: int, score: float) -> Alternative:
     window = Window(int(history.frames[first]), int(history.frames[last]))
     times = None
     if history.times_s is not None:
         times = (float(history.times_s[first]), float(history.times_s[last]))
     source = to_source(history, window) if history.sampled else None
-    return Moment(state, text, window, score, "state", times, source=source)
-
-
-def _alternatives(
-    history: History, moment: Moment, windows: Sequence[ScoredWindow], share: float | None
-) -> tuple[tuple[Window, float], ...]:
-    """As frames; those that reach this share of the best score."""
-    least, frames = -np.inf if share is None else share * moment.score, history.frames
-    return tuple(
-        (Window(int(frames[a]), int(frames[b])), score) for a, b, score in windows if score >= least
-    )
+    return Alternative(window, score, times, source)
 
 
 def _notes(
@@ -133,6 +139,29 @@ def _notes(
         f"nothing sets {', '.join(texts)} apart from the other descriptions; "
         "plain similarity was used there",
     )
+
+
+def _same_windows(moments: Sequence[Moment]) -> list[str]:
+    """A sentence for each window that is the answer for two states or more."""
+    found: dict[Window, dict[str, None]] = {}
+    for moment in moments:
+        if not moment.absent:
+            found.setdefault(moment.window, {})[moment.state] = None
+    return [
+        f"{quoted(states)} are answered with the same window, {in_frames(*window)}: at most one of "
+        "them holds there"
+        for window, states in found.items()
+        if len(states) > 1
+    ]
+
+
+def quoted(names: Iterable[str]) -> str:
+    *before, last = (f'"{name}"' for name in names)
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def in_frames(first: int, last: int) -> str:
+    return f"frame {first}" if first == last else f"frames {first} – {last}"
 
 
 def _still(history: History) -> bool:

@@ -9,7 +9,7 @@ uniform; docs/beyond.md says how nearly, and how few present states stand out.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.method.view import Batch, Readout, View
-from dejacue.records import Reading, Vocabulary
+from dejacue.records import Moment, Reading, Vocabulary
 
+CHANCE = 0.5  # a p-value above it says nothing for the state
 FEW = 19  # unrelated states below which p cannot reach 5 %
 _FUNCTION_WORDS = frozenset(
     ("a", "an", "and", "are", "as", "at", "been", "being", "by", "down", "for", "from", "has",
@@ -58,10 +59,26 @@ def with_p_values(
             f"only {len(null)} unrelated states to compare with, so no p-value is below "
             f"{1 / (1 + len(null)):.2f}",
         )
+    notes += _doubtful(moments, absent_at)
     settings = {**retrieval.settings, "unrelated": len(null), "absent_at": absent_at}
     return replace(
         reading, retrieval=replace(retrieval, moments=moments, notes=notes, settings=settings)
     )
+
+
+def _doubtful(moments: Sequence[Moment], absent_at: float | None) -> tuple[str, ...]:
+    """The states that are marked absent or, where no level is given, that chance explains."""
+    level = CHANCE if absent_at is None else absent_at
+    highest: dict[str, float] = {}
+    for moment in moments:
+        if moment.p_value is not None and moment.p_value > level:
+            highest[moment.state] = max(moment.p_value, highest.get(moment.state, 0.0))
+    if not highest:
+        return ()
+    named = ", ".join(f'"{state}" (p {p:.2f})' for state, p in highest.items())
+    if absent_at is None:
+        return (f"{named}: unrelated words fit these frames as well, it may not occur at all",)
+    return (f"not found: {named}, above the level {absent_at:g}",)
 
 
 def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -105,6 +122,10 @@ def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> N
 
 
 def _words(vocabulary: Vocabulary) -> frozenset[str]:
-    texts = [*vocabulary.descriptions, vocabulary.object or ""]
+    return content_words((*vocabulary.descriptions, vocabulary.object or ""))
+
+
+def content_words(texts: Iterable[str]) -> frozenset[str]:
+    """All words in small letters but for those like "the" and "with"."""
     words = {word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower())}
     return frozenset(words) - _FUNCTION_WORDS

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import ClassVar
 
 import numpy as np
 
 from dejacue.method import scan as s
+from dejacue.method._reading import in_frames, quoted
 from dejacue.method._tables import Answers, EvidenceTables, Ragged
 from dejacue.method.joint import Joint
 from dejacue.method.state_readout import StateReadout
 from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
 
+MOST_PAIRS = 3  # of states, in a sentence
 CLOSE = 0.5  # of the best score: what a second occurrence or an alternative must reach
 
 
@@ -54,9 +56,29 @@ class Contrast(StateReadout):
         return s.disjoint(self.bounds(view.history).tolist(), chosen, more, best_of)
 
     def hints(self, view: View) -> tuple[str, ...]:
-        """Where one window may be too few: a state with a second occurrence that is strong."""
+        """Where states claim the same frames, and where one window may be too few: a state with a
+        second occurrence that is strong."""
         if self.pooling != 1:
             return ()
+        return (*self._shared(view), *self._recurring(view))
+
+    def _shared(self, view: View) -> list[str]:
+        """Pairs of states whose windows overlap; those that are equal have a note of their own."""
+        found, frames = self.seen(view)[0], view.history.frames
+        own = dict(zip(view.vocabulary.state_names, zip(found.start, found.end, strict=True),
+                       strict=True))  # fmt: skip
+        pairs = [
+            f"{quoted((one, other))} both claim {in_frames(frames[first], frames[last])}"
+            for (one, a), (other, b) in combinations(own.items(), 2)
+            if a != b and (first := max(a[0], b[0])) <= (last := min(a[1], b[1]))
+        ]
+        if not pairs:
+            return []
+        more = f", and {len(pairs) - MOST_PAIRS} more" if pairs[MOST_PAIRS:] else ""
+        return [f"{', '.join(pairs[:MOST_PAIRS])}{more}; the readout joint gives every frame to "
+                "one state"]  # fmt: skip
+
+    def _recurring(self, view: View) -> list[str]:
         joint = Joint(smoothing_s=self.smoothing_s, width=self.width, bridge=self.bridge)
         every = joint.stretches(view, self.seen(view)[1].responses[0])
         labelled = sorted((w[0], w[2], state) for state, own in enumerate(every) for w in own)
@@ -68,7 +90,7 @@ class Contrast(StateReadout):
         states = list(view.vocabulary.states)
         names = [f'"{states[own]}"' for own in dict.fromkeys(strong) if strong.count(own) > 1]
         if not names:
-            return ()
-        return (
-            f"{', '.join(names)} may hold more than once; the readout joint lists every occurrence",
-        )
+            return []
+        return [
+            f"{', '.join(names)} may hold more than once; the readout joint lists every occurrence"
+        ]

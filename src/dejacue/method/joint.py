@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
+from dejacue.method._reading import quoted
 from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged
 from dejacue.method.state_readout import StateReadout, is_count, is_number
 from dejacue.method.states import ScoredWindow
@@ -121,6 +122,17 @@ class Joint(StateReadout):
         rules = self.rules([view.history], [view.vocabulary], [cuts])
         path, levels = view.engine.label_responses(responses, cuts, rules)
         return labelling.stretches(responses - levels[:, None], path, cuts)
+
+    def hints(self, view: View) -> tuple[str, ...]:
+        """The states that get no frame, which formats of other tools leave out."""
+        left_out = [
+            state
+            for state, own in zip(view.vocabulary.states, self.occurrences(view), strict=True)
+            if not own
+        ]
+        if not left_out:
+            return ()
+        return (f"not found: {quoted(left_out)}, to which the labelling gives no frame",)
 
     def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
         """The further occurrences of the state, best first."""

@@ -30,6 +30,7 @@ from dejacue.sources.findings import (
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
 
+MOST_DIGITS = 18  # of a number of frames
 _log = logging.getLogger("dejacue")
 MINI_ONLY_KNOWS = (
     "mini knows this project's rendered scenes only; for real footage use --encoder siglip2"
@@ -73,7 +74,7 @@ def encode(
         _log.info("taken from %s: made of the same video, masks and options", taken)
     missing = {name: own for name, own in names.items() if name not in ready}
     seen: dict[str, Pictures] = {}
-    warnings = [MINI_ONLY_KNOWS] if encoder.name == "mini" else []
+    warnings: list[str] = []
     if missing:
         asked = PictureMasks(observed.masks) if pictures else observed.masks
         made, said = _build(video, asked, encoder, missing, files, progress)
@@ -88,7 +89,7 @@ def encode(
     return {
         name: Encoded(
             own, files.get(name), seen.get(name, Pictures({}, {})),
-            (*warnings, *_problems(own), *_seldom(own)),
+            (*warnings, *history_warnings(own)),
         )
         for name, own in histories.items()
     }  # fmt: skip
@@ -156,16 +157,16 @@ def _cancelled(partial: Path | None, count: int, length: int | None, objects: in
     return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
 
 
-def _problems(history: History) -> list[str]:
-    """Of the pass in which it was made, now or earlier."""
-    return (history.made_with or {}).get(PROBLEMS, "").splitlines()
-
-
-def _seldom(history: History) -> list[str]:
-    frames = int((history.made_with or {}).get(LOOKED_AT, 0))
-    if 2 * len(history) >= frames:
-        return []
-    return [f"{history.id} is seen in only {len(history)} of {frames} frames"]
+def history_warnings(history: History) -> list[str]:
+    """What a reader must know of how a history was made, whenever that was."""
+    made = history.made_with or {}
+    found = [MINI_ONLY_KNOWS] if (history.encoder or "").startswith("dejacue-mini@") else []
+    found += made.get(PROBLEMS, "").splitlines()
+    looked_at = made.get(LOOKED_AT, "")
+    frames = int(looked_at) if looked_at.isdecimal() and len(looked_at) < MOST_DIGITS else 0
+    if 2 * len(history) < frames:
+        found.append(f"{history.id} is seen in only {len(history)} of {frames} frames")
+    return found
 
 
 def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> History | None:

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
-from dejacue.pipeline._encode import Encoded, encode
+from dejacue.pipeline._encode import Encoded, encode, history_warnings
 from dejacue.pipeline._observe import Observed, observe
 from dejacue.pipeline._read import Given, Words, read
 from dejacue.pipeline.finding import Finding
@@ -36,7 +37,14 @@ from dejacue.records import History
 from dejacue.sources.atomic import check_place
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
-from dejacue.sources.findings import Made, holds_finding
+from dejacue.sources.findings import (
+    PIXELS,
+    Made,
+    Pictures,
+    holds_finding,
+    pictures_path,
+    read_pictures,
+)
 from dejacue.sources.masks import Masks
 from dejacue.sources.tracks import Prompt, Tracker
 from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
@@ -209,15 +217,15 @@ def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[str]:
     if doubts := observed.doubts(name):
         window, text = doubts[0]
         more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
-        where = f"frames {window.start} – {window.end}"
+        where = f"{in_frames(*window)} of the file"
         found.append(f"the tracker may be wrong in {where}: {text}{more}")
-    if encoded.history.times_s is None:
-        found.append(NO_TIMES)
-    return [*dict.fromkeys(found), *_sampled(encoded.history)]
+    return list(dict.fromkeys((*found, *_counting(encoded.history))))
 
 
-def _sampled(history: History) -> list[str]:
-    return [SAMPLED] if history.sampled else []
+def _counting(history: History) -> list[str]:
+    """How frames and seconds are to be read."""
+    images = [NO_TIMES] if history.times_s is None and history.source_frames is not None else []
+    return [*images, *([SAMPLED] if history.sampled else [])]
 
 
 def _made(
@@ -235,6 +243,7 @@ def _saved(source: Source) -> Finding | None:
     if isinstance(source, Finding | Video):
         return source if isinstance(source, Finding) else None
     folders: list[Path] = []
+    pictures = Pictures({}, {})
     history = source
     if not isinstance(history, History):
         path = Path(source)  # type: ignore[arg-type]
@@ -249,6 +258,7 @@ def _saved(source: Source) -> Finding | None:
             return None
         history = read_history(path)
         folders = [path.parent, path.with_name(path.name.removesuffix(".history.npz"))]
+        pictures = read_pictures(pictures_path(path), _pixels(history)) or pictures
     for folder in filter(holds_finding, folders):
         with contextlib.suppress(InputError):  # damaged; the history itself is sound
             found = Finding.read(folder)
@@ -256,4 +266,11 @@ def _saved(source: Source) -> Finding | None:
                 return found
     nothing: Any = None  # ask() fills it
     made = Made(encoder=history.encoder)
-    return Finding(history, nothing, nothing, warnings=tuple(_sampled(history)), made=made)
+    warnings = (*history_warnings(history), *_counting(history))
+    return Finding(history, nothing, nothing, *pictures, warnings=warnings, made=made)
+
+
+def _pixels(history: History) -> dict[str, str]:
+    """What pictures of it are pictures of."""
+    made = history.made_with or {}
+    return {key: made[key] for key in PIXELS if key in made}

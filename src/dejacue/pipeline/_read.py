@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError
+from dejacue.method.confidence import content_words
 from dejacue.method.coordinates import check_pair
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
@@ -62,11 +63,21 @@ class Words:
             return self.vocabulary, ()
         said: list[str] = []
         if encoder.name == "mini":
-            texts = self.vocabulary.descriptions
-            strange = [word for text in texts for word in encoder.words.unknown_words(text)]  # type: ignore[attr-defined]
-            said = [UNKNOWN_WORDS + ", ".join(dict.fromkeys(strange))] if strange else []
+            said = self._unknown_words(encoder.words)  # type: ignore[attr-defined]
         prompts = self.options.prompts or "ensemble"
         return encode_vocabulary(self.vocabulary, encoder, prompts=prompts), tuple(said)
+
+    def _unknown_words(self, tokenizer: Any) -> list[str]:
+        """A warning about words that mini does not know; refused where it knows none but such as
+        "the" and "with"."""
+        texts = self.vocabulary.descriptions
+        if content_words(texts).isdisjoint(tokenizer.known):
+            raise InputError(
+                f"{self.name}: mini knows none of its words, so that whatever it finds means "
+                "nothing; describe the states in other words, or use --encoder siglip2"
+            )
+        strange = dict.fromkeys(w for text in texts for w in tokenizer.unknown_words(text))
+        return [UNKNOWN_WORDS + ", ".join(strange)] if strange else []
 
     def unrelated(self, encoder: Encoder | None, reading: ReadOptions) -> list[Vocabulary]:
         """What p-values compare with; nothing where none are asked for."""

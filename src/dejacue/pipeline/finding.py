@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from dejacue.errors import InputError, unknown
 from dejacue.pipeline._read import UNKNOWN_WORDS, Given, Words, read
@@ -15,6 +15,9 @@ from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Win
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
+
+if TYPE_CHECKING:
+    from dejacue.report.exports import Export
 
 Place = str | os.PathLike[str]
 References = Mapping[str, Sequence[Window]]  # state → its true windows, in frames of the file
@@ -29,7 +32,10 @@ class Finding:
     reading      retrieval, evidence and, where the readout has them, occurrences
     thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
     doubts       (window in frames of the file, sentence): where the tracker may be wrong
-    warnings     what a reader must know beside the notes of the retrieval
+    warnings     what a reader must know of how it was made
+
+    ``retrieval`` is that of the reading with the warnings among its notes: what is shown or
+    written of it says them, too.
     """
 
     history: History
@@ -43,7 +49,8 @@ class Finding:
 
     @property
     def retrieval(self) -> Retrieval:
-        return self.reading.retrieval
+        found = self.reading.retrieval
+        return replace(found, notes=tuple(dict.fromkeys((*self.warnings, *found.notes))))
 
     def __getitem__(self, key: int | str) -> Any:
         return self.retrieval[key]
@@ -97,7 +104,7 @@ class Finding:
         from dejacue.report.page import report_page
 
         page = report_page(
-            self.history, self.reading.evidence, self.retrieval, references=references,
+            self.history, self.reading.evidence, self.reading.retrieval, references=references,
             thumbnails=list(self.thumbnails.items()), crops=list(self.crops.items()),
             video=self.made.video, object=self.vocabulary.object, doubts=self.doubts,
             tracker=self.made.tracker, warnings=self.warnings,
@@ -110,11 +117,7 @@ class Finding:
 
         if kind not in EXPORTS:
             raise unknown("export", kind, EXPORTS)
-        export = EXPORTS[kind]
-        opened = export.opens and self.made.video is not None
-        videos = {self.history.id: str(self.made.video)} if opened else None
-        target = self._target(path)
-        return write_bytes(target, export(self.retrieval, self.history, videos=videos))
+        return export_findings([self], EXPORTS[kind], self._target(path))
 
     def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
         """The evidence as a matplotlib figure or, with a path (.png), written there."""
@@ -171,10 +174,22 @@ class Finding:
         from dejacue.report.notebook import finding_html
 
         return finding_html(
-            self.history, self.retrieval, thumbnails=list(self.thumbnails.items()),
+            self.history, self.reading.retrieval, thumbnails=list(self.thumbnails.items()),
             warnings=self.warnings,
         )  # fmt: skip
 
 
 def _same_file(one: Place, other: Place) -> bool:
     return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
+
+
+def export_findings(findings: Sequence[Finding], export: Export, path: Place) -> Path:
+    """What was found of one object, or of several, in one file."""
+    known = {own.history.id: own.made.video for own in findings if own.made.video is not None}
+    return write_bytes(
+        path,
+        export(
+            [own.retrieval for own in findings], [own.history for own in findings],
+            videos=known if export.opens else None,
+        ),
+    )  # fmt: skip

@@ -13,6 +13,7 @@ from dejacue.records.reading import Reading
 from dejacue.records.reference import Reference
 from dejacue.records.retrieval import (
     RETRIEVAL_SCHEMA,
+    Alternative,
     Diagnostics,
     Evidence,
     Moment,
@@ -29,6 +30,7 @@ __all__ = [
     "Evidence",
     "Diagnostics",
     "Moment",
+    "Alternative",
     "Retrieval",
     "Retrievals",
     "Columns",

@@ -18,7 +18,7 @@ from dejacue.records.window import Window
 
 if TYPE_CHECKING:
     from dejacue.records.history import History
-    from dejacue.records.retrieval import Retrieval
+    from dejacue.records.retrieval import Alternative, Retrieval
 
 # Okabe and Ito's colours: told apart with any colour vision, and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
@@ -100,7 +100,7 @@ def timeline_html(
 
 
 def retrieval_html(retrieval: Retrieval, history: History | None = None) -> str:
-    """A retrieval; with its history also what was observed, and seconds of the alternatives."""
+    """A retrieval; with its history also what was observed."""
     answers = retrieval.answers()
     states = list(dict.fromkeys(moment.state for moment, _ in answers))
     timed = any(moment.times_s for moment, _ in answers)
@@ -112,8 +112,9 @@ def retrieval_html(retrieval: Retrieval, history: History | None = None) -> str:
             cells.append(_span(*(f"{t:.2f}" for t in moment.times_s)) if moment.times_s else "")
         p_value = "" if moment.p_value is None else f" (p {moment.p_value:.2f})"
         cells += [f"{moment.score:.2f}{p_value}", "<br/>".join(map(escaped, texts))]
-        for window, score in moment.alternatives:
-            cells[-1] += f"<br/>also {_span(*window)}{_seconds(history, window)}, score {score:.2f}"
+        for other in moment.alternatives:
+            when = _span(*other.window) + _seconds(other)
+            cells[-1] += f"<br/>also {when}, score {other.score:.2f}"
         colour = COLOURS[states.index(moment.state) % len(COLOURS)]
         windows, further = [moment.window][moment.absent :], [w for w, _ in moment.alternatives]
         rows.append(Row(moment.state, colour, windows, further, cells))
@@ -139,8 +140,8 @@ def _span(start: object, end: object) -> str:
     return f'<span style="white-space:nowrap">{start} – {end}</span>'
 
 
-def _seconds(history: History | None, window: Window) -> str:
-    if history is None or history.times_s is None:
+def _seconds(other: Alternative) -> str:
+    if other.times_s is None:
         return ""
-    start, end = np.interp(tuple(window), history.frames, history.times_s).tolist()
+    start, end = other.times_s
     return f" ({_span(f'{start:.2f}', f'{end:.2f}')} s)"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, need
 from dejacue.records._dataframe import dataframe
 from dejacue.records.history import History
-from dejacue.records.retrieval import Moment, Retrieval
+from dejacue.records.retrieval import Moment, Retrieval, joined_notes
 from dejacue.records.vocabulary import Vocabulary
 from dejacue.records.window import Window
 
@@ -98,6 +98,9 @@ class Columns:
                 found |= {name.format("start"): pairs[:, 0], name.format("end"): pairs[:, 1]}
         if self.absent is not None:
             found["absent"] = self.absent
+        if any(head.notes for head in self.heads):
+            told = np.array([joined_notes(head.notes) or None for head in self.heads], object)
+            found["notes"] = np.repeat(told, counts).tolist()
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,8 @@ from dejacue.records.history import History
 from dejacue.records.window import Window
 
 RETRIEVAL_SCHEMA = "dejacue.retrieval/1"
-# not of alternatives
+_BETWEEN_NOTES = " | "
+# in the row of a moment, not in those of its alternatives
 _OF_THE_FIRST = ("start_s", "end_s", "source_start", "source_end", "p_value", "absent")
 
 
@@ -105,11 +106,29 @@ class Diagnostics:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """A further window of a moment, as the moment has its own; unpacks as (window, score)."""
+
+    window: Window
+    score: float
+    times_s: tuple[float, float] | None = None
+    source: Window | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from (self.window, self.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        row = {"start": self.window.start, "end": self.window.end, "score": self.score}
+        return row | _in_the_file(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """One answer: the window in which a description holds.
 
     level is "state" when the readout decides per state and all its descriptions share the window.
-    alternatives are further windows that do not overlap this one or each other, best first.
+    alternatives are further windows that do not overlap this one or each other, best first; plain
+    pairs (window, score) are taken as well.
     source is the window in frames of the file, where only some of them were taken (sampled): the
     first and the last one taken.
     p_value is the share of unrelated states that fit as well; absent: it is too high, or a joint
@@ -122,16 +141,29 @@ class Moment:
     score: float
     level: str = "description"
     times_s: tuple[float, float] | None = None
-    alternatives: tuple[tuple[Window, float], ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     diagnostics: Diagnostics | None = None
     source: Window | None = None
     p_value: float | None = None
     absent: bool = False
 
+    def __post_init__(self) -> None:
+        if self.alternatives:
+            given = (
+                a if isinstance(a, Alternative) else Alternative(*a) for a in self.alternatives
+            )
+            object.__setattr__(self, "alternatives", tuple(given))
+
     @property
     def in_source(self) -> Window:
         """The window as references count it: in frames of the file."""
         return self.window if self.source is None else self.source
+
+    @property
+    def windows(self) -> tuple[Alternative, ...]:
+        """Its window and the alternatives, best first."""
+        first = Alternative(self.window, self.score, self.times_s, self.source)
+        return (first, *self.alternatives)
 
     def to_dict(self) -> dict[str, Any]:
         row: dict[str, Any] = {
@@ -142,21 +174,31 @@ class Moment:
             "score": self.score,
             "level": self.level,
         }
-        if self.source is not None:
-            row["source_start"], row["source_end"] = self.source
-        if self.times_s is not None:
-            row["start_s"], row["end_s"] = self.times_s
+        row |= _in_the_file(self)
         if self.p_value is not None:
             row["p_value"] = self.p_value
         if self.p_value is not None or self.absent:
             row["absent"] = self.absent
         if self.alternatives:
-            row["alternatives"] = [
-                {"start": w.start, "end": w.end, "score": s} for w, s in self.alternatives
-            ]
+            row["alternatives"] = [other.to_dict() for other in self.alternatives]
         if self.diagnostics is not None:
             row["diagnostics"] = asdict(self.diagnostics)
         return row
+
+
+def _in_the_file(own: Moment | Alternative) -> dict[str, Any]:
+    """Frames of the file and seconds, where they are known."""
+    found: dict[str, Any] = {}
+    if own.source is not None:
+        found["source_start"], found["source_end"] = own.source
+    if own.times_s is not None:
+        found["start_s"], found["end_s"] = own.times_s
+    return found
+
+
+def joined_notes(notes: Iterable[str]) -> str:
+    """In one cell of a table."""
+    return _BETWEEN_NOTES.join(notes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,6 +220,13 @@ class Retrieval:
     def lists_occurrences(self) -> bool:
         """Whether further windows of a moment are occurrences (and), not alternatives (or)."""
         return self.settings.get("further_windows") == "occurrences"
+
+    def windows_of(self, moment: Moment) -> tuple[Alternative, ...]:
+        """What is claimed for a moment: nothing if absent, all occurrences where they are listed,
+        else its window."""
+        if moment.absent:
+            return ()
+        return moment.windows if self.lists_occurrences else moment.windows[:1]
 
     def __iter__(self) -> Iterator[Moment]:
         return iter(self.moments)
@@ -227,7 +276,14 @@ class Retrieval:
         sampled); ``history`` is the one that it was made from."""
         if not history.sampled:
             return self
-        moments = (replace(m, source=to_source(history, m.window)) for m in self.moments)
+
+        def placed(own: Any) -> Any:
+            return replace(own, source=to_source(history, own.window))
+
+        moments = (
+            replace(placed(m), alternatives=tuple(map(placed, m.alternatives)))
+            for m in self.moments
+        )
         return replace(self, moments=tuple(moments))
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,9 +301,10 @@ class Retrieval:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Flat rows for tables, CSV and data frames: one per description (rank 1), followed by
-        its alternatives (rank 2, 3, …, without seconds and frames of the source); diagnostics as
-        further columns."""
+        its alternatives (rank 2, 3, …); diagnostics as further columns, and the notes, where there
+        are some, in every row, so that a row that is taken out still carries them."""
         rows = []
+        notes = {"notes": joined_notes(self.notes)} if self.notes else {}
         for moment in self.moments:
             row = {"history": self.history_id, **moment.to_dict(), "rank": 1}
             row.pop("alternatives", None)
@@ -255,10 +312,10 @@ class Retrieval:
             run = why.pop("run", None)
             if run is not None:
                 why |= {"run_start": run["start"], "run_end": run["end"]}
-            rows.append(row | why)
-            for rank, (window, score) in enumerate(moment.alternatives, start=2):
-                other = {"start": window.start, "end": window.end, "score": score, "rank": rank}
-                rows.append({k: v for k, v in row.items() if k not in _OF_THE_FIRST} | other)
+            rows.append(row | why | notes)
+            shared = {k: v for k, v in row.items() if k not in _OF_THE_FIRST}
+            for rank, other in enumerate(moment.alternatives, start=2):
+                rows.append(shared | other.to_dict() | {"rank": rank} | notes)
         return rows
 
     def to_dataframe(self, library: str | None = None) -> Any:

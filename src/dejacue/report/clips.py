@@ -17,13 +17,13 @@ USUAL_RATE = 25.0
 def cut_clips(
     folder: Path, video: str, history: History, retrieval: Retrieval, rate: float | None = None
 ) -> list[Path]:
-    """One clip per found window of a state, with all source frames of it; clips of an earlier run
-    are removed."""
+    """One clip per found window of a state (with occurrences: of each), with all source frames of
+    it; clips of an earlier run are removed."""
     if history.source_frames is None:
         raise InputError(f"history {history.id}: does not know the frames of {video}; encode again")
     remove_clips(folder)
     source = dict(zip(history.frames.tolist(), history.source_frames.tolist(), strict=True))
-    found = dict.fromkeys((moment.state, moment.window) for moment in retrieval)
+    found = dict.fromkeys((m.state, w) for m in retrieval for w, _ in retrieval.windows_of(m))
     clips = []
     for number, (state, window) in enumerate(found, start=1):
         frames = open_video(video, start=source[window.start], end=source[window.end], rate=rate)
@@ -39,8 +39,9 @@ def cut_clips(
 
 
 def remove_clips(folder: Path) -> None:
-    for clip in folder.glob("[0-9][0-9]-*.mp4"):
-        clip.unlink()
+    for clip in folder.glob("[0-9][0-9]*-*.mp4"):
+        if clip.name.partition("-")[0].isdecimal():
+            clip.unlink()
 
 
 def _images(frames: Video) -> Iterator[Any]:

@@ -10,6 +10,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -76,28 +77,24 @@ def contact_sheet(shots: Sequence[Shot], title: str = "") -> bytes:
 
     columns = min(COLUMNS, len(shots))
     height, width = shots[0].image.shape[:2]
-    marks = max(min(2, len(shot.marks)) for shot in shots)
-    cell = (width + GAP, height + LINE * (1 + marks) + GAP)
-    head = 2 * LINE if title else GAP
-    rows = -(-len(shots) // columns)
-    sheet = Image.new("RGB", (columns * cell[0] + GAP, head + rows * cell[1]), PAPER)
-    pen = ImageDraw.Draw(sheet)
     font = ImageFont.load_default(12)
-    if title:
-        pen.text((GAP, LINE // 2), _fitting(pen, title, font, sheet.width - 2 * GAP), INK, font)
-    for at, shot in enumerate(shots):
-        left, top = GAP + at % columns * cell[0], head + at // columns * cell[1]
+    head = _lines(title, font, columns * (width + GAP) - GAP)
+    captions = [_caption(shot, font, width) for shot in shots]
+    by_row = [captions[at : at + columns] for at in range(0, len(shots), columns)]
+    tall = [height + GAP + LINE * max(map(len, row)) for row in by_row]
+    tops = list(accumulate(tall, initial=GAP + LINE * len(head)))
+    sheet = Image.new("RGB", (columns * (width + GAP) + GAP, tops[-1]), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for number, line in enumerate(head):
+        pen.text((GAP, GAP // 2 + number * LINE), line, INK, font)
+    for at, (shot, caption) in enumerate(zip(shots, captions, strict=True)):
+        left, top = GAP + at % columns * (width + GAP), tops[at // columns]
         sheet.paste(Image.fromarray(shot.image), (left, top))
         if shot.marks:
             box = (left - 2, top - 2, left + width + 1, top + height + 1)
             pen.rectangle(box, outline=WARNING, width=3)
-        under = top + height + 2
-        pen.text((left, under), shot.title, INK, font)
-        room = pen.textlength(shot.text, font)
-        pen.text((left + width - room, under), shot.text, INK, font)
-        shown = shot.marks if len(shot.marks) <= 2 else (shot.marks[0], "; ".join(shot.marks[1:]))
-        for line, mark in enumerate(shown, start=1):
-            pen.text((left, under + line * LINE), _fitting(pen, mark, font, width), WARNING, font)
+        for number, (line, colour) in enumerate(caption):
+            pen.text((left, top + height + 2 + number * LINE), line, colour, font)
     stream = io.BytesIO()
     sheet.save(stream, "PNG", optimize=True)
     return stream.getvalue()
@@ -109,13 +106,27 @@ def write_contact_sheet(
     return write_bytes(path, contact_sheet(shots, title))
 
 
-def _fitting(pen: Any, text: str, font: Any, room: float) -> str:
-    """As much of a text as fits in one line."""
-    if pen.textlength(text, font) <= room:
-        return text
-    while text and pen.textlength(text + "…", font) > room:
-        text = text[:-1]
-    return text.rstrip() + "…"
+def _caption(shot: Shot, font: Any, room: float) -> list[tuple[str, tuple[int, int, int]]]:
+    """Lines and their colours: what it shows, and every doubt."""
+    said = [(f"{shot.title} · {shot.text}" if shot.text else shot.title, INK)]
+    said += [(mark, WARNING) for mark in shot.marks]
+    return [(line, colour) for text, colour in said for line in _lines(text, font, room)]
+
+
+def _lines(text: str, font: Any, room: float) -> list[str]:
+    """All of a text, in lines that fit; a word that is too long for one is broken."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and font.getlength(f"{lines[-1]} {word}") <= room:
+            lines[-1] += f" {word}"
+            continue
+        while font.getlength(word) > room and len(word) > 1:
+            fits = next(n for n in range(len(word) - 1, 0, -1)
+                        if n == 1 or font.getlength(word[:n]) <= room)  # fmt: skip
+            lines.append(word[:fits])
+            word = word[fits:]
+        lines.append(word)
+    return lines
 
 
 def _colour(one: int) -> tuple[int, int, int]:

@@ -1,6 +1,8 @@
 """Retrievals as JSON, CSV, Parquet and in the formats of other tools, ready to be written.
 
-Only JSON, CSV and Parquet can say that a state was not found; the others leave it out.
+Only JSON, CSV and Parquet can say that a state was not found; the others leave it out. All but
+ActivityNet and QVHighlights, which have no place for text, carry the notes. Where a readout lists
+occurrences, all of them are written.
 
 Frames are inclusive here, seconds there run to the *end* of the last frame. A frame lasts until
 the next one is shown: of two neighbouring frames that is the time of the second; before a gap it
@@ -13,7 +15,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need
+from dejacue.errors import InputError, need, unknown
 from dejacue.records import History, Moment, Retrieval
 from dejacue.records.columns import Rows
 from dejacue.records.retrieval import rows_of, to_source
@@ -136,7 +139,7 @@ def to_activitynet(
 def to_webvtt(
     retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
 ) -> str:
-    """Subtitles of one video: a cue per found window with its state and description.
+    """Subtitles of one video: notes, and a cue per found window with its state and description.
 
     Descriptions of a state that share a window share the cue. Several retrievals are several
     objects of the video, and their cues name them. Times before 0 are cut, since WebVTT has none.
@@ -148,8 +151,9 @@ def to_webvtt(
     cues: dict[tuple[float, float, str, str], list[str]] = {}
     for retrieval, moment, windows in _timed(given, histories):
         name = retrieval.history_id if len(given) > 1 else ""
-        cues.setdefault((*windows[0][0], name, moment.state), []).append(moment.description)
-    parts = ["WEBVTT\n"]
+        for span, _ in windows[: len(retrieval.windows_of(moment))]:
+            cues.setdefault((*span, name, moment.state), []).append(moment.description)
+    parts = ["WEBVTT\n", *(f"NOTE {_cue_text(text)}\n" for text in all_notes(given))]
     for number, ((start, end, name, state), texts) in enumerate(sorted(cues.items()), start=1):
         first = max(round(1000 * start), 0)
         last = max(round(1000 * end), first + 1)  # a cue that ends where it starts is not valid
@@ -173,35 +177,41 @@ def _cue_text(text: str) -> str:
 def to_label_studio(
     retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
 ) -> str:
-    """Label Studio tasks with the found windows as predictions, one region per description.
+    """Label Studio tasks with the found windows as predictions, a region per description.
 
     Frames are counted from 1, both ends inclusive. They are those of the source where the history
     is given and knows them (the first and the last sampled one), else positions in the sequence.
+    Occurrences are regions of their own. Notes are in ``data.notes``, a text.
     The tool opens the video itself: ``videos`` gives its path or address.
     The labelling view has ``<Video name="video" value="$video" frameRate=…/>`` with the true rate
     of the video, and ``<TimelineLabels name="states" toName="video">`` with a label per state.
     """
     known = _by_id(histories)
     tasks: dict[str, list[dict[str, Any]]] = {}
+    told: dict[str, list[Retrieval]] = {}
     for retrieval in _several(retrievals):
         history = known.get(retrieval.history_id)
         video = _video(retrieval, videos)
+        told.setdefault(video, []).append(retrieval)
+        regions = tasks.setdefault(video, [])
         for moment in retrieval.found:
-            start, end = moment.window if history is None else to_source(history, moment.window)
-            regions = tasks.setdefault(video, [])
-            value = {
-                "ranges": [{"start": start + 1, "end": end + 1}],
-                "timelinelabels": [moment.state],
-            }
-            regions.append(
-                {"id": f"dejacue-{len(regions) + 1}", "type": "timelinelabels",
-                 "from_name": "states", "to_name": "video", "value": value,
-                 "score": moment.score, "meta": {"text": [moment.description]}}
-            )  # fmt: skip
+            for window, score in retrieval.windows_of(moment):
+                start, end = window if history is None else to_source(history, window)
+                value = {
+                    "ranges": [{"start": start + 1, "end": end + 1}],
+                    "timelinelabels": [moment.state],
+                }
+                regions.append(
+                    {"id": f"dejacue-{len(regions) + 1}", "type": "timelinelabels",
+                     "from_name": "states", "to_name": "video", "value": value,
+                     "score": score, "meta": {"text": [moment.description]}}
+                )  # fmt: skip
     rows = [
-        {"data": {"video": video}, "predictions": [{"model_version": "dejacue", "result": regions}]}
+        {"data": {"video": video} | ({"notes": "\n".join(notes)} if notes else {}),
+         "predictions": [{"model_version": "dejacue", "result": regions}]}
         for video, regions in tasks.items()
-    ]
+        for notes in [all_notes(told[video])]
+    ]  # fmt: skip
     return json_line(rows) + "\n"
 
 
@@ -236,11 +246,38 @@ EXPORTS: dict[str, Export] = {
 }
 
 
+def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
+    """The format of that name, or else the one that the ending of the file name tells."""
+    if format is not None:
+        if format not in EXPORTS:
+            raise unknown("format", format, EXPORTS)
+        return EXPORTS[format]
+    suffixes = {export.suffix: export for export in EXPORTS.values()}
+    for suffix in sorted(suffixes, key=len, reverse=True):  # .activitynet.json before .json
+        if os.fspath(path).lower().endswith(suffix):
+            return suffixes[suffix]
+    raise InputError(
+        f"{os.fspath(path)}: the ending names no format; use one of {', '.join(suffixes)}"
+    )
+
+
 def _several(retrievals: Retrievals) -> list[Retrieval]:
     given = [retrievals] if isinstance(retrievals, Retrieval) else list(retrievals)
     if not given:
         raise InputError("there is no retrieval to export; locate something first")
     return given
+
+
+def all_notes(retrievals: Sequence[Retrieval]) -> list[str]:
+    """The notes of all; those that not all share say whose they are."""
+    every = dict.fromkeys(text for own in retrievals for text in own.notes)
+    shared = [text for text in every if all(text in own.notes for own in retrievals)]
+    return shared + [
+        f"{own.history_id}: {text}"
+        for own in retrievals
+        for text in own.notes
+        if text not in shared
+    ]
 
 
 def _by_id(histories: Histories) -> dict[str, History]:
@@ -271,7 +308,7 @@ def _timed(
         assert history.times_s is not None
         for moment in retrieval.found:
             spans: Spans = []
-            for window, score in ((moment.window, moment.score), *moment.alternatives):
+            for window, score in moment.windows:
                 first, last = rows_of(history, window)
                 spans.append(((float(history.times_s[first]), float(ends[last])), score))
             yield retrieval, moment, spans

@@ -19,9 +19,10 @@ from dejacue._version import __version__
 from dejacue.errors import InputError, counted
 from dejacue.records import Evidence, History, Moment, Retrieval, Window
 from dejacue.records._html import printable
+from dejacue.records.history import PROBLEMS
 from dejacue.report import _timeline as timeline
 from dejacue.report._timeline import HEIGHT, WIDTH, Axis, Bar, clock
-from dejacue.report.plots import COLOURS, curves, found_windows
+from dejacue.report.plots import COLOURS, curves
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -181,7 +182,8 @@ class _Page:
         history = self.history
         yield from _flat("", self.retrieval.settings)
         yield "encoder", self.retrieval.encoder or history.encoder or "unnamed"
-        yield from (history.made_with or {}).items()
+        made = history.made_with or {}  # problems are among the warnings
+        yield from ((key, made[key]) for key in made if key != PROBLEMS)
         yield "features", f"{len(history)} × {history.dimension}, {history.features.dtype}"
         yield "observed runs", ", ".join(_shortened([str(run) for run in history.runs()]))
         if history.source_frames is not None:
@@ -202,23 +204,24 @@ class _Page:
         return made
 
     def doubts(self, doubts: Doubts) -> Record | None:
-        mapped = ((self.axis.from_file(window), text) for window, text in doubts)
-        placed = [(window, text) for window, text in mapped if window is not None]
+        mapped = ((self.axis.from_file(window), window, text) for window, text in doubts)
+        placed = [(drawn, window, text) for drawn, window, text in mapped if drawn is not None]
         if not placed:
             return None
+        of = " of the file" if self.history.sampled else ""
         texts = [
-            f"{f'frame {w.start}' if w.length == 1 else f'frames {_range(w)}'}: {text}"
-            for w, text in placed[:MAX_DOUBTS]
+            f"frame{f's {_range(w)}' if w.length > 1 else f' {w.start}'}{of}: {text}"
+            for _, w, text in placed[:MAX_DOUBTS]
         ]
         texts += [f"… and {len(placed) - MAX_DOUBTS} more"] if len(placed) > MAX_DOUBTS else []
-        windows = [window for window, _ in placed]
-        bars = self.axis.bars(windows, 0, HEIGHT, "doubt")
-        return {"about": f"Doubtful: {_in_words(windows)}.", "bars": bars, "texts": texts}
+        bars = self.axis.bars([drawn for drawn, _, _ in placed], 0, HEIGHT, "doubt")
+        about = f"Doubtful: {_in_words(w for _, w, _ in placed)}{of}."
+        return {"about": about, "bars": bars, "texts": texts}
 
     def state_row(self, state: Record) -> Record:
         """Like the bar of a player: windows found above, references below."""
         moments = self.retrieval.state(state["name"])
-        found = list(dict.fromkeys(w for m in moments for w in found_windows(self.retrieval, m)))
+        found = list(dict.fromkeys(w for m in moments for w, _ in self.retrieval.windows_of(m)))
         bars = self.axis.bars(found, 0, 620 if self.compared else HEIGHT, "found")
         about = f"Found: {_in_words(found)}."
         if self.compared:
@@ -244,10 +247,12 @@ class _Page:
     def remarks(self, moment: Moment) -> Iterator[str]:
         """What stands in small type under a moment."""
         joining = "and" if self.occurrences else "or"
-        for window, score in moment.alternatives:
-            seconds = self.seconds(window)
-            when = f" ({seconds} s)" if seconds else ""
-            yield f"{joining} {_range(window)}{when}, score {score:.2f}"
+        for other in moment.alternatives:
+            seconds = self.seconds(other.window, other.times_s)
+            when = [f"{_range(other.source)} of the file"] if other.source else []
+            when += [f"{seconds} s"] if seconds else []
+            also = f" ({', '.join(when)})" if when else ""
+            yield f"{joining} {_range(other.window)}{also}, score {other.score:.2f}"
         why = moment.diagnostics
         if why is not None and why.fallback:
             yield "plain similarity was used"
@@ -257,9 +262,9 @@ class _Page:
             yield "touches the edge of its run"
 
     def evidence_row(self, moment: Moment, texts: Sequence[str], response: NDArray[Any]) -> Record:
-        further = [window for window, _ in moment.alternatives]
-        true = self.reference_windows(moment.state)
-        bars = self.axis.bars(found_windows(self.retrieval, moment), 110, 890, "found")
+        further, true = [w for w, _ in moment.alternatives], self.reference_windows(moment.state)
+        found = [window for window, _ in self.retrieval.windows_of(moment)]
+        bars = self.axis.bars(found, 110, 890, "found")
         about = f"Calibrated response. Found: frames {_range(moment.window)}."
         about += f" Alternatives: {_in_words(further)}." if further else ""
         about += f" Reference: {_in_words(true)}." if true else ""

@@ -20,6 +20,7 @@ from dejacue.report._timeline import Axis
 from dejacue.sources.atomic import write_whole
 
 TITLE_WIDTH, MAX_LINES = 480, 3  # of a title; its width in points
+MAX_LISTED = 3  # windows of a title
 MAX_PIXELS = 60_000  # of a side; a little less than what the library can draw
 
 
@@ -39,7 +40,10 @@ def evidence_figure(
 
     answers = curves(retrieval, evidence)
     count = len(answers)
-    titles = [wrapped(" / ".join(texts), f": {moment.window}") for moment, texts, _ in answers]
+    titles = [
+        wrapped(" / ".join(texts), f": {_in_words(retrieval, moment)}")
+        for moment, texts, _ in answers
+    ]
     high = 0.9 + 1.35 * count + 0.16 * sum(text.count("\n") for text in titles)
     figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
@@ -52,7 +56,7 @@ def evidence_figure(
         for run in np.split(np.arange(len(history)), history.run_offsets[1:-1]):
             axis.plot(history.frames[run], response[run], color=colour, lw=1.2,
                       marker="." if len(run) == 1 else None, markersize=3)  # fmt: skip
-        for start, end in found_windows(retrieval, moment):
+        for (start, end), _ in retrieval.windows_of(moment):
             axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
         axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
         low, high = float(response.min()), float(response.max())
@@ -81,6 +85,13 @@ def evidence_figure(
     return figure
 
 
+def _in_words(retrieval: Retrieval, moment: Moment) -> str:
+    """The windows that are shaded."""
+    found = [str(window) for window, _ in retrieval.windows_of(moment)]
+    more = f" and {len(found) - MAX_LISTED} more" if found[MAX_LISTED:] else ""
+    return ", ".join(found[:MAX_LISTED]) + more if found else "not found"
+
+
 def _add_seconds(axis: Any, history: History) -> None:
     """A second scale below, in seconds, where the history has times that grow."""
     clock = Axis(history)
@@ -93,12 +104,6 @@ def _add_seconds(axis: Any, history: History) -> None:
     )
     second.tick_params(labelsize=8)
     second.set_xlabel("time", fontsize=9)
-
-
-def found_windows(retrieval: Retrieval, moment: Moment) -> list[Window]:
-    """The windows claimed for a moment: none if absent, all occurrences where they are listed."""
-    further = [window for window, _ in moment.alternatives] if retrieval.lists_occurrences else []
-    return [] if moment.absent else [moment.window, *further]
 
 
 def curves(

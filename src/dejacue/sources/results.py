@@ -17,7 +17,13 @@ from typing import IO, Any
 import msgspec
 
 from dejacue.errors import InputError
-from dejacue.records import RETRIEVAL_SCHEMA, Moment, Reference, Retrieval, Window
+from dejacue.records import (
+    RETRIEVAL_SCHEMA,
+    Moment,
+    Reference,
+    Retrieval,
+    Window,
+)
 from dejacue.sources.atomic import write_text, write_whole
 from dejacue.sources.documents import (
     FrameNumber,
@@ -234,7 +240,7 @@ def _retrievals_from_rows(text: str) -> list[Retrieval]:
                 raise InputError(
                     f"rank {row.rank} does not follow rank {row.rank - 1} of its moment"
                 )
-            alternatives = (*first.alternatives, (row.window, row.score))
+            alternatives = (*first.alternatives, row.alternative())
             own[row.state, row.description] = replace(first, alternatives=alternatives)
     return [Retrieval(tuple(own.values()), {}, history) for history, own in histories.items()]
 

@@ -7,25 +7,31 @@ from typing import Any
 import msgspec
 
 from dejacue.errors import InputError, unknown
-from dejacue.records import Diagnostics, Moment, Retrieval, Window
+from dejacue.records import Alternative, Diagnostics, Moment, Retrieval, Window
 from dejacue.sources.documents import Finite, FrameNumber, Name
 
 LEVELS = ("description", "state")
 
 
 class Span(msgspec.Struct):
-    """A window and its score; a missing one is 0."""
+    """A window and its score, as Alternative.to_dict gives it; a missing score is 0."""
 
     start: FrameNumber
     end: FrameNumber
     score: Finite = 0.0
+    start_s: Finite | None = None
+    end_s: Finite | None = None
+    source_start: FrameNumber | None = None
+    source_end: FrameNumber | None = None
 
     def __post_init__(self) -> None:
-        Window(self.start, self.end)
+        self.alternative()  # msgspec says in which row it fails
 
-    @property
-    def window(self) -> Window:
-        return Window(self.start, self.end)
+    def alternative(self) -> Alternative:
+        times, source = _pair(self, "start_s", "end_s"), _pair(self, "source_start", "source_end")
+        return Alternative(
+            Window(self.start, self.end), self.score, times, source and Window(*source)
+        )
 
 
 class MomentDocument(Span, kw_only=True):
@@ -34,10 +40,6 @@ class MomentDocument(Span, kw_only=True):
     state: Name
     description: Name
     level: str = LEVELS[0]
-    start_s: Finite | None = None
-    end_s: Finite | None = None
-    source_start: FrameNumber | None = None
-    source_end: FrameNumber | None = None
     p_value: Finite | None = None
     absent: bool = False
     alternatives: list[Span] = []
@@ -49,16 +51,15 @@ class MomentDocument(Span, kw_only=True):
     def moment(self) -> Moment:
         if self.level not in LEVELS:
             raise unknown("level", self.level, LEVELS)
-        source = _pair(self, "source_start", "source_end")
+        own = self.alternative()
         return Moment(
-            self.state, self.description, self.window, self.score, self.level,
-            _pair(self, "start_s", "end_s"),
-            tuple((other.window, other.score) for other in self.alternatives),
-            self.diagnostics, source and Window(*source), self.p_value, self.absent,
+            self.state, self.description, own.window, self.score, self.level, own.times_s,
+            tuple(other.alternative() for other in self.alternatives), self.diagnostics,
+            own.source, self.p_value, self.absent,
         )  # fmt: skip
 
 
-def _pair(row: MomentDocument, *keys: str) -> tuple[Any, Any] | None:
+def _pair(row: Span, *keys: str) -> tuple[Any, Any] | None:
     first, last = (getattr(row, key) for key in keys)
     if (first is None) != (last is None):
         raise InputError(f"has only one of {' and '.join(keys)}; give both, or neither")

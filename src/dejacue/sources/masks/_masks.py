@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +40,8 @@ class Masks:
         self._found: set[int] = set()  # ids that are known to occur
         self._looked = 0  # rows whose ids are among the found
         self._asked: list[str] = []  # the first two frames, for an example
-        self._matched = self._resized = False
+        self._matched = False
+        self._resized: list[str] = []  # a sentence about the first one
 
     def __len__(self) -> int:
         """For how many frames there are masks."""
@@ -83,8 +83,9 @@ class Masks:
     @property
     def problems(self) -> list[str]:
         """Sentences about the last pass, where masks and frames do not seem to belong together:
-        half of the frames have no mask (an empty one is ordinary), or most masks no frame."""
-        return [f"{self.path}: {sentence}" for sentence in self._coverage.problems()]
+        half of the frames have no mask (an empty one is ordinary), or most masks no frame; and
+        where masks of another size were made to fit."""
+        return [f"{self.path}: {text}" for text in (*self._coverage.problems(), *self._resized)]
 
     def check_matched(self) -> None:
         """After a pass: refuses masks that belong to none of the frames."""
@@ -112,17 +113,14 @@ class Masks:
         self, mask: NDArray[np.bool_], row: int, shape: tuple[int, int]
     ) -> NDArray[np.bool_]:
         (height, width), (own_height, own_width) = shape, mask.shape
-        sizes = (
-            f"{self.path}: {self._matching.label(row)} is {own_width}×{own_height}, the frame "
-            f"{width}×{height}"
-        )
+        label = self._matching.label(row)
+        sizes = f"{label} is {own_width}×{own_height}, the frame {width}×{height}"
         if abs(own_width * height / (own_height * width) - 1) > STRETCH:
             raise InputError(
-                f"{sizes}, which is another aspect ratio; give the masks of this video"
+                f"{self.path}: {sizes}, which is another aspect ratio; give the masks of this video"
             )
         if not self._resized:
-            self._resized = True
-            warnings.warn(f"{sizes}; masks are resized to the frames (nearest pixel)", stacklevel=5)
+            self._resized = [f"{sizes}; masks are resized to the frames (nearest pixel)"]
         return resize_nearest(mask, shape)
 
     def _require(self, wanted: Iterable[int]) -> None:

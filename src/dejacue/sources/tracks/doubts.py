@@ -132,7 +132,8 @@ def _absences(series: Series) -> Iterator[Doubt]:
     gone[:start] = False
     for first, last in _runs(gone):
         more = "" if last + 1 < len(seen) else " to the end"
-        text = f"{KINDS['lost']}{more} ({counted(last - first + 1, 'frame')})"
+        frames = int(series.frames[last] - series.frames[first]) + 1  # as the doubt counts them
+        text = f"{KINDS['lost']}{more} ({counted(frames, 'frame')})"
         yield _doubt(series, "lost", first, last, text)
         if not more:
             yield _doubt(series, "back", last + 1, last + 1, KINDS["back"])

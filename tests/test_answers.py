@@ -1,0 +1,385 @@
+"""What an answer says is the same in every format: notes, occurrences, seconds, frames of the file.
+
+One finding, with warnings, a state that comes back and a sampled video, goes through every writer.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from dejacue import (
+    Finding,
+    History,
+    Window,
+    generate,
+    locate_many,
+    write_history,
+    write_vocabulary,
+)
+from dejacue.cli.tables import as_text, retrieval_table
+from dejacue.data.rendered import render, write_scene
+from dejacue.method.locate import read
+from dejacue.report.exports import EXPORTS, frame_ends_s
+from dejacue.sources.findings import Made
+from dejacue.sources.video import Video
+
+FILES = Path(__file__).resolve().parent.parent / "docs" / "files.md"
+STEP, RATE = 3, 15  # every third frame of a file with 15 a second
+WARNINGS = (
+    "mini knows this project's rendered scenes only; for real footage use --encoder siglip2",
+    "words that mini does not know: xyzzy",
+    "the tracker may be wrong in frames 30 – 36 of the file: out of sight --> look",
+    "masks: only 3 of 8 frames have a mask",
+)
+NOTE = '"empty" <and> "filled" & others: p 0.90'
+
+
+def made_finding(readout: str = "joint", top: int | None = None) -> Finding:
+    """Two states that come three times each, in a video of which every third frame was taken."""
+    scene = generate(3, recurrences=3, frames=300)
+    frames = scene.history.frames
+    history = History(
+        scene.history.features, frames, "cup", scene.history.encoder,
+        times_s=frames * STEP / RATE, source_frames=frames * STEP,
+    )  # fmt: skip
+    reading = read(history, scene.vocabulary, readout=readout, top=top)
+    object.__setattr__(reading.retrieval, "notes", (*reading.retrieval.notes, NOTE))
+    doubts = ((Window(30, 36), "it is out of sight (7 frames)"),)
+    return Finding(
+        history, scene.vocabulary, reading, doubts=doubts, warnings=WARNINGS,
+        made=Made("kitchen.mp4", options={}),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def joint() -> Finding:
+    return made_finding()
+
+
+class Said(NamedTuple):
+    """What a reader of one format gets: sentences (None: it has no place), windows by state."""
+
+    notes: list[str] | str | None
+    windows: set[tuple[Any, ...]]
+
+
+def rows_said(rows: list[dict[str, Any]]) -> Said:
+    assert len({row["notes"] for row in rows}) == 1  # every row carries them
+    return Said(
+        rows[0]["notes"].split(" | "),
+        {(row["state"], int(row["start"]), int(row["end"])) for row in rows},
+    )
+
+
+def from_json(data: bytes) -> Said:
+    document = json.loads(data)
+    windows = {
+        (moment["state"], own["start"], own["end"])
+        for moment in document["moments"]
+        for own in (moment, *moment.get("alternatives", ()))
+    }
+    return Said(document["notes"], windows)
+
+
+def from_csv(data: bytes) -> Said:
+    return rows_said(list(csv.DictReader(io.StringIO(data.decode()))))
+
+
+def from_parquet(data: bytes) -> Said:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    return rows_said(parquet.read_table(io.BytesIO(data)).to_pylist())
+
+
+def from_vtt(data: bytes) -> Said:
+    first, *blocks = data.decode().strip().split("\n\n")
+    assert first == "WEBVTT"
+    notes = [html.unescape(own[5:]) for own in blocks if own.startswith("NOTE ")]
+    windows = set()
+    for block in (own for own in blocks if not own.startswith("NOTE ")):
+        _, times, text = block.split("\n")
+        windows.add((text.split(":")[0], *(seconds(stamp) for stamp in times.split(" --> "))))
+    return Said(notes, windows)
+
+
+def seconds(stamp: str) -> float:
+    hours, minutes, rest = stamp.split(":")
+    return round(3600 * int(hours) + 60 * int(minutes) + float(rest), 2)
+
+
+def from_label_studio(data: bytes) -> Said:
+    (task,) = json.loads(data)
+    assert task["data"]["video"] == "kitchen.mp4"
+    windows = {
+        (*region["value"]["timelinelabels"], own["start"] - 1, own["end"] - 1)
+        for region in task["predictions"][0]["result"]
+        for own in region["value"]["ranges"]
+    }
+    return Said(task["data"]["notes"].split("\n"), windows)
+
+
+def from_activitynet(data: bytes) -> Said:
+    (rows,) = json.loads(data)["results"].values()
+    return Said(None, {(own["label"], *(round(s, 2) for s in own["segment"])) for own in rows})
+
+
+def from_qvhighlights(data: bytes) -> Said:
+    windows = {
+        (row["query"].removeprefix("cup that is ").removesuffix(" cup"), round(a, 2), round(b, 2))
+        for row in map(json.loads, data.decode().splitlines())
+        for a, b, _ in row["pred_relevant_windows"]
+    }
+    return Said(None, windows)
+
+
+READERS: dict[str, tuple[Callable[[bytes], Said], str]] = {
+    "json": (from_json, "frames"),
+    "csv": (from_csv, "frames"),
+    "parquet": (from_parquet, "frames"),
+    "vtt": (from_vtt, "seconds"),
+    "label-studio": (from_label_studio, "source"),
+    "activitynet": (from_activitynet, "seconds"),
+    "qvhighlights": (from_qvhighlights, "seconds"),
+}
+
+
+def expected(finding: Finding, unit: str) -> set[tuple[Any, ...]]:
+    history = finding.history
+    ends = dict(zip(history.frames.tolist(), frame_ends_s(history).tolist(), strict=True))
+    every = {
+        (moment.state, moment.window)
+        for moments in (finding.reading.occurrences or {}).values()
+        for moment in moments
+    }
+    counted = {
+        "frames": lambda w: tuple(w),
+        "source": lambda w: (STEP * w.start, STEP * w.end),
+        "seconds": lambda w: (round(STEP * w.start / RATE, 2), round(ends[w.end], 2)),
+    }[unit]
+    return {(state, *counted(window)) for state, window in every}
+
+
+def test_every_export_is_in_this_table_and_in_the_documentation():
+    assert set(READERS) == set(EXPORTS)
+    page = FILES.read_text(encoding="utf-8")
+    for export in EXPORTS.values():
+        assert f"`{export.suffix}`" in page
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
+    told = READERS[kind][0](joint.export(kind, tmp_path / "found").read_bytes()).notes
+    if told is None:
+        row = re.search(rf"\| `{re.escape(EXPORTS[kind].suffix)}` \|.*", FILES.read_text("utf-8"))
+        assert "no place for text" in row[0]
+    else:
+        assert told == [*WARNINGS, NOTE]
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_every_export_has_every_occurrence(joint, tmp_path, kind):
+    reader, unit = READERS[kind]
+    windows = reader(joint.export(kind, tmp_path / "found").read_bytes()).windows
+    assert len(expected(joint, unit)) == 6
+    assert windows == expected(joint, unit)
+
+
+@pytest.mark.parametrize("kind", ["vtt", "label-studio"])
+def test_alternatives_are_no_occurrences(tmp_path, kind):
+    finding = made_finding("contrast", top=3)
+    assert any(moment.alternatives for moment in finding)
+    reader, _ = READERS[kind]
+    windows = reader(finding.export(kind, tmp_path / "found").read_bytes()).windows
+    assert len(windows) == 2  # one for each state
+
+
+def test_the_page_the_notebook_and_python_say_it_too(joint):
+    page, notebook = (html.unescape(text) for text in (joint.report(), joint._repr_html_()))
+    banner = page[page.index('role="alert"') : page.index("</section>")]
+    for text in WARNINGS:
+        assert text in banner
+        assert page.count(text) == notebook.count(text) == 1
+    assert NOTE in page
+    assert NOTE in notebook
+    assert joint.retrieval.notes == (*WARNINGS, NOTE)
+    assert joint.retrieval.to_dataframe()["notes"].tolist()[0].split(" | ") == [*WARNINGS, NOTE]
+
+
+def test_written_and_read_again_it_says_everything_once(joint, tmp_path):
+    joint.write(tmp_path / "f")
+    again = Finding.read(tmp_path / "f")
+    assert again.retrieval.to_dict() == joint.retrieval.to_dict()
+    assert again.ask(readout="joint").retrieval.notes == WARNINGS  # notes of the reading are new
+
+
+@pytest.mark.parametrize("words", [(), ("-o", "found.txt"), ("-f", "json"), ("-o", "found.vtt")])
+def test_the_terminal_and_a_text_file_say_it_with_the_table(
+    joint, dejacue, tmp_path, monkeypatch, words
+):
+    monkeypatch.chdir(tmp_path)
+    joint.write(Path("f"))
+    words_file = write_vocabulary("v.npz", joint.vocabulary)
+    ran = dejacue("locate", "f", "-v", words_file, "-r", "joint", *words)
+    assert ran.code == 0
+    shown = ran.out if not words else ran.err
+    kept = [text for text in WARNINGS if "xyzzy" not in text]  # that was of the other words
+    assert [line[6:] for line in shown.splitlines() if line.startswith("note: ")] == kept
+    if not words:
+        assert ran.err == ""  # once
+    if "found.txt" in words:
+        lines = Path("found.txt").read_text(encoding="utf-8").splitlines()
+        assert [line[6:] for line in lines if line.startswith("note: ")] == kept
+
+
+def test_further_windows_have_seconds_and_frames_of_the_file_everywhere(joint, tmp_path):
+    rows = joint.retrieval.to_rows()
+    assert {row["rank"] for row in rows} == {1, 2, 3}
+    for row in rows:
+        at = [row["start"], row["end"]]
+        assert [row["source_start"], row["source_end"]] == [STEP * frame for frame in at]
+        assert [row["start_s"], row["end_s"]] == pytest.approx([STEP * f / RATE for f in at])
+    assert not joint.retrieval.to_dataframe()[["start_s", "source_end"]].isna().any().any()
+    text = joint.export("csv", tmp_path / "f.csv").read_text(encoding="utf-8")
+    table = list(csv.DictReader(io.StringIO(text)))
+    assert all(row["start_s"] and row["source_end"] for row in table)
+    moments = json.loads(joint.export("json", tmp_path / "f.json").read_text("utf-8"))["moments"]
+    for other in (own for moment in moments for own in moment["alternatives"]):
+        assert other["source_start"] == STEP * other["start"]
+        assert other["end_s"] == pytest.approx(STEP * other["end"] / RATE)
+    printed = as_text(retrieval_table(joint.retrieval))
+    for line in (line for line in printed.splitlines() if "│ and " in re.sub(" +", " ", line)):
+        assert len(re.findall(r"\d – \d", line)) == 3  # frames, source frames, seconds
+
+
+def test_further_windows_come_back_from_json_csv_and_a_finding(joint, tmp_path):
+    from dejacue import read_retrievals
+
+    joint.write(tmp_path / "f")
+    kept = [moment.alternatives for moment in joint]
+    assert [moment.alternatives for moment in Finding.read(tmp_path / "f")] == kept
+    for kind in ("json", "csv"):
+        (found,) = read_retrievals(joint.export(kind, tmp_path / f"f.{kind}"))
+        assert [moment.alternatives for moment in found] == kept
+
+
+def test_doubts_count_the_frames_of_the_file_on_the_page_and_in_the_document(joint, tmp_path):
+    page = joint.report()
+    assert "frames 30 – 36 of the file: it is out of sight (7 frames)" in page
+    document = json.loads(joint.write(tmp_path / "f").read_text(encoding="utf-8"))
+    assert document["doubts"] == [[{"start": 30, "end": 36}, "it is out of sight (7 frames)"]]
+
+
+def test_columns_of_many_histories_carry_the_notes_of_each():
+    long, short = generate(3, frames=700), generate(4)
+    many = locate_many(
+        [long.history, short.history], [long.vocabulary, short.vocabulary], readout="published"
+    )
+    notes = many.columns()["notes"]
+    assert [text is not None for text in notes] == [True] * 4 + [False] * 4
+    assert "no window is longer than 483" in notes[0]
+
+
+# The ending of a file names its format
+
+
+@pytest.fixture
+def saved(joint, tmp_path, monkeypatch):
+    """A folder with a finding, and a history alone, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    joint.write(Path("f"))
+    write_history("alone.npz", joint.history)
+    write_vocabulary("v.npz", joint.vocabulary)
+
+
+@pytest.mark.parametrize("source", ["f", "alone.npz"])
+@pytest.mark.parametrize("kind", READERS)
+def test_a_file_is_what_its_ending_says(saved, dejacue, source, kind):
+    path = Path(f"found{EXPORTS[kind].suffix}")
+    ran = dejacue("locate", source, "-v", "v.npz", "-r", "joint", "-o", path)
+    assert (ran.code, ran.out) == (0, "")
+    data = path.read_bytes()
+    if source == "f":
+        assert len(READERS[kind][0](data).windows) == 6
+    else:
+        assert "┏".encode() not in data
+        assert data
+
+
+@pytest.mark.parametrize("name", ["found.jsonl", "found.xlsx", "found.v2"])
+@pytest.mark.parametrize("source", ["f", "alone.npz", "video.mp4"])
+def test_an_ending_that_names_no_format_is_refused(saved, dejacue, monkeypatch, source, name):
+    before = sorted(Path().iterdir())
+    ran = dejacue("locate", source, "-v", "v.npz", "-o", name)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        f"dejacue: {name}: the ending names no format; use one of "
+        f"{', '.join(own.suffix for own in EXPORTS.values())}, .txt (the table), or a folder\n"
+    )
+    assert sorted(Path().iterdir()) == before
+
+
+def test_an_ending_and_a_format_that_differ_are_refused(saved, dejacue):
+    for format, name in (("table", "x.vtt"), ("csv", "x.json"), ("json", "x.activitynet.json")):
+        ran = dejacue("locate", "f", "-v", "v.npz", "-f", format, "-o", name)
+        assert (ran.code, Path(name).exists()) == (2, False)
+        assert f"{name}: its ending is not that of --format {format}" in ran.err
+    assert dejacue("locate", "f", "-v", "v.npz", "-f", "csv", "-o", "x.log").code == 0
+    assert Path("x.log").read_text(encoding="utf-8").startswith("history,")
+
+
+# Other words
+
+
+@pytest.mark.parametrize("change", ["history", "folder", "no document"])
+def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypatch, change):
+    monkeypatch.chdir(tmp_path)
+    write_scene(tmp_path / "cup", render(5, family="cup", topology="binary", frames=24))
+    Path("other.yaml").write_text("dry: [empty cup]\nwet: [cup filled to the brim]\n")
+    ran = dejacue("locate", "cup/scene.mp4", "--masks", "cup/Annotations", "--object", 1, "-v",
+                  "cup/vocabulary.yaml", "--encoder", "mini", "-o", "out")  # fmt: skip
+    assert ran.code == 0
+    pictures = re.findall('data:image[^"]*', Path("out/report.html").read_text("utf-8"))
+    assert pictures
+
+    def never(*_: object) -> None:
+        raise AssertionError("the video was decoded again")
+
+    monkeypatch.setattr(Video, "__iter__", never)
+    if change == "no document":
+        Path("out/finding.json").unlink()
+    source = "out" if change == "folder" else "out/scene.history.npz"
+    ran = dejacue("locate", source, "-v", "other.yaml", "-o", "out")
+    assert ran.code == 0
+    assert "note: mini knows this project's rendered scenes only" in ran.out
+    page = Path("out/report.html").read_text("utf-8")
+    assert re.findall('data:image[^"]*', page) == pictures
+    assert "dry" in page
+    (task,) = json.loads(Path("out/retrieval.label-studio.json").read_text("utf-8"))
+    if change != "no document":  # which knows the path
+        assert os.path.abspath(task["data"]["video"]) == os.path.abspath("cup/scene.mp4")
+
+
+def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(joint, tmp_path):
+    from dejacue.report.clips import cut_clips
+    from dejacue.sources.video import write_video
+
+    images = (np.full((16, 16, 3), at % 250, np.uint8) for at in range(900))
+    video = write_video(tmp_path / "v.mp4", images, 25)
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    for name in ("07-old.mp4", "100-old.mp4", "my-own.mp4", "2024-trip.mov"):
+        (folder / name).write_text("")
+    clips = cut_clips(folder, str(video), joint.history, joint.retrieval)
+    assert len(clips) == 6
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == sorted([*(path.name for path in clips), "my-own.mp4", "2024-trip.mov"])
