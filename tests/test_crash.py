@@ -16,6 +16,7 @@ from dejacue.sources.atomic import left_folder, temporary_folder, write_bytes, w
 from dejacue.sources.build import build_history
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import open_masks
+from dejacue.sources.partial import PartialFile
 from dejacue.sources.video import write_video
 
 DRIVER = Path(__file__).parent / "crash" / "crash.py"
@@ -24,7 +25,7 @@ DRIVER = Path(__file__).parent / "crash" / "crash.py"
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forks")
 def test_a_killed_command_goes_on_to_the_same_files_and_leaves_none() -> None:
     names = ("encode", "track, replacing", "track .npz, replacing", "annotate template")
-    command = [sys.executable, DRIVER, "--points=2,-2", *names]
+    command = [sys.executable, DRIVER, "--points=2,-1", *names]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "8 of 8 points" in ran.stdout
@@ -36,6 +37,14 @@ def test_a_temporary_file_of_a_killed_process_is_taken_over(tmp_path) -> None:
     write_bytes(tmp_path / "x.json", b"new")
     assert (tmp_path / "x.json").read_bytes() == b"new"
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_was_left_of_unfinished_work_goes_when_the_work_is_done(tmp_path) -> None:
+    (tmp_path / "..x.partial.dejacue-tmp").write_bytes(b"half")
+    file = PartialFile(tmp_path / ".x.partial", "key")
+    file.append([b"one"])
+    file.remove()
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_who_write_the_same_file_do_not_share_a_temporary_one(tmp_path) -> None:

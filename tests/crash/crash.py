@@ -285,10 +285,8 @@ def check(
     operations = _to_the_end(whole, command).operations
     expected = tree(whole)
     shutil.rmtree(whole)
-    chosen = range(1, operations + 1) if points is None else [
-        point if point > 0 else operations + 1 + point for point in points
-    ]  # fmt: skip
-
+    every = range(1, operations + 1)
+    chosen = every if points is None else sorted({every[p - (p > 0)] for p in points})
     with contextlib.ExitStack() as stack:
         workers = []
         for job in range(jobs):

@@ -80,8 +80,8 @@ def encode(
         ready |= made
         if isinstance(asked, PictureMasks):
             seen = {name: asked.pictures(at) for at, name in enumerate(missing) if name in made}
-    elif (partial := _partial_path(files)) is not None:
-        partial.unlink(missing_ok=True)  # of a run that was killed when all was written
+    elif (partial := _partial_path(files)) is not None and partial.is_file():
+        partial.unlink()  # of a run that was killed when all was written
     histories = {name: ready[name] for name in names if name in ready}
     if pictures:
         of = {name: {key: recipes[name][key] for key in PIXELS} for name in histories}
@@ -118,7 +118,7 @@ def _build(
     """Makes the histories and, where they have files, writes them; with what must be said."""
     partial = _partial_path(files)
     if partial is not None:
-        check_place(partial)
+        check_place(next(iter(files.values())))
         if before := kept(partial, encoder):
             _log.info("going on from %d encoded crops", before)
     try:

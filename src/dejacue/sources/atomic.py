@@ -101,6 +101,17 @@ def left_folder(target: Path) -> Iterator[Path | None]:
         os.close(lock)
 
 
+def remove_left_file(target: Path) -> None:
+    """Removes the temporary file that a killed process has left beside ``target``, which is not
+    written any more."""
+    usual = _usual_name(target)
+    with contextlib.suppress(OSError):
+        lock = _locked(os.open(usual, os.O_RDONLY), usual)
+        if lock is not None:
+            usual.unlink()
+            os.close(lock)
+
+
 def is_temporary(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(TEMPORARY)
 
