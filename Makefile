@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
 
-.PHONY: demo test lint bench docs wheel sanitize fuzz clean
+.PHONY: demo test lint bench docs wheel sanitize fuzz crash clean
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -58,6 +58,9 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 
 fuzz: $(VENV)/.developer ## the .npz reader against damaged files, 60 s (atheris if it is there)
 	$(BIN)/python tests/fuzz/fuzz_npz.py 60
+
+crash: $(VENV)/.developer ## kill commands at every file operation, and run them again
+	$(BIN)/python tests/crash/crash.py
 
 clean:
 	rm -rf build dist out .venv-sanitize src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so

@@ -439,6 +439,8 @@ def test_the_key_follows_the_content_and_not_the_place(tmp_path):
     assert open_masks(folder, match="index").key != key
     assert open_masks(folder, kind="binary").key != key
     os.utime(folder / "00001.png", ns=(1, 1))
+    assert open_masks(folder).key == key
+    Image.fromarray(block(3)).save(folder / "00001.png")
     assert open_masks(folder).key != key
     (moved / "00001.png").rename(moved / "00002.png")
     assert open_masks(moved).key != key

@@ -15,7 +15,7 @@ from test_tracks_propagate import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, 
 
 from dejacue import read_history
 from dejacue.data.rendered import render, write_scene
-from dejacue.pipeline import _observe
+from dejacue.report import track_sheet
 from dejacue.report.contact import Shot, _lines, chosen, contact_sheet, drawn
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import _checkpoint, follow, output, read_notes
@@ -196,7 +196,7 @@ def test_an_old_sheet_does_not_outlive_a_run_that_failed_to_draw_one(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_observe, "write_sheet", fail)
+        patched.setattr(track_sheet, "contact_sheet", fail)
         assert dejacue("track", folder, "--box", text(2, 0), "-o", masks).code == 1
     assert "taken from" in run(folder, "--box", text(2, 0), "-o", masks)
     assert sheet.read_bytes() != first

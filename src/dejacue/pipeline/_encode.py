@@ -82,6 +82,8 @@ def encode(
         ready |= made
         if isinstance(asked, PictureMasks):
             seen = {name: asked.pictures(at) for at, name in enumerate(missing) if name in made}
+    elif (partial := _partial_path(files)) is not None and partial.is_file():
+        partial.unlink()  # of a run that was killed when all was written
     histories = {name: ready[name] for name in names if name in ready}
     if pictures:
         of = {name: {key: recipes[name][key] for key in PIXELS} for name in histories}
@@ -106,15 +108,19 @@ def _files(output: str | os.PathLike[str] | None, names: Mapping[str, Lineage]) 
     return dict.fromkeys(names, place)
 
 
+def _partial_path(files: Mapping[str, Path]) -> Path | None:
+    first = next(iter(files.values()), None)
+    return None if first is None else first.with_name(f".{first.name}.partial")
+
+
 def _build(
     video: Video, masks: Masks | PictureMasks, encoder: Encoder, lineages: dict[str, Lineage],
     files: Mapping[str, Path], progress: Progress,
 ) -> tuple[dict[str, History], list[str]]:  # fmt: skip
     """Makes the histories and, where they have files, writes them; with what must be said."""
-    first = next(iter(files.values()), None)
-    partial = None if first is None else first.with_name(f".{first.name}.partial")
-    if first is not None and partial is not None:
-        check_place(first)
+    partial = _partial_path(files)
+    if partial is not None:
+        check_place(next(iter(files.values())))
         if before := kept(partial, encoder):
             _log.info("going on from %d encoded crops", before)
     try:

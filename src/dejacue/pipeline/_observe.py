@@ -14,7 +14,7 @@ from typing import Any
 from dejacue.errors import Cancelled, InputError
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
-from dejacue.report.track_sheet import check_sheet, write_sheet
+from dejacue.report.track_sheet import check_sheet, update_sheet
 from dejacue.sources.build import Lineage
 from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, read_notes
@@ -133,10 +133,7 @@ def track(
     check_target(output)
     sheet = check_sheet(output, video)
     found = follow(video, prompts, output, tracker=tracker, options=options, progress=progress)
-    if found.changed:
-        sheet.unlink(missing_ok=True)  # it shows other masks
-    if not sheet.is_file():
-        write_sheet(sheet, video, open_written(output, found.notes), found.notes)
+    update_sheet(sheet, output, video, found.notes)
     return found
 
 

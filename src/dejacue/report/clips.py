@@ -8,6 +8,7 @@ from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.records import History, Retrieval
+from dejacue.sources.atomic import TEMPORARY
 from dejacue.sources.files import file_name
 from dejacue.sources.video import Video, open_video, write_video
 
@@ -39,8 +40,8 @@ def cut_clips(
 
 
 def remove_clips(folder: Path) -> None:
-    for clip in folder.glob("[0-9][0-9]*-*.mp4"):
-        if clip.name.partition("-")[0].isdecimal():
+    for clip in (*folder.glob("[0-9][0-9]*-*.mp4"), *folder.glob(f".[0-9][0-9]*-*.mp4{TEMPORARY}")):
+        if clip.name.lstrip(".").partition("-")[0].isdecimal():  # also half a one
             clip.unlink()
 
 

@@ -7,18 +7,15 @@ Frames evenly over the video, and those with a doubt, which are framed and say w
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.report.plots import COLOURS
-from dejacue.sources.atomic import write_bytes
 
 MOST, MOST_DOUBTFUL = 24, 12
 COLUMNS, WIDTH, GAP, LINE = 6, 240, 8, 16  # pixels, but for the columns
@@ -71,9 +68,15 @@ def drawn(
     return pixels
 
 
-def contact_sheet(shots: Sequence[Shot], title: str = "") -> bytes:
-    """The sheet as a PNG; ``shots`` in the order in which they are shown."""
+def contact_sheet(
+    shots: Sequence[Shot], title: str = "", texts: Mapping[str, str] | None = None
+) -> bytes:
+    """The sheet as a PNG; ``shots`` in the order in which they are shown.
+
+    texts   kept in the file, not shown
+    """
     from PIL import Image, ImageDraw, ImageFont
+    from PIL.PngImagePlugin import PngInfo
 
     columns = min(COLUMNS, len(shots))
     height, width = shots[0].image.shape[:2]
@@ -96,14 +99,11 @@ def contact_sheet(shots: Sequence[Shot], title: str = "") -> bytes:
         for number, (line, colour) in enumerate(caption):
             pen.text((left, top + height + 2 + number * LINE), line, colour, font)
     stream = io.BytesIO()
-    sheet.save(stream, "PNG", optimize=True)
+    kept = PngInfo()
+    for name, text in (texts or {}).items():
+        kept.add_text(name, text)
+    sheet.save(stream, "PNG", optimize=True, pnginfo=kept)
     return stream.getvalue()
-
-
-def write_contact_sheet(
-    path: str | os.PathLike[str], shots: Sequence[Shot], title: str = ""
-) -> Path:
-    return write_bytes(path, contact_sheet(shots, title))
 
 
 def _caption(shot: Shot, font: Any, room: float) -> list[tuple[str, tuple[int, int, int]]]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.report.contact import Shot, chosen, drawn, write_contact_sheet
+from dejacue.report.contact import Shot, chosen, contact_sheet, drawn
+from dejacue.sources.atomic import write_bytes
 from dejacue.sources.masks import Masks
-from dejacue.sources.tracks import Notes, read_notes
+from dejacue.sources.tracks import Notes, open_written, read_notes
+from dejacue.sources.tracks.notes import notes_path
 from dejacue.sources.video import Frame, Video
+
+NOTES = "dejacue.track notes"
 
 
 def sheet_path(output: Path) -> Path:
@@ -28,15 +33,35 @@ def check_sheet(output: Path, video: Video) -> Path:
             f"{output}: lies among the images of the video, where {sheet.name} would be taken for "
             "one of them; give a place outside of that folder"
         )
-    if sheet.exists() and read_notes(output) is None:
+    if sheet.exists() and _notes_shown(sheet) is None and read_notes(output) is None:
         raise InputError(
             f"{sheet}: is in the way of the contact sheet; move it, or give another -o"
         )
     return sheet
 
 
-def write_sheet(path: Path, video: Video, masks: Masks, notes: Notes) -> Path:
-    """The contact sheet of masks that have been written."""
+def update_sheet(sheet: Path, output: Path, video: Video, notes: Notes) -> None:
+    """Draws the sheet of masks that have been written, unless it is there: it holds the hash of the
+    notes that it shows, so that masks which a killed run replaced are drawn by the next."""
+    digest = hashlib.sha256(notes_path(output).read_bytes()).hexdigest()
+    if _notes_shown(sheet) != digest:
+        sheet.unlink(missing_ok=True)  # it shows other masks
+        masks = open_written(output, notes)
+        write_bytes(sheet, _drawn_sheet(video, masks, notes, {NOTES: digest}))
+
+
+def _notes_shown(sheet: Path) -> str | None:
+    """The hash of the notes that a sheet shows; None where there is none of ours."""
+    from PIL import Image
+
+    try:
+        with Image.open(sheet) as picture:
+            return picture.info.get(NOTES)
+    except (OSError, ValueError, SyntaxError):
+        return None
+
+
+def _drawn_sheet(video: Video, masks: Masks, notes: Notes, texts: dict[str, str]) -> bytes:
     places = {frame: at for at, frame in enumerate(notes.frames)}
     doubtful = [places[doubt.first] for _, doubt in notes.doubts_of() if doubt.first in places]
     wanted = {notes.frames[at] for at in chosen(len(notes.frames), doubtful)}
@@ -48,7 +73,7 @@ def write_sheet(path: Path, video: Video, masks: Masks, notes: Notes) -> Path:
             seen = {one: mask for one, mask in zip(ids, found, strict=True) if mask is not None}
             shots.append(_shot(frame, drawn(frame.image, seen), places[frame.source], notes))
     label = f"{notes.tracker}, approximate" if notes.approximate else notes.tracker
-    return write_contact_sheet(path, shots, f"{notes.video} · {masks.path.name} · {label}")
+    return contact_sheet(shots, f"{notes.video} · {masks.path.name} · {label}", texts)
 
 
 def _shot(frame: Frame, picture: NDArray[np.uint8], at: int, notes: Notes) -> Shot:

@@ -2,6 +2,11 @@
 
 Every file that dejacue writes goes through here, so that a full disk, a place that may not be
 written to, or Ctrl-C leaves no half-written output, and the error names the file asked for.
+
+Where a process was killed, its temporary file stays: ``.NAME.dejacue-tmp`` beside NAME. Whoever
+writes holds a lock on it, which ends with the process, so the next one to write NAME sees that
+nobody does any more and takes the name over. Where it is locked, or locks are not known (Windows,
+some network drives), a name of one's own is used.
 """
 
 from __future__ import annotations
@@ -10,12 +15,19 @@ import contextlib
 import errno
 import itertools
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 from dejacue.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+TEMPORARY = ".dejacue-tmp"
 _COUNTER = itertools.count()
 _WRONG_PLACE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
@@ -30,22 +42,122 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
     special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
     if special or (os.path.exists(target) and not os.path.isfile(target)):
         raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{next(_COUNTER)}")
-    made = False
+    temporary, lock = None, None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "xb") as stream:
-            made = True
+        stream, lock = _open_temporary(target)
+        temporary = stream.name
+        with stream:
             write(stream)
         os.replace(temporary, target)
     except BaseException as error:
-        if made:
+        if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
-            raise unwritten(error, path, made) from None
+            raise unwritten(error, path, made=temporary is not None) from None
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
     return Path(path)
+
+
+@contextlib.contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """An empty folder beside ``target``, to make things in that are renamed then; it goes in the
+    end, and so does the one that a killed process has left."""
+    with left_folder(target):
+        pass
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = _usual_name(target)
+    try:
+        folder.mkdir()
+    except FileExistsError:  # that of a process that is alive
+        folder = _own_name(target)
+        folder.mkdir()
+    lock = _lock_folder(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+@contextlib.contextmanager
+def left_folder(target: Path) -> Iterator[Path | None]:
+    """The temporary folder that a killed process has left beside ``target``, where there is one; it
+    is removed in the end."""
+    folder = _usual_name(target)
+    lock = _lock_folder(folder) if folder.is_dir() and not folder.is_symlink() else None
+    if lock is None:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_left_file(target: Path) -> None:
+    """Removes the temporary file that a killed process has left beside ``target``, which is not
+    written any more."""
+    usual = _usual_name(target)
+    with contextlib.suppress(OSError):
+        lock = _locked(os.open(usual, os.O_RDONLY), usual)
+        if lock is not None:
+            usual.unlink()
+            os.close(lock)
+
+
+def is_temporary(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(TEMPORARY)
+
+
+def _usual_name(target: Path) -> Path:
+    return target.with_name(f".{target.name}{TEMPORARY}")
+
+
+def _own_name(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}-{next(_COUNTER)}{TEMPORARY}")
+
+
+def _open_temporary(target: Path) -> tuple[IO[bytes], int | None]:
+    """An empty file, and its lock, which outlives it: the rename comes after it is closed."""
+
+    def opener(name: str, flags: int) -> int:  # nothing is cut before it is known to be ours
+        return os.open(name, flags & ~os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # what is wrong with the place shows below
+            usual = _usual_name(target)
+            stream = open(usual, "wb", opener=opener)  # noqa: SIM115 (the caller closes it)
+            lock = _locked(os.dup(stream.fileno()), usual)
+            if lock is not None:
+                stream.truncate(0)
+                return stream, lock
+            stream.close()
+    return open(_own_name(target), "xb"), None
+
+
+def _lock_folder(path: Path) -> int | None:
+    with contextlib.suppress(OSError):
+        return _locked(os.open(path, os.O_RDONLY), path)
+    return None
+
+
+def _locked(handle: int, path: Path) -> int | None:
+    """The handle of what lies at ``path``, with a lock on it; None where another process has it, or
+    has moved it away meanwhile. The lock ends when the handle is closed."""
+    with contextlib.suppress(OSError):
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+    os.close(handle)
+    return None
 
 
 def unwritten(error: OSError, path: str | os.PathLike[str], made: bool = False) -> Exception:

@@ -186,9 +186,11 @@ def build_histories(
                 yield made
 
         def encode(batch: list[Crop]) -> tuple[list[Crop], dict[bytes, NDArray[np.float32]]]:
-            new = {own.key: own.pixels for own in batch if own.key not in known}
-            rows = encoder.encode_images(list(new.values())) if new else ()
-            return batch, dict(zip(new, rows, strict=True))
+            # all of a batch or none: a model may give a crop other last bits beside other crops
+            if all(own.key in known for own in batch):
+                return batch, {}
+            rows = encoder.encode_images([own.pixels for own in batch])
+            return batch, dict(zip((own.key for own in batch), rows, strict=True))
 
         for batch, new in ahead(encode, batches(crops(), encoder.batch), encoder.workers):
             known.add(new)
@@ -329,10 +331,12 @@ class Partial:
         return len(self._rows)
 
     def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
-        if self._file is not None and rows:
-            own = rows.items()
+        """Of crops with the same pixels, the first one stays."""
+        new = {key: row for key, row in rows.items() if key not in self._rows}
+        if self._file is not None and new:
+            own = new.items()
             self._file.append(key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in own)
-        self._rows.update(rows)
+        self._rows.update(new)
 
 
 def kept(path: str | os.PathLike[str], encoder: Encoder) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-from dejacue.sources.atomic import unwritten, write_bytes
+from dejacue.sources.atomic import remove_left_file, unwritten, write_bytes
 
 _NUMBER = struct.Struct("<I")
 
@@ -85,6 +85,7 @@ class PartialFile:
         """The work is done."""
         self._good = 0
         self.close()
+        remove_left_file(self.path)  # of replace()
 
     def _open(self) -> IO[bytes]:
         try:

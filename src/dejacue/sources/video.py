@@ -31,7 +31,8 @@ from dejacue.sources.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
-_QUALITY = {"libx264": {"crf": "18"}, "mpeg4": {"qmin": "2", "qmax": "4"}}
+# mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
+_QUALITY = {"libx264": {"crf": "18", "mbtree": "0"}, "mpeg4": {"qmin": "2", "qmax": "4"}}
 _TICKS = 60_000  # a second of a variable rate; MPEG-4 allows no more than 65 535
 
 

@@ -49,11 +49,13 @@ class Masks:
 
     @cached_property
     def key(self) -> str:
-        """Changes when the files, their kind or the matching do; independent of the folder."""
+        """Changes when what the files hold, their kind or the matching do; independent of where
+        they lie and of when they were written: masks that are tracked again are the same ones."""
         digest = hashlib.sha256(f"{self.kind}\0{self.match}".encode())
         for path in self._rows.files:
-            state = path.stat()
-            digest.update(f"\0{path.name}\0{state.st_size}\0{state.st_mtime_ns}".encode())
+            with open(path, "rb") as stream:
+                held = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"\0{path.name}\0{held}".encode())
         return digest.hexdigest()
 
     def ids(self) -> tuple[int, ...]:

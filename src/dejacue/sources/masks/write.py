@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, need, unknown
-from dejacue.sources.atomic import write_whole
+from dejacue.sources.atomic import temporary_folder, write_whole
 from dejacue.sources.documents import as_json, write_document
 from dejacue.sources.images import natural
 from dejacue.sources.masks.labels import VOID
@@ -161,10 +160,10 @@ def _write_stack(
 
 
 def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     overlapping, empty = [], []
-    temporary.mkdir(parents=True)
-    try:
+    with temporary_folder(path) as temporary:
+        made = temporary / path.name
+        made.mkdir()
         for key, row in frames:
             if not row:
                 empty.append(key)  # of the size of the others, which need not be known yet
@@ -172,14 +171,11 @@ def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
             labels, overlaps = _labelled(row, frames.size)
             if overlaps:
                 overlapping.append(key)
-            _save(temporary, key, labels)
+            _save(made, key, labels)
         background = np.zeros(frames.size, dtype=np.uint8)
         for key in empty:
-            _save(temporary, key, background)
-        os.replace(temporary, path)  # in place of an empty folder, too
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+            _save(made, key, background)
+        os.replace(made, path)  # in place of an empty folder, too
     if overlapping:
         number = counted(len(overlapping), "frame")
         warnings.warn(

@@ -88,12 +88,10 @@ class TrackerOptions:
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What is known of the masks, what must be said of them, and whether they are other ones than
-    lay there before."""
+    """What is known of the masks, and what must be said of them."""
 
     notes: Notes
     warnings: tuple[str, ...]
-    changed: bool
 
 
 def follow(
@@ -117,12 +115,11 @@ def follow(
         progress(stage, done, total, note)
 
     notes = write_track(output, request, lineages=lineages, progress=told)
-    changed = _noted(output) != before
-    if not followed and changed:
+    if not followed and _noted(output) != before:
         _log.info("%s: written anew from what was followed before", output)
     elif not followed:
         _log.info("taken from %s: made of the same video, prompts and tracker", output)
-    return Followed(notes, (*video.problems, *notes.problems), changed)
+    return Followed(notes, (*video.problems, *notes.problems))
 
 
 def _noted(output: Path) -> bytes:

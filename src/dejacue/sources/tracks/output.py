@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -16,7 +15,13 @@ import numpy as np
 from dejacue._version import __version__
 from dejacue.errors import Cancelled, DejaCueError, InputError
 from dejacue.progress import Progress, silent
-from dejacue.sources.atomic import check_place
+from dejacue.sources.atomic import (
+    check_place,
+    is_temporary,
+    left_folder,
+    temporary_folder,
+    write_bytes,
+)
 from dejacue.sources.images import is_image
 from dejacue.sources.masks import Masks, open_masks, write_masks
 from dejacue.sources.masks.write import WRITTEN_AS
@@ -90,9 +95,8 @@ def write_track(
         notes = _notes(target, request, rows, size, whole, prompts, objects)
         old = [one for one, own in kept.items() if own.seen]
         masks = None if before is None or not old else open_written(target, before)
-        notes = _write(target, _Pictures(rows, size, masks, old, notes, target.suffix == ""))
-        checkpoint.remove()
-        return notes
+        pictures = _Pictures(rows, size, masks, old, notes, target.suffix == "")
+        return _write(target, pictures, checkpoint)
     except (Cancelled, KeyboardInterrupt):
         raise Cancelled(_stopped(target, checkpoint.kept)) from None
     finally:
@@ -130,31 +134,36 @@ def partial_path(target: Path) -> Path:
 
 
 def check_target(target: Path) -> None:
-    """Refuses what cannot be written, or must not be written over, before anything is done."""
+    """Refuses what cannot be written, or must not be written over, before anything is done. What a
+    run that was killed has left is completed or removed first."""
     if target.suffix.lower() not in WRITTEN_AS:
         raise InputError(f"{target}: masks are written to a folder, .npz or .json")
     if target.name in ("", ".."):
         raise InputError(f"{target}: give the folder for the masks a name, such as masks")
+    _recover(target)
+    if objection := _objection(target):
+        raise InputError(f"{target}: {objection}")
+
+
+def _objection(target: Path) -> str | None:
+    """Why what is there must not be written over."""
     if target.suffix:
         if target.is_dir():
-            raise InputError(f"{target}: is a folder; give the name of a file")
+            return "is a folder; give the name of a file"
         if target.exists() and not has_notes(target):
-            raise InputError(
-                f"{target}: was not written by dejacue track; remove it, or give another name"
-            )
-        return
+            return "was not written by dejacue track; remove it, or give another name"
+        return None
     if target.exists() and not target.is_dir():
-        raise InputError(f"{target}: is a file; give another name for the folder")
+        return "is a file; give another name for the folder"
     if not target.is_dir():
-        return
-    entries = list(target.iterdir())
+        return None
     notes = notes_path(target)
+    entries = [entry for entry in target.iterdir() if not is_temporary(entry)]
     foreign = [entry.name for entry in entries if entry != notes and not is_image(entry)]
     if entries and (foreign or not has_notes(target)):
         what = f"holds {foreign[0]}" if foreign else "holds pictures"
-        raise InputError(
-            f"{target}: {what}, which was not written by dejacue track; choose another folder"
-        )
+        return f"{what}, which was not written by dejacue track; choose another folder"
+    return None
 
 
 def open_written(path: str | os.PathLike[str], notes: Notes) -> Masks:
@@ -283,37 +292,45 @@ def _real(target: Path) -> Path:
     return target.resolve() if target.is_symlink() else target
 
 
-def _write(target: Path, pictures: _Pictures) -> Notes:
+def _write(target: Path, pictures: _Pictures, checkpoint: Checkpoint) -> Notes:
     """Masks and notes together: what was there is replaced only when the new is whole."""
     real = _real(target)
-    new = real.with_name(f".{real.stem}.{os.getpid()}{target.suffix}")
-    beside = target.with_name(new.name) if target.suffix else new  # what the new notes go with
-    try:
-        write_masks(new, pictures, kind=WRITTEN_AS[target.suffix.lower()])
+    with temporary_folder(real) as made:
+        write_masks(made / target.name, pictures, kind=WRITTEN_AS[target.suffix.lower()])
         notes = pictures.noted()
-        write_notes(beside, notes)
-        if target.suffix:
-            notes_path(target).unlink(missing_ok=True)  # never new masks with old notes
-            os.replace(new, real)
-            os.replace(notes_path(beside), notes_path(target))
-        else:
-            _replace_folder(new, real)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True) if new.is_dir() else new.unlink(missing_ok=True)
-        if target.suffix:
-            notes_path(beside).unlink(missing_ok=True)
-        raise
+        write_notes(made / target.name, notes)  # from here on, a later run would go on: _recover
+        checkpoint.remove()
+        _put(made, target)
     return notes
 
 
-def _replace_folder(new: Path, target: Path) -> None:
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
-    if target.exists():
-        os.rename(target, old)
+def _put(made: Path, target: Path) -> None:
+    """Masks and notes from the folder in which they were made to where they belong; what is done
+    of it already is left as it is."""
+    real, new, old = _real(target), made / target.name, made / f"{target.name}.old"
+    if target.suffix:
+        if notes_path(target).exists():
+            os.replace(notes_path(target), old)  # never new masks with old notes
+        if new.exists():
+            os.replace(new, real)
+        write_bytes(notes_path(target), notes_path(new).read_bytes())
+        return
+    if real.exists():
+        os.rename(real, old)
     try:
-        os.rename(new, target)
+        os.rename(new, real)
     except BaseException:
         if old.exists():
-            os.rename(old, target)
+            os.rename(old, real)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover(target: Path) -> None:
+    """What a killed run had made, but not put in its place, is put there; half of it goes."""
+    with left_folder(_real(target)) as made:
+        if made is None or not has_notes(made / target.name):
+            return
+        begun = (made / f"{target.name}.old").exists() or not (made / target.name).exists()
+        if (begun and target.suffix) or _objection(target) is None:
+            partial_path(target).unlink(missing_ok=True)
+            _put(made, target)

@@ -1,0 +1,134 @@
+"""What a killed run leaves behind: a few points of those that ``make crash`` tries, the causes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dejacue import InputError
+from dejacue.data.rendered import render, write_scene
+from dejacue.sources.atomic import left_folder, temporary_folder, write_bytes, write_whole
+from dejacue.sources.build import build_history
+from dejacue.sources.encoders.mini import Mini
+from dejacue.sources.masks import open_masks
+from dejacue.sources.partial import PartialFile
+from dejacue.sources.video import write_video
+
+DRIVER = Path(__file__).parent / "crash" / "crash.py"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forks")
+def test_a_killed_command_goes_on_to_the_same_files_and_leaves_none() -> None:
+    names = ("encode", "track, replacing", "track .npz, replacing", "annotate template")
+    command = [sys.executable, DRIVER, "--points=2,-1", *names]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "8 of 8 points" in ran.stdout
+
+
+def test_a_temporary_file_of_a_killed_process_is_taken_over(tmp_path) -> None:
+    left = tmp_path / ".x.json.dejacue-tmp"
+    left.write_bytes(b"half of something longer than what comes now")
+    write_bytes(tmp_path / "x.json", b"new")
+    assert (tmp_path / "x.json").read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_was_left_of_unfinished_work_goes_when_the_work_is_done(tmp_path) -> None:
+    (tmp_path / "..x.partial.dejacue-tmp").write_bytes(b"half")
+    file = PartialFile(tmp_path / ".x.partial", "key")
+    file.append([b"one"])
+    file.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_who_write_the_same_file_do_not_share_a_temporary_one(tmp_path) -> None:
+    target = tmp_path / "x.json"
+
+    def slow(stream) -> None:
+        stream.write(b"slow ")
+        write_bytes(target, b"quick")
+        assert target.read_bytes() == b"quick"
+        stream.write(b"but whole")
+
+    write_whole(target, slow)
+    assert target.read_bytes() == b"slow but whole"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    (tmp_path / ".x.json.dejacue-tmp").symlink_to(precious)
+    write_bytes(tmp_path / "x.json", b"new")
+    assert precious.read_bytes() == b"mine"
+    assert (tmp_path / "x.json").read_bytes() == b"new"
+
+
+def test_a_temporary_folder_is_removed_unless_somebody_uses_it(tmp_path) -> None:
+    target = tmp_path / "masks"
+    left = tmp_path / ".masks.dejacue-tmp"
+    (left / "masks").mkdir(parents=True)
+    with temporary_folder(target) as first:
+        assert first == left
+        assert not list(first.iterdir())
+        with left_folder(target) as found:
+            assert found is None  # it is in use
+        with temporary_folder(target) as second:
+            assert second != first
+            assert first.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
+def test_errors_still_name_the_file_and_leave_nothing(tmp_path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="is a file, not a folder"):
+        write_bytes(tmp_path / "file" / "x.json", b"new")
+    with pytest.raises(ZeroDivisionError):
+        write_whole(tmp_path / "x.json", lambda _: 1 // 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_clips_are_the_same_bits_each_time(tmp_path) -> None:
+    scene = render(3, family="cup", frames=40, size=(144, 192), distractors=1)
+    images = [scene.image(frame) for frame in range(40)]
+    made = {write_video(tmp_path / "x.mp4", images, 12.0).read_bytes() for _ in range(6)}
+    assert len(made) == 1
+
+
+def test_masks_written_again_are_the_same_masks_and_changed_ones_are_not(tmp_path) -> None:
+    write_scene(tmp_path / "cup", render(3, family="cup", frames=24), video=False)
+    masks = tmp_path / "cup" / "Annotations"
+    key = open_masks(masks).key
+    first, second = sorted(masks.iterdir())[:2]
+    os.utime(first, (0, 0))
+    assert open_masks(masks).key == key
+    first.write_bytes(second.read_bytes())
+    assert open_masks(masks).key != key
+
+
+class Batchwise(Mini):
+    """Rows that depend on what else is in the batch, as the last bits of a model may."""
+
+    batch = 8
+
+    def encode_images(self, crops):
+        rows = super().encode_images(crops)
+        turned = rows + np.float32(0.01 * len(crops))
+        return turned / np.linalg.norm(turned, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("size", [0, 1000, 3000, 5000, 10_000])
+def test_a_history_does_not_depend_on_where_encoding_was_cut_short(tmp_path, size) -> None:
+    write_scene(tmp_path / "cup", render(3, family="cup", frames=24), video=False)
+    video, masks = tmp_path / "cup" / "JPEGImages", tmp_path / "cup" / "Annotations"
+    partial = tmp_path / "partial"
+    whole = build_history(video, masks, Batchwise(), objects=[1], partial=partial)
+    partial.write_bytes(partial.read_bytes()[:size])
+    again = build_history(video, masks, Batchwise(), objects=[1], partial=partial)
+    assert np.array_equal(whole.features, again.features)
