@@ -193,6 +193,12 @@ def test_windows_cross_frames_lost_at_random_but_not_long_absences():
     assert found.start > reference[0] + 20 or found.end < reference[0] + 60
 
 
+def pieces(runs, gaps):
+    """Frames in runs of these lengths with gaps of those between them."""
+    shown = [piece for pair in zip(runs, [*gaps, 0], strict=True) for piece in pair]
+    return np.flatnonzero(np.repeat(np.arange(len(shown)) % 2 == 0, shown))
+
+
 @pytest.mark.parametrize(
     ("frames", "limit"),
     [
@@ -202,6 +208,11 @@ def test_windows_cross_frames_lost_at_random_but_not_long_absences():
         ([*range(20), *range(21, 40), *range(60, 100)], 1),  # half of the gaps are explained
         ([*range(20), *range(21, 40), *range(60, 80), *range(90, 120)], 0),  # it goes away
         ([t for t in range(100) if t % 2], 5),
+        ([*range(0, 128, 2), 127], 6),  # 64 · ½⁶ is 1, which is not below one
+        # of 100 frames less than half are seen: 16 gaps say that most are lost, 15 that it is away
+        (pieces([2] * 6 + [3] * 11, [3] * 9 + [4] * 7), 13),
+        (pieces([3] * 16, [3] * 8 + [4] * 7), 0),
+        (pieces([2] * 13 + [3] * 8, [2] * 10 + [3] * 10), 3),  # half are seen: few are lost
     ],
 )
 def test_the_bridge_is_what_losing_frames_at_random_explains(frames, limit):

@@ -8,10 +8,14 @@ import pytest
 from dejacue import History, InputError, Vocabulary, locate, occurrences
 from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
-from dejacue.method._labelling import best_path, leads, nodes_for
+from dejacue.method._labelling import best_path, leads, nodes_for, stretches
+from dejacue.method._tables import Labelling
 from dejacue.method.confidence import p_values, unrelated_to
 from dejacue.method.contrast import Contrast
 from dejacue.method.joint import Joint
+from dejacue.method.kernel import compiled, engine
+
+ENGINES = (*compiled(), "numpy")
 
 
 def paths(states, count):
@@ -55,6 +59,31 @@ def test_the_labelling_is_the_best_of_all_that_are_allowed(stay, order, irrevers
         found = best_path(responses, nodes_for(3, order, irreversible), cost, stay)
         assert allowed(found, stay, order, irreversible)
         assert worth(found) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_of_equal_labellings_the_one_that_stays_and_of_equal_states_the_first_wins(name):
+    nodes = nodes_for(3, None, False)
+    rules = Labelling([nodes.state], [nodes.first], [nodes.follows], np.zeros(1), 1, 1)
+    cuts = np.array([0, 4])
+    equal = np.zeros((3, 4))
+    assert engine(name).label_responses(equal, cuts, rules)[0].tolist() == [0, 0, 0, 0]
+    then = np.array([[1.0, 1, 1, 0], [1.0, 1, 1, 0], [0.0, 0, 0, 1]])
+    assert engine(name).label_responses(then, cuts, rules)[0].tolist() == [0, 0, 0, 2]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_of_stretches_with_equal_scores_the_earliest_comes_first(name):
+    axes = np.eye(2, dtype=np.float32)
+    history = History(axes[[0] * 20 + [1] * 20 + [0] * 20])
+    vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
+    (found,) = locate(history, vocabulary, readout=Joint(width=0), top=9, engine=name)["a"]
+    ((window, score),) = found.alternatives
+    assert (tuple(found.window), tuple(window)) == ((0, 19), (40, 59))
+    assert found.score == score
+    responses = np.array([[1.0, 1, -1, -1, 1, 1], [-1.0, -1, 1, 1, -1, -1]])
+    own = stretches(responses, np.array([0, 0, 1, 1, 0, 0]), np.array([0, 6]))
+    assert own[0] == [(0, 1, 4.0), (4, 5, 4.0)]
 
 
 def test_no_two_states_share_a_frame_and_scores_add_up():
@@ -154,6 +183,10 @@ def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
     assert found.settings["unrelated"] == 100
     assert found.settings["absent_at"] == 0.05
     assert found[0].to_dict()["p_value"] == found[0].p_value
+    exactly = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=1 / 101)
+    assert all(m.p_value == 1 / 101 and not m.absent for m in exactly)
+    below = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=0.99 / 101)
+    assert all(m.absent for m in below)
     strange = others(1, seed=5)[0]
     found = locate(scene.history, strange, readout="contrast", unrelated=others(50)[2:],
                    absent_at=0.01)  # fmt: skip

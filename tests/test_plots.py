@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from dejacue import History, Vocabulary, Window, evidence, generate, locate
-from dejacue.report.plots import evidence_figure, save_png, wrapped
+from dejacue.report.plots import evidence_figure, found_windows, save_png, wrapped
 
 MADE = generate(3, gaps=((100, 7),))
 
@@ -40,6 +40,19 @@ def test_long_words_are_shortened_and_the_window_stays() -> None:
     lines = wrapped("word " * 500, ": [0, 9]").splitlines()
     assert 2 <= len(lines) <= 4
     assert lines[-1].endswith("…: [0, 9]")
+
+
+def test_an_absent_state_has_a_curve_and_no_shaded_window() -> None:
+    words = Vocabulary({"one": ["a"], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
+    found = locate(MADE.history, words)
+    first, second = found
+    gone = replace(found, moments=(replace(first, p_value=0.9, absent=True), second))
+    assert found_windows(gone, gone[0]) == []
+    assert found_windows(gone, gone[1]) == [second.window]
+    figure = evidence_figure(MADE.history, evidence(MADE.history, words), gone)
+    shaded = [sum(patch.get_alpha() == 0.22 for patch in axis.patches) for axis in figure.axes]
+    assert shaded == [0, 1]
+    assert all(axis.lines for axis in figure.axes)
 
 
 def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:

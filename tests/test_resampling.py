@@ -122,6 +122,17 @@ def test_the_drawn_sign_flip_follows_the_published_blocks() -> None:
     assert sign_flip(values) == pytest.approx(sign_flip_exact(values), abs=0.005)
 
 
+def test_large_values_tie_as_small_ones_do() -> None:
+    """Differences of a third of a unit: which sums are equal shows in whole numbers only."""
+    whole = np.array([-8, -9, -6, 6, 3, 8])
+    sums = np.array([np.dot(signs, whole) for signs in product([-1, 1], repeat=6)])
+    expected = np.mean(np.abs(sums) >= abs(whole.sum()))
+    for scale in (1.0, 1e5 / 3, 1e9 / 7):
+        assert sign_flip_exact(whole * scale) == expected
+        drawn = sign_flip(whole * scale, assignments=2000)
+        assert drawn == sign_flip(whole.astype(float), assignments=2000)
+
+
 def test_no_difference_is_no_evidence() -> None:
     assert sign_flip(np.zeros(5)) == 1.0
     assert sign_flip_exact(np.zeros(5)) == 1.0
