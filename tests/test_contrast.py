@@ -66,6 +66,17 @@ def test_every_engine_finds_the_window_of_brute_force(given_evidence):
         assert score[0] == pytest.approx(row[start[0] : end[0] + 1].sum() / norm, abs=1e-9)
 
 
+def test_of_equal_windows_the_earliest_start_and_then_the_earliest_end_wins():
+    """Three and five of eight frames have one norm, and the two frames between them add nothing."""
+    same_start = np.array([1, 1, 1, -0.25, 0.25, -1, -1, -1])
+    same_end = np.array([-1, -1, -1, 0.25, -0.25, 1, 1, 1])
+    twice = np.array([1.0, -1, 1, -1])
+    for own in ENGINES:
+        for row, expected in ((same_start, (0, 2)), (same_end, (3, 7)), (twice, (0, 0))):
+            start, end, _ = own.search(row[None], np.array([0, len(row)]), len(row))
+            assert (start[0], end[0]) == expected == brute_force(row, [0, len(row)])
+
+
 @pytest.mark.parametrize("shape", ["walk", "rising", "falling", "waves"])
 def test_the_compiled_search_equals_numpy_on_long_rows(shape):
     rng = np.random.default_rng(7)

@@ -216,6 +216,31 @@ def test_median_and_scale_are_exact(build, n) -> None:
 
 
 @pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("n", [16384, 16385])
+@pytest.mark.parametrize("beyond", [-2, -1, 0, 1, 2])
+@pytest.mark.parametrize("side", ["low", "high"])
+def test_a_median_at_the_edge_of_its_bracket_is_exact(build, n, beyond, side) -> None:
+    """Every sixteenth value is a sample, whose ranks 447 and 575 bracket the median; the others
+    are placed so that the median is the last value inside, or that many ranks beyond it."""
+    k = (n - 1) // 2
+    sample = np.arange(1024) / 1024
+    edge, own = (sample[447], 447) if side == "low" else (sample[575], 576)
+    below = (k if side == "low" else k + 1) - own + beyond  # of the other values
+    rng = np.random.default_rng(n)
+    others = np.concatenate(
+        [rng.uniform(-9, edge - 1e-3, below), rng.uniform(edge + 1e-3, 9, n - 1024 - below)]
+    )
+    row = np.empty(n)
+    sampled = np.zeros(n, bool)
+    sampled[: 16 * 1024 : 16] = True
+    row[sampled], row[~sampled] = rng.permutation(sample), rng.permutation(others)
+    row = row.astype(np.float32)
+    batch = Ragged.of([History(np.ones((n, 1)))], [np.ones((1, 1), np.float32)])
+    _, centre, _ = engine(build).respond(batch, [row[None]], 1)
+    assert centre[0] == np.median(row.astype(np.float64))
+
+
+@pytest.mark.parametrize("build", BUILDS)
 def test_all_float16_values_widen_exactly(build) -> None:
     values = np.arange(2**16, dtype=np.uint16).view(np.float16)
     values = values[np.isfinite(values) & (np.abs(values) > 0)]
@@ -322,6 +347,8 @@ WRONG = [
     {"numbers": [np.array([0, 1, 3, 4, 5])]},
     {"numbers": [np.array([0, 1, 3, 3, 5, 6])]},
     {"numbers": [np.array([-(2**62), 1, 3, 4, 5, 2**62])]},
+    {"numbers": [np.array([-(2**62), 1, 3, 4, 5, 6])]},
+    {"numbers": [np.array([0, 1, 3, 4, 5, 2**62])]},
     {"queries": [np.ones((2, 3), np.float32)]},
     {"operation": 9},
     {"operation": -1},
