@@ -8,7 +8,7 @@ import pytest
 from dejacue import History, InputError, Vocabulary, locate, occurrences
 from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
-from dejacue.method._labelling import best_path, leads, nodes_for, stretches
+from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, stretches
 from dejacue.method._tables import Labelling
 from dejacue.method.confidence import p_values, unrelated_to
 from dejacue.method.contrast import Contrast
@@ -103,6 +103,26 @@ def test_no_two_states_share_a_frame_and_scores_add_up():
 def test_leads_compare_a_state_with_its_strongest_sibling():
     rows = np.array([[1.0, 5.0], [2.0, 0.0], [4.0, 3.0]])
     assert leads(rows).tolist() == [[-3.0, 2.0], [-2.0, -5.0], [2.0, -2.0]]
+
+
+def test_levels_lie_half_way_between_inside_and_outside():
+    rows = np.array([[4.0, 2.0, 0.0, -2.0], [1.0, 1.0, 5.0, 5.0], [9.0, 9.0, 9.0, 9.0]])
+    assert levels_of(rows, np.array([0, 0, 1, 1])).tolist() == [1.0, 3.0, 0.0]
+    assert levels_of(rows, np.array([0, 0, 0, 0])).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_occurrences_lead_back_to_the_file_and_to_seconds():
+    axes = np.eye(2, dtype=np.float32)
+    frames = np.arange(60)
+    sampled = History(
+        axes[[0] * 20 + [1] * 20 + [0] * 20], frames, times_s=frames / 2, source_frames=5 * frames
+    )
+    vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
+    first, second = occurrences(sampled, vocabulary, readout=Joint(width=0))["a"]
+    assert (first.times_s, second.times_s) == ((0.0, 9.5), (20.0, 29.5))
+    assert (tuple(first.source), tuple(second.source)) == ((0, 95), (200, 295))
+    every = History(sampled.features, frames, source_frames=frames)
+    assert occurrences(every, vocabulary, readout=Joint(width=0))["a"][0].source is None
 
 
 def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_window():
@@ -221,4 +241,8 @@ def test_confidence_refuses_what_it_cannot_judge():
     with pytest.raises(InputError, match='encoded with "generated" but the vocabulary with'):
         locate(scene.history, scene.vocabulary, readout="contrast", unrelated=[other])
     few = locate(scene.history, scene.vocabulary, readout=Contrast(), unrelated=others(4))
-    assert any("only 8 unrelated states" in note for note in few.notes)
+    sentence = "only 8 unrelated states to compare with, so no p-value is below 0.11"
+    assert sentence in few.notes
+    for count, noted in ((9, True), (10, False)):  # 19 states reach 5 %, and come in pairs
+        found = locate(scene.history, scene.vocabulary, unrelated=others(count))
+        assert any("unrelated states to compare" in note for note in found.notes) == noted

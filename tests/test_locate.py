@@ -142,6 +142,9 @@ def test_a_chunk_holds_a_bounded_number_of_bytes(monkeypatch) -> None:
     assert [h for c in held for h in c] == histories
     assert len(held) > 3
     assert all(len(c) == 1 or sum(h.features.nbytes for h in c) <= limit for c in held)
+    alike = [histories[0]] * 7
+    held = [len(c) for c in batch._chunks((h, vocabularies[0]) for h in alike)]
+    assert held == [2, 2, 2, 1]  # all that is allowed, not a byte less
     expected = answers(locate(h, vocabularies[0]) for h in histories)
     assert answers(locate_many(histories, vocabularies[0])) == expected
 

@@ -21,9 +21,10 @@ from dejacue import (
     locate_many,
     occurrences,
 )
+from dejacue.method._reading import settings_of
 from dejacue.method.kernel import engine
 from dejacue.method.locate import read
-from dejacue.method.plan import PRESETS, READOUTS
+from dejacue.method.plan import PRESETS, READOUTS, Plan
 
 
 class Counted:
@@ -119,6 +120,23 @@ def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
     made = generate(5)
     with pytest.raises(InputError, match="smoothing does not apply to the readout"):
         locate(made.history, made.vocabulary, readout=readout, smoothing=9)
+
+
+def test_readouts_that_smooth_otherwise_say_how() -> None:
+    with pytest.raises(InputError, match=r"contrast; it has smoothing_s \(seconds\) or width"):
+        Plan.of(None, "contrast", 3, None, False, "auto")
+    with pytest.raises(InputError, match=r"does not apply to the readout unseen$"):
+        Plan.of(None, "whole-history", 3, None, False, "auto")
+
+
+def test_the_number_of_windows_stands_in_the_settings_as_it_was_asked_for() -> None:
+    assert settings_of(READOUTS["scan"], "vocabulary", None)["top"] == 1
+    assert settings_of(READOUTS["scan"], "vocabulary", 3)["top"] == 3
+    for name in ("contrast", "joint"):  # what suits the readout
+        assert settings_of(READOUTS[name], "vocabulary", None)["top"] is None
+        assert settings_of(READOUTS[name], "vocabulary", 1)["top"] == 1
+    assert settings_of(READOUTS["joint"], "vocabulary", None)["further_windows"] == "occurrences"
+    assert "further_windows" not in settings_of(READOUTS["contrast"], "vocabulary", None)
 
 
 def test_smoothing_is_a_setting_of_the_readouts_that_have_it() -> None:
