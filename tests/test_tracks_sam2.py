@@ -180,11 +180,11 @@ def test_the_model_reads_exactly_as_far_as_is_kept() -> None:
         run(Reach(MEMORIES - 2, POINTERS - 1, None))
 
 
-def test_memory_is_flat_over_five_hundred_frames() -> None:
+def test_memory_is_flat_over_a_hundred_frames() -> None:
     session = tracker().session()
     pool = frames(16)
     sizes, kept = [], []
-    for k in range(520):
+    for k in range(100):
         session.step(pool[k % 16], [CLICK] if k == 0 else [])
         sizes.append(session.stored_bytes())
         memory = session._objects[1]
