@@ -217,6 +217,9 @@ def test_all_names_are_kept_and_only_the_message_is_short() -> None:
     many = [found(f"x{k}", a=[HIT]) for k in range(9)]
     with pytest.raises(InputError, match="x0, x1, x2, x3, x4 … and 4 more"):
         evaluate({"ours": [*FIRST, *many]}, REFERENCES)
+    for count, words in ((5, "x3, x4;"), (6, "x3, x4 … and 1 more")):
+        with pytest.raises(InputError, match=words):
+            evaluate({"ours": [*FIRST, *many[:count]]}, REFERENCES)
     result = evaluate({"ours": [*FIRST, *many]}, REFERENCES, only_common=True)
     assert "x8" in result.left_out[0]
     assert repr(result).startswith("<Evaluation of 3 histories, 5 states")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dejacue import (
     InputError,
     Prompt,
     Vocabulary,
+    Window,
     find,
     find_each,
     generate,
@@ -408,6 +410,20 @@ def test_clips_of_an_earlier_run_do_not_stay_and_other_files_do(first, tmp_path)
     first.cut(folder)
     names = {path.name for path in folder.iterdir()}
     assert names == {"01-empty.mp4", "02-full.mp4", "mine.mp4", "01-notes.txt"}
+
+
+@pytest.mark.parametrize(("count", "tail"), [(1, ""), (2, ", and 1 more"), (9, ", and 8 more")])
+def test_of_several_doubts_the_first_is_a_warning_and_the_others_are_counted(count, tail) -> None:
+    doubts = [(Window(3 + n, 9 + n), f"doubt {n}") for n in range(count)]
+    history = History(np.ones((4, 2)), times_s=np.arange(4) / 5)
+    found = _find._warnings(
+        SimpleNamespace(warnings=["of masks"], doubts=lambda name: doubts),
+        SimpleNamespace(warnings=["of words"], history=history), "cup",
+    )  # fmt: skip
+    assert found[:2] == ["of masks", "of words"]
+    (told,) = found[2:]
+    assert told.startswith("the tracker may be wrong in frames 3 – 9")
+    assert told.endswith(f": doubt 0{tail}")
 
 
 def test_a_finding_shows_itself_in_a_notebook(first) -> None:

@@ -192,6 +192,24 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
     assert np.isnan(columns["start_s"][: rows[0]]).all()
 
 
+def test_histories_with_and_without_times_stand_in_one_batch() -> None:
+    made = [generate(seed, frames=80) for seed in range(3)]
+    plain, rows = made[0].history, np.arange(80)
+    timed = History(made[1].history.features, times_s=rows / 4, encoder="generated")
+    sampled = History(made[2].history.features, source_frames=3 * rows, encoder="generated")
+    found = list(locate_many([plain, timed, sampled], made[0].vocabulary))
+    assert [len(own) for own in found] == [4, 4, 4]
+    for own, history in zip(found, (plain, timed, sampled), strict=True):
+        alone = locate(history, made[0].vocabulary)
+        assert [(m.times_s, m.source) for m in own] == [(m.times_s, m.source) for m in alone]
+    assert found[0][0].times_s is found[0][0].source is found[2][0].times_s is None
+    assert found[1][0].times_s[0] == found[1][0].window.start / 4
+    assert found[2][0].source.start == 3 * found[2][0].window.start
+    only = locate(timed, made[0].vocabulary)
+    assert only[0].times_s is not None
+    assert locate(sampled, made[0].vocabulary)[0].source is not None
+
+
 def test_data_frames_and_arrow_come_from_the_columns() -> None:
     histories, vocabularies = batch(3)
     frame = locate_many(histories, vocabularies).to_dataframe("pandas")

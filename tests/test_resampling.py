@@ -138,10 +138,18 @@ def test_no_difference_is_no_evidence() -> None:
     assert sign_flip_exact(np.zeros(5)) == 1.0
 
 
+def test_one_assignment_and_two_units_are_enough() -> None:
+    assert sign_flip([1.0, 1.0], assignments=1) in (0.5, 1.0)
+    (pair,) = compare([[1.0], [1.0]], [[0.0], [0.0]])
+    assert (pair.delta, pair.p) == (1.0, 0.5)
+    assert bootstrap_interval([1.0], draws=1).tolist() == [1.0, 1.0]
+
+
 def test_holm_steps_down_and_never_decreases() -> None:
     assert holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
     assert holm([0.02]).tolist() == [0.02]
+    assert holm([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
