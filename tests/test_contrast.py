@@ -68,6 +68,14 @@ def test_every_engine_finds_the_window_of_brute_force(given_evidence):
         assert score[0] == pytest.approx(row[start[0] : end[0] + 1].sum() / norm, abs=1e-9)
 
 
+def test_a_part_in_which_all_responses_are_negative_still_gives_its_best_window():
+    row = np.array([-2.0, -1.0, -4.0])  # three of eight frames
+    for own in ENGINES:
+        start, end, score = own.search(row[None], np.array([0, 3]), 8)
+        assert (start[0], end[0]) == (1, 1)
+        assert score[0] == pytest.approx(-1 / np.sqrt(7 / 8))
+
+
 def test_of_equal_windows_the_earliest_start_and_then_the_earliest_end_wins():
     """Three and five of eight frames have one norm, and the two frames between them add nothing."""
     same_start = np.array([1, 1, 1, -0.25, 0.25, -1, -1, -1])

@@ -10,10 +10,11 @@ from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
 from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, stretches
 from dejacue.method._tables import Labelling
-from dejacue.method.confidence import p_values, unrelated_to
+from dejacue.method.confidence import null_scores, p_values, unrelated_to
 from dejacue.method.contrast import Contrast
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import compiled, engine
+from dejacue.method.plan import Plan
 
 ENGINES = (*compiled(), "numpy")
 
@@ -218,6 +219,19 @@ def test_p_values_count_the_null_scores_that_are_at_least_as_high():
     assert p_values(np.array([0.0, 2.0, 3.5]), null).tolist() == [1.0, 0.75, 0.25]
 
 
+def test_the_null_has_one_score_for_each_unrelated_state():
+    scene, rng = generate(3), np.random.default_rng(1)
+    many = [
+        Vocabulary({"a": ["p", "q"], "b": ["r", "s", "t"]}, rng.normal(size=(5, 64)), "generated")
+        for _ in range(2)
+    ]
+    view = Plan.of(None, "contrast", None, None, False, "auto").view(
+        scene.history, scene.vocabulary
+    )
+    expected = [locate(scene.history, own)[state][0].score for own in many for state in own.states]
+    assert null_scores(Contrast(), view, many).tolist() == pytest.approx(expected)
+
+
 def test_words_that_are_shared_make_a_vocabulary_related():
     own = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
     far = Vocabulary({"a": ["a lit candle"], "b": ["the candle is out"]})
@@ -243,6 +257,9 @@ def test_confidence_refuses_what_it_cannot_judge():
     few = locate(scene.history, scene.vocabulary, readout=Contrast(), unrelated=others(4))
     sentence = "only 8 unrelated states to compare with, so no p-value is below 0.11"
     assert sentence in few.notes
-    for count, noted in ((9, True), (10, False)):  # 19 states reach 5 %, and come in pairs
-        found = locate(scene.history, scene.vocabulary, unrelated=others(count))
+    three = Vocabulary(
+        {"yyx": ["yyx"], "zyx": ["zyx"], "zzx": ["zzx"]}, np.eye(64, dtype=np.float32)[:3]
+    )
+    for given, noted in ((others(9), True), ([*others(8), three], False)):  # 19 states reach 5 %
+        found = locate(scene.history, scene.vocabulary, unrelated=given)
         assert any("unrelated states to compare" in note for note in found.notes) == noted
