@@ -111,6 +111,15 @@ def test_reading_alone_changes_nothing_and_closing_leaves_no_file_without_record
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_with_nothing_but_its_key_is_removed_too(tmp_path) -> None:
+    path = tmp_path / "partial"
+    path.write_bytes(b"key\n")
+    file = PartialFile(path, "key")
+    assert file.read() == []
+    file.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_all_records_can_be_exchanged_and_removed(tmp_path) -> None:
     path = tmp_path / "partial"
     file = PartialFile(path, "key")

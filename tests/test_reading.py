@@ -192,7 +192,9 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
     assert np.isnan(columns["start_s"][: rows[0]]).all()
 
 
-def test_histories_with_and_without_times_stand_in_one_batch() -> None:
+@pytest.mark.parametrize("at_a_time", [1, 9])
+def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_time) -> None:
+    monkeypatch.setattr("dejacue.method.batch.CHUNK_HISTORIES", at_a_time)
     made = [generate(seed, frames=80) for seed in range(3)]
     plain, rows = made[0].history, np.arange(80)
     timed = History(made[1].history.features, times_s=rows / 4, encoder="generated")
@@ -205,6 +207,11 @@ def test_histories_with_and_without_times_stand_in_one_batch() -> None:
     assert found[0][0].times_s is found[0][0].source is found[2][0].times_s is None
     assert found[1][0].times_s[0] == found[1][0].window.start / 4
     assert found[2][0].source.start == 3 * found[2][0].window.start
+    assert not any(moment.absent for own in found for moment in own)
+    table = locate_many([plain, timed, sampled], made[0].vocabulary).columns()
+    for name in ("source_start", "source_end"):
+        assert list(table[name][:8]) == [-1] * 8
+    assert np.isnan(np.asarray(table["start_s"])[[0, 3, 8, 11]]).all()
     only = locate(timed, made[0].vocabulary)
     assert only[0].times_s is not None
     assert locate(sampled, made[0].vocabulary)[0].source is not None
