@@ -145,6 +145,8 @@ def test_few_frames_with_a_mask_are_told(tmp_path):
     assert told(masks, map(frame, range(9))) == []  # a new pass
     masks = open_masks(numbered(tmp_path / "one", [0]))
     assert told(masks, map(frame, range(3))) == ["only 1 of 3 frames has a mask"]
+    masks = open_masks(numbered(tmp_path / "two", [0, 1]))
+    assert told(masks, map(frame, range(5))) == ["only 2 of 5 frames have a mask"]
     masks = open_masks(numbered(tmp_path / "none", [50]), match="source")
     problems = told(masks, [frame(0)])
     assert problems[0] == "none of 1 frame has a mask"

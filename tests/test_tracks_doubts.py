@@ -74,7 +74,6 @@ def test_loss_and_return_are_told_with_their_frames() -> None:
 
 def test_an_object_of_one_pixel_is_seen() -> None:
     assert said(series([1] * 9 + [0] + [1] * 9)) == [("lost", 9, 9), ("back", 10, 10)]
-    assert said(series([1] * 9, boxes=[[0, 0, 1, 1]] * 9, size=(1, 2))) == []
 
 
 def test_what_is_never_seen_raises_no_doubt() -> None:
