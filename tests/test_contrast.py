@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Vocabulary, locate
+from dejacue import History, InputError, Vocabulary, locate, locate_many
+from dejacue import evidence as evidence_of
 from dejacue.data.synthetic import generate
 from dejacue.evaluation import tiou
 from dejacue.method.contrast import Contrast
+from dejacue.method.coordinates import COORDINATES, query_directions
 from dejacue.method.kernel import compiled, engine
 from dejacue.method.locate import read
 from dejacue.method.plan import Plan
@@ -67,6 +69,25 @@ def test_every_engine_finds_the_window_of_brute_force(given_evidence):
         assert score[0] == pytest.approx(row[start[0] : end[0] + 1].sum() / norm, abs=1e-9)
 
 
+def test_a_part_in_which_all_responses_are_negative_still_gives_its_best_window():
+    row = np.array([-2.0, -1.0, -4.0])  # three of eight frames
+    for own in ENGINES:
+        start, end, score = own.search(row[None], np.array([0, 3]), 8)
+        assert (start[0], end[0]) == (1, 1)
+        assert score[0] == pytest.approx(-1 / np.sqrt(7 / 8))
+
+
+def test_of_equal_windows_the_earliest_start_and_then_the_earliest_end_wins():
+    """Three and five of eight frames have one norm, and the two frames between them add nothing."""
+    same_start = np.array([1, 1, 1, -0.25, 0.25, -1, -1, -1])
+    same_end = np.array([-1, -1, -1, 0.25, -0.25, 1, 1, 1])
+    twice = np.array([1.0, -1, 1, -1])
+    for own in ENGINES:
+        for row, expected in ((same_start, (0, 2)), (same_end, (3, 7)), (twice, (0, 0))):
+            start, end, _ = own.search(row[None], np.array([0, len(row)]), len(row))
+            assert (start[0], end[0]) == expected == brute_force(row, [0, len(row)])
+
+
 @pytest.mark.parametrize("shape", ["walk", "rising", "falling", "waves"])
 def test_the_compiled_search_equals_numpy_on_long_rows(shape):
     rng = np.random.default_rng(7)
@@ -93,6 +114,27 @@ def test_smoothing_is_a_weighted_mean_over_the_frames_that_are_there():
     assert out * scale + centre == pytest.approx(plain[None])
     assert out.mean() == pytest.approx(0)
     assert out.std() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("width", [0.0, 0.2, 0.25, 1.0, 2.4, 300.0])
+def test_state_evidence_is_smoothed_by_a_gaussian_up_to_four_deviations(width):
+    """By its definition: over the frames that are there in a stretch, then mean 0, deviation 1."""
+    frames = np.array([0, 1, 2, 4, 5, 7, 8, 20, 21, 22, 23, 25])
+    history = History(np.random.default_rng(1).normal(size=(12, 3)).astype(np.float32), frames)
+    vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, np.eye(3, dtype=np.float32)[:2])
+    for name in ("auto", "numpy"):
+        seen = evidence_of(
+            history, vocabulary, readout=Contrast(width=width, bridge=2), engine=name
+        )
+        apart = np.abs(frames[:, None] - frames)
+        near = (apart <= np.ceil(4 * width)) & ((frames < 10)[:, None] == (frames < 10))
+        weights = np.exp(-0.5 * (apart / max(width, 1e-9)) ** 2) * near
+        if 4 * width < 1:
+            weights = np.eye(12)
+        plain = seen.cosines.astype(np.float64) @ weights.T / weights.sum(axis=1)
+        plain -= plain.mean(axis=1, keepdims=True)
+        plain /= plain.std(axis=1, keepdims=True)
+        assert seen.responses == pytest.approx(plain)
 
 
 def test_a_row_without_variation_gives_the_first_frame_and_score_zero():
@@ -135,6 +177,25 @@ def test_full_pooling_gives_paraphrases_one_window_and_no_pooling_their_own():
     single = locate(scene.history, scene.vocabulary, readout=Contrast(pooling=0))
     assert {m.level for m in single} == {"description"}
     assert len({m.score for m in single["empty"]}) == 3
+
+
+def test_partial_pooling_moves_each_description_towards_the_mean_of_its_state():
+    rows = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float32)
+    vocabulary = Vocabulary({"a": ["p", "q"], "b": ["r", "s"]}, rows)
+    found = query_directions(vocabulary, COORDINATES["absolute"], 0.5).queries
+    towards = np.array([0.75, 0.25, 0, 0])
+    assert found[0] == pytest.approx(towards / np.linalg.norm(towards))
+    assert found[1] == pytest.approx(found[0][[1, 0, 2, 3]])
+
+
+def test_many_histories_share_one_vocabulary():
+    scenes = [generate(seed, frames=60 + seed) for seed in range(4)]
+    histories, words = [scene.history for scene in scenes], scenes[0].vocabulary
+    for readout in (Contrast(), Contrast(pooling=0.5), "joint"):
+        many = locate_many(histories, words, readout=readout)
+        for history, found in zip(histories, many, strict=True):
+            one = locate(history, words, readout=readout)
+            assert [(m.window, m.score) for m in found] == [(m.window, m.score) for m in one]
 
 
 def test_repeating_a_description_within_its_state_changes_nothing():
@@ -194,6 +255,12 @@ def test_windows_cross_frames_lost_at_random_but_not_long_absences():
     assert found.start > reference[0] + 20 or found.end < reference[0] + 60
 
 
+def pieces(runs, gaps):
+    """Frames in runs of these lengths with gaps of those between them."""
+    shown = [piece for pair in zip(runs, [*gaps, 0], strict=True) for piece in pair]
+    return np.flatnonzero(np.repeat(np.arange(len(shown)) % 2 == 0, shown))
+
+
 @pytest.mark.parametrize(
     ("frames", "limit"),
     [
@@ -203,6 +270,12 @@ def test_windows_cross_frames_lost_at_random_but_not_long_absences():
         ([*range(20), *range(21, 40), *range(60, 100)], 1),  # half of the gaps are explained
         ([*range(20), *range(21, 40), *range(60, 80), *range(90, 120)], 0),  # it goes away
         ([t for t in range(100) if t % 2], 5),
+        (pieces([8] * 9 + [9] * 2, [1] * 10), 2),  # 89 · 0.11² is above one, · 0.11³ is not
+        ([*range(0, 128, 2), 127], 6),  # 64 · ½⁶ is 1, which is not below one
+        # of 100 frames less than half are seen: 16 gaps say that most are lost, 15 that it is away
+        (pieces([2] * 6 + [3] * 11, [3] * 9 + [4] * 7), 13),
+        (pieces([3] * 16, [3] * 8 + [4] * 7), 0),
+        (pieces([2] * 13 + [3] * 8, [2] * 10 + [3] * 10), 3),  # half are seen: few are lost
     ],
 )
 def test_the_bridge_is_what_losing_frames_at_random_explains(frames, limit):

@@ -20,6 +20,18 @@ def test_the_published_schedules_have_their_published_sizes() -> None:
         assert list(schedule) == sorted(set(schedule))
 
 
+def test_the_published_schedules_are_grids_and_the_lengths_of_development_windows() -> None:
+    development = {10, 11, 18, 20, 21, 25, 26, 27, 28, 30, 34, 37, 46, 49, 52, 59, 110, 168}
+    for ratio, schedule in (
+        (1.5, d.PUBLISHED),
+        (1.25, d.PUBLISHED_RATIO_1_25),
+        (2, d.PUBLISHED_RATIO_2),
+    ):
+        assert schedule == tuple(sorted({*Grid(ratio=ratio).lengths(483), *development}))
+    assert d.PUBLISHED_SINGLE == (30,)
+    assert d.SCHEDULES["generated"] == Grid(base=1, ratio=1.5, cap=None)
+
+
 def test_the_generated_grid_rounds_half_to_even() -> None:
     # 1 → 2 (1.5 rounds to 2), 2 → 3, 3 → 4 (4.5 rounds to 4), 4 → 6, 6 → 9, 9 → 14 (13.5 → 14)
     assert Grid().lengths(30) == (1, 2, 3, 4, 6, 9, 14, 21, 30)
@@ -29,6 +41,8 @@ def test_a_ratio_that_is_no_binary_fraction_is_exact() -> None:
     # 25 · 1.1 = 27.5 → 28 (to even); the float 1.1 is a little larger than 11/10
     assert Grid(base=25, ratio=1.1).lengths(40)[:2] == (25, 28)
     assert Grid(base=5, ratio=1.1).lengths(7) == (5, 6, 7)
+    # 15 · 1.1 = 16.5 → 16 (to even), where the float would give 17
+    assert Grid(base=15, ratio=1.1).lengths(40)[:2] == (15, 16)
 
 
 def test_the_cap_itself_is_a_length() -> None:

@@ -16,7 +16,7 @@ import dejacue
 from dejacue import InputError, Moment, Retrieval, Window
 from dejacue.cli import evaluate as evaluating
 from dejacue.evaluation import bootstrap_interval, compare
-from dejacue.evaluation.evaluate import METRICS, evaluate
+from dejacue.evaluation.evaluate import METRICS, _percent, evaluate
 from dejacue.records.reference import Reference
 from dejacue.sources.results import (
     read_references,
@@ -217,9 +217,18 @@ def test_all_names_are_kept_and_only_the_message_is_short() -> None:
     many = [found(f"x{k}", a=[HIT]) for k in range(9)]
     with pytest.raises(InputError, match="x0, x1, x2, x3, x4 … and 4 more"):
         evaluate({"ours": [*FIRST, *many]}, REFERENCES)
+    for count, words in ((5, "x3, x4;"), (6, "x3, x4 … and 1 more")):
+        with pytest.raises(InputError, match=words):
+            evaluate({"ours": [*FIRST, *many[:count]]}, REFERENCES)
     result = evaluate({"ours": [*FIRST, *many]}, REFERENCES, only_common=True)
     assert "x8" in result.left_out[0]
     assert repr(result).startswith("<Evaluation of 3 histories, 5 states")
+
+
+def test_shares_are_written_in_percent_with_their_interval() -> None:
+    assert _percent(0.5, 0.25, 0.75) == "50.0 [25.0, 75.0]"
+    assert _percent(-0.125, -0.25, 0.0, "+") == "−12.5 [−25.0, 0.0]"
+    assert _percent(1.0, None, None) == "100.0"
 
 
 def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:

@@ -32,6 +32,13 @@ def plain_means(items) -> dict[str, float]:
     }
 
 
+def test_recall_takes_one_threshold_and_overlaps_that_are_numbers() -> None:
+    assert recall_at(0.5, [0.5, 0.49]).tolist() == [1.0, 0.0]
+    for threshold, overlaps in (([0.3, 0.5], [0.1, 0.2]), (0.5, [np.nan])):
+        with pytest.raises(InputError, match="one threshold, and overlaps that are numbers"):
+            recall_at(threshold, overlaps)
+
+
 def test_overlap_counts_inclusive_frames() -> None:
     assert tiou([[0, 9]], [[5, 14]])[0, 0] == 5 / 15
     assert tiou([[3, 3]], [[3, 3]])[0, 0] == 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dejacue import (
     InputError,
     Prompt,
     Vocabulary,
+    Window,
     find,
     find_each,
     generate,
@@ -37,6 +39,7 @@ from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
+from dejacue.sources.masks import write_masks
 from dejacue.sources.video import Video
 
 JPEG = b"\xff\xd8\xff"
@@ -369,6 +372,18 @@ def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> Non
         Finding.read(tmp_path)
 
 
+@pytest.mark.parametrize("seen", [29, 30])
+def test_an_object_that_is_seen_in_less_than_half_of_the_frames_is_noted(cup, scene, seen) -> None:
+    whole = open_masks(scene / "Annotations")
+    rows = []
+    for frame in open_video(scene / "scene.mp4"):
+        (mask,) = whole.unions(frame, [[1]])
+        rows.append((frame.source, {1: mask} if frame.index < seen else {}))
+    finding = cup(masks=open_masks(write_masks(scene.parent / f"{seen}.npz", rows)))
+    noted = [warning for warning in finding.warnings if "is seen in only" in warning]
+    assert noted == (["scene is seen in only 29 of 60 frames"] if seen == 29 else [])
+
+
 # What a finding gives
 
 
@@ -387,6 +402,30 @@ def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_p
     clips = first.cut(tmp_path / "clips")
     assert [clip.name for clip in clips] == ["01-empty.mp4", "02-full.mp4"]
     assert len(list(open_video(clips[0]))) == first["empty"][0].window.length
+
+
+def test_clips_of_an_earlier_run_do_not_stay_and_other_files_do(first, tmp_path) -> None:
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    for name in ("03-spilt.mp4", "01-other.mp4", "mine.mp4", "01-notes.txt"):
+        (folder / name).write_bytes(b"old")
+    first.cut(folder)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"01-empty.mp4", "02-full.mp4", "mine.mp4", "01-notes.txt"}
+
+
+@pytest.mark.parametrize(("count", "tail"), [(1, ""), (2, ", and 1 more"), (9, ", and 8 more")])
+def test_of_several_doubts_the_first_is_a_warning_and_the_others_are_counted(count, tail) -> None:
+    doubts = [(Window(3 + n, 9 + n), f"doubt {n}") for n in range(count)]
+    history = History(np.ones((4, 2)), times_s=np.arange(4) / 5)
+    found = _find._warnings(
+        SimpleNamespace(warnings=["of masks"], doubts=lambda name: doubts),
+        SimpleNamespace(warnings=["of words"], history=history), "cup",
+    )  # fmt: skip
+    assert found[:2] == ["of masks", "of words"]
+    (told,) = found[2:]
+    assert told.startswith("the tracker may be wrong in frames 3 – 9")
+    assert told.endswith(f": doubt 0{tail}")
 
 
 def test_a_finding_shows_itself_in_a_notebook(first) -> None:
@@ -532,6 +571,8 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
     ran = dejacue("locate", "out", "-v", "other.yaml", "-o", "cut", "--cut")
     assert ran.code == 0
     assert len(list((tmp_path / "cut" / "clips").iterdir())) == 2
+    assert dejacue("locate", "out", "-v", "other.yaml", "-o", "cut").code == 0
+    assert list((tmp_path / "cut" / "clips").iterdir()) == []  # those were of other answers
     damage(tmp_path / "out", lambda text: text.replace("finding/1", "finding/2"))
     ran = dejacue("locate", "out", "-v", "other.yaml")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)

@@ -8,10 +8,15 @@ import pytest
 from dejacue import History, InputError, Vocabulary, locate, occurrences
 from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
-from dejacue.method._labelling import best_path, leads, nodes_for
-from dejacue.method.confidence import p_values, unrelated_to
+from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, stretches
+from dejacue.method._tables import Labelling
+from dejacue.method.confidence import null_scores, p_values, unrelated_to
 from dejacue.method.contrast import Contrast
 from dejacue.method.joint import Joint
+from dejacue.method.kernel import compiled, engine
+from dejacue.method.plan import Plan
+
+ENGINES = (*compiled(), "numpy")
 
 
 def paths(states, count):
@@ -57,6 +62,31 @@ def test_the_labelling_is_the_best_of_all_that_are_allowed(stay, order, irrevers
         assert worth(found) == pytest.approx(best)
 
 
+@pytest.mark.parametrize("name", ENGINES)
+def test_of_equal_labellings_the_one_that_stays_and_of_equal_states_the_first_wins(name):
+    nodes = nodes_for(3, None, False)
+    rules = Labelling([nodes.state], [nodes.first], [nodes.follows], np.zeros(1), 1, 1)
+    cuts = np.array([0, 4])
+    equal = np.zeros((3, 4))
+    assert engine(name).label_responses(equal, cuts, rules)[0].tolist() == [0, 0, 0, 0]
+    then = np.array([[1.0, 1, 1, 0], [1.0, 1, 1, 0], [0.0, 0, 0, 1]])
+    assert engine(name).label_responses(then, cuts, rules)[0].tolist() == [0, 0, 0, 2]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_of_stretches_with_equal_scores_the_earliest_comes_first(name):
+    axes = np.eye(2, dtype=np.float32)
+    history = History(axes[[0] * 20 + [1] * 20 + [0] * 20])
+    vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
+    (found,) = locate(history, vocabulary, readout=Joint(width=0), top=9, engine=name)["a"]
+    ((window, score),) = found.alternatives
+    assert (tuple(found.window), tuple(window)) == ((0, 19), (40, 59))
+    assert found.score == score
+    responses = np.array([[1.0, 1, -1, -1, 1, 1], [-1.0, -1, 1, 1, -1, -1]])
+    own = stretches(responses, np.array([0, 0, 1, 1, 0, 0]), np.array([0, 6]))
+    assert own[0] == [(0, 1, 4.0), (4, 5, 4.0)]
+
+
 def test_no_two_states_share_a_frame_and_scores_add_up():
     scene = generate(3, recurrences=4, frames=400)
     found = occurrences(scene.history, scene.vocabulary)
@@ -74,6 +104,26 @@ def test_no_two_states_share_a_frame_and_scores_add_up():
 def test_leads_compare_a_state_with_its_strongest_sibling():
     rows = np.array([[1.0, 5.0], [2.0, 0.0], [4.0, 3.0]])
     assert leads(rows).tolist() == [[-3.0, 2.0], [-2.0, -5.0], [2.0, -2.0]]
+
+
+def test_levels_lie_half_way_between_inside_and_outside():
+    rows = np.array([[4.0, 2.0, 0.0, -2.0], [1.0, 1.0, 5.0, 5.0], [9.0, 9.0, 9.0, 9.0]])
+    assert levels_of(rows, np.array([0, 0, 1, 1])).tolist() == [1.0, 3.0, 0.0]
+    assert levels_of(rows, np.array([0, 0, 0, 0])).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_occurrences_lead_back_to_the_file_and_to_seconds():
+    axes = np.eye(2, dtype=np.float32)
+    frames = np.arange(60)
+    sampled = History(
+        axes[[0] * 20 + [1] * 20 + [0] * 20], frames, times_s=frames / 2, source_frames=5 * frames
+    )
+    vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
+    first, second = occurrences(sampled, vocabulary, readout=Joint(width=0))["a"]
+    assert (first.times_s, second.times_s) == ((0.0, 9.5), (20.0, 29.5))
+    assert (tuple(first.source), tuple(second.source)) == ((0, 95), (200, 295))
+    every = History(sampled.features, frames, source_frames=frames)
+    assert occurrences(every, vocabulary, readout=Joint(width=0))["a"][0].source is None
 
 
 def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_window():
@@ -154,6 +204,10 @@ def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
     assert found.settings["unrelated"] == 100
     assert found.settings["absent_at"] == 0.05
     assert found[0].to_dict()["p_value"] == found[0].p_value
+    exactly = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=1 / 101)
+    assert all(m.p_value == 1 / 101 and not m.absent for m in exactly)
+    below = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=0.99 / 101)
+    assert all(m.absent for m in below)
     strange = others(1, seed=5)[0]
     found = locate(scene.history, strange, readout="contrast", unrelated=others(50)[2:],
                    absent_at=0.01)  # fmt: skip
@@ -180,6 +234,19 @@ def test_p_values_count_the_null_scores_that_are_at_least_as_high():
     assert p_values(np.array([0.0, 2.0, 3.5]), null).tolist() == [1.0, 0.75, 0.25]
 
 
+def test_the_null_has_one_score_for_each_unrelated_state():
+    scene, rng = generate(3), np.random.default_rng(1)
+    many = [
+        Vocabulary({"a": ["p", "q"], "b": ["r", "s", "t"]}, rng.normal(size=(5, 64)), "generated")
+        for _ in range(2)
+    ]
+    view = Plan.of(None, "contrast", None, None, False, "auto").view(
+        scene.history, scene.vocabulary
+    )
+    expected = [locate(scene.history, own)[state][0].score for own in many for state in own.states]
+    assert null_scores(Contrast(), view, many).tolist() == pytest.approx(expected)
+
+
 def test_words_that_are_shared_make_a_vocabulary_related():
     own = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
     far = Vocabulary({"a": ["a lit candle"], "b": ["the candle is out"]})
@@ -203,4 +270,11 @@ def test_confidence_refuses_what_it_cannot_judge():
     with pytest.raises(InputError, match='encoded with "generated" but the vocabulary with'):
         locate(scene.history, scene.vocabulary, readout="contrast", unrelated=[other])
     few = locate(scene.history, scene.vocabulary, readout=Contrast(), unrelated=others(4))
-    assert any("only 8 unrelated states" in note for note in few.notes)
+    sentence = "only 8 unrelated states to compare with, so no p-value is below 0.11"
+    assert sentence in few.notes
+    three = Vocabulary(
+        {"yyx": ["yyx"], "zyx": ["zyx"], "zzx": ["zzx"]}, np.eye(64, dtype=np.float32)[:3]
+    )
+    for given, noted in ((others(9), True), ([*others(8), three], False)):  # 19 states reach 5 %
+        found = locate(scene.history, scene.vocabulary, unrelated=given)
+        assert any("unrelated states to compare" in note for note in found.notes) == noted

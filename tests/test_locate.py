@@ -142,6 +142,9 @@ def test_a_chunk_holds_a_bounded_number_of_bytes(monkeypatch) -> None:
     assert [h for c in held for h in c] == histories
     assert len(held) > 3
     assert all(len(c) == 1 or sum(h.features.nbytes for h in c) <= limit for c in held)
+    alike = [histories[0]] * 7
+    held = [len(c) for c in batch._chunks((h, vocabularies[0]) for h in alike)]
+    assert held == [2, 2, 2, 1]  # all that is allowed, not a byte less
     expected = answers(locate(h, vocabularies[0]) for h in histories)
     assert answers(locate_many(histories, vocabularies[0])) == expected
 
@@ -219,6 +222,8 @@ def test_a_run_longer_than_the_schedule_is_mentioned() -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(4)[:2])
     long = History(rng.normal(size=(600, 4)))
     assert "600 frames but no window is longer than 483" in locate(long, v).notes[0]
+    assert locate(History(long.features[:483]), v).notes == ()
+    assert "484 frames" in locate(History(long.features[:484]), v).notes[0]
     assert locate(long, v, readout=Scan(durations="generated")).notes == ()
     gappy = History(rng.normal(size=(540, 4)), np.flatnonzero(np.arange(600) % 10))
     assert locate(gappy, v).notes == ()
@@ -243,6 +248,16 @@ def test_encoders_must_agree_when_both_are_named() -> None:
         locate(History(x, id="cup", encoder="siglip2"), v)
     assert len(locate(History(x), v)) == 2
     assert len(locate(History(x, encoder="clip"), v)) == 2
+
+
+def test_every_history_is_checked_against_a_shared_vocabulary() -> None:
+    v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2], encoder="clip")
+    histories = [History(np.eye(3), id=name, encoder=name) for name in ("clip", "siglip2")]
+    with pytest.raises(InputError, match=r"history siglip2 was encoded with .siglip2. .*.clip."):
+        list(locate_many(histories, v))
+    wide = [History(np.eye(3), id="narrow"), History(np.eye(4), id="wide")]
+    with pytest.raises(InputError, match="history wide has 4 dimensions but the vocabulary 3"):
+        list(locate_many(wide, v))
 
 
 def test_dimensions_must_agree() -> None:

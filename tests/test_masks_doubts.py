@@ -141,9 +141,12 @@ def test_few_frames_with_a_mask_are_told(tmp_path):
     masks = open_masks(numbered(tmp_path / "m", range(5)))
     assert masks.problems == []
     assert told(masks, map(frame, range(11))) == ["only 5 of 11 frames have a mask"]
+    assert told(masks, map(frame, range(10))) == ["only 5 of 10 frames have a mask"]  # half
     assert told(masks, map(frame, range(9))) == []  # a new pass
     masks = open_masks(numbered(tmp_path / "one", [0]))
     assert told(masks, map(frame, range(3))) == ["only 1 of 3 frames has a mask"]
+    masks = open_masks(numbered(tmp_path / "two", [0, 1]))
+    assert told(masks, map(frame, range(5))) == ["only 2 of 5 frames have a mask"]
     masks = open_masks(numbered(tmp_path / "none", [50]), match="source")
     problems = told(masks, [frame(0)])
     assert problems[0] == "none of 1 frame has a mask"
@@ -151,7 +154,9 @@ def test_few_frames_with_a_mask_are_told(tmp_path):
 
 
 def test_masks_without_a_frame_are_told(tmp_path):
-    masks = open_masks(numbered(tmp_path, range(21)))
+    masks = open_masks(numbered(tmp_path / "even", range(20)))
+    assert told(masks, map(frame, range(10))) == []  # exactly half
+    masks = open_masks(numbered(tmp_path / "odd", range(21)))
     assert told(masks, map(frame, range(11))) == []
     assert told(masks, map(frame, range(10))) == [
         "11 of 21 masks belong to no frame that was read; are they of this video, or left out by "

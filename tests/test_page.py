@@ -515,6 +515,34 @@ def test_doubts_are_marked_and_listed_also_where_the_object_is_out_of_sight():
         assert "light, approximate" in page
 
 
+@pytest.mark.parametrize(
+    ("count", "tail"), [(12, None), (13, "… and 1 more"), (20, "… and 8 more")]
+)
+def test_of_many_doubts_the_first_twelve_are_listed_and_the_others_counted(count, tail):
+    history, seen, found = small()
+    doubts = [(Window(6, 6), f"doubt {n}") for n in range(count)]
+    words = Outline(report_page(history, seen, found, doubts=doubts)).words
+    listed = [word for word in words if word.startswith("frame 6: doubt")]
+    assert listed == [f"frame 6: doubt {n}" for n in range(12)]
+    assert [word for word in words if word.endswith("more") and "… and" in word] == (
+        [tail] if tail else []
+    )
+
+
+@pytest.mark.parametrize(("count", "tail"), [(20, None), (21, "and 1 more")])
+def test_of_many_runs_the_first_twenty_are_named_and_the_others_counted(count, tail):
+    frames = np.arange(0, 2 * count, 2)
+    history = History(np.ones((count, 2)), frames, "cup")
+    seen = Evidence(
+        np.zeros((1, count), np.float32), np.zeros(1), np.ones(1), np.zeros((1, count)), frames
+    )
+    found = Retrieval((Moment("empty", "empty cup", Window(0, 0), 1.0),), {}, "cup")
+    words = Outline(report_page(history, seen, found)).words
+    (runs,) = [word for word in words if word.startswith("[0, 0], [2, 2]")]
+    assert runs.count("[") == 20
+    assert runs.endswith(f", {tail}" if tail else "]")
+
+
 def test_a_state_that_is_absent_has_no_window_on_the_page():
     scene = generate(3)
     found = locate(scene.history, scene.vocabulary, readout="contrast")

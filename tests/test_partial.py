@@ -73,12 +73,49 @@ def test_another_key_starts_anew(tmp_path) -> None:
     assert PartialFile(path, "other").read() == [b"mine"]
 
 
+def test_a_key_that_begins_another_does_not_go_on_in_its_file(tmp_path) -> None:
+    path = tmp_path / "partial"
+    for first, then in (("key", "ke"), ("ke", "key"), ("key", "")):
+        file = PartialFile(path, first)
+        file.replace(RECORDS)
+        other = PartialFile(path, then)
+        assert other.read() == []
+        other.append([b"mine"])
+        other.close()
+        assert path.read_bytes().startswith(f"{then}\n".encode())
+        assert PartialFile(path, then).read() == [b"mine"]
+
+
+def test_the_checksum_is_of_the_length_too(tmp_path) -> None:
+    """A record whose length was damaged to another that fits is none."""
+    path = tmp_path / "partial"
+    file = PartialFile(path, "key")
+    file.append([b"", b"one"])
+    file.close()
+    data = path.read_bytes()
+    at = len(b"key\n")
+    for bit in range(32):
+        damaged = bytearray(data)
+        damaged[at + bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        assert PartialFile(path, "key").read() == []
+
+
 def test_reading_alone_changes_nothing_and_closing_leaves_no_file_without_records(tmp_path) -> None:
     path = tmp_path / "partial"
     path.write_bytes(b"of another key\n")
     file = PartialFile(path, "key")
     file.read()
     assert path.read_bytes() == b"of another key\n"
+    file.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_with_nothing_but_its_key_is_removed_too(tmp_path) -> None:
+    path = tmp_path / "partial"
+    path.write_bytes(b"key\n")
+    file = PartialFile(path, "key")
+    assert file.read() == []
     file.close()
     assert list(tmp_path.iterdir()) == []
 

@@ -41,6 +41,14 @@ def test_small_frames_around_the_edges_of_bands(height, width, size, seed, densi
     check(frame(height, width, seed), mask, size, fill=fill, minimum=seed % 5)
 
 
+@pytest.mark.parametrize("length", range(1, 12))
+@pytest.mark.parametrize("padding", [0.1, 0.25, 0.5, 0.7])
+def test_half_a_pixel_of_padding_is_rounded_to_even(length, padding) -> None:
+    mask = np.zeros((60, 60), bool)
+    mask[30, 20 : 20 + length] = True
+    check(frame(60, 60), mask, 16, padding=padding, minimum=0)
+
+
 @given(st.integers(0, 9999))
 def test_pieces_far_apart_leave_bands_and_columns_that_are_grey(seed) -> None:
     rng = np.random.default_rng(seed)

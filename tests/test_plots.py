@@ -43,6 +43,19 @@ def test_long_words_are_shortened_and_the_window_stays() -> None:
     assert lines[-1].endswith("…: [0, 9]")
 
 
+def test_an_absent_state_has_a_curve_and_no_shaded_window() -> None:
+    words = Vocabulary({"one": ["a"], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
+    found = locate(MADE.history, words)
+    first, second = found
+    gone = replace(found, moments=(replace(first, p_value=0.9, absent=True), second))
+    assert list(gone.windows_of(gone[0])) == []
+    assert [window for window, _ in gone.windows_of(gone[1])] == [second.window]
+    figure = evidence_figure(MADE.history, evidence(MADE.history, words), gone)
+    shaded = [sum(patch.get_alpha() == 0.22 for patch in axis.patches) for axis in figure.axes]
+    assert shaded == [0, 1]
+    assert all(axis.lines for axis in figure.axes)
+
+
 def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
     frames = MADE.history.frames
     history = History(MADE.history.features, frames, source_frames=4 * frames)

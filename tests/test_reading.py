@@ -21,9 +21,10 @@ from dejacue import (
     locate_many,
     occurrences,
 )
+from dejacue.method._reading import settings_of
 from dejacue.method.kernel import engine
 from dejacue.method.locate import read
-from dejacue.method.plan import PRESETS, READOUTS
+from dejacue.method.plan import PRESETS, READOUTS, Plan
 
 
 class Counted:
@@ -121,6 +122,23 @@ def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
         locate(made.history, made.vocabulary, readout=readout, smoothing=9)
 
 
+def test_readouts_that_smooth_otherwise_say_how() -> None:
+    with pytest.raises(InputError, match=r"contrast; it has smoothing_s \(seconds\) or width"):
+        Plan.of(None, "contrast", 3, None, False, "auto")
+    with pytest.raises(InputError, match=r"does not apply to the readout unseen$"):
+        Plan.of(None, "whole-history", 3, None, False, "auto")
+
+
+def test_the_number_of_windows_stands_in_the_settings_as_it_was_asked_for() -> None:
+    assert settings_of(READOUTS["scan"], "vocabulary", None)["top"] == 1
+    assert settings_of(READOUTS["scan"], "vocabulary", 3)["top"] == 3
+    for name in ("contrast", "joint"):  # what suits the readout
+        assert settings_of(READOUTS[name], "vocabulary", None)["top"] is None
+        assert settings_of(READOUTS[name], "vocabulary", 1)["top"] == 1
+    assert settings_of(READOUTS["joint"], "vocabulary", None)["further_windows"] == "occurrences"
+    assert "further_windows" not in settings_of(READOUTS["contrast"], "vocabulary", None)
+
+
 def test_smoothing_is_a_setting_of_the_readouts_that_have_it() -> None:
     made = generate(5)
     for readout in (Scan(smoothing=9), Peak(smoothing=9)):
@@ -172,6 +190,31 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
         assert moment.source.start == 6 * moment.window.start
     assert all(moment.times_s is None and moment.source is None for moment in found[0])
     assert np.isnan(columns["start_s"][: rows[0]]).all()
+
+
+@pytest.mark.parametrize("at_a_time", [1, 9])
+def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_time) -> None:
+    monkeypatch.setattr("dejacue.method.batch.CHUNK_HISTORIES", at_a_time)
+    made = [generate(seed, frames=80) for seed in range(3)]
+    plain, rows = made[0].history, np.arange(80)
+    timed = History(made[1].history.features, times_s=rows / 4, encoder="generated")
+    sampled = History(made[2].history.features, source_frames=3 * rows, encoder="generated")
+    found = list(locate_many([plain, timed, sampled], made[0].vocabulary))
+    assert [len(own) for own in found] == [4, 4, 4]
+    for own, history in zip(found, (plain, timed, sampled), strict=True):
+        alone = locate(history, made[0].vocabulary)
+        assert [(m.times_s, m.source) for m in own] == [(m.times_s, m.source) for m in alone]
+    assert found[0][0].times_s is found[0][0].source is found[2][0].times_s is None
+    assert found[1][0].times_s[0] == found[1][0].window.start / 4
+    assert found[2][0].source.start == 3 * found[2][0].window.start
+    assert not any(moment.absent for own in found for moment in own)
+    table = locate_many([plain, timed, sampled], made[0].vocabulary).columns()
+    for name in ("source_start", "source_end"):
+        assert list(table[name][:8]) == [-1] * 8
+    assert np.isnan(np.asarray(table["start_s"])[[0, 3, 8, 11]]).all()
+    only = locate(timed, made[0].vocabulary)
+    assert only[0].times_s is not None
+    assert locate(sampled, made[0].vocabulary)[0].source is not None
 
 
 def test_data_frames_and_arrow_come_from_the_columns() -> None:

@@ -24,6 +24,7 @@ from dejacue import (
     candidates,
 )
 from dejacue.method import readouts
+from dejacue.method.nonoverlap import best_disjoint
 
 # These tests are about the published method.
 locate = partial(dejacue.locate, readout="scan")
@@ -149,6 +150,13 @@ def test_non_overlap_is_the_best_of_all_combinations(states, frames, seed) -> No
     assert sum(m.score for m in chosen.values()) == pytest.approx(expected, abs=1e-9)
     spans = sorted(m.window for m in chosen.values())
     assert all(a.end < b.start for a, b in pairwise(spans))
+
+
+def test_of_equal_totals_the_window_that_ends_first_and_then_starts_first_is_chosen() -> None:
+    starts, ends = np.array([5, 2, 0]), np.array([6, 3, 3])
+    for scores in ([1.0, 1, 1], [1 + 1e-12, 1, 1], [1e6 + 1e-4, 1e6, 1e6], [-1.0, -1, -1]):
+        assert best_disjoint(starts, ends, np.array([scores]), 8).tolist() == [2]
+    assert best_disjoint(starts, ends, np.array([[1 + 1e-6, 1, 1]]), 8).tolist() == [0]
 
 
 def test_a_state_level_readout_gives_all_descriptions_the_window_and_says_so() -> None:

@@ -18,6 +18,7 @@ from dejacue import (
     InputError,
     MissingExtra,
     Moment,
+    Reference,
     Retrieval,
     Vocabulary,
     Window,
@@ -37,6 +38,34 @@ def held(window: Window) -> set[int]:
 
 
 # Window
+
+
+@pytest.mark.parametrize(
+    ("frames", "times", "interval"),
+    [
+        ([0, 1, 2, 3], [0.0, 0.1, 0.2, 0.9], 0.1),
+        ([0, 2, 4], [0.0, 1.0, 2.0], 0.5),  # half a second to each of the frames between
+        ([0, 1], [3.0, 3.25], 0.25),
+        ([0], [3.0], None),
+        ([0, 1, 2], [1.0, 1.0, 1.0], None),  # a clock that stands still
+        ([0, 1, 2], None, None),
+    ],
+)
+def test_the_interval_of_frames_is_the_median_over_neighbours(frames, times, interval) -> None:
+    history = History(np.ones((len(frames), 2)), frames, times_s=times)
+    assert history.frame_interval_s == (None if interval is None else pytest.approx(interval))
+
+
+def test_a_window_of_one_frame_may_be_given_in_numpys_numbers() -> None:
+    assert Window(np.int64(3), np.int64(3)) == Window(3, 3)
+    with pytest.raises(InputError, match=r"window \[4, 3\] ends before it starts"):
+        Window(np.int64(4), np.int64(3))
+
+
+@pytest.mark.parametrize("name", ["", "  ", 3])
+def test_a_reference_names_its_states(name) -> None:
+    with pytest.raises(InputError, match="must be text, and not empty"):
+        Reference("cup", {name: [(0, 3)]})
 
 
 def test_window_is_inclusive_on_both_ends():

@@ -122,15 +122,34 @@ def test_the_drawn_sign_flip_follows_the_published_blocks() -> None:
     assert sign_flip(values) == pytest.approx(sign_flip_exact(values), abs=0.005)
 
 
+def test_large_values_tie_as_small_ones_do() -> None:
+    """Differences of a third of a unit: which sums are equal shows in whole numbers only."""
+    whole = np.array([-8, -9, -6, 6, 3, 8])
+    sums = np.array([np.dot(signs, whole) for signs in product([-1, 1], repeat=6)])
+    expected = np.mean(np.abs(sums) >= abs(whole.sum()))
+    for scale in (1.0, 1e5 / 3, 1e9 / 7):
+        assert sign_flip_exact(whole * scale) == expected
+        drawn = sign_flip(whole * scale, assignments=2000)
+        assert drawn == sign_flip(whole.astype(float), assignments=2000)
+
+
 def test_no_difference_is_no_evidence() -> None:
     assert sign_flip(np.zeros(5)) == 1.0
     assert sign_flip_exact(np.zeros(5)) == 1.0
+
+
+def test_one_assignment_and_two_units_are_enough() -> None:
+    assert sign_flip([1.0, 1.0], assignments=1) in (0.5, 1.0)
+    (pair,) = compare([[1.0], [1.0]], [[0.0], [0.0]])
+    assert (pair.delta, pair.p) == (1.0, 0.5)
+    assert bootstrap_interval([1.0], draws=1).tolist() == [1.0, 1.0]
 
 
 def test_holm_steps_down_and_never_decreases() -> None:
     assert holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
     assert holm([0.02]).tolist() == [0.02]
+    assert holm([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(

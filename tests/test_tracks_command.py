@@ -14,12 +14,14 @@ from PIL import Image, ImageFont
 from test_tracks_propagate import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, box, truth
 
 from dejacue import read_history
+from dejacue.cli.track import summarise
 from dejacue.data.rendered import render, write_scene
 from dejacue.report import track_sheet
 from dejacue.report.contact import Shot, _lines, chosen, contact_sheet, drawn
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import _checkpoint, follow, output, read_notes
 from dejacue.sources.tracks.doubts import Doubt
+from dejacue.sources.tracks.notes import Notes, TrackedObject
 from dejacue.sources.video import open_video, write_video
 
 
@@ -474,6 +476,24 @@ def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue
     assert "masks-contact.png: is in the way of the contact sheet" in ran.err
     assert own.read_bytes() == b"mine"
     assert not (tmp_path / "masks").exists()
+
+
+@pytest.mark.parametrize(
+    ("count", "tail"), [(1, None), (10, None), (11, "  … and 1 more, in the notes")]
+)
+def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, count, tail) -> None:
+    doubts = tuple(Doubt("lost", at, at, f"doubt {at}") for at in range(count))
+    one = TrackedObject("key", 20, 0, (1.0,) * 20, doubts)
+    summarise(tmp_path / "masks", Notes(
+        tracker="box", approximate=True, details={}, video="v.mp4", video_key="k", masks="masks",
+        match="source", size=(6, 8), presence=0.5, backward=True, lineages={1: (1,)}, prompts=(),
+        frames=tuple(range(20)), times_s=None, names=None, objects={1: one},
+    ))  # fmt: skip
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line for line in lines if ": doubt" in line]
+    assert shown == [f"  frame {at}: doubt {at}" for at in range(min(count, 10))]
+    assert f"{count} doubt{'s' if count > 1 else ''}, worth a look:" in lines
+    assert [line for line in lines if "more" in line] == ([tail] if tail else [])
 
 
 def test_locate_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:

@@ -72,6 +72,10 @@ def test_loss_and_return_are_told_with_their_frames() -> None:
     ]
 
 
+def test_an_object_of_one_pixel_is_seen() -> None:
+    assert said(series([1] * 9 + [0] + [1] * 9)) == [("lost", 9, 9), ("back", 10, 10)]
+
+
 def test_what_is_never_seen_raises_no_doubt() -> None:
     assert said(series([0] * 10)) == []
 
@@ -96,6 +100,38 @@ def switched(elsewhere: bool, other: bool) -> Series:
 
 def test_other_colours_in_another_place_are_a_switch() -> None:
     assert said(switched(elsewhere=True, other=True)) == [("switch", 20, 20)]
+
+
+def test_what_comes_back_unlike_before_is_a_switch_and_no_return() -> None:
+    """Said once: the switch says more. A return elsewhere, or as it was, stays a return."""
+    colours = np.zeros((40, 64))
+    colours[:23, 0], colours[23:, 63] = 1, 1
+    area = np.array([400] * 20 + [0] * 3 + [400] * 7 + [0] * 2 + [400] * 8)
+    told = said(series(area, colours=colours))
+    assert told == [("lost", 20, 22), ("switch", 23, 23), ("lost", 30, 31), ("back", 32, 32)]
+
+
+def test_thresholds_of_doubts_are_where_the_module_says() -> None:
+    assert said(series([400] * 20 + [800] + [400] * 20)) == []  # twice is not more than twice
+    assert said(series([400] * 20 + [200] + [400] * 20)) == []
+    assert said(series([400] * 20 + [801] + [400] * 20)) == [("area", 20, 20)]
+    assert said(series([400] * 5 + [801])) == [("area", 5, 5)]
+    assert said(series([400] * 4 + [801])) == []  # too short a past
+    whole = [[0, 0, 200, 100]] * 9
+    assert said(series([19_000] * 9, boxes=whole)) == [("whole", 0, 8)]
+    assert said(series([18_999] * 9, boxes=whole)) == [("borders", 0, 8)]
+    assert said(series([400] * 9, presence=[0.7] * 9)) == []
+    assert said(series([400] * 9, presence=[0.69] * 3 + [0.7] * 6)) == [("unsure", 0, 2)]
+
+
+def test_a_thing_that_moves_far_is_no_switch_unless_it_looks_unlike_before() -> None:
+    colours = np.zeros((40, 64))
+    for other, told in ((0.14, []), (0.16, [("switch", 20, 20)])):
+        colours[:, 0], colours[:, 63] = 1, 0
+        colours[20, 0], colours[20, 63] = 1 - other, other
+        boxes = np.full((40, 4), [20, 20, 40, 40])
+        boxes[20:] = [120, 20, 140, 40]
+        assert said(series([400] * 40, boxes=boxes, colours=colours)) == told
 
 
 def test_a_change_of_colour_in_place_is_a_change_of_state() -> None:

@@ -168,6 +168,9 @@ def test_an_object_that_the_tracker_is_not_sure_of_is_not_seen(folder) -> None:
     assert seen[11].presence == 0.1
     strict = track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=0.95)
     assert not any(own.objects[1].mask.any() for own in strict)  # 0.9 and a little is not enough
+    enough = next(iter(track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=0.901)))
+    assert enough.objects[1].presence == 0.901
+    assert enough.objects[1].mask.any()  # as sure as is asked for
     with pytest.raises(InputError, match="presence 2 must be between 0 and 1"):
         track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=2)
 

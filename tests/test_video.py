@@ -713,6 +713,9 @@ def test_a_folder_gives_its_name_and_a_single_image_its_stem(tmp_path, monkeypat
 
 GREY = np.arange(32, dtype=np.uint8).reshape(4, 8) * 8
 COLOUR = np.stack([GREY, 255 - GREY, GREY // 2], axis=2)
+DEEP = np.array([[0, 128, 129, 256, 257, 385, 386, 32768, 65406, 65407, 65535]], np.uint16)
+ROUNDED = np.array([[0, 0, 1, 1, 1, 1, 2, 128, 254, 255, 255]], np.uint8)  # to the nearest
+BEYOND = np.array([[-5, 70_000]], np.int32)
 
 
 def _palette() -> Image.Image:
@@ -732,6 +735,9 @@ def _palette() -> Image.Image:
         (Image.fromarray(GREY.astype(np.uint16) * 257), ".png", np.repeat(GREY[..., None], 3, 2)),
         (Image.fromarray(GREY.astype(np.uint16) * 257), ".tif", np.repeat(GREY[..., None], 3, 2)),
         (Image.fromarray(GREY.astype(np.int32) * 257), ".tif", np.repeat(GREY[..., None], 3, 2)),
+        (Image.fromarray(DEEP), ".png", np.repeat(ROUNDED[..., None], 3, 2)),
+        (Image.fromarray(DEEP.astype(np.int32)), ".tif", np.repeat(ROUNDED[..., None], 3, 2)),
+        (Image.fromarray(BEYOND), ".tif", np.repeat(np.uint8([[0, 255]])[..., None], 3, 2)),
         (Image.fromarray(np.dstack([COLOUR, GREY])), ".png", COLOUR),
         (Image.fromarray(np.dstack([GREY, GREY])), ".png", np.repeat(GREY[..., None], 3, 2)),
         (_palette(), ".png", COLOUR),

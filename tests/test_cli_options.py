@@ -1,0 +1,38 @@
+"""Options of the command line as the pipeline gets them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dejacue import InputError
+from dejacue.cli.options import sampling
+
+
+@pytest.mark.parametrize(
+    ("text", "frame", "seconds"),
+    [
+        ("120", 120, None),
+        ("0", 0, None),
+        ("4.5s", None, 4.5),
+        ("120s", None, 120.0),
+        ("1:30", None, 90.0),
+        ("1:30s", None, 90.0),
+        ("0:07.25", None, 7.25),
+        ("1:02:03", None, 3723.0),
+    ],
+)
+def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds(
+    text, frame, seconds
+) -> None:
+    begun, ended = sampling(text, None), sampling(None, text)
+    assert (begun.start, begun.start_s, begun.end, begun.end_s) == (
+        frame if frame is not None else sampling(None, None).start, seconds, None, None,
+    )  # fmt: skip
+    assert (ended.end, ended.end_s) == (frame, seconds)
+    assert ended.start_s is None
+
+
+@pytest.mark.parametrize("text", ["1:x", "4.5", "s", "1:30m", ""])
+def test_what_is_neither_frame_nor_time_is_refused_with_examples(text) -> None:
+    with pytest.raises(InputError, match=r"--start .*give a frame \(120\), seconds \(4.5s\) or a"):
+        sampling(text, None)
