@@ -123,9 +123,9 @@ def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
 
 
 def test_readouts_that_smooth_otherwise_say_how() -> None:
-    with pytest.raises(InputError, match=r"contrast; it has smoothing_s \(seconds\) or width"):
+    with pytest.raises(InputError, match=r"contrast; it has its own: Contrast\(smoothing_s=0.8\)"):
         Plan.of(None, "contrast", 3, None, False, "auto")
-    with pytest.raises(InputError, match=r"does not apply to the readout unseen$"):
+    with pytest.raises(InputError, match=r"does not apply to the readout whole-history$"):
         Plan.of(None, "whole-history", 3, None, False, "auto")
 
 

@@ -70,18 +70,18 @@ def as_readout(given: str | Readout) -> Readout:
     return chosen(None, given)[1]
 
 
-def with_smoothing(readout: Readout, smoothing: int | None, preset: bool = False) -> Readout:
-    """The readout with this width of smoothing; refused where it has no such setting."""
+def with_smoothing(readout: Readout, smoothing: int | None, name: str) -> Readout:
+    """The readout with this width of smoothing; refused by name where it has no such setting."""
     if smoothing is None:
         return readout
-    if preset:
-        raise InputError('"published" is a preset; to smooth otherwise give Scan(smoothing=…)')
+    if name in PRESETS:
+        raise InputError(f'"{name}" is a preset; to smooth otherwise give Scan(smoothing=…)')
     if "smoothing" not in {field.name for field in fields(readout)}:
         kind = type(readout).__name__
         instead = (
             f"; it has its own: {kind}({readout.smoothing_in})" if readout.smoothing_in else ""
         )
-        raise InputError(f"smoothing does not apply to the readout {readout.name}{instead}")
+        raise InputError(f"smoothing does not apply to the readout {name}{instead}")
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 
 
@@ -130,7 +130,7 @@ def _plan(
 ) -> Plan:  # fmt: skip
     """Plans are immutable: the same settings give the same one."""
     system, found = chosen(coordinates, readout)
-    found = with_smoothing(found, smoothing, isinstance(readout, str) and readout in PRESETS)
+    found = with_smoothing(found, smoothing, readout if isinstance(readout, str) else found.name)
     if top is not None and not is_count(top, 1):
         raise InputError(f"top={top}: give the number of windows, 1 or more")
     if top is not None and top > 1 and not found.gives_alternatives:

@@ -25,7 +25,7 @@ from dejacue.records.arrays import frozen
 
 REACH = 4  # deviations of the Gaussian that are summed
 LEAST_SCALE = 1e-4  # a deviation of cosines below this is rounding, not evidence
-FREQUENT = 0.63  # √(1 − 4 · 0.15): at least 15 of 100 frames begin a gap
+FREQUENT = 0.63  # √(1 − 4 · 0.15), rounded down: a little more than 15 of 100 frames begin a gap
 NOTHING = 1e-9  # responses that are rounding errors
 STARTS_AT_A_TIME = 128
 MOST_REACH = 1 << 24  # frames that a smoothing may reach across
