@@ -674,3 +674,11 @@ def test_progress_gets_all_four_arguments(cup) -> None:
     told = []
     cup(progress=lambda stage, done, total, note: told.append((stage, done, total, note)))
     assert {stage for stage, *_ in told} == {"decode", "crop", "encode", "read"}
+
+
+def test_masks_beside_a_finding_move_with_it(scene, edges, tmp_path) -> None:
+    given = {"box": edges, "tracker": "box", "encoder": "mini"}
+    first = find(scene / "scene.mp4", WORDS, folder=tmp_path / "a", **given)
+    assert first.made.masks == str(tmp_path / "a" / "masks")
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert Finding.read(tmp_path / "b").made.masks == str(tmp_path / "b" / "masks")

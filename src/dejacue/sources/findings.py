@@ -7,8 +7,9 @@ an older one is removed before, so that a document never speaks of other arrays 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,7 +141,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     document = {
         "schema": f"{KIND}/{VERSION}",
         "files": {what: file.name for what, file in files.items()},
-        "made": finding.made,
+        "made": replace(finding.made, masks=_stored_path(finding.made.masks, folder)),
         "warnings": finding.warnings,
         "doubts": finding.doubts,
         "retrieval": finding.reading.retrieval.to_dict(),
@@ -149,6 +150,16 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         },
     }  # fmt: skip
     return write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
+
+
+def _stored_path(path: str | None, folder: Path) -> str | None:
+    """Masks that lie in the folder of the finding move with it."""
+    inside = path is not None and Path(path).is_relative_to(folder.absolute())
+    return os.path.relpath(path, folder) if inside and path is not None else path
+
+
+def _known_path(path: str | None, folder: Path) -> str | None:
+    return None if path is None else os.path.join(folder.absolute(), path)
 
 
 def holds_finding(folder: Path) -> bool:
@@ -186,7 +197,8 @@ def read_finding(folder: Path) -> Parts:
     pictures = read_pictures(files["pictures"]) or Pictures({}, {})
     return Parts(
         history, vocabulary, Reading(found, evidence, occurrences), pictures,
-        tuple(document.doubts), document.warnings, document.made,
+        tuple(document.doubts), document.warnings,
+        replace(document.made, masks=_known_path(document.made.masks, folder)),
     )  # fmt: skip
 
 
