@@ -106,7 +106,7 @@ class Finding:
         page = report_page(
             self.history, self.reading.evidence, self.reading.retrieval, references=references,
             thumbnails=list(self.thumbnails.items()), crops=list(self.crops.items()),
-            video=self.made.video, object=self.vocabulary.object, doubts=self.doubts,
+            video=_from_here(self.made.video), object=self.vocabulary.object, doubts=self.doubts,
             tracker=self.made.tracker, warnings=self.warnings,
         )  # fmt: skip
         return page if path is None else write_text(self._target(path), page)
@@ -177,6 +177,13 @@ class Finding:
             self.history, self.reading.retrieval, thumbnails=list(self.thumbnails.items()),
             warnings=self.warnings,
         )  # fmt: skip
+
+
+def _from_here(path: str | None) -> str | None:
+    """As one would type it: relative where it lies below the current folder."""
+    if path is not None and Path(path).is_relative_to(Path.cwd()):
+        return os.path.relpath(path)
+    return path
 
 
 def _same_file(one: Place, other: Place) -> bool:
