@@ -702,3 +702,16 @@ def test_a_file_that_cannot_be_made_names_the_place(tmp_path, name) -> None:
         write_text(tmp_path / name, "x")
     with pytest.raises(InputError, match=r"cannot be made there \(File name too long\)"):
         write_text(tmp_path / ("x" * 400), "x")
+
+
+def test_of_many_strange_arrays_a_few_are_named(tmp_path) -> None:
+    path = write_npz(tmp_path / "x.npz", {f"array{n:02d}": np.zeros(1) for n in range(98)})
+    with pytest.raises(InputError, match=r"array00.*array07, … and is not a history") as caught:
+        read_history(path)
+    assert len(str(caught.value)) < 300 + len(str(path))
+
+
+@pytest.mark.parametrize(("text", "known"), [("120", 120), ("9" * 5000, None), ("٣", None)])
+def test_the_number_of_frames_looked_at_is_read_with_care(text, known) -> None:
+    made = History(np.ones((3, 2)), made_with={"frames": text})
+    assert made.frames_looked_at == known

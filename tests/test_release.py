@@ -316,7 +316,7 @@ def test_a_manifest_without_histories_is_refused(fake):
 def test_a_manifest_that_is_no_json_is_refused(fake):
     release = fake.load()
     (fake.folder / "data" / "benchmark.json").write_text("{")
-    with pytest.raises(InputError, match=r"benchmark\.json: cannot be read"):
+    with pytest.raises(InputError, match=r"benchmark\.json: not valid JSON"):
         _ = release.vost
 
 
@@ -377,3 +377,10 @@ def test_fetching_asks_for_the_dataset_and_says_where_it_is(tmp_path, monkeypatc
     target = fetch_release(tmp_path / "target")
     assert asked == [(REPOSITORY, "dataset", tmp_path / "target")]
     assert len(load_release(target).vost) == 1
+
+
+def test_a_manifest_that_is_nested_too_deep_is_one_sentence(tmp_path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "benchmark.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match=r"benchmark\.json: .*nested too deep"):
+        load_release(tmp_path).vost  # noqa: B018

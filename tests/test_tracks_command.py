@@ -262,6 +262,7 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
         (["--add", "1,1,9,9@3"], "there is no object yet"),
         (["--box", "1,1,9,9", "--presence", 3], "presence 3.0 must be between 0 and 1"),
         (["--mask", "none.png"], "no such file"),
+        (["--mask", "."], "--masks are those of every frame"),
         (["--box", "1,1,9,9", "--tracker", "sma2"], "unknown tracker"),
         (["--box", "1,1,9,9", "--tracker", "box:x"], "unknown tracker"),
     ],

@@ -9,7 +9,6 @@ unpickled and no path may leave the folder.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from dejacue.errors import DejaCueError, InputError, MissingData, first_line, unknown
 from dejacue.records import History, Reference, Vocabulary, Window
 from dejacue.sources.atomic import cache_folder
-from dejacue.sources.documents import named
+from dejacue.sources.documents import named, read_json
 from dejacue.sources.files import grouped_vocabulary, read_vocabulary
 from dejacue.sources.npz import read_npz
 
@@ -172,14 +171,9 @@ class Release:
 
     def _manifest(self, relative: str) -> dict[str, Any]:
         path = self._path(relative)
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise MissingData(
-                f"{path}: does not exist; is {self.folder} the release folder?"
-            ) from None
-        except (ValueError, OSError) as error:
-            raise InputError(f"{path}: cannot be read ({error})") from None
+        if not path.exists():
+            raise MissingData(f"{path}: does not exist; is {self.folder} the release folder?")
+        document = read_json(path)
         if not isinstance(document, dict) or not isinstance(document.get("histories"), list):
             raise InputError(f"{path}: has no list of histories")
         convention = str(document.get("interval_convention", ""))

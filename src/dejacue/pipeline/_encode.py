@@ -30,7 +30,6 @@ from dejacue.sources.findings import (
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
 
-MOST_DIGITS = 18  # of a number of frames
 _log = logging.getLogger("dejacue")
 MINI_ONLY_KNOWS = (
     "mini knows this project's rendered scenes only; for real footage use --encoder siglip2"
@@ -168,8 +167,7 @@ def history_warnings(history: History) -> list[str]:
     made = history.made_with or {}
     found = [MINI_ONLY_KNOWS] if (history.encoder or "").startswith("dejacue-mini@") else []
     found += made.get(PROBLEMS, "").splitlines()
-    looked_at = made.get(LOOKED_AT, "")
-    frames = int(looked_at) if looked_at.isdecimal() and len(looked_at) < MOST_DIGITS else 0
+    frames = history.frames_looked_at or 0
     if 2 * len(history) < frames:
         found.append(f"{history.id} is seen in only {len(history)} of {frames} frames")
     return found

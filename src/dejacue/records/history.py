@@ -115,6 +115,13 @@ class History:
         interval = float(np.median(np.diff(self.times_s) / np.diff(self.frames)))
         return interval if interval > 0 else None
 
+    @property
+    def frames_looked_at(self) -> int | None:
+        """How many frames were looked at, observed or not; None where that is not known."""
+        text = (self.made_with or {}).get(LOOKED_AT, "")
+        known = text.isascii() and text.isdecimal() and len(text) < len(str(MOST_FRAME))
+        return int(text) if known else None
+
     @cached_property
     def sampled(self) -> bool:
         """Whether its frames are not those of the file."""

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import History, Window
-from dejacue.records.history import LOOKED_AT
 
 WIDTH, HEIGHT = 10_000, 1_000
 TOP, FOOT = 150, 40  # room above and below a curve
@@ -59,9 +58,9 @@ class Axis:
     def frames(self) -> tuple[int, int]:
         """The first and the last frame."""
         first, last = self.history.frames[[0, -1]].tolist()
-        looked_at = (self.history.made_with or {}).get(LOOKED_AT, "")
-        if looked_at.isdecimal():
-            return min(first, 0), max(last, int(looked_at) - 1)
+        looked_at = self.history.frames_looked_at
+        if looked_at is not None:
+            return min(first, 0), max(last, looked_at - 1)
         return first, last
 
     @property

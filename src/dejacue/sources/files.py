@@ -175,7 +175,7 @@ def _first(
     for key in keys:
         if key in arrays:
             return arrays[key]
-    held = ", ".join(arrays) or "nothing"
+    held = ", ".join([*arrays][:8]) + (", …" if len(arrays) > 8 else "") or "nothing"
     raise InputError(f"{name}: no {' or '.join(keys)}; it holds {held} and is not {what}")
 
 

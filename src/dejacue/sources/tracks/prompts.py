@@ -142,6 +142,10 @@ def _size(frame: Frame) -> tuple[int, int]:
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     """The object in a picture, at the size of the frame."""
     with named(str(path)):
+        if path.is_dir():
+            raise InputError(
+                "is a folder; --mask is one picture of the object, --masks are those of every frame"
+            )
         labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
         there = [int(value) for value in np.unique(labels) if value > 0]
         objects = [value for value in there if value != VOID] or there
