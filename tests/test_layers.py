@@ -13,12 +13,6 @@ LEVEL = {
     "serve": 8, "cli": 8, "__main__": 9,
 }  # fmt: skip
 MOST_MODULE_LINES, MOST_FUNCTION_LINES = 400, 60
-# "path", or "path:function": longer than allowed, to be shortened
-EXEMPT_FROM_LENGTH = {
-    "sources/build.py:build_histories",
-}
-# imports that close a circle, to be removed
-EXEMPT_IMPORTS: set[tuple[str, str]] = set()
 
 
 def parsed(path: Path) -> ast.Module:
@@ -46,34 +40,6 @@ def test_imports_point_one_way() -> None:
         for other in imported_packages(path):
             if other != package:
                 assert LEVEL[other] < LEVEL[package], f"{path} imports dejacue.{other}"
-
-
-def test_no_module_imports_itself_through_others() -> None:
-    """Lazy imports count; what is imported for types only does not."""
-    modules = {}
-    for path in SOURCE.rglob("*.py"):
-        parts = ("dejacue", *path.relative_to(SOURCE).with_suffix("").parts)
-        modules[".".join(parts).removesuffix(".__init__")] = path
-    del modules["dejacue"]  # the public names
-    graph = {name: imported_modules(path, modules) - {name} for name, path in modules.items()}
-    while leaves := [name for name, others in graph.items() if not others & graph.keys()]:
-        for name in leaves:
-            del graph[name]
-    assert not graph, f"these import each other: {sorted(graph)}"
-
-
-def imported_modules(path: Path, modules: dict[str, Path]) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            for name in node.names:
-                inner = f"{node.module}.{name.name}"
-                found.add(inner if inner in modules else node.module)
-    return found & modules.keys()
 
 
 def test_method_and_evaluation_touch_no_files() -> None:
@@ -145,11 +111,7 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    graph = import_graph(SOURCE)
-    for module, other in EXEMPT_IMPORTS:
-        assert other in graph[module], f"{module} no longer imports {other}: no exemption needed"
-        graph[module].remove(other)
-    assert cycles(graph) == []
+    assert cycles(import_graph(SOURCE)) == []
 
 
 def test_a_circle_is_found_through_functions_but_not_through_types(tmp_path) -> None:
@@ -185,9 +147,7 @@ def long_parts(source: Path) -> set[str]:
 
 
 def test_modules_and_functions_are_short() -> None:
-    found = long_parts(SOURCE)
-    assert found <= EXEMPT_FROM_LENGTH, sorted(found - EXEMPT_FROM_LENGTH)
-    assert found >= EXEMPT_FROM_LENGTH, f"short by now: {sorted(EXEMPT_FROM_LENGTH - found)}"
+    assert long_parts(SOURCE) == set()
 
 
 def test_long_modules_and_functions_are_found(tmp_path) -> None:

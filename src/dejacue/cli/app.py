@@ -169,7 +169,7 @@ def locate(
     output: Annotated[
         Path | None,
         o.option(
-            "A .json, .csv or .txt file; or a folder for the report and all formats.",
+            "A file (.json, .csv, .txt, .vtt, .parquet, …), or a folder for the report and all.",
             "--output", "-o",
         ),
     ] = None,

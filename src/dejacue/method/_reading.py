@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dejacue.method._tables import Answers
-from dejacue.method.coordinates import Directions
+from dejacue.method.coordinates import Directions, unit_rows
 from dejacue.method.states import ScoredWindow
 from dejacue.records import (
     Alternative,
@@ -34,6 +34,7 @@ STILL = (
     "still picture, or are the masks those of the background?"
 )
 _NEARLY = 1e-6  # of a cosine
+_ROWS = 1024  # looked at together
 
 
 @lru_cache(maxsize=256)
@@ -166,9 +167,10 @@ def in_frames(first: int, last: int) -> str:
 
 def _still(history: History) -> bool:
     """Whether all its frames look the same to the encoder."""
-    rows = history.features.astype(np.float64)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return len(rows) > 1 and bool((rows @ rows[0] > 1 - _NEARLY).all())
+    first = unit_rows(history.features[:1])[0]
+    blocks = (history.features[at : at + _ROWS] for at in range(0, len(history), _ROWS))
+    alike = ((unit_rows(block) @ first > 1 - _NEARLY).all() for block in blocks)
+    return len(history) > 1 and all(alike)
 
 
 def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnostics]:

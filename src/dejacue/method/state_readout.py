@@ -90,14 +90,14 @@ class StateReadout(Readout):
 
     def tables(self, batch: Batch) -> Ragged:
         """A row per state where descriptions speak with one voice, else one per description."""
-        shown = batch.directions[:1] if batch.shared else batch.directions
+        distinct = batch.distinct
+        shown = batch.directions[distinct]
         settings = [self._settings(history) for history in batch.histories]
         cuts = [own[0] for own in settings]
         weights = [own[1] for own in settings]
         if self.pooling != 1:
             return Ragged(batch.histories, [own.queries for own in shown], cuts, None, weights)
-        vocabularies = batch.vocabularies[:1] if batch.shared else batch.vocabularies
-        labels = [vocabulary.labels for vocabulary in vocabularies]
+        labels = [vocabulary.labels for vocabulary in batch.vocabularies[distinct]]
         return Ragged(batch.histories, [own.states for own in shown], cuts, labels, weights)
 
     def bounds(self, history: History) -> NDArray[np.int64]:

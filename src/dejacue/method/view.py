@@ -43,14 +43,14 @@ class Batch:
         ]
 
     @property
-    def shared(self) -> bool:
-        """Whether all have one vocabulary."""
-        return all(own is self.directions[0] for own in self.directions)
+    def distinct(self) -> slice:
+        """Which vocabularies the engine needs: one, where all histories share it, or all."""
+        shared = all(own is self.directions[0] for own in self.directions)
+        return slice(1) if shared else slice(None)
 
     def tables(self) -> Ragged:
         """For a scan: every description in every observed run."""
-        shown = self.directions[:1] if self.shared else self.directions
-        return Ragged.of(self.histories, [own.queries for own in shown])
+        return Ragged.of(self.histories, [own.queries for own in self.directions[self.distinct]])
 
     def centres(self) -> NDArray[np.float32] | None:
         """(H, d) trajectory centres, where the coordinates have them."""

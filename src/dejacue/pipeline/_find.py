@@ -164,8 +164,12 @@ def _find(video: Source, vocabulary: Given, options: dict[str, Any], single: boo
             raise InputError(
                 f"{name}: is a history, so {unused[0]} has no effect; give it with the video"
             )
-        how = {"encoder": search.encoder, "encoder_options": search.encoder_options}
-        return [saved.ask(vocabulary, **how, name=name, **vars(reading))]
+        return [
+            saved.ask(
+                vocabulary, encoder=search.encoder, encoder_options=search.encoder_options,
+                name=name, **vars(reading),
+            )
+        ]  # fmt: skip
     opened = sample(video, sampling)  # type: ignore[arg-type]
     if search.folder is not None:
         check_place(search.folder, folder=True)

@@ -139,12 +139,12 @@ def track(
 
 def _observe_tracked(
     video: Video, prompts: Prompts, objects: int | Iterable[int] | str | None,
-    folder: str | os.PathLike[str] | None, **how: Any,
+    folder: str | os.PathLike[str] | None, **tracking: Any,
 ) -> Observed:  # fmt: skip
     if folder is None:
         place = tempfile.mkdtemp(prefix="dejacue-")
         try:
-            found = follow(video, prompts, Path(place, "masks"), **how)
+            found = follow(video, prompts, Path(place, "masks"), **tracking)
             observed = _tracked(video, Path(place, "masks"), found, objects, temporary=True)
         except BaseException as error:
             shutil.rmtree(place, ignore_errors=True)
@@ -154,7 +154,7 @@ def _observe_tracked(
         weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
         return observed
     output = Path(folder, "masks")
-    return _tracked(video, output, track(video, prompts, output, **how), objects)
+    return _tracked(video, output, track(video, prompts, output, **tracking), objects)
 
 
 def _tracked(

@@ -9,6 +9,7 @@ stopped run goes on where it was and a changed mask is never mistaken for an old
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import itertools
@@ -185,27 +186,31 @@ def build_histories(
                 tell("crop", 1)
                 yield made
 
-        def encode(batch: list[Crop]) -> tuple[list[Crop], dict[bytes, NDArray[np.float32]]]:
-            # all of a batch or none: a model may give a crop other last bits beside other crops
-            if all(own.key in known for own in batch):
-                return batch, {}
-            rows = encoder.encode_images([own.pixels for own in batch])
-            return batch, dict(zip((own.key for own in batch), rows, strict=True))
-
+        encode = functools.partial(_encode, encoder, known)
         for batch, new in ahead(encode, batches(crops(), encoder.batch), encoder.workers):
             known.add(new)
             for own in batch:
                 own.track.see(own.frame, known[own.key])
             tell("encode", len(batch))
-    if not any(track.rows for track in tracks):
+    visible = [track for track in tracks if track.rows]
+    if not visible:
         masks.check_matched()  # says why, where names or numbers do not fit
-    histories = {}
-    for track in [track for track in tracks if track.rows] or tracks:
-        lineage = lineages[track.id]
-        made = recipe(video, masks, encoder, lineage, padding, minimum)
+    found = {}
+    for track in visible or tracks:
+        made = recipe(video, masks, encoder, lineages[track.id], padding, minimum)
         made[LOOKED_AT] = str(done["decode"])
-        histories[track.id] = _history(track, video, encoder, made, _presence(masks, lineage))
-    return histories
+        found[track.id] = _history(track, video, masks, encoder, lineages[track.id], made)
+    return found
+
+
+def _encode(
+    encoder: Encoder, known: Partial, batch: list[Crop]
+) -> tuple[list[Crop], dict[bytes, NDArray[np.float32]]]:
+    """All of a batch or none: a model may give a crop other last bits beside other crops."""
+    if all(own.key in known for own in batch):
+        return batch, {}
+    rows = encoder.encode_images([own.pixels for own in batch])
+    return batch, dict(zip((own.key for own in batch), rows, strict=True))
 
 
 def _seen(
@@ -246,8 +251,8 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _history(
-    track: Track, video: Video, encoder: Encoder, made: dict[str, str],
-    presence: Mapping[int, float],
+    track: Track, video: Video, masks: Masks, encoder: Encoder, lineage: Lineage,
+    made: dict[str, str],
 ) -> History:  # fmt: skip
     if not track.rows:
         raise InputError(
@@ -255,6 +260,7 @@ def _history(
             "matched to frames"
         )
     times = None if None in track.times else np.array(track.times, dtype=np.float64)
+    presence = _presence(masks, lineage)
     known = bool(track.sources) and all(source in presence for source in track.sources)
     sure = np.array([presence[source] for source in track.sources]) if known else None
     return History(

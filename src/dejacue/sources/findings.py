@@ -154,8 +154,9 @@ def write_finding(folder: Path, finding: Parts) -> Path:
 
 def _stored_path(path: str | None, folder: Path) -> str | None:
     """Masks that lie in the folder of the finding move with it."""
-    inside = path is not None and Path(path).is_relative_to(folder.absolute())
-    return os.path.relpath(path, folder) if inside and path is not None else path
+    if path is None or not Path(path).is_relative_to(folder.absolute()):
+        return path
+    return os.path.relpath(path, folder)
 
 
 def _known_path(path: str | None, folder: Path) -> str | None:
