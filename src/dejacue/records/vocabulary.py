@@ -121,7 +121,9 @@ class Vocabulary:
         """
         every: dict[str | None, Any] = dict(examples or {})
         every.update(states)
-        return replace(self, examples=(*self.examples, *given), changes=(*self.changes, *changes))
+        return replace(
+            self, examples=(*self.examples, *examples_of(every)), changes=(*self.changes, *changes)
+        )
 
     @property
     def spoken(self) -> bool:
