@@ -1,0 +1,109 @@
+"""The mutants of a module: one changed expression or statement each."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "dejacue"
+SWAPS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+NAMES = {"min": "max", "any": "all", "minimum": "maximum", "argmin": "argmax", "floor": "ceil"}
+NAMES |= {other: name for name, other in NAMES.items()}
+
+
+class Mutant(NamedTuple):
+    path: str  # below src/dejacue
+    line: int
+    function: str  # of the module, or Class.method; empty outside of functions
+    text: str  # the whole module, changed
+    change: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.path} {self.function or '-'}: {self.change}"
+
+
+def other(node: ast.AST) -> str | None:
+    """What stands in the place of an expression or statement, if anything."""
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in SWAPS:
+            new: ast.AST = ast.Compare(node.left, [SWAPS[type(op)]()], node.comparators)
+        case ast.BinOp(op=ast.Div(), right=ast.JoinedStr() | ast.Constant(value=str())):
+            return None  # a path
+        case ast.BinOp(right=right) if type(node.op) in SWAPS:
+            new = ast.BinOp(node.left, SWAPS[type(node.op)](), right)
+        case ast.BoolOp():
+            new = ast.BoolOp(SWAPS[type(node.op)](), node.values)
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            new = node.operand
+        case ast.Constant(value=bool(value)):
+            return str(not value)
+        case ast.Constant(value=int(value)):
+            return str(value + 1)
+        case ast.Constant(value=float(value)):
+            return repr(value * 2 if value else 1.0)
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in NAMES:
+            head = f"{ast.unparse(node.value)}." if isinstance(node, ast.Attribute) else ""
+            return head + NAMES[name]
+        case ast.Return(value=ast.expr() as value):
+            return None if ast.unparse(value) == "None" else "return None"
+        case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Raise():
+            return "pass"
+        case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]):
+            return "pass"
+        case ast.Continue():
+            return "break"
+        case ast.Break():
+            return "continue"
+        case _:
+            return None
+    return f"({ast.unparse(new)})"
+
+
+def mutants(path: Path) -> list[Mutant]:
+    """Every mutant of one module, in the order of their hashes."""
+    text = path.read_text()
+    starts = [0]
+    for row in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(row.encode()))
+    found: dict[str, Mutant] = {}
+
+    def put(node: ast.AST, new: str, where: str) -> None:
+        old = text.encode()
+        begin = starts[node.lineno - 1] + node.col_offset
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        changed = (old[:begin] + new.encode() + old[end:]).decode()
+        before = text.splitlines()[node.lineno - 1].strip()
+        after = changed.splitlines()[node.lineno - 1].strip()
+        name = str(path.relative_to(SOURCE))
+        mutant = Mutant(name, node.lineno, where, changed, f"{before}  ->  {after}")
+        found.setdefault(mutant.name, mutant)
+
+    def walk(node: ast.AST, where: str, owner: str) -> None:
+        if isinstance(node, ast.JoinedStr):
+            return
+        if (new := other(node)) is not None:
+            put(node, new, where)
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            put(node.test, f"(not ({ast.unparse(node.test)}))", where)
+        for field, value in ast.iter_fields(node):
+            inside, scope = where, owner
+            if isinstance(node, ast.FunctionDef) and field == "body":
+                inside = where or f"{owner}{node.name}"
+            elif isinstance(node, ast.ClassDef):
+                scope = f"{owner}{node.name}."
+            if field not in ("annotation", "returns"):
+                for child in value if isinstance(value, list) else [value]:
+                    if isinstance(child, ast.AST):
+                        walk(child, inside, scope)
+
+    walk(ast.parse(text), "", "")
+    return sorted(found.values(), key=lambda one: hashlib.sha1(one.name.encode()).digest())

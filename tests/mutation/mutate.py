@@ -1,0 +1,238 @@
+"""Small changes of the source that the tests must notice (`make mutants`).
+
+Neither mutmut nor cosmic-ray is a dependency, and both start Python anew for every mutant; this
+driver collects the tests once and forks. In one child it traces which test runs which line. Then
+each mutant gets a child in which the code of the changed function is exchanged and the tests that
+run the changed line are run, the fastest first, until one fails. What stands outside of functions
+(constants, defaults) is changed in a child that has not imported the package yet.
+
+The sample is fixed: of each module the mutants whose text has the lowest hash, so that it stays
+the same where the source does. f-strings, annotations and docstrings are left alone. Survivors
+listed in `equivalent.txt` (a mutant, then a reason on an indented line) are counted apart.
+
+    python tests/mutation/mutate.py [--each 12] [--seconds 10] [--map FILE] [part of a path ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import importlib.machinery
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+from mutants import SOURCE, Mutant, mutants
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PARTS = ("records", "method", "evaluation", "sources")
+# these read whole corpora or run in processes of their own, where no mutant is
+APART = "experiments rendered rendered_experiments beyond release synthetic annotation docs crash"
+APART = (APART + " public layers").split()
+SLOW_S = 8.0  # a slower test is not run against mutants
+
+
+def code_of(text: str, mutant: Mutant) -> CodeType | None:
+    """The code of the mutant's function in this text of its module; None if two have its name."""
+    found, waiting = [], [compile(text, str(SOURCE / mutant.path), "exec")]
+    while waiting:
+        inner = [one for one in waiting.pop().co_consts if isinstance(one, CodeType)]
+        found += [one for one in inner if one.co_qualname == mutant.function]
+        waiting += inner
+    return found[0] if len(found) == 1 else None
+
+
+def exchangeable(mutant: Mutant) -> bool:
+    old = code_of((SOURCE / mutant.path).read_text(), mutant)
+    new = code_of(mutant.text, mutant)
+    return bool(old and new and old.co_freevars == new.co_freevars)
+
+
+def exchange(mutant: Mutant) -> None:
+    """Puts the changed code into the function of the running program."""
+    importlib.import_module("dejacue." + mutant.path.removesuffix(".py").replace("/", "."))
+    new = code_of(mutant.text, mutant)
+    place = (new.co_filename, new.co_qualname)
+    for one in gc.get_objects():
+        code = getattr(one, "__code__", None) if isinstance(one, FunctionType) else None
+        if code and (code.co_filename, code.co_qualname) == place:
+            one.__code__ = new
+
+
+def in_child(work, limit_s: float) -> str:
+    """What `work` says in a fork of this process: its exit code, or "time"."""
+    child = os.fork()
+    if child == 0:
+        try:
+            null = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(null, stream)
+            os._exit(work())
+        except BaseException:
+            os._exit(1)  # an import that fails is noticed too
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return str(os.waitstatus_to_exitcode(status))
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "time"
+
+
+def run(session, items) -> int:
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return 1
+    return 0
+
+
+def trace(session, target: Path) -> int:
+    """Writes for each test its seconds and the lines of the package that it runs."""
+    known: dict[str, str | None] = {}
+    lines: set[tuple[str, int]] = set()
+
+    def name_of(file: str) -> str | None:
+        if file not in known:
+            inside = any(file.startswith(f"{SOURCE}/{part}/") for part in PARTS)
+            known[file] = file[len(str(SOURCE)) + 1 :] if inside else None
+        return known[file]
+
+    def local(frame, event, _):
+        if event == "line":
+            lines.add((known[frame.f_code.co_filename], frame.f_lineno))
+        return local
+
+    def tracer(frame, event, _):
+        return local if name_of(frame.f_code.co_filename) else None
+
+    rows = {}
+    items = session.items
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        lines.clear()
+        before, begin = session.testsfailed, time.perf_counter()
+        sys.settrace(tracer)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        sys.settrace(None)
+        taken = time.perf_counter() - begin
+        if session.testsfailed == before:
+            rows[item.nodeid] = [round(taken, 3), sorted(f"{path}:{line}" for path, line in lines)]
+    target.write_text(json.dumps(rows))
+    return 0
+
+
+class Plugin:
+    """Hands the collected tests to `work` in place of a run."""
+
+    def __init__(self, work=None) -> None:
+        self.work = work
+
+    def pytest_collection_modifyitems(self, items) -> None:
+        from hypothesis import Phase, settings  # pytest wants to import it first
+
+        for item in items:  # one failure is enough, its smallest example is not asked for
+            if given := getattr(item.obj, "_hypothesis_internal_use_settings", None):
+                item.obj._hypothesis_internal_use_settings = settings(
+                    given, phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False
+                )
+
+    def pytest_runtestloop(self, session) -> bool | None:
+        return None if self.work is None else bool(self.work(session)) or True
+
+
+def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
+    """Tests that run the line (outside of functions: the module), the fastest first."""
+    place = f"{mutant.path}:{mutant.line}" if mutant.function else f"{mutant.path}:"
+    found, total = [], 0.0
+    for name, (taken, lines) in sorted(tests.items(), key=lambda row: row[1][0]):
+        runs = place in lines if mutant.function else any(one.startswith(place) for one in lines)
+        if runs and taken < SLOW_S and (total := total + taken) <= max(seconds, taken):
+            found.append(name)
+    return found
+
+
+def anew(mutant: Mutant, names: list[str], options: list[str]) -> int:
+    """Runs the tests in a process that imports the changed module."""
+    path, load = str(SOURCE / mutant.path), importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(self, name):
+        return compile(mutant.text, path, "exec") if self.path == path else load(self, name)
+
+    importlib.machinery.SourceFileLoader.get_code = get_code
+    return int(pytest.main([*options, "-x", *names], plugins=[Plugin()]))
+
+
+def try_all(chosen: list[Mutant], map_file: Path, options: list[str], seconds: float) -> dict:
+    """Each mutant's fate: whether it survived."""
+    files = [str(p) for p in sorted(ROOT.glob("tests/test_*.py")) if p.stem[5:] not in APART]
+    if not map_file.is_file():
+        plugin = Plugin(lambda session: trace(session, map_file))
+        in_child(lambda: pytest.main([*options, *files], plugins=[plugin]), 3600)
+    tests = json.loads(map_file.read_text())
+    fates = {}
+
+    def fate(mutant: Mutant, work) -> None:
+        names = tests_of(mutant, tests, seconds)
+        code = in_child(lambda: work(mutant, names), 30 + 3 * seconds) if names else "0"
+        fates[mutant.name] = code == "0"
+        told = "killed" if code != "0" else "SURVIVED" if names else "NOT RUN"
+        print(f"{told:9} {mutant.line:4} {mutant.name}", flush=True)
+
+    def exchanged(session) -> None:
+        items = {item.nodeid: item for item in session.items}
+
+        def work(mutant: Mutant, names: list[str]) -> int:
+            exchange(mutant)
+            return run(session, [items[name] for name in names])
+
+        for mutant in filter(exchangeable, chosen):
+            fate(mutant, work)
+
+    for mutant in chosen:
+        if not exchangeable(mutant):
+            fate(mutant, lambda one, names: anew(one, names, options))
+    pytest.main([*options, *files], plugins=[Plugin(exchanged)])
+    return fates
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="mutation testing of the core")
+    parser.add_argument("parts", nargs="*", help="only modules whose path holds one of these")
+    parser.add_argument("--each", type=int, default=12, help="mutants of each module")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
+    parser.add_argument("--map", type=Path, help="keep the traced lines here, or take them")
+    given = parser.parse_args()
+    os.nice(15)
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT / "src"))
+    for heavy in ("numpy", "torch", "av", "onnxruntime", "pycocotools.mask", "matplotlib.pyplot"):
+        importlib.import_module(heavy)  # once, not in every child
+    paths = [path for part in PARTS for path in sorted((SOURCE / part).rglob("*.py"))]
+    paths = [p for p in paths if not given.parts or any(one in str(p) for one in given.parts)]
+    chosen = [one for path in paths for one in mutants(path)[: given.each]]
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["-s", "-p", "no:cacheprovider", f"--basetemp={folder}/tests", "--no-summary"]
+        map_file = given.map.resolve() if given.map else Path(folder) / "lines.json"
+        fates = try_all(chosen, map_file, options, given.seconds)
+    rows = (HERE / "equivalent.txt").read_text().splitlines()
+    equivalent = {row for row in rows if row and not row.startswith((" ", "#"))}
+    survived = [name for name, lives in fates.items() if lives]
+    new = [name for name in survived if name not in equivalent]
+    print(f"{len(fates) - len(survived)} of {len(fates)} mutants killed", end="")
+    print(f" ({1 - len(survived) / max(len(fates), 1):.1%}); of the survivors {len(new)} are new:")
+    print("\n".join(new))
+    return bool(new)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
