@@ -242,6 +242,13 @@ def test_pooled_paraphrases_that_cancel_leave_the_first_of_the_state():
     assert {m.window for m in found["a"]} == {alone["a"][0].window}
 
 
+def test_what_paraphrases_have_in_common_counts_however_small():
+    rows = np.array([[1, 1e-5, 0], [-1, 1e-5, 0], [0, 0, 1]], np.float32)
+    vocabulary = Vocabulary({"a": ["x", "not x"], "b": ["y"]}, rows)
+    found = query_directions(vocabulary, COORDINATES["absolute"], 1.0).queries
+    np.testing.assert_allclose(found[:2], [[0, 1, 0], [0, 1, 0]], atol=1e-6)
+
+
 def test_windows_cross_frames_lost_at_random_but_not_long_absences():
     whole = generate(4, frames=300, signal=1.5)
     reference = tuple(whole.references["filled"][0])

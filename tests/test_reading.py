@@ -15,6 +15,7 @@ from dejacue import (
     Joint,
     Peak,
     Scan,
+    Vocabulary,
     evidence,
     generate,
     locate,
@@ -84,6 +85,22 @@ def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> 
     still = History(np.tile(once.history.features[:1], (40, 1)), encoder="generated")
     (note,) = read(still, once.vocabulary).retrieval.notes
     assert "all frames look the same" in note
+
+
+@pytest.mark.parametrize(("unlike", "still"), [(0.5e-6, True), (1.5e-6, False)])
+@pytest.mark.parametrize("frames", [2, 1030])
+def test_one_frame_that_looks_otherwise_is_no_still_picture(unlike, still, frames) -> None:
+    words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
+    rows = np.tile([1.0, 0.0], (frames, 1))
+    rows[-1] = 1 - unlike, np.sqrt(1 - (1 - unlike) ** 2)
+    notes = read(History(rows), words).retrieval.notes
+    assert any("all frames look the same" in note for note in notes) is still
+
+
+def test_a_single_frame_is_no_still_picture() -> None:
+    words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
+    notes = read(History([[1.0, 0.5]]), words).retrieval.notes
+    assert not any("all frames look the same" in note for note in notes)
 
 
 def test_contrast_is_the_default_everywhere_in_python() -> None:

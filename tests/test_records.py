@@ -275,6 +275,15 @@ def test_a_vanishing_length_counts_as_zero(length):
         History([[length, 0.0]])
 
 
+def test_lengths_are_refused_from_their_bounds_on():
+    for length in (2e-15, 9e14):  # a squared length of float32 holds
+        History([[length, 0.0]])
+    with pytest.raises(InputError, match="row 0 is a zero vector"):
+        History([[0.9e-15, 0.0]])
+    with pytest.raises(InputError, match=r"row 0 has length 1.1e\+15; rescale it"):
+        History([[1.1e15, 0.0]])
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -600,7 +609,7 @@ def test_indices_that_do_not_fit_are_refused_not_wrapped():
     with pytest.raises(InputError, match="too large an index"):
         History(np.ones((1, 2)), np.array([2**63], np.uint64))
     with pytest.raises(InputError, match="too large an index"):
-        History(np.ones((1, 2)), source_frames=np.array([2**63], np.uint64))
+        History(np.ones((2, 2)), source_frames=np.array([0, 2**63], np.uint64))
 
 
 def test_an_unaligned_array_is_copied_into_place():

@@ -21,7 +21,7 @@ NAMES |= {other: name for name, other in NAMES.items()}
 
 class Mutant(NamedTuple):
     path: str  # below src/dejacue
-    line: int
+    lines: range  # from the start of the statement to the end of the change
     function: str  # of the module, or Class.method; empty outside of functions
     text: str  # the whole module, changed
     change: str
@@ -50,9 +50,10 @@ def other(node: ast.AST) -> str | None:
             return str(value + 1)
         case ast.Constant(value=float(value)):
             return repr(value * 2 if value else 1.0)
-        case ast.Name(id=name) | ast.Attribute(attr=name) if name in NAMES:
-            head = f"{ast.unparse(node.value)}." if isinstance(node, ast.Attribute) else ""
-            return head + NAMES[name]
+        case ast.Name(id=name) if name in NAMES:
+            return NAMES[name]
+        case ast.Attribute(value=value, attr=name) if name in NAMES:
+            return ast.unparse(ast.Attribute(value, NAMES[name]))
         case ast.Return(value=ast.expr() as value):
             return None if ast.unparse(value) == "None" else "return None"
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Raise():
@@ -76,7 +77,7 @@ def mutants(path: Path) -> list[Mutant]:
         starts.append(starts[-1] + len(row.encode()))
     found: dict[str, Mutant] = {}
 
-    def put(node: ast.AST, new: str, where: str) -> None:
+    def put(node: ast.AST, new: str, where: str, first: int) -> None:
         old = text.encode()
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
@@ -84,16 +85,20 @@ def mutants(path: Path) -> list[Mutant]:
         before = text.splitlines()[node.lineno - 1].strip()
         after = changed.splitlines()[node.lineno - 1].strip()
         name = str(path.relative_to(SOURCE))
-        mutant = Mutant(name, node.lineno, where, changed, f"{before}  ->  {after}")
+        lines = range(first, node.end_lineno + 1)
+        mutant = Mutant(name, lines, where, changed, f"{before}  ->  {after}")
         found.setdefault(mutant.name, mutant)
 
-    def walk(node: ast.AST, where: str, owner: str) -> None:
+    def walk(node: ast.AST, where: str, owner: str, first: int) -> None:
         if isinstance(node, ast.JoinedStr):
             return
+        first = node.lineno if isinstance(node, ast.stmt) else first
         if (new := other(node)) is not None:
-            put(node, new, where)
+            put(node, new, where, first)
         if isinstance(node, ast.If | ast.While | ast.IfExp):
-            put(node.test, f"(not ({ast.unparse(node.test)}))", where)
+            if ast.unparse(node.test) == "TYPE_CHECKING":
+                return
+            put(node.test, f"(not ({ast.unparse(node.test)}))", where, first)
         for field, value in ast.iter_fields(node):
             inside, scope = where, owner
             if isinstance(node, ast.FunctionDef) and field == "body":
@@ -103,7 +108,7 @@ def mutants(path: Path) -> list[Mutant]:
             if field not in ("annotation", "returns"):
                 for child in value if isinstance(value, list) else [value]:
                     if isinstance(child, ast.AST):
-                        walk(child, inside, scope)
+                        walk(child, inside, scope, first)
 
-    walk(ast.parse(text), "", "")
+    walk(ast.parse(text), "", "", 1)
     return sorted(found.values(), key=lambda one: hashlib.sha1(one.name.encode()).digest())

@@ -25,6 +25,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
+from itertools import accumulate, groupby
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -37,6 +39,7 @@ PARTS = ("records", "method", "evaluation", "sources")
 # these read whole corpora or run in processes of their own, where no mutant is
 APART = "experiments rendered rendered_experiments beyond release synthetic annotation docs crash"
 APART = (APART + " public layers").split()
+UNCHANGED = "unchanged"
 SLOW_S = 8.0  # a slower test is not run against mutants
 
 
@@ -50,34 +53,37 @@ def code_of(text: str, mutant: Mutant) -> CodeType | None:
     return found[0] if len(found) == 1 else None
 
 
-def exchangeable(mutant: Mutant) -> bool:
+def exchangeable(mutant: Mutant, run_lines: set[str]) -> bool:
+    """Whether the function can be exchanged, and is run by tests, not while modules load only."""
     old = code_of((SOURCE / mutant.path).read_text(), mutant)
     new = code_of(mutant.text, mutant)
-    return bool(old and new and old.co_freevars == new.co_freevars)
+    run_by_tests = any(f"{mutant.path}:{line}" in run_lines for line in mutant.lines)
+    return bool(old and new and old.co_freevars == new.co_freevars and run_by_tests)
 
 
-def exchange(mutant: Mutant) -> None:
-    """Puts the changed code into the function of the running program."""
-    importlib.import_module("dejacue." + mutant.path.removesuffix(".py").replace("/", "."))
-    new = code_of(mutant.text, mutant)
-    place = (new.co_filename, new.co_qualname)
+def known_functions(chosen: list[Mutant]) -> dict[tuple[str, str], list[FunctionType]]:
+    """The functions of the package in this process, wherever they are, by file and name."""
+    for path in {mutant.path for mutant in chosen}:
+        importlib.import_module("dejacue." + path.removesuffix(".py").replace("/", "."))
+    found = defaultdict(list)
     for one in gc.get_objects():
-        code = getattr(one, "__code__", None) if isinstance(one, FunctionType) else None
-        if code and (code.co_filename, code.co_qualname) == place:
-            one.__code__ = new
+        if type(one) is FunctionType:  # isinstance() asks objects that warn when they are asked
+            found[one.__code__.co_filename, one.__code__.co_qualname].append(one)
+    gc.freeze()  # nothing of this is copied into the children
+    return found
 
 
-def in_child(work, limit_s: float) -> str:
+def in_child(work, limit_s: float, quiet: bool = True) -> str:
     """What `work` says in a fork of this process: its exit code, or "time"."""
     child = os.fork()
     if child == 0:
         try:
             null = os.open(os.devnull, os.O_RDWR)
-            for stream in (0, 1, 2):
+            for stream in (0, 1, 2) if quiet else ():
                 os.dup2(null, stream)
             os._exit(work())
         except BaseException:
-            os._exit(1)  # an import that fails is noticed too
+            os._exit(3)  # not the doing of a test
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -151,14 +157,26 @@ class Plugin:
 
 
 def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
-    """Tests that run the line (outside of functions: the module), the fastest first."""
-    place = f"{mutant.path}:{mutant.line}" if mutant.function else f"{mutant.path}:"
-    found, total = [], 0.0
-    for name, (taken, lines) in sorted(tests.items(), key=lambda row: row[1][0]):
-        runs = place in lines if mutant.function else any(one.startswith(place) for one in lines)
-        if runs and taken < SLOW_S and (total := total + taken) <= max(seconds, taken):
-            found.append(name)
-    return found
+    """Tests that run the line, the fastest first. Outside of functions: those that run the module,
+    of the three files that have most of them, since these are collected anew."""
+    places = {f"{mutant.path}:{line}" for line in mutant.lines}
+
+    def runs(lines: list[str]) -> bool:
+        if mutant.function:
+            return not places.isdisjoint(lines)
+        return any(one.startswith(f"{mutant.path}:") for one in lines)
+
+    found = [
+        (taken, name) for name, (taken, lines) in tests.items() if taken < SLOW_S and runs(lines)
+    ]
+    if not found and mutant.function:  # run while a module is imported, or kept by a cache
+        return tests_of(mutant._replace(function=""), tests, seconds)
+    if not mutant.function:
+        files = Counter(name.split("::")[0] for _, name in found).most_common(3)
+        found = [row for row in found if row[1].split("::")[0] in dict(files)]
+    found.sort()
+    ends = accumulate(taken for taken, _ in found)
+    return [name for (taken, name), end in zip(found, ends, strict=True) if end <= seconds + taken]
 
 
 def anew(mutant: Mutant, names: list[str], options: list[str]) -> int:
@@ -172,37 +190,56 @@ def anew(mutant: Mutant, names: list[str], options: list[str]) -> int:
     return int(pytest.main([*options, "-x", *names], plugins=[Plugin()]))
 
 
-def try_all(chosen: list[Mutant], map_file: Path, options: list[str], seconds: float) -> dict:
-    """Each mutant's fate: whether it survived."""
+def try_all(chosen: list[Mutant], folder: Path, map_file: Path, seconds: float) -> dict[str, bool]:
+    """Each mutant's fate: whether it survived; and of each module, that it survives unchanged."""
+    options = ["-s", "-p", "no:cacheprovider", f"--basetemp={folder}/tests", "--no-summary"]
     files = [str(p) for p in sorted(ROOT.glob("tests/test_*.py")) if p.stem[5:] not in APART]
     if not map_file.is_file():
         plugin = Plugin(lambda session: trace(session, map_file))
         in_child(lambda: pytest.main([*options, *files], plugins=[plugin]), 3600)
     tests = json.loads(map_file.read_text())
-    fates = {}
+    run_lines = {line for _, lines in tests.values() for line in lines}
+    exchanged: dict[bool, list[Mutant]] = {True: [], False: []}
+    for path, own in groupby(chosen, key=lambda one: one.path):
+        text = (SOURCE / path).read_text()
+        for mutant in own:
+            rest = exchanged[exchangeable(mutant, run_lines)]
+            if not rest or rest[-1].path != path:
+                rest.append(mutant._replace(text=text, change=UNCHANGED))
+            rest.append(mutant)
+    fates = folder / "fates"
 
     def fate(mutant: Mutant, work) -> None:
-        names = tests_of(mutant, tests, seconds)
+        names = tests_of(mutant, tests, 0.5 if mutant.change == UNCHANGED else seconds)
         code = in_child(lambda: work(mutant, names), 30 + 3 * seconds) if names else "0"
-        fates[mutant.name] = code == "0"
-        told = "killed" if code != "0" else "SURVIVED" if names else "NOT RUN"
-        print(f"{told:9} {mutant.line:4} {mutant.name}", flush=True)
+        told = {"0": "SURVIVED" if names else "NOT RUN", "3": "BROKEN"}.get(code, "killed")
+        if mutant.change == UNCHANGED:
+            if told in ("killed", "BROKEN"):
+                raise SystemExit(f"{mutant.path}: tests fail without a change; nothing is measured")
+            return
+        print(f"{told:9} {mutant.lines[-1]:4} {mutant.name}", flush=True)
+        with fates.open("a") as file:
+            print(json.dumps([mutant.name, told != "killed"]), file=file)
 
-    def exchanged(session) -> None:
+    def exchange(session) -> None:
         items = {item.nodeid: item for item in session.items}
+        functions = known_functions(chosen)
 
         def work(mutant: Mutant, names: list[str]) -> int:
-            exchange(mutant)
-            return run(session, [items[name] for name in names])
+            new = code_of(mutant.text, mutant)
+            for one in (own := functions[new.co_filename, new.co_qualname]):
+                one.__code__ = new
+            return run(session, [items[name] for name in names]) if own else 3
 
-        for mutant in filter(exchangeable, chosen):
+        for mutant in exchanged[True]:
             fate(mutant, work)
 
-    for mutant in chosen:
-        if not exchangeable(mutant):
-            fate(mutant, lambda one, names: anew(one, names, options))
-    pytest.main([*options, *files], plugins=[Plugin(exchanged)])
-    return fates
+    plugin = Plugin(exchange)
+    if in_child(lambda: pytest.main([*options, *files], plugins=[plugin]), 7200, False) == "3":
+        raise SystemExit("the driver failed; what it says stands above")
+    for mutant in exchanged[False]:
+        fate(mutant, lambda one, names: anew(one, names, options))
+    return dict(json.loads(row) for row in fates.read_text().splitlines())
 
 
 def main() -> int:
@@ -221,9 +258,8 @@ def main() -> int:
     paths = [p for p in paths if not given.parts or any(one in str(p) for one in given.parts)]
     chosen = [one for path in paths for one in mutants(path)[: given.each]]
     with tempfile.TemporaryDirectory() as folder:
-        options = ["-s", "-p", "no:cacheprovider", f"--basetemp={folder}/tests", "--no-summary"]
         map_file = given.map.resolve() if given.map else Path(folder) / "lines.json"
-        fates = try_all(chosen, map_file, options, given.seconds)
+        fates = try_all(chosen, Path(folder), map_file, given.seconds)
     rows = (HERE / "equivalent.txt").read_text().splitlines()
     equivalent = {row for row in rows if row and not row.startswith((" ", "#"))}
     survived = [name for name, lives in fates.items() if lives]
