@@ -282,5 +282,9 @@ def test_retrievals_are_read_once_and_say_so() -> None:
     for again in (lambda: list(found), found.columns):
         with pytest.raises(InputError, match="have been read already"):
             again()
+    found = locate_many(histories, vocabularies)
+    assert len(found.columns()["start"])
+    with pytest.raises(InputError, match="have been read already"):
+        found.columns()
     nothing = locate_many([], [])
     assert [len(column) for column in nothing.columns().values()] == [0] * 7

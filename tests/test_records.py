@@ -612,6 +612,18 @@ def test_indices_that_do_not_fit_are_refused_not_wrapped():
         History(np.ones((2, 2)), source_frames=np.array([0, 2**63], np.uint64))
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_frames_are_counted_up_to_two_to_the_53rd(dtype):
+    assert History(np.ones((2, 2)), np.array([0, 2**53], dtype)).frames[-1] == 2**53
+    with pytest.raises(InputError, match=r"too large an index|must be within ±2\^53"):
+        History(np.ones((2, 2)), np.array([0, 2**53 + 1], dtype))
+
+
+def test_frames_are_counted_down_to_minus_two_to_the_53rd():
+    with pytest.raises(InputError, match=r"frames go from -9007199254740993 to 0, but must be"):
+        History(np.ones((2, 2)), [-(2**53) - 1, 0])
+
+
 def test_an_unaligned_array_is_copied_into_place():
     raw = np.zeros(1 + 4 * 6, np.uint8)
     crooked = raw[1:].view(np.float32).reshape(2, 3)

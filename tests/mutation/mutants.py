@@ -17,6 +17,7 @@ SWAPS = {
 }  # fmt: skip
 NAMES = {"min": "max", "any": "all", "minimum": "maximum", "argmin": "argmax", "floor": "ceil"}
 NAMES |= {other: name for name, other in NAMES.items()}
+UNSEEN = ("strict", "slots", "copy")  # arguments that guard or save, and change no answer
 
 
 class Mutant(NamedTuple):
@@ -90,7 +91,7 @@ def mutants(path: Path) -> list[Mutant]:
         found.setdefault(mutant.name, mutant)
 
     def walk(node: ast.AST, where: str, owner: str, first: int) -> None:
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.JoinedStr) or getattr(node, "arg", None) in UNSEEN:
             return
         first = node.lineno if isinstance(node, ast.stmt) else first
         if (new := other(node)) is not None:
