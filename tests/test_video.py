@@ -213,6 +213,7 @@ def test_every_back_end_gives_all_frames_in_order(made, name):
         ({"start": 7}, range(7, 30)),
         ({"end": 7}, range(8)),
         ({"start": 13, "end": 13}, [13]),
+        ({"start": 29}, [29]),
         ({"start": 20, "end": 999}, range(20, 30)),
         ({"stride": 7}, [0, 7, 14, 21, 28]),
         ({"start": 3, "end": 23, "stride": 10}, [3, 13, 23]),
@@ -224,6 +225,28 @@ def test_every_back_end_samples_by_ordinals(made, name, options, sources):
     check(list(video), sources, source)
     if name != "variable rate mkv":  # its header has only a duration and a rate
         assert video.length == len(sources)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"start_s": 0.25}, 27),  # frame 3 is the first
+        ({"start_s": 0.5}, 25),
+        ({"end_s": 1.25}, 13),
+        ({"end_s": 0.5}, 6),
+        ({"start_s": 0.25, "end_s": 1.25, "stride": 4}, 3),
+        ({"start_s": 9.0}, 0),
+        ({"end_s": 9.0}, 30),
+        ({"fps": 5}, 15),
+        ({"fps": 4}, 12),
+        ({"fps": 100}, 30),
+    ],
+)
+def test_how_many_frames_are_expected_is_told_by_times_too(options, expected):
+    times = [at / 10 for at in range(30)]
+    assert Sampling(**options).expected(30, 10.0) == expected
+    assert len(list(Sampling(**options).select(fake(times)))) == expected
+    assert Sampling(**options).expected(30, None) is None  # without a rate
 
 
 @pytest.mark.parametrize("name", [n for n in BACK_ENDS if n not in ("png folder", "glob")])

@@ -1,10 +1,14 @@
-"""The mutants of a module: one changed expression or statement each."""
+"""The mutants of a module, one changed expression or statement each, and their code."""
 
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
+import importlib
+from collections import defaultdict
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import NamedTuple
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "dejacue"
@@ -113,3 +117,33 @@ def mutants(path: Path) -> list[Mutant]:
 
     walk(ast.parse(text), "", "", 1)
     return sorted(found.values(), key=lambda one: hashlib.sha1(one.name.encode()).digest())
+
+
+def code_of(text: str, mutant: Mutant) -> CodeType | None:
+    """The code of the mutant's function in this text of its module; None if two have its name."""
+    found, waiting = [], [compile(text, str(SOURCE / mutant.path), "exec")]
+    while waiting:
+        inner = [one for one in waiting.pop().co_consts if isinstance(one, CodeType)]
+        found += [one for one in inner if one.co_qualname == mutant.function]
+        waiting += inner
+    return found[0] if len(found) == 1 else None
+
+
+def exchangeable(mutant: Mutant, run_lines: set[str]) -> bool:
+    """Whether the function can be exchanged, and is run by tests, not while modules load only."""
+    old = code_of((SOURCE / mutant.path).read_text(), mutant)
+    new = code_of(mutant.text, mutant)
+    run_by_tests = any(f"{mutant.path}:{line}" in run_lines for line in mutant.lines)
+    return bool(old and new and old.co_freevars == new.co_freevars and run_by_tests)
+
+
+def known_functions(chosen: list[Mutant]) -> dict[tuple[str, str], list[FunctionType]]:
+    """The functions of the package in this process, wherever they are, by file and name."""
+    for path in {mutant.path for mutant in chosen}:
+        importlib.import_module("dejacue." + path.removesuffix(".py").replace("/", "."))
+    found = defaultdict(list)
+    for one in gc.get_objects():
+        if type(one) is FunctionType:  # isinstance() asks objects that warn when they are asked
+            found[one.__code__.co_filename, one.__code__.co_qualname].append(one)
+    gc.freeze()  # nothing of this is copied into the children
+    return found

@@ -1,13 +1,14 @@
 """Small changes of the source that the tests must notice (`make mutants`).
 
-Neither mutmut nor cosmic-ray is a dependency, and both start Python anew for every mutant; this
-driver collects the tests once and forks. In one child it traces which test runs which line. Then
-each mutant gets a child in which the code of the changed function is exchanged and the tests that
+Neither mutmut nor cosmic-ray is a dependency of the developers; this small driver collects the
+tests once and forks. In one child it traces which test runs which line. Then each mutant gets a
+child in which the code of the changed function is exchanged and the tests that
 run the changed line are run, the fastest first, until one fails. What stands outside of functions
 (constants, defaults) is changed in a child that has not imported the package yet.
 
 The sample is fixed: of each module the mutants whose text has the lowest hash, so that it stays
-the same where the source does. f-strings, annotations and docstrings are left alone. Survivors
+the same where the source does. f-strings, annotations and docstrings are left alone. Every module
+is run without a change first, and must survive: a test that fails anyway kills nothing. Survivors
 listed in `equivalent.txt` (a mutant, then a reason on an indented line) are counted apart.
 
     python tests/mutation/mutate.py [--each 12] [--seconds 10] [--map FILE] [part of a path ...]
@@ -16,7 +17,6 @@ listed in `equivalent.txt` (a mutant, then a reason on an indented line) are cou
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
 import importlib.machinery
 import json
@@ -25,13 +25,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import accumulate, groupby
 from pathlib import Path
-from types import CodeType, FunctionType
 
 import pytest
-from mutants import SOURCE, Mutant, mutants
+from mutants import SOURCE, Mutant, code_of, exchangeable, known_functions, mutants
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,36 +40,6 @@ APART = "experiments rendered rendered_experiments beyond release synthetic anno
 APART = (APART + " public layers").split()
 UNCHANGED = "unchanged"
 SLOW_S = 8.0  # a slower test is not run against mutants
-
-
-def code_of(text: str, mutant: Mutant) -> CodeType | None:
-    """The code of the mutant's function in this text of its module; None if two have its name."""
-    found, waiting = [], [compile(text, str(SOURCE / mutant.path), "exec")]
-    while waiting:
-        inner = [one for one in waiting.pop().co_consts if isinstance(one, CodeType)]
-        found += [one for one in inner if one.co_qualname == mutant.function]
-        waiting += inner
-    return found[0] if len(found) == 1 else None
-
-
-def exchangeable(mutant: Mutant, run_lines: set[str]) -> bool:
-    """Whether the function can be exchanged, and is run by tests, not while modules load only."""
-    old = code_of((SOURCE / mutant.path).read_text(), mutant)
-    new = code_of(mutant.text, mutant)
-    run_by_tests = any(f"{mutant.path}:{line}" in run_lines for line in mutant.lines)
-    return bool(old and new and old.co_freevars == new.co_freevars and run_by_tests)
-
-
-def known_functions(chosen: list[Mutant]) -> dict[tuple[str, str], list[FunctionType]]:
-    """The functions of the package in this process, wherever they are, by file and name."""
-    for path in {mutant.path for mutant in chosen}:
-        importlib.import_module("dejacue." + path.removesuffix(".py").replace("/", "."))
-    found = defaultdict(list)
-    for one in gc.get_objects():
-        if type(one) is FunctionType:  # isinstance() asks objects that warn when they are asked
-            found[one.__code__.co_filename, one.__code__.co_qualname].append(one)
-    gc.freeze()  # nothing of this is copied into the children
-    return found
 
 
 def in_child(work, limit_s: float, quiet: bool = True) -> str:
