@@ -170,7 +170,7 @@ def test_an_irreversible_change_among_many_states_needs_their_order():
         if count == 7:
             assert len(occurrences(history, words, readout=Joint(irreversible=True)))
         else:
-            with pytest.raises(InputError, match="8 states needs their order; without one .* 7"):
+            with pytest.raises(InputError, match=r"8 states needs their order; without one .* 7"):
                 locate(history, words, readout=Joint(irreversible=True))
             locate(history, words, readout=Joint(irreversible=True, order=tuple(words.states)))
 

@@ -152,9 +152,8 @@ def test_bridged_windows_cross_gaps_and_count_observed_frames(seed) -> None:
 
 def test_a_duration_that_ends_on_no_observed_frame_is_refused() -> None:
     history, v = make(7, np.array([0, 10, 20]))
-    assert [m.window.length for m in locate(history, v, readout=Scan((11,), runs="bridged"))][
-        0
-    ] == 11
+    for moment in locate(history, v, readout=Scan((11,), runs="bridged")):
+        assert moment.window.length == 11
     with pytest.raises(InputError, match="no duration has both ends on observed frames; add short"):
         locate(history, v, readout=Scan((7,), runs="bridged"))
 

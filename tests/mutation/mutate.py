@@ -2,8 +2,8 @@
 
 Neither mutmut nor cosmic-ray is a dependency of the developers; this small driver collects the
 tests once and forks. In one child it traces which test runs which line. Then each mutant gets a
-child in which the code of the changed function is exchanged and the tests that
-run the changed line are run, the fastest first, until one fails. What stands outside of functions
+child in which the code of the changed function is exchanged and the tests that run the changed
+line are run, as many as fit into a few seconds, until one fails. What stands outside of functions
 (constants, defaults) is changed in a child that has not imported the package yet.
 
 The sample is fixed: of each module the mutants whose text has the lowest hash, so that it stays
@@ -11,7 +11,7 @@ the same where the source does. f-strings, annotations and docstrings are left a
 is run without a change first, and must survive: a test that fails anyway kills nothing. Survivors
 listed in `equivalent.txt` (a mutant, then a reason on an indented line) are counted apart.
 
-    python tests/mutation/mutate.py [--each 12] [--seconds 10] [--map FILE] [part of a path ...]
+    python tests/mutation/mutate.py [--each 5] [--seconds 2] [--map FILE] [part of a path ...]
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Plugin:
 
 
 def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
-    """Tests that run the line, the fastest first. Outside of functions: those that run the module,
-    of the three files that have most of them, since these are collected anew."""
+    """The fastest tests that run the line, in their usual order. Outside of functions: those that
+    run the module, of the three files that have most of them, since these are collected anew."""
     places = {f"{mutant.path}:{line}" for line in mutant.lines}
 
     def runs(lines: list[str]) -> bool:
@@ -143,9 +143,13 @@ def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
     if not mutant.function:
         files = Counter(name.split("::")[0] for _, name in found).most_common(3)
         found = [row for row in found if row[1].split("::")[0] in dict(files)]
-    found.sort()
-    ends = accumulate(taken for taken, _ in found)
-    return [name for (taken, name), end in zip(found, ends, strict=True) if end <= seconds + taken]
+    ends = accumulate(taken for taken, _ in sorted(found))
+    fast = {
+        name
+        for (taken, name), end in zip(sorted(found), ends, strict=True)
+        if end <= seconds + taken
+    }
+    return [name for _, name in found if name in fast]
 
 
 def anew(mutant: Mutant, names: list[str], options: list[str]) -> int:
@@ -184,7 +188,7 @@ def try_all(chosen: list[Mutant], folder: Path, map_file: Path, seconds: float) 
         told = {"0": "SURVIVED" if names else "NOT RUN", "3": "BROKEN"}.get(code, "killed")
         if mutant.change == UNCHANGED:
             if told in ("killed", "BROKEN"):
-                raise SystemExit(f"{mutant.path}: tests fail without a change; nothing is measured")
+                raise SystemExit(f"{mutant.path}: its tests fail without a change")
             return
         print(f"{told:9} {mutant.lines[-1]:4} {mutant.name}", flush=True)
         with fates.open("a") as file:
@@ -214,8 +218,8 @@ def try_all(chosen: list[Mutant], folder: Path, map_file: Path, seconds: float) 
 def main() -> int:
     parser = argparse.ArgumentParser(description="mutation testing of the core")
     parser.add_argument("parts", nargs="*", help="only modules whose path holds one of these")
-    parser.add_argument("--each", type=int, default=12, help="mutants of each module")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
+    parser.add_argument("--each", type=int, default=5, help="mutants of each module")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of tests for one mutant")
     parser.add_argument("--map", type=Path, help="keep the traced lines here, or take them")
     given = parser.parse_args()
     os.nice(15)
