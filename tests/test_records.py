@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,7 @@ from dejacue import (
     generate,
     locate,
 )
+from dejacue.method.locate import read
 from dejacue.records.retrieval import from_source, to_source
 
 frames = st.integers(-50, 50)
@@ -675,3 +677,22 @@ def test_moments_carry_the_frames_of_the_source():
     row, other = found.to_rows()
     assert (row["start"], row["end"], row["source_start"], row["source_end"]) == (1, 4, 13, 22)
     assert (other["source_start"], other["source_end"]) == (10, 10)
+
+
+def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
+    made = generate(1)
+    reading = read(made.history, made.vocabulary, diagnostics=True)
+    moment = reading.retrieval[0]
+    again = read(made.history, made.vocabulary, diagnostics=True)
+    reference = Reference("cup", {"empty": [(0, 3)]})
+    for record in (
+        made.history, made.vocabulary, reading, reading.retrieval, reading.evidence, moment,
+        moment.window, moment.diagnostics, reference,
+    ):  # fmt: skip
+        for name in fields(record):
+            with pytest.raises(AttributeError):  # FrozenInstanceError
+                setattr(record, name.name, getattr(record, name.name))
+    of_arrays = {made.history, made.vocabulary, reading, reading.retrieval, reading.evidence}
+    assert len(of_arrays | {again, again.retrieval, again.evidence}) == 8
+    assert moment == again.retrieval[0]
+    assert reference == Reference("cup", {"empty": [(0, 3)]})
