@@ -323,6 +323,17 @@ def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
     assert read(apart, words, readout=readout).retrieval.notes == ()
 
 
+def test_states_that_share_a_single_frame_claim_it():
+    weights = np.full((83, 3), 0.05)
+    for state, (first, last) in enumerate([(0, 17), (17, 72), (73, 82)]):
+        weights[first : last + 1, state] = 1.0
+    words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
+    found = read(History(weights, range(83)), words, readout=Contrast(width=0.0)).retrieval
+    assert [tuple(moment.window) for moment in found] == [(0, 17), (17, 72), (73, 82)]
+    (note,) = found.notes
+    assert note.startswith('"a" and "b" both claim frame 17; ')
+
+
 def test_of_many_states_that_share_frames_a_few_are_named():
     words = Vocabulary({name: [f"a {name}"] for name in "abcde"}, np.eye(5))
     weights = np.full((105, 5), 0.05)

@@ -90,7 +90,7 @@ def mutants(path: Path) -> list[Mutant]:
         before = text.splitlines()[node.lineno - 1].strip()
         after = changed.splitlines()[node.lineno - 1].strip()
         name = str(path.relative_to(SOURCE))
-        lines = range(first, node.end_lineno + 1)
+        lines = range(min(first, node.lineno), node.end_lineno + 1)  # decorators stand before
         mutant = Mutant(name, lines, where, changed, f"{before}  ->  {after}")
         found.setdefault(mutant.name, mutant)
 
