@@ -249,6 +249,16 @@ def test_what_paraphrases_have_in_common_counts_however_small():
     np.testing.assert_allclose(found[:2], [[0, 1, 0], [0, 1, 0]], atol=1e-6)
 
 
+def test_where_one_state_falls_back_the_others_keep_their_unit_directions():
+    rows = np.eye(2, dtype=np.float32)[[0, 1, 0, 1]]  # the third state is the mean of the others
+    vocabulary = Vocabulary({"a": ["x"], "b": ["y"], "c": ["x too", "y too"]}, rows)
+    found = query_directions(vocabulary, COORDINATES["vocabulary"], 1.0)
+    assert found.fallback.tolist() == [False, False, True, True]
+    half = np.sqrt(0.5)
+    expected = [[half, -half], [-half, half], [half, half], [half, half]]
+    np.testing.assert_allclose(found.queries, expected, atol=1e-6)
+
+
 def test_windows_cross_frames_lost_at_random_but_not_long_absences():
     whole = generate(4, frames=300, signal=1.5)
     reference = tuple(whole.references["filled"][0])

@@ -270,8 +270,9 @@ def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
 
 def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
     made = generate(6)
-    with pytest.raises(InputError, match="contrast gives one window a description"):
-        occurrences(made.history, made.vocabulary, readout="contrast")
+    for readout in ("contrast", "peak"):
+        with pytest.raises(InputError, match=f"{readout} gives one window a description"):
+            occurrences(made.history, made.vocabulary, readout=readout)
     assert occurrences(made.history, made.vocabulary, readout=Joint(stay=3))
 
 

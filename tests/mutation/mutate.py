@@ -24,6 +24,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from itertools import accumulate, groupby
@@ -36,8 +37,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PARTS = ("records", "method", "evaluation", "sources")
 # these read whole corpora or run in processes of their own, where no mutant is
-APART = "experiments rendered rendered_experiments beyond release synthetic annotation docs crash"
-APART = (APART + " public layers").split()
+APART = {"experiments", "rendered", "rendered_experiments", "beyond", "release", "synthetic"}
+APART |= {"annotation", "docs", "crash", "public", "layers"}
 UNCHANGED = "unchanged"
 MODELS = ("tracks/sam2/", "siglip_torch", "_clip")  # slow with torch: tried where they are named
 SLOW_S = 8.0  # a slower test is not run against mutants
@@ -75,34 +76,32 @@ def run(session, items) -> int:
 
 def trace(session, target: Path) -> int:
     """Writes for each test its seconds and the lines of the package that it runs."""
-    known: dict[str, str | None] = {}
+    inside = tuple(f"{SOURCE}/{part}/" for part in PARTS)
     lines: set[tuple[str, int]] = set()
-
-    def name_of(file: str) -> str | None:
-        if file not in known:
-            inside = any(file.startswith(f"{SOURCE}/{part}/") for part in PARTS)
-            known[file] = file[len(str(SOURCE)) + 1 :] if inside else None
-        return known[file]
 
     def local(frame, event, _):
         if event == "line":
-            lines.add((known[frame.f_code.co_filename], frame.f_lineno))
+            lines.add((frame.f_code.co_filename, frame.f_lineno))
         return local
 
     def tracer(frame, event, _):
-        return local if name_of(frame.f_code.co_filename) else None
+        return local if frame.f_code.co_filename.startswith(inside) else None
 
-    rows = json.loads(target.read_text()) if target.is_file() else {}
+    threading.settrace(tracer)
     items = session.items
+    files = {item.nodeid.split("::")[0] for item in items}
+    rows = json.loads(target.read_text()) if target.is_file() else {}
+    rows = {name: row for name, row in rows.items() if name.split("::")[0] not in files}
     for item, following in zip(items, [*items[1:], None], strict=True):
         lines.clear()
-        before, begin = session.testsfailed, time.perf_counter()
+        before, begin = session.testsfailed, time.process_time()
         sys.settrace(tracer)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         sys.settrace(None)
-        taken = time.perf_counter() - begin
+        taken = time.process_time() - begin
         if session.testsfailed == before:
-            rows[item.nodeid] = [round(taken, 3), sorted(f"{path}:{line}" for path, line in lines)]
+            own = [f"{Path(path).relative_to(SOURCE)}:{line}" for path, line in sorted(lines)]
+            rows[item.nodeid] = [round(taken, 3), own]
     target.write_text(json.dumps(rows))
     return 0
 
@@ -192,9 +191,9 @@ def try_all(chosen: list[Mutant], folder: Path, map_file: Path, seconds: float) 
         if more and code == "0" and mutant.change != UNCHANGED:
             code = in_child(lambda: work(mutant, more), 60 + 3 * seconds)
         told = {"0": "SURVIVED" if names else "NOT RUN", "3": "BROKEN"}.get(code, "killed")
+        if mutant.change == UNCHANGED and told in ("killed", "BROKEN"):
+            raise SystemExit(f"{mutant.path}: its tests fail without a change")
         if mutant.change == UNCHANGED:
-            if told in ("killed", "BROKEN"):
-                raise SystemExit(f"{mutant.path}: its tests fail without a change")
             return
         print(f"{told:9} {mutant.lines[-1]:4} {mutant.name}", flush=True)
         with fates.open("a") as file:
@@ -222,7 +221,7 @@ def try_all(chosen: list[Mutant], folder: Path, map_file: Path, seconds: float) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="mutation testing of the core")
+    parser = argparse.ArgumentParser()
     parser.add_argument("parts", nargs="*", help="only modules whose path holds one of these")
     parser.add_argument("--each", type=int, default=5, help="mutants of each module")
     parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
@@ -234,10 +233,8 @@ def main() -> int:
     for heavy in ("numpy", "torch", "av", "onnxruntime", "pycocotools.mask", "matplotlib.pyplot"):
         importlib.import_module(heavy)  # once, not in every child
     paths = [path for part in PARTS for path in sorted((SOURCE / part).rglob("*.py"))]
-    if given.parts:
-        paths = [path for path in paths if any(part in str(path) for part in given.parts)]
-    else:
-        paths = [path for path in paths if not any(part in str(path) for part in MODELS)]
+    named = [path for path in paths if any(part in str(path) for part in given.parts or MODELS)]
+    paths = named if given.parts else [path for path in paths if path not in named]
     chosen = [one for path in paths for one in mutants(path)[: given.each]]
     with tempfile.TemporaryDirectory() as folder:
         map_file = given.map.resolve() if given.map else Path(folder) / "lines.json"
