@@ -268,6 +268,18 @@ def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
     assert len(calls) == 2  # pooled for contrast, plain for the paper
 
 
+@pytest.mark.parametrize("readout", ["contrast", "joint", "published"])
+def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readout) -> None:
+    made = generate(6, missing=0.2)
+    earlier = History(made.history.features, made.history.frames - 1000, encoder="generated")
+    found = read(made.history, made.vocabulary, readout=readout)
+    moved = read(earlier, made.vocabulary, readout=readout)
+    for one, other in zip(found.retrieval, moved.retrieval, strict=True):
+        assert (one.window.start - 1000, one.window.end - 1000) == tuple(other.window)
+        assert one.score == other.score
+    np.testing.assert_array_equal(found.evidence.responses, moved.evidence.responses)
+
+
 def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
     made = generate(6)
     for readout in ("contrast", "peak"):

@@ -1,4 +1,4 @@
-"""The mutants of a module, one changed expression or statement each, and their code."""
+"""The mutants of a module, one changed expression or statement each, their code and their tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ast
 import gc
 import hashlib
 import importlib
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import NamedTuple
@@ -21,6 +22,7 @@ SWAPS = {
 }  # fmt: skip
 NAMES = {"min": "max", "any": "all", "minimum": "maximum", "argmin": "argmax", "floor": "ceil"}
 NAMES |= {other: name for name, other in NAMES.items()}
+SLOW_S = 8.0  # a slower test is not run against mutants
 UNSEEN = ("strict", "slots", "copy")  # arguments that guard or save, and change no answer
 
 
@@ -147,3 +149,30 @@ def known_functions(chosen: list[Mutant]) -> dict[tuple[str, str], list[Function
             found[one.__code__.co_filename, one.__code__.co_qualname].append(one)
     gc.freeze()  # nothing of this is copied into the children
     return found
+
+
+def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
+    """The fastest tests that run the line, in their usual order. Outside of functions: those that
+    run the module, of the three files that have most of them, since these are collected anew."""
+    places = {f"{mutant.path}:{line}" for line in mutant.lines}
+
+    def runs(lines: list[str]) -> bool:
+        if mutant.function:
+            return not places.isdisjoint(lines)
+        return any(one.startswith(f"{mutant.path}:") for one in lines)
+
+    found = [
+        (taken, name) for name, (taken, lines) in tests.items() if taken < SLOW_S and runs(lines)
+    ]
+    if not found and mutant.function:  # run while a module is imported, or kept by a cache
+        return tests_of(mutant._replace(function=""), tests, seconds)
+    if not mutant.function:
+        files = Counter(name.split("::")[0] for _, name in found).most_common(3)
+        found = [row for row in found if row[1].split("::")[0] in dict(files)]
+    ends = accumulate(taken for taken, _ in sorted(found))
+    fast = {
+        name
+        for (taken, name), end in zip(sorted(found), ends, strict=True)
+        if end <= seconds + taken
+    }
+    return [name for _, name in found if name in fast]

@@ -11,7 +11,7 @@ the same where the source does. f-strings, annotations and docstrings are left a
 is run without a change first, and must survive: a test that fails anyway kills nothing. Survivors
 listed in `equivalent.txt` (a mutant, then a reason on an indented line) are counted apart.
 
-    python tests/mutation/mutate.py [--each 5] [--seconds 10] [--map FILE] [part of a path ...]
+    python tests/mutation/mutate.py [--each 4] [--seconds 6] [--map FILE] [part of a path ...]
 """
 
 from __future__ import annotations
@@ -26,12 +26,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from itertools import accumulate, groupby
+from itertools import groupby
 from pathlib import Path
 
 import pytest
-from mutants import SOURCE, Mutant, code_of, exchangeable, known_functions, mutants
+from mutants import (
+    SOURCE,
+    Mutant,
+    code_of,
+    exchangeable,
+    known_functions,
+    mutants,
+    tests_of,
+)
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,7 +48,6 @@ APART = {"experiments", "rendered", "rendered_experiments", "beyond", "release",
 APART |= {"annotation", "docs", "crash", "public", "layers"}
 UNCHANGED = "unchanged"
 MODELS = ("tracks/sam2/", "siglip_torch", "_clip")  # slow with torch: tried where they are named
-SLOW_S = 8.0  # a slower test is not run against mutants
 
 
 def in_child(work, limit_s: float, quiet: bool = True) -> str:
@@ -125,33 +131,6 @@ class Plugin:
         return None if self.work is None else bool(self.work(session)) or True
 
 
-def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
-    """The fastest tests that run the line, in their usual order. Outside of functions: those that
-    run the module, of the three files that have most of them, since these are collected anew."""
-    places = {f"{mutant.path}:{line}" for line in mutant.lines}
-
-    def runs(lines: list[str]) -> bool:
-        if mutant.function:
-            return not places.isdisjoint(lines)
-        return any(one.startswith(f"{mutant.path}:") for one in lines)
-
-    found = [
-        (taken, name) for name, (taken, lines) in tests.items() if taken < SLOW_S and runs(lines)
-    ]
-    if not found and mutant.function:  # run while a module is imported, or kept by a cache
-        return tests_of(mutant._replace(function=""), tests, seconds)
-    if not mutant.function:
-        files = Counter(name.split("::")[0] for _, name in found).most_common(3)
-        found = [row for row in found if row[1].split("::")[0] in dict(files)]
-    ends = accumulate(taken for taken, _ in sorted(found))
-    fast = {
-        name
-        for (taken, name), end in zip(sorted(found), ends, strict=True)
-        if end <= seconds + taken
-    }
-    return [name for _, name in found if name in fast]
-
-
 def anew(mutant: Mutant, names: list[str], options: list[str]) -> int:
     """Runs the tests in a process that imports the changed module."""
     path, load = str(SOURCE / mutant.path), importlib.machinery.SourceFileLoader.get_code
@@ -223,8 +202,8 @@ def try_all(chosen: list[Mutant], folder: Path, map_file: Path, seconds: float) 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("parts", nargs="*", help="only modules whose path holds one of these")
-    parser.add_argument("--each", type=int, default=5, help="mutants of each module")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of tests for one mutant")
+    parser.add_argument("--each", type=int, default=4, help="mutants of each module")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of tests for one mutant")
     parser.add_argument("--map", type=Path, help="keep the traced lines here, or take them")
     given = parser.parse_args()
     os.nice(15)
