@@ -165,10 +165,10 @@ def try_all(chosen: list[Mutant], folder: Path, map_file: Path, seconds: float) 
     def fate(mutant: Mutant, work) -> None:
         names, code = tests_of(mutant, tests, 0.5), "0"
         if names:  # most are killed by a few tests, the rest deserve more of them
-            code = in_child(lambda: work(mutant, names), 60)
+            code = in_child(lambda: work(mutant, names), 30)
         more = [name for name in tests_of(mutant, tests, seconds) if name not in names]
         if more and code == "0" and mutant.change != UNCHANGED:
-            code = in_child(lambda: work(mutant, more), 60 + 3 * seconds)
+            code = in_child(lambda: work(mutant, more), 30 + 5 * seconds)
         told = {"0": "SURVIVED" if names else "NOT RUN", "3": "BROKEN"}.get(code, "killed")
         if mutant.change == UNCHANGED and told in ("killed", "BROKEN"):
             raise SystemExit(f"{mutant.path}: its tests fail without a change")
