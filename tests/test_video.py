@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.errors import InputError
+from dejacue.sources._containers import Container
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, open_video, write_video
@@ -368,6 +369,15 @@ def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_t
         video = open_video(made(name).path, **options)
         with refused(made(name).path, "start is after the last frame; give an earlier one"):
             next(iter(video))
+
+
+@pytest.mark.parametrize(("seconds", "refuses"), [(1.0, 30), (3.0, 30), (4.0, 40)])
+def test_a_start_is_refused_where_index_and_duration_both_end_before_it(tmp_path, seconds, refuses):
+    container = Container(write_video(tmp_path / "cup.mp4", pictures(), RATE))
+    container._seconds = seconds  # a header may tell a duration that is wrong
+    assert container.expected(Sampling(start=refuses - 1)) == max(0, COUNT - refuses + 1)
+    with pytest.raises(InputError, match=f"start {refuses} is after the last of its 30 frames"):
+        container.expected(Sampling(start=refuses))
 
 
 def test_the_key_follows_content_and_sampling_but_not_the_folder(tmp_path):
