@@ -816,6 +816,9 @@ def test_the_orientation_of_a_photograph_is_honoured(tmp_path, orientation, stor
         Image.fromarray(image).save(tmp_path / f"{ordinal}.jpg", exif=exif, quality=95)
     Image.fromarray(picture(7)).save(tmp_path / "7.jpg", quality=95)  # of the same size as shown
     assert [read_ordinal(frame.image) for frame in open_video(tmp_path)] == [5, 6, 7]
+    Image.fromarray(picture(8)[:16]).save(tmp_path / "8.png")
+    with refused(tmp_path, f"5.jpg has {WIDTH} × {HEIGHT} pixels, 8.png {WIDTH} × 16; resize all"):
+        open_video(tmp_path)
 
 
 # Streaming
@@ -873,6 +876,10 @@ def test_odd_sizes_are_padded_with_the_last_pixels(tmp_path):
     assert frame.image.shape == (32, 64, 3)
     assert np.abs(frame.image[:31, :63].astype(int) - image).mean() < 4
     assert np.abs(frame.image[31, :63].astype(int) - image[30]).mean() < 8
+    (frame,) = open_video(write_video(tmp_path / "wide.mp4", [image[:30]], 10))
+    assert frame.image.shape == (30, 64, 3)
+    (frame,) = open_video(write_video(tmp_path / "high.mp4", [image[:, :62]], 10))
+    assert frame.image.shape == (32, 62, 3)
 
 
 def test_colours_come_back(tmp_path):

@@ -166,6 +166,10 @@ def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
     ]
     if not found and mutant.function:  # run while a module is imported, or kept by a cache
         return tests_of(mutant._replace(function=""), tests, seconds)
+    if not found:  # nothing in it runs but the import: tests that are named after it
+        path = Path(mutant.path)
+        named = {f"tests/test_{path.stem}.py", f"tests/test_{path.parts[0]}.py"}
+        found = [(row[0], name) for name, row in tests.items() if name.split("::")[0] in named]
     if not mutant.function:
         files = Counter(name.split("::")[0] for _, name in found).most_common(3)
         found = [row for row in found if row[1].split("::")[0] in dict(files)]
