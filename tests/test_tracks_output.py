@@ -243,3 +243,24 @@ def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> 
     assert notes_path(tmp_path / "masks.v2") == tmp_path / "masks.v2" / "track.json"
     assert notes_path(tmp_path / "to be made") == tmp_path / "to be made" / "track.json"
     assert notes_path(tmp_path / "m.npz") == tmp_path / "m.npz.track.json"
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_old_states_do_not_fill_the_disk(tmp_path, monkeypatch, stopped) -> None:
+    monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", 3000)
+
+    class Large:
+        def state(self) -> bytes:
+            return b"x" * 1000
+
+    path = tmp_path / "masks.partial"
+    checkpoint = _checkpoint.Checkpoint(path, "key")
+    for at in range(20):
+        checkpoint.add(_checkpoint.FrameRecord("forward", at, at, None, None, {}))
+        checkpoint.save("forward", at + 1, Large())
+        assert path.stat().st_size < 3000 + 1000 + 100 * (at + 2)
+        if stopped:  # after every frame
+            checkpoint.close()
+            checkpoint = _checkpoint.Checkpoint(path, "key")
+            assert [own.index for own in checkpoint.frames["forward"]] == [*range(at + 1)]
+    checkpoint.close()
