@@ -103,6 +103,12 @@ def test_a_single_frame_is_no_still_picture() -> None:
     assert not any("all frames look the same" in note for note in notes)
 
 
+def test_a_reading_gives_one_window_to_take_and_two_to_choose_from() -> None:
+    made = generate(4, recurrences=6, frames=800)
+    assert len(read(made.history, made.vocabulary, top=9).retrieval[0].alternatives) > 2
+    assert len(read(made.history, made.vocabulary).retrieval[0].alternatives) == 2
+
+
 def test_contrast_is_the_default_everywhere_in_python() -> None:
     made = generate(5)
     for found in (

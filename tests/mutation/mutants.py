@@ -152,8 +152,8 @@ def known_functions(chosen: list[Mutant]) -> dict[tuple[str, str], list[Function
 
 
 def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
-    """The fastest tests that run the line, in their usual order. Outside of functions: those that
-    run the module, of the three files that have most of them, since these are collected anew."""
+    """The fastest tests that run the line, in their usual order. Outside of functions: those of
+    the files that are named after it or run it most, since these are collected anew."""
     places = {f"{mutant.path}:{line}" for line in mutant.lines}
 
     def runs(lines: list[str]) -> bool:
@@ -166,13 +166,13 @@ def tests_of(mutant: Mutant, tests: dict, seconds: float) -> list[str]:
     ]
     if not found and mutant.function:  # run while a module is imported, or kept by a cache
         return tests_of(mutant._replace(function=""), tests, seconds)
-    if not found:  # nothing in it runs but the import: tests that are named after it
+    if not mutant.function:
         path = Path(mutant.path)
         named = {f"tests/test_{path.stem}.py", f"tests/test_{path.parts[0]}.py"}
+        files = Counter(name.split("::")[0] for _, name in found).most_common(2)
+        named |= {file for file, _ in files}
         found = [(row[0], name) for name, row in tests.items() if name.split("::")[0] in named]
-    if not mutant.function:
-        files = Counter(name.split("::")[0] for _, name in found).most_common(3)
-        found = [row for row in found if row[1].split("::")[0] in dict(files)]
+        found = [row for row in found if row[0] < SLOW_S]
     ends = accumulate(taken for taken, _ in sorted(found))
     fast = {
         name
