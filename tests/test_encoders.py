@@ -379,3 +379,19 @@ def test_of_several_outputs_the_pooled_one_is_taken() -> None:
         assert run(Model(*outputs), "pixel_values", 3)[0] == wanted
     with pytest.raises(InputError, match="the ONNX model takes pixel_values, not input_ids"):
         run(Model("embeds"), "input_ids", 3)
+
+
+@pytest.mark.parametrize(
+    ("device", "backend"), [("cuda", "torch"), ("mps", "torch"), ("cpu", "onnx")]
+)
+def test_the_default_back_end_is_torch_where_there_is_an_accelerator(
+    monkeypatch, device, backend
+) -> None:
+    pytest.importorskip("transformers")
+    from dejacue.sources.encoders import siglip_onnx, siglip_torch
+
+    monkeypatch.setattr(siglip_torch, "choose_device", lambda asked: asked or device)
+    monkeypatch.setattr(siglip_torch, "TorchSiglip", lambda **_: "torch")
+    monkeypatch.setattr(siglip_onnx, "OnnxSiglip", lambda **_: "onnx")
+    assert load_encoder("siglip2") == backend
+    assert load_encoder("siglip2", backend="onnx") == "onnx"
