@@ -12,6 +12,7 @@ import pytest
 from dejacue import InputError, MissingData, Vocabulary
 from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, siglip, weights
 from dejacue.sources.encoders.base import Encoder, unit
+from dejacue.sources.encoders.mini import WordTokenizer
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
 from dejacue.sources.encoders.siglip_onnx import run
 from dejacue.sources.encoders.weights import Weights
@@ -395,3 +396,9 @@ def test_the_default_back_end_is_torch_where_there_is_an_accelerator(
     monkeypatch.setattr(siglip_onnx, "OnnxSiglip", lambda **_: "onnx")
     assert load_encoder("siglip2") == backend
     assert load_encoder("siglip2", backend="onnx") == "onnx"
+
+
+def test_the_words_of_mini_are_numbered_below_their_count() -> None:
+    words = WordTokenizer.of(["a red cup", "a cup"])
+    assert len(words) == 5  # three words, padding and the unknown word
+    assert sorted({*words(["a red cup", "blue"]).ravel().tolist()}) == [*range(len(words))]
