@@ -26,6 +26,9 @@ class Encoder(ABC):
     identity    model and revision: histories and vocabularies with the same one may be mixed
     dimension   of the rows
     size        side in pixels of the square that images are resized to
+    has_text    False: a model of images alone, for which states are shown and not described
+    fit         how an image becomes size × size pixels (None: squashed, bilinear filter); one that
+                has this size already is taken as it is
     details     back end, precision, files …: recorded in what is made with it
     batch       preferred number of images per call; workers: how many calls may overlap
     """
@@ -34,6 +37,8 @@ class Encoder(ABC):
     identity: str
     dimension: int
     size: int
+    has_text: bool = True
+    fit: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None
     details: dict[str, str]
     batch: int = 32
     workers: int = 1
@@ -45,6 +50,17 @@ class Encoder(ABC):
     @abstractmethod
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         """(n, dimension) rows."""
+
+
+class ImageEncoder(Encoder):
+    """A frozen model of images alone: DINOv2, say."""
+
+    has_text = False
+
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        raise InputError(
+            f"{self.name} has no words; show the states by examples: --example empty=120"
+        )
 
 
 def unit(rows: NDArray[np.floating], what: str) -> Rows:
