@@ -188,7 +188,13 @@ def hub_of(monkeypatch, **given) -> Hub:
 
 
 def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, monkeypatch) -> None:
-    files = ["README.md", "model.safetensors", "onnx/model.onnx", "pytorch_model.bin", "config.json"]
+    files = [
+        "README.md",
+        "model.safetensors",
+        "onnx/model.onnx",
+        "pytorch_model.bin",
+        "config.json",
+    ]
     hub = hub_of(monkeypatch, files=files)
     hub.folder = saved["clip"]
     encoder = load_encoder("hf:someone/small", device="cpu")
@@ -202,8 +208,10 @@ def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, monkeypatch)
 def test_gated_and_unknown_models_are_told_apart(monkeypatch) -> None:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-    for kind, words in ((GatedRepoError, "accept its terms.*hf auth login"),
-                        (RepositoryNotFoundError, "has no such model.*check the name")):  # fmt: skip
+    for kind, words in (
+        (GatedRepoError, "accept its terms.*hf auth login"),
+        (RepositoryNotFoundError, "has no such model.*check the name"),
+    ):
         hub_of(monkeypatch, files=[], error=kind.__new__(kind))
         with pytest.raises(MissingData, match=words) as caught:
             load_encoder("hf:facebook/dinov3", device="cpu")

@@ -40,6 +40,8 @@ class Preprocessing:
     resize      the shorter side before the cut, or both sides (``squash``)
     resample    Pillow's filter
     mean, std   of the channels, for values of 0 … 1
+    rounded     half a pixel beside the middle goes to the even side, as in torchvision, and not
+                to the first, as in transformers
     """
 
     size: int
@@ -48,6 +50,7 @@ class Preprocessing:
     resample: str
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if self.resample not in FILTERS:
@@ -79,9 +82,10 @@ class Preprocessing:
         if not self.squash:
             sides = (self.resize * width // shorter, self.resize * height // shorter)
         picture = Image.fromarray(image)
-        if sides != (width, height):
-            picture = picture.resize(sides, Image.Resampling(FILTERS[self.resample]))
-        return np.ascontiguousarray(_middle(np.asarray(picture), self.size))
+        for step in ((sides[0], height), sides):  # rows first, as crops.fit
+            if step != picture.size:
+                picture = picture.resize(step, Image.Resampling(FILTERS[self.resample]))
+        return np.ascontiguousarray(_middle(np.asarray(picture), self.size, self.rounded))
 
     def __str__(self) -> str:
         how = "both sides" if self.squash else "shorter side"
@@ -89,9 +93,10 @@ class Preprocessing:
         return f"{how} {self.resize} {self.resample}, middle {self.size}, {scaled}"
 
 
-def _middle(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def _middle(image: NDArray[np.uint8], side: int, rounded: bool = False) -> NDArray[np.uint8]:
     """At most so many rows and columns, from the middle."""
-    top, left = (max(0, (length - side) // 2) for length in image.shape[:2])
+    spare = [max(0, length - side) for length in image.shape[:2]]
+    top, left = (round(length / 2) if rounded else length // 2 for length in spare)
     return image[top : top + side, left : left + side]
 
 
@@ -137,9 +142,11 @@ def _plain(found: Mapping[str, Any]) -> Preprocessing:
     size = found["size"]
     if isinstance(size, int):  # old files: of a square, or of the shorter side before a cut
         size = {"shortest_edge": size} if cut else {"height": size, "width": size}
+    if not isinstance(size, Mapping):
+        raise InputError(f"size {size!r:.40} is not one side")
     sides = {side for name in ("height", "width", "shortest_edge") if (side := size.get(name))}
     if len(sides) != 1 or size.get("longest_edge"):
-        raise InputError(f"size {size} is not one side")
+        raise InputError(f"size {dict(size)!r:.80} is not one side")
     resize = int(sides.pop())
     squash = not size.get("shortest_edge")
     crop: Any = found["crop_size"] if cut else resize
@@ -174,7 +181,7 @@ def of_open_clip(found: Mapping[str, Any], size: int, called: str) -> Preprocess
     try:
         return Preprocessing(
             size, size, mode == "squash", str(found["interpolation"]),
-            tuple(map(float, found["mean"])), tuple(map(float, found["std"])),
+            tuple(map(float, found["mean"])), tuple(map(float, found["std"])), rounded=True,
         )  # fmt: skip
     except (InputError, TypeError, ValueError, KeyError) as error:
         raise InputError(f"{called}: does not say how images are scaled ({error})") from None
@@ -190,5 +197,5 @@ def of_timm(found: Mapping[str, Any], called: str) -> Preprocessing:
         raise InputError(f"{called}: takes images of {width}×{height} pixels, not squares")
     return Preprocessing(
         height, math.floor(height / found["crop_pct"]), mode == "squash", found["interpolation"],
-        tuple(found["mean"]), tuple(found["std"]),
+        tuple(found["mean"]), tuple(found["std"]), rounded=True,
     )  # fmt: skip
