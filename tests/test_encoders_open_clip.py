@@ -13,9 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import crops, one_sentence, torch, write
+from small_models import crops, one_sentence, save_dinov3, torch, transformers, write
 
 from dejacue import InputError, MissingData, MissingExtra, encode_vocabulary, load_encoder
+from dejacue.sources.encoders.preprocess import (
+    Preprocessing,
+    of_open_clip,
+    of_timm,
+    of_transformers,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -283,6 +289,65 @@ def save_open_clip(folder: Path, library, **vision: object) -> Path:
     state = {name: values.contiguous() for name, values in model.state_dict().items()}
     save_file(state, folder / "open_clip_model.safetensors")
     return folder
+
+
+def smooth(count: int = 8):
+    """Images without noise, in which filters differ little by the order of their passes."""
+    from PIL import Image
+
+    for noise in crops(5, count):
+        small = Image.fromarray(noise[:6, :6] // 2 + 60)
+        height, width = noise.shape[:2]
+        yield small.resize((3 * width, 3 * height), Image.Resampling.BICUBIC)
+
+
+def check_images(images: Preprocessing, transform) -> None:
+    """Grey levels by which ours differ from those of a library."""
+    for image in smooth():
+        ours = (images.fit(np.asarray(image)) / 255 - images.mean) / images.std
+        theirs = np.asarray(transform(image)).transpose(1, 2, 0)
+        levels = np.abs(ours - theirs) * images.std * 255
+        assert levels.max() < 2.001
+        assert levels.mean() < 0.3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PE-Core-B-16/meta", "ViT-B-16/dfn2b", "ViT-H-14-378-quickgelu/dfn5b",
+     "ViT-B-16/metaclip_fullcc", "ViT-L-16-SigLIP2-256/webli"],
+)  # fmt: skip
+def test_images_of_weights_that_real_open_clip_lists_are_those_of_its_transform(name) -> None:
+    library = pytest.importorskip("open_clip")
+    model, tag = name.split("/")
+    listed = library.get_pretrained_cfg(model, tag)
+    size = library.get_model_config(model)["vision_cfg"]["image_size"]
+    transform = library.image_transform(
+        size, is_train=False, mean=listed["mean"], std=listed["std"],
+        interpolation=listed["interpolation"], resize_mode=listed["resize_mode"],
+    )  # fmt: skip
+    check_images(of_open_clip(listed, size, name), transform)
+
+
+@pytest.mark.parametrize(
+    "name", ["vit_base_patch14_dinov2.lvd142m", "resnet50.a1_in1k", "convnext_tiny.fb_in1k"]
+)
+def test_images_of_real_timm_are_those_of_its_transform(name) -> None:
+    library = pytest.importorskip("timm")
+    listed = library.data.resolve_data_config(
+        {}, pretrained_cfg=library.get_pretrained_cfg(name).to_dict()
+    )
+    transform = library.data.create_transform(**listed, is_training=False)
+    check_images(of_timm(listed, name), transform)
+
+
+def test_images_of_dinov3_are_those_of_its_processor(tmp_path) -> None:
+    pytest.importorskip("torchvision")
+    folder = save_dinov3(tmp_path / "small")
+    own = transformers.AutoImageProcessor.from_pretrained(folder)
+    check_images(
+        of_transformers(folder, "it"),
+        lambda image: own(images=image, return_tensors="np")["pixel_values"][0],
+    )
 
 
 def test_real_open_clip_gives_the_rows_of_its_own_transform_and_tokenizer(tmp_path) -> None:
