@@ -264,6 +264,8 @@ def test_settings_of_open_clip_and_timm_are_the_same_record() -> None:
         of_open_clip({}, 336, "it")
     own = {**listed, "input_size": (3, 224, 224), "crop_pct": 0.875, "crop_mode": "center"}
     assert of_timm(own, "it") == Preprocessing(224, 256, False, "bilinear", *grey, rounded=True)
+    with pytest.raises(InputError, match='it: the filter "random" is not one of'):
+        of_timm({**own, "interpolation": "random"}, "it")
     with pytest.raises(InputError, match="it: its images are cut by border"):
         of_timm({**own, "crop_mode": "border"}, "it")
     with pytest.raises(InputError, match="it: takes images of 112×224 pixels, not squares"):

@@ -333,6 +333,10 @@ def test_a_history_of_a_hub_model_leads_back_to_its_name() -> None:
     rows = np.eye(3)
     made = History(rows, encoder="a/b@0123", made_with={"backend": "transformers"})
     assert encoder_name(made) == "hf:a/b"
+    base = "google/siglip2-base-patch16-224@"
+    assert encoder_name(History(rows, encoder=f"{base}75de")) == "siglip2"
+    other = History(rows, encoder=f"{base}0123", made_with={"backend": "transformers"})
+    assert encoder_name(other) == f"hf:{base[:-1]}"  # not with the pinned one's words
     assert encoder_name(History(rows, encoder="timm:vit.x@0123")) == "timm:vit.x"
     assert encoder_name(History(rows, encoder="openclip:ViT-B-16/dfn2b@01")) == (
         "openclip:ViT-B-16/dfn2b"

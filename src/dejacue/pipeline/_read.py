@@ -14,7 +14,13 @@ from dejacue.method.coordinates import check_pair
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import Encoder, encode_vocabulary, encoder_name
+from dejacue.sources.encoders import (
+    BUILT_IN,
+    SIZES,
+    Encoder,
+    encode_vocabulary,
+    encoder_name,
+)
 from dejacue.sources.files import read_vocabulary
 
 Given = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
@@ -44,7 +50,7 @@ class Words:
         """The one that goes with a history that is there already; None where none is needed: of
         words with features, only p-values need one, which must be named."""
         if self.vocabulary.features is None:
-            if encoder in ("mini", "siglip2") and history.encoder is not None:
+            if encoder in (*BUILT_IN, *SIZES) and history.encoder is not None:
                 made_with = encoder_name(history)
                 if encoder != made_with:
                     raise InputError(

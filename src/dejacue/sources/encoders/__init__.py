@@ -80,17 +80,17 @@ def encoder_name(history: History) -> str:
     """The name of the encoder that a history was made with."""
     identity = history.encoder or ""
     model = identity.partition("@")[0]
-    if model == "google/siglip2-base-patch16-224":
-        return "siglip2"
     for name, repository in SIZES.items():
         if model == repository:
             return name
+    if "/" in model and (history.made_with or {}).get("backend") == "transformers":
+        return f"hf:{model}"
+    if model == "google/siglip2-base-patch16-224":
+        return "siglip2"
     if model == "dejacue-mini":
         return "mini"
     if model.startswith(("openclip:", "timm:")):
         return model
-    if "/" in model and (history.made_with or {}).get("backend") == "transformers":
-        return f"hf:{model}"
     raise InputError(
         f'history {history.id} was made with "{identity or "an unnamed encoder"}"; name the '
         "encoder for the words with --encoder, or give an .npz vocabulary"

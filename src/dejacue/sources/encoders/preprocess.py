@@ -195,7 +195,11 @@ def of_timm(found: Mapping[str, Any], called: str) -> Preprocessing:
     height, width = found["input_size"][1:]
     if height != width:
         raise InputError(f"{called}: takes images of {width}×{height} pixels, not squares")
-    return Preprocessing(
-        height, math.floor(height / found["crop_pct"]), mode == "squash", found["interpolation"],
-        tuple(found["mean"]), tuple(found["std"]), rounded=True,
-    )  # fmt: skip
+    resize = math.floor(height / found["crop_pct"])
+    scale = tuple(found["mean"]), tuple(found["std"])
+    try:
+        return Preprocessing(
+            height, resize, mode == "squash", found["interpolation"], *scale, rounded=True
+        )
+    except InputError as error:
+        raise InputError(f"{called}: {error}") from None
