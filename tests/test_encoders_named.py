@@ -367,3 +367,23 @@ def test_an_unknown_name_suggests_one_that_is_near(name, near) -> None:
 def test_a_family_without_a_name_is_one_sentence() -> None:
     with pytest.raises(InputError, match='"timm:" names no model; give one, such as timm:vit'):
         load_encoder("timm:")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("siglip2", {"backend": "onnx", "device": "cpu"}, "siglip2 through onnx has no device"),
+        ("siglip2", {"backend": "torch", "threads": 2}, "siglip2 through torch has no threads"),
+        ("mini", {"device": "cpu"}, "mini has no device; leave it out"),
+        ("hf:a/b", {"precision": "fp8"}, 'unknown precision "fp8"; did you mean'),
+        ("hf:a/b", {"device": "tpu"}, 'unknown device "tpu"; did you mean'),
+        ("hf:a/b", {"batches": 3}, "hf:a/b has no batches; leave it out"),
+        ("siglip2", {"device": "tpu"}, 'unknown device "tpu"'),  # so it is torch
+    ],
+)
+def test_options_that_an_encoder_does_not_have_are_named_before_it_is_fetched(
+    name, options, words, tmp_path, monkeypatch
+) -> None:
+    offline(monkeypatch, tmp_path / "hub")
+    with pytest.raises(InputError, match=words):
+        load_encoder(name, **options)

@@ -54,23 +54,19 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         if not model:
             examples = [one for one in EXAMPLES if one.startswith(name)]
             raise InputError(f'"{name}" names no model; give one, such as {examples[0]}')
-        load = _loader(family)
-        _check_options(name, load, options)
-        return load(model, **options)
+        return _made(name, _loader(family), options, model)
     if name == "siglip2":
         return _siglip(**options)
     if name in SIZES:
-        load = _loader("hf")
-        _check_options(name, load, options)
-        return load(SIZES[name], called=name, **options)
+        return _made(name, _loader("hf"), options, SIZES[name], called=name)
     if name == "mini":
         from dejacue.sources.encoders.mini import Mini
 
-        return Mini(**options)
+        return _made(name, Mini, options)
     plug_ins = {entry.name: entry for entry in _entry_points()}
     if name not in plug_ins:
         raise _unknown_encoder(name, list(plug_ins))
-    made = plug_ins[name].load()(**options)
+    made = _made(name, plug_ins[name].load(), options)
     if not isinstance(made, Encoder):
         raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')
     return made
@@ -111,10 +107,16 @@ def _loader(family: str) -> Callable[..., Encoder]:
     return Timm
 
 
-def _check_options(name: str, load: Callable[..., Encoder], options: dict[str, Any]) -> None:
-    known = inspect.signature(load).parameters
-    if strange := [option for option in options if option not in known]:
+def _made(
+    name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **own: str
+) -> Encoder:
+    """An encoder with the options of its user, of which it must know all."""
+    known = inspect.signature(load).parameters if options else {}
+    strange = [option for option in options if option not in known]
+    if strange and all(one.kind is not one.VAR_KEYWORD for one in known.values()):
         raise InputError(f"{name} has no {', '.join(strange)}; leave it out")
+    made: Encoder = load(*model, **own, **options)
+    return made
 
 
 def _unknown_encoder(name: str, plug_ins: list[str]) -> InputError:
@@ -128,16 +130,16 @@ def _unknown_encoder(name: str, plug_ins: list[str]) -> InputError:
 
 
 def _siglip(backend: str | None = None, **options: Any) -> Encoder:
-    if backend is None:
-        backend = "torch" if _accelerated() else "onnx"
+    if backend is None:  # a device is one of torch
+        backend = "torch" if "device" in options or _accelerated() else "onnx"
     if backend == "onnx":
         from dejacue.sources.encoders.siglip_onnx import OnnxSiglip
 
-        return OnnxSiglip(**options)
+        return _made("siglip2 through onnx", OnnxSiglip, options)
     if backend == "torch":
         from dejacue.sources.encoders.siglip_torch import TorchSiglip
 
-        return TorchSiglip(**options)
+        return _made("siglip2 through torch", TorchSiglip, options)
     raise unknown("backend", backend, ("onnx", "torch"))
 
 

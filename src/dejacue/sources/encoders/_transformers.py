@@ -13,7 +13,13 @@ from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
 from dejacue.sources.encoders.base import Encoder, ImageEncoder, Rows, unit
 from dejacue.sources.encoders.hub import TRANSFORMERS, Model, find_model
 from dejacue.sources.encoders.preprocess import of_transformers
-from dejacue.sources.encoders.siglip_torch import REMEDY, pooled
+from dejacue.sources.encoders.siglip_torch import (
+    REMEDY,
+    choose_device,
+    choose_precision,
+    dtype_of,
+    pooled,
+)
 
 SIGLIP = ("siglip", "siglip2")  # kinds that were trained on small letters
 
@@ -32,6 +38,9 @@ def load_transformers(
     called = called or f"hf:{name}"
     need("torch", REMEDY)
     transformers = need("transformers", REMEDY)
+    device = choose_device(device)
+    precision = choose_precision(precision, device)
+    dtype_of(precision)  # a precision that there is not is refused before a model is fetched
     found = find_model(name, called, TRANSFORMERS, revision=revision)
     if not (found.folder / "config.json").is_file():
         raise InputError(f"{called} has no config.json, so it is no model of transformers")
