@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -244,6 +245,34 @@ def test_a_file_that_is_missing_is_named(saved, tmp_path, file, words) -> None:
     folder = copied(saved["clip"], tmp_path / "lacking")
     (folder / file).unlink()
     with pytest.raises(InputError, match=words) as caught:
+        load_encoder(f"hf:{folder}", device="cpu")
+    assert one_sentence(str(caught.value))
+
+
+def test_a_tokenizer_whose_words_are_missing_is_refused(saved, tmp_path) -> None:
+    folder = copied(saved["clip"], tmp_path / "speechless")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match="its tokenizer knows no words; are its files complete"):
+        load_encoder(f"hf:{folder}", device="cpu")
+
+
+def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
+    from dejacue.sources.encoders._transformers import _length
+
+    encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
+    with pytest.raises(InputError, match="it: its files do not say how many tokens it reads"):
+        _length("it", object(), encoder._tokenizer)
+
+
+def test_code_of_a_model_is_neither_run_nor_asked_about(saved, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked"))
+    folder = copied(saved["clip"], tmp_path / "stranger")
+    (folder / "theirs.py").write_text("raise SystemExit('run')")
+    config = json.loads((folder / "config.json").read_text())
+    config["model_type"] = "theirs"
+    config["auto_map"] = {"AutoConfig": "theirs.A", "AutoModel": "theirs.B"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(MissingData, match="could not be loaded") as caught:
         load_encoder(f"hf:{folder}", device="cpu")
     assert one_sentence(str(caught.value))
 

@@ -22,6 +22,8 @@ from dejacue.sources.encoders.siglip_torch import (
 )
 
 SIGLIP = ("siglip", "siglip2")  # kinds that were trained on small letters
+MOST_TOKENS = 100_000  # a tokenizer that does not know its limit has a larger one
+HERE = {"local_files_only": True, "trust_remote_code": False}  # no code of a stranger is run
 
 
 def load_transformers(
@@ -47,7 +49,7 @@ def load_transformers(
     model, info = loaded(
         called,
         lambda: transformers.AutoModel.from_pretrained(
-            found.folder, output_loading_info=True, local_files_only=True
+            found.folder, output_loading_info=True, **HERE
         ),
     )
     options = {"device": device, "precision": precision, "batch": batch}
@@ -71,6 +73,18 @@ def _check(called: str, lacking: set[str]) -> None:
         )
 
 
+def _length(called: str, config: Any, tokenizer: Any) -> int:
+    """How many tokens it reads; a tokenizer whose files are missing, which is none, is refused."""
+    one, other = (set(tokenizer(text)["input_ids"]) for text in ("empty cup", "full plate"))
+    if one == other:
+        raise InputError(f"{called}: its tokenizer knows no words; are its files complete?")
+    positions = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
+    known = [n for n in (positions, tokenizer.model_max_length) if n and n < MOST_TOKENS]
+    if not known:
+        raise InputError(f"{called}: its files do not say how many tokens it reads")
+    return int(min(known))
+
+
 def _details(found: Model, encoder: TorchEncoder) -> dict[str, str]:
     version = need("transformers", REMEDY).__version__
     return {
@@ -92,11 +106,9 @@ class TextTransformers(TorchEncoder):
         self._masked = not siglip  # SigLIP reads its padding
         transformers = need("transformers", REMEDY)
         self._tokenizer = loaded(
-            called,
-            lambda: transformers.AutoTokenizer.from_pretrained(found.folder, local_files_only=True),
+            called, lambda: transformers.AutoTokenizer.from_pretrained(found.folder, **HERE)
         )
-        positions = int(model.config.text_config.max_position_embeddings)
-        self._length = min(positions, int(self._tokenizer.model_max_length))
+        self._length = _length(called, model.config, self._tokenizer)
         self.prepare(model, of_transformers(found.folder, called))
         self.details = {
             **_details(found, self), "lower_case": str(self.lower), "tokens": str(self._length)
