@@ -237,8 +237,8 @@ def test_settings_that_cannot_be_followed_are_one_sentence(tmp_path, changes, wo
 
 def test_values_of_another_range_are_scaled_as_much(tmp_path) -> None:
     """0 … 2 with mean 1 and deviation 1 is 0 … 1 with ½ and ½."""
-    write(tmp_path, "preprocessor_config.json",
-          **{**PLAIN, "rescale_factor": 2 / 255, "image_mean": [1] * 3, "image_std": [1] * 3})  # fmt: skip
+    wide = {"rescale_factor": 2 / 255, "image_mean": [1] * 3, "image_std": [1] * 3}
+    write(tmp_path, "preprocessor_config.json", **{**PLAIN, **wide})
     found = of_transformers(tmp_path, "it")
     np.testing.assert_allclose((found.mean, found.std), 0.5)
     write(tmp_path, "preprocessor_config.json", **{**PLAIN, "do_normalize": False})
