@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -197,6 +198,15 @@ def test_without_open_clip_the_extra_is_named(monkeypatch) -> None:
         MissingExtra, match=r"open_clip is not installed; pip install 'dejacue\[openclip\]'"
     ):
         load_encoder("openclip:ViT-B-16")
+
+
+def test_extras_that_are_named_exist() -> None:
+    from dejacue.sources.encoders import _open_clip, _timm, siglip_torch
+
+    text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    for remedy in (_open_clip.EXTRA, _timm.EXTRA, siglip_torch.REMEDY):
+        assert remedy.removeprefix("pip install 'dejacue[").removesuffix("]'") in extras
 
 
 # timm
