@@ -49,7 +49,7 @@ def save_clip(folder: Path) -> Path:
     return folder
 
 
-def word_tokenizer(*, lower: bool = False):
+def word_tokenizer():
     """Whole words, an end mark, padding 0: as SigLIP's, but small."""
     import tokenizers
 
