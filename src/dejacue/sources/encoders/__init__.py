@@ -49,6 +49,8 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
               MPS device and the extra are there, else onnx), precision, device, lower, …; for the
               others through torch: device, precision, batch
     """
+    if not isinstance(name, str):
+        raise InputError(f"encoder {name!r:.40} is neither a name nor an Encoder")
     family, _, model = name.partition(":")
     if f"{family}:" in FAMILIES:
         if not model:
