@@ -367,6 +367,10 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
     (google / "tokenizer.json").write_text("")
     facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
     assert facts["encoders"].strip() == "mini: ready; siglip2: ready (onnx)"
+    assert facts["others"].startswith("siglip2-large, siglip2-large-384, siglip2-so400m")
+    for family, package in (("openclip:NAME", "open_clip_torch"), ("timm:NAME", "timm")):
+        lacking = facts[package].strip() == "not installed"
+        assert (f"{family} (needs" in facts["others"]) == lacking
     for name in ("onnxruntime", "av", "torch", "transformers", "pyarrow"):
         try:
             expected = importlib.metadata.version(name)

@@ -666,8 +666,9 @@ def test_nothing_is_written_over_the_video_or_under_a_wrong_name(first, scene, t
 
 
 def test_another_encoder_than_that_of_the_history_is_named_before_it_is_loaded(first) -> None:
-    with pytest.raises(InputError, match="was made with mini, not with siglip2"):
-        first.ask(WORDS, encoder="siglip2")
+    for other in ("siglip2", "siglip2-large"):
+        with pytest.raises(InputError, match=f"was made with mini, not with {other}; "):
+            first.ask(WORDS, encoder=other)
 
 
 def test_progress_gets_all_four_arguments(cup) -> None:

@@ -127,10 +127,16 @@ Fps = Annotated[Number, _video("Take this many frames a second.")]
 Rate = Annotated[Number, _video("Images a second, for a folder of images.")]
 Errors = Annotated[str, _video("Frames that cannot be decoded: skip or fail.")]
 
-ENCODERS = ["siglip2", "mini", "hf:", "openclip:"]
+
+def _encoders() -> list[str]:
+    from dejacue.sources.encoders import BUILT_IN, EXAMPLES, FAMILIES, SIZES
+
+    return [*BUILT_IN, *SIZES, *FAMILIES, *EXAMPLES]
+
+
 EncoderName = Annotated[Text, _encoder(
-    "siglip2 (default), mini, hf:NAME, openclip:NAME, a plug-in.", "--encoder",
-    values=lambda: ENCODERS,
+    "siglip2 (default), siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, timm:NAME, a "
+    "plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
 Backend = Annotated[Text, _encoder("Of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])]
 Precision = Annotated[Text, _encoder("fp32, fp16 or bf16.")]
