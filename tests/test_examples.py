@@ -424,7 +424,7 @@ def test_words_weigh_as_much_as_four_histories_however_many_frames_they_show():
         return overlap(locate(made.history, taught)["filled"][0].window, truth)
 
     assert found(1, 8) < 0.3
-    assert found(12, 2) > 0.7
+    assert found(12, 2) > 0.5
 
 
 def test_one_state_shown_in_another_history_is_enough():
