@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
+import threading
 
 import numpy as np
 import pytest
@@ -287,6 +289,7 @@ def no_hub(tmp_path, monkeypatch):
 
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
+    monkeypatch.setattr(weights, "no_connection", lambda: "")
     return tried
 
 
@@ -295,13 +298,42 @@ def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub)
         load_encoder("siglip2", backend="onnx", precision="fp16")
     towers = "onnx/vision_model_fp16.onnx, onnx/text_model_fp16.onnx"
     assert str(caught.value) == (
-        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: {towers}, tokenizer.json are not on this "
-        "machine (download: No connection); with a connection they are fetched once, without one "
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine "
+        "(download: No connection); with a connection they are fetched once, without one "
         f"put {towers} (revision main) into FOLDER/{ONNX_REPOSITORY} and tokenizer.json (revision "
         f"{siglip.REVISION}) into FOLDER/{siglip.REPOSITORY}, and set DEJACUE_WEIGHTS to that "
         "FOLDER"
     )
     assert no_hub == ["onnx/vision_model_fp16.onnx"]  # the others would only make one wait
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_once_and_not_for_long(monkeypatch) -> None:
+    from huggingface_hub import constants
+
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "DEJACUE_WEIGHTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        assert weights.no_connection() == "no connection to 127.0.0.1"  # nobody listens
+        sentence = (
+            r"a/b: not all files are .*\(download: no connection to 127\.0\.0\.1\); with a conn"
+        )
+        with pytest.raises(MissingData, match=sentence):
+            Weights("a/b", "main", {"x": None}).fetch()
+        server.listen()
+        assert weights.no_connection() == ""
+    answered = threading.Event()
+    monkeypatch.setattr(weights, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(socket, "create_connection", lambda *_: answered.wait(60) and server)
+    assert weights.no_connection() == "no connection to 127.0.0.1"  # a name server that is silent
+    answered.set()
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    assert weights.no_connection() == ""  # the proxy may know more
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert weights.no_connection() == "HF_HUB_OFFLINE is set"
 
 
 def test_a_folder_of_ones_own_lacks_what_it_lacks(no_hub, tmp_path, monkeypatch) -> None:
@@ -312,8 +344,8 @@ def test_a_folder_of_ones_own_lacks_what_it_lacks(no_hub, tmp_path, monkeypatch)
     with pytest.raises(MissingData) as caught:
         load_encoder("siglip2", backend="onnx")
     assert str(caught.value) == (
-        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: onnx/text_model.onnx, tokenizer.json are not "
-        f"on this machine; put onnx/text_model.onnx (revision main) into "
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine; "
+        f"put onnx/text_model.onnx (revision main) into "
         f"{tmp_path}/{ONNX_REPOSITORY} and tokenizer.json (revision {siglip.REVISION}) into "
         f"{tmp_path}/{siglip.REPOSITORY}"
     )
@@ -331,6 +363,7 @@ def test_files_that_are_not_in_the_cache_are_downloaded(tmp_path, monkeypatch) -
 
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr(weights, "no_connection", lambda: "")
     one, two = Weights("a/b", "abc", {"old": None, "new": None}), Weights("c/d", "e", {"x": None})
     assert weights.fetch(one, two) == [
         {"old": tmp_path / "old", "new": tmp_path / "new"}, {"x": tmp_path / "x"}

@@ -11,6 +11,10 @@ import json
 import logging
 import os
 import re
+import socket
+import threading
+import urllib.parse
+import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +23,7 @@ from dejacue.errors import InputError, MissingData
 from dejacue.sources.atomic import cache_folder, write_text
 
 FOLDER = "DEJACUE_WEIGHTS"
+PATIENCE_S = 2.0  # in which a hub answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +47,11 @@ class Weights:
 
     def download(self, paths: dict[str, Path | None]) -> None:
         """Adds what is missing, unless the user has a folder for this repository."""
-        if self._user_folder() is None:
-            for name in [name for name, path in paths.items() if path is None]:
+        lacking = [name for name, path in paths.items() if path is None]
+        if lacking and self._user_folder() is None:
+            if reason := no_connection():
+                raise OSError(reason)
+            for name in lacking:
                 paths[name] = self._from_hub(name, local=False)
 
     def check(self, paths: Mapping[str, Path]) -> None:
@@ -109,6 +117,30 @@ def fetch(*wanted: Weights) -> list[dict[str, Path]]:
     return complete
 
 
+def no_connection() -> str:
+    """Why the hub cannot be reached; nothing where it can. The hub itself would try for half a
+    minute before it gives up."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    if {"https", "all"} & urllib.request.getproxies().keys():
+        return ""  # names are looked up by the proxy, perhaps only there
+    hub = urllib.parse.urlsplit(constants.ENDPOINT)
+    reached = threading.Event()
+
+    def knock() -> None:
+        port = hub.port or (80 if hub.scheme == "http" else 443)
+        with contextlib.suppress(OSError), socket.create_connection((hub.hostname or "", port)):
+            reached.set()
+
+    # in a thread, since looking up a name knows no time limit
+    knocking = threading.Thread(target=knock, daemon=True)
+    knocking.start()
+    knocking.join(PATIENCE_S)
+    return "" if reached.is_set() else f"no connection to {hub.hostname}"
+
+
 def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     """The files of the user's own model."""
     found = {name: folder.expanduser() / name for name in names}
@@ -119,12 +151,11 @@ def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
 
 
 def _missing(lacking: Mapping[Weights, Sequence[str]], reason: str) -> MissingData:
-    names = [name for names in lacking.values() for name in names]
     fetched = "with a connection they are fetched once, without one " if reason else ""
     also = "" if os.environ.get(FOLDER) else f", and set {FOLDER} to that FOLDER"
     return MissingData(
-        f"{' and '.join(weights.repository for weights in lacking)}: {', '.join(names)} "
-        f"{'is' if len(names) == 1 else 'are'} not on this machine{reason}; {fetched}put "
+        f"{' and '.join(weights.repository for weights in lacking)}: not all files are on this "
+        f"machine{reason}; {fetched}put "
         f"{' and '.join(weights.remedy(names) for weights, names in lacking.items())}{also}"
     )
 
