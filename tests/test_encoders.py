@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dejacue import InputError, MissingData, Vocabulary
-from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, siglip, weights
+from dejacue.sources.atomic import write_text
+from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, mini, siglip, weights
 from dejacue.sources.encoders.base import Encoder, unit
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
@@ -257,6 +258,45 @@ def test_a_hash_is_remembered_until_the_file_changes(tmp_path, monkeypatch) -> N
     assert memory[str(path)][2] == first
     path.write_bytes(b"other")
     assert weights.sha256(path) == hashlib.sha256(b"other").hexdigest()
+
+
+@pytest.mark.parametrize("held", ["[1]", '"x"', "3", "[" * 100_000, "{", '{"a": 1}', "\xff"])
+def test_a_damaged_memory_of_hashes_is_made_anew(tmp_path, monkeypatch, held) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    memory = write_text(tmp_path / "cache" / "dejacue" / "hashes.json", held)
+    (tmp_path / "file").write_bytes(b"one")
+    assert weights.sha256(tmp_path / "file") == hashlib.sha256(b"one").hexdigest()
+    assert str(tmp_path / "file") in json.loads(memory.read_text())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_info_tells_files_that_are_not_whole_from_those_that_are(offline, small, dejacue) -> None:
+    def said() -> str:
+        (line,) = (line for line in dejacue("info").out.splitlines() if line.startswith("encoders"))
+        return line
+
+    assert "siglip2: ready (onnx, torch)" in said()
+    folder = small / siglip.REPOSITORY
+    for path in (
+        small / ONNX_REPOSITORY / "onnx" / "vision_model.onnx",
+        folder / "model.safetensors",
+        folder / "tokenizer.json",
+    ):
+        whole = path.read_bytes()
+        for damaged in (b"junk!", b"", whole[:-1], whole[: len(whole) // 2]):
+            path.write_bytes(damaged)
+            assert "damaged, get it again: " in said()
+            assert "ready (onnx, torch)" not in said()
+        path.unlink()
+        assert "damaged" not in said()
+        path.write_bytes(whole)
+    assert "siglip2: ready (onnx, torch)" in said()
+
+
+@pytest.mark.parametrize("words", ["", "{}", "[1]", "[" * 100_000])
+def test_an_embedded_model_without_its_words_says_what_to_do(words) -> None:
+    with pytest.raises(InputError, match="holds no list of words; install dejacue again"):
+        mini._words({"words": words})
 
 
 def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkeypatch) -> None:
