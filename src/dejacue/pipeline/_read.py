@@ -77,6 +77,10 @@ class Words:
             vocabulary = shown.added(given)
         elif isinstance(given, Mapping):
             vocabulary = shown.added(by_file(Vocabulary.from_dict(given)))
+        elif not isinstance(given, str | os.PathLike):
+            raise InputError(
+                f"vocabulary {given!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
+            )
         else:
             prompts = options.prompts if Path(given).suffix.lower() == ".npz" else None
             name = os.fspath(given)
