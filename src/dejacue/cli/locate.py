@@ -12,7 +12,15 @@ from typing import Any
 from rich.table import Table
 
 from dejacue.cli.bars import Bars
-from dejacue.cli.tables import as_note, diagnostics_table, notes, retrieval_table, say_written, show
+from dejacue.cli.tables import (
+    as_note,
+    diagnostics_table,
+    notes,
+    retrieval_table,
+    say,
+    say_written,
+    show,
+)
 from dejacue.cli.track import summarise
 from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.pipeline import Finding, VideoOptions, find_each, sample
