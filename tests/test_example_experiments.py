@@ -35,7 +35,8 @@ def test_without_pixels_frames_go_to_the_nearest_example(benchmark):
     frames, last = entry.history.frames, len(entry.history) - 1
     first, second = examples.nearest(entry, [(10, 0), (30, 1)])
     assert first[0] == frames[0]
-    assert first[1] in frames[18:22]  # half way
+    middle = (frames[10] + frames[30]) / 2
+    assert first[1] <= middle <= second[0] + 1
     assert second == (frames[list(frames).index(first[1]) + 1], frames[last])
     only, whole = examples.nearest(entry, [(10, 0), (30, 2)])
     assert only[1] <= frames[20]
@@ -59,7 +60,7 @@ def test_one_example_does_more_than_words_on_every_set(benchmark):
         one = value(result, f"{name}: words and examples, 1 a state", "top1_tiou")
         three = value(result, f"{name}: words and examples, 3 a state", "top1_tiou")
         assert one > words + 0.04
-        assert three > one - 0.03
+        assert three > one + 0.04 or name == "development"  # four histories
     gain = "half B: words and examples, 1 a state − words"
     assert value(result, gain, "r1_05", "low") > 0
 
