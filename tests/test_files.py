@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import stat
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -433,6 +435,47 @@ def test_only_arrays_may_be_members(tmp_path):
         read_history(path)
 
 
+def bomb(path, members):
+    """Zeros that pack a thousandfold: {name: (shape, dtype)}."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (shape, dtype) in members.items():
+            text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}"
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                stream.write(header(text))
+                left = math.prod(shape) * np.dtype(dtype).itemsize
+                while left:
+                    left -= stream.write(b"\0" * min(left, 1 << 22))
+    return path
+
+
+def test_a_file_that_unpacks_a_hundredfold_is_refused_before_it_is_unpacked(tmp_path):
+    shape = (100_000, 768)
+    path = bomb(tmp_path / "x.npz", {"features": (shape, "<f4"), "frames": (shape[:1], "<i8")})
+    tracemalloc.start()
+    with refused(path, r"would unpack 0 MB to 293 MB, as no features do; .* numpy\.savez"):
+        read_history(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+
+
+def test_what_nobody_asks_for_is_not_unpacked(tmp_path):
+    path = bomb(tmp_path / "x.npz", {"extra": ((300 << 20,), "|u1")})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("features.npy", npy(ROWS))
+    tracemalloc.start()
+    assert len(read_history(path)) == len(ROWS)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+
+
+def test_an_array_that_is_there_twice_is_refused(tmp_path):
+    path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("features.npy", npy(ROWS))
+    with refused(path, r"features\.npy is in it twice"):
+        read_history(path)
+
+
 def test_an_encrypted_member_is_refused(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
     content = bytearray(path.read_bytes())
@@ -640,7 +683,7 @@ def test_an_array_that_cannot_be_saved_leaves_nothing_behind(tmp_path):
 
 def test_folders_are_made_for_a_file(tmp_path):
     path = write_npz(tmp_path / "a" / "b" / "x.npz", {"good": ROWS})
-    assert np.array_equal(read_npz(path)["good"], ROWS)
+    assert np.array_equal(read_npz(path, ["good"])["good"], ROWS)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")

@@ -242,7 +242,7 @@ class Release:
 
     def _history(self, relative: str, id: str) -> History:
         path = self._path(relative)
-        arrays = read_npz(path)
+        arrays = read_npz(path, ("visual_features", "frame_indices"))
         with named(str(path)):
             features = _need(arrays, "visual_features")
             _check_unit(features, "visual_features")
@@ -257,7 +257,7 @@ class Release:
     ) -> Vocabulary:
         """Rows of the states in ``tokens`` (file's token → state), in the order of ``tokens``."""
         path = self._path(relative)
-        arrays = read_npz(path)
+        arrays = read_npz(path, ("text_features", field, "state_texts", "description_indices"))
         with named(str(path)):
             features = _need(arrays, "text_features")
             _check_unit(features, "text_features")
