@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -116,3 +119,45 @@ def test_a_pass_keeps_no_frame(tmp_path) -> None:
     first = weakref.ref(next(frames).image)
     next(frames)
     assert first() is None
+
+
+def test_a_small_table_of_boxes_takes_little_memory(tmp_path) -> None:
+    (tmp_path / "x.csv").write_text("frame,x,y,w,h\n0,1,1,5,5\n")
+    tracemalloc.start()
+    assert open_masks(tmp_path / "x.csv").ids() == (1,)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+
+
+@pytest.fixture
+def question(tmp_path):
+    (tmp_path / "words.yaml").write_text("full: a full cup\nempty: an empty cup\n")
+    (tmp_path / "x.csv").write_text("frame,x,y,w,h\n0,1,1,25,25\n1,1,1,25,25\n2,1,1,25,25\n")
+    video, words = frames_in(tmp_path, "video"), tmp_path / "words.yaml"
+    masks, output = tmp_path / "x.csv", tmp_path / "out"
+    return ("locate", video, "-v", words, "--masks", masks, "--encoder", "mini", "-o", output)
+
+
+def test_where_no_thread_can_be_started_the_command_says_so(dejacue, question, monkeypatch) -> None:
+    def start(thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", start)
+    ran = dejacue(*question)
+    assert ran.code == 1
+    assert "dejacue: the memory of this machine, or the limit that is set for it" in ran.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")
+def test_under_a_limit_of_memory_there_is_a_sentence_and_no_traceback(question, tmp_path) -> None:
+    import resource
+
+    limit = 250 << 20  # less than the libraries take
+    ran = subprocess.run(
+        [sys.executable, "-m", "dejacue", *map(str, question)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True, text=True, cwd=tmp_path, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode not in (0, -11)
+    assert "memory" in ran.stderr.lower()
+    assert "Traceback" not in ran.stderr

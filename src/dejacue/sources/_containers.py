@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, lacks_memory
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
 from dejacue.sources.sizes import check_size
 
@@ -86,7 +86,9 @@ class Container:
                 frames: list[Any] = []
                 try:
                     frames = stream.decode(packet)
-                except av.FFmpegError:
+                except av.FFmpegError as error:
+                    if lacks_memory(error):
+                        raise  # no frame is damaged
                     if threads != "SLICE":
                         raise _Damage from None
                     timestamps.fail(packet)
@@ -107,6 +109,8 @@ class Container:
         try:
             container = av.open(f"file:{self.path}")  # a colon in a name is not a protocol
         except av.FFmpegError as error:
+            if lacks_memory(error):
+                raise
             raise InputError(
                 f"is not a video, or was cut off before its index ({error.strerror}); "
                 "try it in a player, or copy it again"
@@ -252,6 +256,8 @@ class _DisplayConverter:
         try:
             image: Any = self._converter.reformat(frame, format="rgb24").to_ndarray()
         except (av.FFmpegError, ValueError) as error:
+            if lacks_memory(error):
+                raise
             raise Unreadable(f"pixel format {frame.format.name}: {error}") from None
         matrix = self._matrix(frame)
         if matrix is None:
