@@ -347,6 +347,9 @@ def damage(folder: Path, change) -> None:
         (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/7"),
          r"finding\.json: was written by a newer dejacue \(version 7 .*update dejacue"),
         (lambda text: text.replace("dejacue.finding/1", "dejacue.track/1"), "not a finding"),
+        (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/²"), "not a finding"),
+        (lambda text: text.replace("dejacue.finding/1", f"dejacue.finding/{'9' * 5000}"),
+         "was written by a newer dejacue"),
         (lambda text: text[:200], r"finding\.json: not valid JSON, or cut short"),
         (lambda text: text.replace('"state"', '"stat"'),
          r'finding\.json: retrieval\.moments\[0\]: has no "state"'),
@@ -361,6 +364,45 @@ def test_a_folder_that_cannot_be_read_gets_one_sentence(first, tmp_path, change,
     with pytest.raises(InputError, match=sentence) as caught:
         Finding.read(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("responses", np.nan),
+        ("cosines", 1j),
+        ("centre", np.zeros((2, 2))),
+        ("scale", "wide"),
+        ("responses", np.zeros(3)),
+    ],
+)
+def test_evidence_that_is_not_numbers_of_its_shape_is_refused(first, tmp_path, name, value) -> None:
+    first.write(tmp_path)
+    path = tmp_path / "scene.evidence.npz"
+    arrays = dict(np.load(path))
+    given = np.asarray(value)
+    arrays[name] = np.full(arrays[name].shape, given) if given.ndim == 0 else given
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match="do not belong together"):
+        Finding.read(tmp_path)
+
+
+def test_pictures_of_something_that_cannot_be_read_are_left_out(first, tmp_path) -> None:
+    first.write(tmp_path)
+    path = tmp_path / "scene.thumbnails.npz"
+    np.savez(path, **{**np.load(path), "made_of": "[" * 100_000})
+    assert not Finding.read(tmp_path).thumbnails
+
+
+def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
+    first, tmp_path
+) -> None:
+    moments = (replace(first.retrieval[0], score=float("nan")), *first.retrieval.moments[1:])
+    retrieval = replace(first.reading.retrieval, moments=moments)
+    broken = replace(first, reading=replace(first.reading, retrieval=retrieval))
+    with pytest.raises(InputError, match=r"finding\.json: cannot be written as JSON"):
+        broken.write(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> None:

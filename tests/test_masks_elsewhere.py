@@ -242,6 +242,23 @@ def test_json_of_another_shape_lists_what_is_read(tmp_path, rows, message):
         open_masks(path)
 
 
+def test_numbers_of_thousands_of_digits_in_names_are_refused(tmp_path):
+    digits = "1" * 5000
+    images = {"images": [{"id": 1, "file_name": f"{digits}.png"}], "annotations": []}
+    path = text(tmp_path / "m.json", json.dumps(images))
+    with refused(path, 'a mask is called "1111.*no file has a name of more than 255 letters'):
+        open_masks(path)
+    np.savez(tmp_path / "m.npz", masks=np.ones((1, 4, 4), bool), names=[digits])
+    with refused(tmp_path / "m.npz", 'a mask is called "1111'):
+        open_masks(tmp_path / "m.npz")
+    folder = save(tmp_path / "v", {"0.png": box(0, 0, 2, 2)})
+    meta = text(tmp_path / "meta.json", json.dumps({"videos": {"v": {"objects": {digits: {}}}}}))
+    with refused(meta, 'has no "objects" with their numbers'):
+        open_masks(folder)
+    with pytest.raises(InputError, match="a frame is numbered above 9007199254740992"):
+        write_masks(tmp_path / "new.npz", [(10**5000, {1: np.ones((4, 4), bool)})])
+
+
 @pytest.mark.parametrize("owner", ["instance_id", "track_id"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_coco_vid_counts_frames_from_zero_or_one(tmp_path, owner, first):

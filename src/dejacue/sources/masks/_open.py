@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ _BY_SUFFIX = {
     ".npz": "stack", ".npy": "stack", ".json": "coco", ".jsonl": "coco", ".txt": "boxes",
     ".csv": "boxes",
 }  # fmt: skip
+_NUMBER = re.compile("[0-9]{1,9}")
 
 
 def open_masks(
@@ -174,7 +176,7 @@ def _objects(document: Any, video: str, meta: Path) -> frozenset[int] | None:
     if not isinstance(videos, dict) or video not in videos:
         return None  # some other meta.json
     objects = videos[video].get("objects") if isinstance(videos[video], dict) else None
-    if not isinstance(objects, dict) or not all(key.isdecimal() for key in objects):
+    if not isinstance(objects, dict) or not all(map(_NUMBER.fullmatch, objects)):
         raise InputError(f'{meta}: video "{video}" has no "objects" with their numbers')
     return frozenset(map(int, objects))
 

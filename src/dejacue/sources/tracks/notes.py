@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, first_line
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json
 from dejacue.sources.masks.rle import decode_rle
@@ -159,9 +159,10 @@ def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
     path = notes_path(masks)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Notes, dec_hook=_unpack)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
-            f"{path}: is not what dejacue track writes ({error}); remove it, or track again"
+            f"{path}: is not what dejacue track writes ({first_line(error)}); remove it, or track "
+            "again"
         ) from None
 
 

@@ -19,6 +19,7 @@ from dejacue.sources.atomic import (
     check_place,
     is_temporary,
     left_folder,
+    resolved,
     temporary_folder,
     write_bytes,
 )
@@ -289,7 +290,7 @@ class _Pictures:
 
 def _real(target: Path) -> Path:
     """Where it is: a link stays one."""
-    return target.resolve() if target.is_symlink() else target
+    return resolved(target) if target.is_symlink() else target
 
 
 def _write(target: Path, pictures: _Pictures, checkpoint: Checkpoint) -> Notes:
