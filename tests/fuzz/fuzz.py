@@ -140,7 +140,7 @@ class Worker:
             if late or large:
                 self.process.kill()
                 self.process.join()
-                found.append(self.blame("took more than 10 s" if late else "took more than 2 GB"))
+                found.append(self.blame(f"took more than {MOST_SECONDS} s" if late else "took more than 2 GB"))
         elif self.now[0] < len(self.inputs):
             if started:
                 code = self.process.exitcode or 0

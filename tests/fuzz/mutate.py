@@ -8,9 +8,11 @@ from __future__ import annotations
 import copy
 import io
 import json
+import operator
 import shutil
 import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,7 +26,7 @@ WORDS = (
     "\ufeff", "\u202e", "\x1b[31m", "%s%n{0}", "<script>", "]]>", "&amp;", "a,b;c\td", '"', "'", "\\",
     "\\ud800", "..", "../../x", "*", "[", "?", "~", "-", "--", "@", ":", "#", "a:b:c", "1:2", "1:2:3",
     "4.5s", "1,2,3,4", "1,2@3", "2:1,2,3,4@5", "&a [*a]", "!!python/object:os.system", "0x10", "1_0",
-    "2020-01-01", "{", "}", "[]", "{}", "[[[[", "%PDF", "PK\x03\x04", "\x93NUMPY",
+    "2020-01-01", "{", "}", "[]", "{}", "[" * 6000, '{"a":' * 1500, "%PDF", "PK\x03\x04", "\x93NUMPY",
 )  # fmt: skip
 NUMBERS = (
     0, 1, -1, 2, 3, 7, 255, 256, 65536, 2**31 - 1, 2**31, 2**32, 2**53, 2**53 + 1, 2**63 - 1, 2**63,
@@ -69,8 +71,8 @@ def data(rng: Random, given: bytes, times: int = 6) -> bytes:
 
 def text(rng: Random, given: bytes) -> bytes:
     """Tokens of a text replaced, lines repeated and left out; now and then its bytes."""
-    if rng.random() < 0.25:
-        return data(rng, given)
+    if rng.random() < 0.1:
+        return data(rng, given, 2)
     lines = given.decode("utf-8", "replace").split("\n")
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(lines))
@@ -82,68 +84,77 @@ def text(rng: Random, given: bytes) -> bytes:
         else:
             separator = "," if "," in lines[at] else " "
             cells = lines[at].split(separator)
-            cells[rng.randrange(len(cells))] = word(rng)
-            lines[at] = rng.choice((separator, separator, ";", "\t")).join(cells)
+            cells[rng.randrange(len(cells))] = rng.choice(("1", "2", "-1", "a", word(rng), word(rng)))
+            lines[at] = (separator if rng.random() < 0.9 else rng.choice(";\t|")).join(cells)
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
-def value(rng: Random, given: Any, depth: int = 0) -> Any:
+def value(rng: Random, given: Any) -> Any:
     """A JSON value of which one place holds something else."""
-    inner = list(given) if isinstance(given, dict) else range(len(given)) if _is_list(given) else ()
-    if inner and rng.random() < 0.85:
-        key = rng.choice(list(inner))
-        given = copy.copy(given)
-        kind = rng.random()
-        if kind < 0.08:
-            del given[key]
-        elif kind < 0.14 and isinstance(given, dict):
-            given[word(rng)[:80]] = given.pop(key)
-        elif kind < 0.2:
-            given = [*given, given[key]] if _is_list(given) else {**given, word(rng)[:80]: given[key]}
-        else:
-            given[key] = value(rng, given[key], depth + 1)
-        return given
-    return _other(rng, given)
+    out = copy.deepcopy(given)
+    places = list(_places(out))
+    if not places:
+        return _other(rng, out)
+    inner, key = rng.choice(places)
+    kind = rng.random()
+    if kind < 0.06:
+        del inner[key]
+    elif kind < 0.1 and isinstance(inner, dict):
+        inner[word(rng)[:80]] = inner.pop(key)
+    elif kind < 0.15:
+        inner.append(inner[key]) if isinstance(inner, list) else inner.update({word(rng)[:80]: 1})
+    elif kind < 0.25:
+        inner[key] = copy.deepcopy(operator.getitem(*rng.choice(places)))
+    else:
+        inner[key] = _other(rng, inner[key])
+    return out
 
 
-def _is_list(given: Any) -> bool:
-    return isinstance(given, list)
+def _places(given: Any) -> Iterator[tuple[Any, Any]]:
+    """Each list or mapping in a value, with each of its keys."""
+    pairs = given.items() if isinstance(given, dict) else enumerate(given)
+    for key, own in list(pairs):
+        yield given, key
+        if isinstance(own, dict | list):
+            yield from _places(own)
 
 
 def _other(rng: Random, given: Any) -> Any:
-    kind = rng.randrange(8)
-    if kind < 2:
+    kind = rng.randrange(10)
+    if kind < 5 and type(given) in (int, float):  # not wholly wrong
+        return given + rng.choice((-1, 1, 1, 2, 0.5, 1000, -1000))
+    if kind < 5 and isinstance(given, str):
+        return rng.choice((given.upper(), given[:-1], f"{given} x", "a", "pre", "1"))
+    if kind < 6:
         return word(rng)
-    if kind < 4:
+    if kind < 8:
         return rng.choice(NUMBERS)
-    if kind == 4 and isinstance(given, int | float):
-        return given + rng.choice((-1, 1, 0.5, 1000, -1000))
-    if kind == 5:
+    if kind == 8:
         deep: Any = given
-        for _ in range(rng.choice((1, 2, 3, 50, 500))):
+        for _ in range(rng.choice((1, 1, 2, 50, 150))):
             deep = [deep] if rng.random() < 0.5 else {"a": deep}
         return deep
-    if kind == 6:
+    if rng.random() < 0.5:
         return [given] * rng.choice((0, 1, 2, 100))
     return rng.choice((None, True, False, [], {}, [[]], {"": None}, [None], "a", 1))
 
 
 def document(rng: Random, given: bytes) -> bytes:
     """A JSON or YAML text: its value changed, or its letters."""
-    if rng.random() < 0.3:
-        return data(rng, given)
+    if rng.random() < 0.15:
+        return data(rng, given, 2)
     try:
         parsed = json.loads(given)
     except ValueError:
         return text(rng, given)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        parsed = value(rng, parsed)
+        parsed = value(rng, parsed) if isinstance(parsed, dict | list) else parsed
     return json.dumps(parsed, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
 
 
 def array(rng: Random, given: np.ndarray) -> np.ndarray:
     """Of another shape or type, or with another value in it."""
-    out, kind = given.copy(), rng.randrange(8)
+    out, kind = given.copy(), rng.randrange(11)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -159,8 +170,10 @@ def array(rng: Random, given: np.ndarray) -> np.ndarray:
                 out = np.asfortranarray(out[::-1])
             elif kind == 6 and out.ndim:
                 out = out[: rng.randrange(len(out) + 1)]
-            else:
+            elif kind == 7:
                 out[...] = rng.choice(NUMBERS)
+            elif out.size:  # not wholly wrong
+                out.flat[rng.randrange(out.size)] += rng.choice((1, 2, -1))
         except (ValueError, OverflowError, TypeError, IndexError):
             pass  # numpy will not; then it stays as it is
     return out
@@ -175,19 +188,19 @@ def npy(rng: Random, given: bytes) -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array(stream, array(rng, valid))
     out = stream.getvalue()
-    if rng.random() < 0.3:
+    if rng.random() < 0.1:
         end = out.index(b"\n") + 1
         shape = tuple(rng.choice((0, 1, 4, -1, 2**31, 10**12, 10**30)) for _ in range(rng.randint(0, 4)))
         descr = rng.choice((*DTYPES, "|O", "|V0", "<U9999999", "<f3", "[('a','<i4')]"))
         head = f"{{'descr': '{descr}', 'fortran_order': {rng.random() < 0.5}, 'shape': {shape}}}\n"
         out = out[:8] + len(head).to_bytes(2, "little") + head.encode() + out[end:]
-    return data(rng, out) if rng.random() < 0.3 else out
+    return data(rng, out, 2) if rng.random() < 0.1 else out
 
 
 def npz(rng: Random, given: bytes) -> bytes:
     """Arrays of an .npz exchanged, under a correct checksum; or its bytes."""
-    if rng.random() < 0.25:
-        return data(rng, given)
+    if rng.random() < 0.15:
+        return data(rng, given, 3)
     with zipfile.ZipFile(io.BytesIO(given)) as old:
         members = [(name, old.read(name)) for name in old.namelist()]
     for _ in range(rng.choice((1, 1, 2))):
@@ -227,7 +240,7 @@ def picture(rng: Random, given: bytes) -> bytes:
     else:
         image = Image.new(image.mode, image.size)
     stream = io.BytesIO()
-    image.save(stream, "TIFF" if image.mode in ("F", "CMYK") else "PNG")
+    image.save(stream, "TIFF" if image.mode in ("F", "I", "CMYK") else "PNG")
     return stream.getvalue()
 
 
@@ -242,18 +255,19 @@ def tree(rng: Random, folder: Path) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     path = rng.choice(files)
     kind = rng.random()
-    if kind < 0.9:
+    if kind < 0.95:
         path.write_bytes(BY_SUFFIX.get(path.suffix, data)(rng, path.read_bytes()))
         return
     content = path.read_bytes()
     path.unlink()
-    if kind < 0.92:
+    if kind < 0.96:
         path.mkdir()
-    elif kind < 0.94:
+    elif kind < 0.97:
         path.symlink_to(path.name)
-    elif kind < 0.96:
-        path.with_name(rng.choice(("0000", "x", "9" * 200, "a" * 200, "-1")) + path.suffix).write_bytes(content)
     elif kind < 0.98:
+        name = rng.choice(("0000", "x", "9" * 200, "a" * 200, "-1", "x\ny", "\u0663"))
+        path.with_name(name + path.suffix).write_bytes(content)
+    elif kind < 0.99:
         path.write_bytes(b"")
-    else:
-        shutil.rmtree(path.parent) if path.parent != folder else None
+    elif path.parent != folder:
+        shutil.rmtree(path.parent)

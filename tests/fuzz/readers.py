@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -118,7 +119,8 @@ def two_passes(folder: Path) -> None:
     passes.write_pass(folder / "one.json", one)
     passes.write_pass(folder / "other.json", other)
     decisions = annotation.open_decisions(one, other)
-    passes.write_decisions(folder / "decisions.json", decisions)
+    decided = [replace(row, label="pre") for row in decisions.rows]
+    passes.write_decisions(folder / "decisions.json", replace(decisions, rows=tuple(decided)))
 
 
 def read_passes(rng: Random, folder: Path) -> None:
@@ -270,8 +272,8 @@ def read_video(rng: Random, valid: Path, folder: Path) -> None:
         content = mutate.data(rng, content)
     path.write_bytes(content)
     video = open_video(
-        path, stride=rng.choice((1, 1, 2, 10**9)), start=rng.choice((None, None, 2, 10**12)),
-        end_s=rng.choice((None, None, 0.3, 1e300)), errors=rng.choice(("skip", "skip", "fail")),
+        path, stride=rng.choice((1, 1, 2, 10**9)), start=rng.choice((None, None, None, 2, 10**12)),
+        end_s=rng.choice((None, None, None, 0.3, 1e9)), errors=rng.choice(("skip", "skip", "fail")),
     )  # fmt: skip
     for frame in video:
         assert frame.image.dtype == np.uint8
