@@ -299,7 +299,7 @@ def read_images(rng: Random, folder: Path) -> None:
 def words(folder: Path, suffix: str) -> None:
     (folder / f"x{suffix}").write_text(
         json.dumps(JSON_WORDS["states"]) if suffix == ".json"
-        else "# states\na: [one, two]\nb: &x three\nc: [*x, 'four']\n"
+        else "# states\na: [one, two]\nb: [three, 'four']\n"
     )  # fmt: skip
 
 
