@@ -592,6 +592,16 @@ def test_an_image_that_cannot_be_read_keeps_its_index(tmp_path):
 # What cannot be opened
 
 
+@pytest.mark.parametrize("name", ["mp4", "mkv", "avi"])
+def test_titles_in_an_unknown_encoding_do_not_matter(made, tmp_path, name):
+    good = Path(made(name).path)
+    held = good.read_bytes()
+    broken = held.replace(b"Lavf", b"\xff\xfeL(")  # who wrote it, as a text of the container
+    assert broken != held
+    (tmp_path / good.name).write_bytes(broken)
+    assert len(list(open_video(tmp_path / good.name))) == COUNT
+
+
 def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
     def file(name: str, content: bytes) -> Path:
         (tmp_path / name).write_bytes(content)

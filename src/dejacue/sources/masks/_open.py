@@ -17,7 +17,7 @@ from dejacue.sources.masks._coco import open_coco
 from dejacue.sources.masks._folders import Folders, is_of_one_object, object_number
 from dejacue.sources.masks._masks import Masks
 from dejacue.sources.masks._stacks import open_stack
-from dejacue.sources.masks._yolo import is_yolo, open_yolo
+from dejacue.sources.masks._yolo import FORMS, is_yolo, open_yolo
 from dejacue.sources.masks.labels import PICTURES, folder_labels
 from dejacue.sources.masks.reader import Rows
 
@@ -99,7 +99,7 @@ def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
     if kind == "boxes" or not pictures:
         texts = natural(entry for entry in folder.iterdir() if is_yolo(entry))
         if not texts:
-            raise InputError(f"{folder}: holds no YOLO text files (class cx cy w h [conf] [id])")
+            raise InputError(f"{folder}: holds no YOLO text files ({FORMS})")
         return "boxes", open_yolo(texts)
     return _open_pictures(pictures, kind, path)
 
