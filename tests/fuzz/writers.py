@@ -25,7 +25,7 @@ def text(rng: Random) -> str:
 def numbers(rng: Random, count: int) -> np.ndarray:
     """Strictly increasing whole numbers, often far apart."""
     step = rng.choice((1, 1, 1, 3, 1000, 2**40))
-    first = rng.choice((0, 0, 0, 5, 2**53 - count * (step + 1)))
+    first = rng.choice((0, 0, 0, 5, -4, 2**53 - count * (step + 1)))
     jumps = [rng.choice((0, 0, 0, step)) for _ in range(count)]
     return first + np.arange(count) + np.cumsum(jumps)
 

@@ -44,8 +44,6 @@ class History:
 
     def __post_init__(self) -> None:
         check_names("history", id=self.id, encoder=self.encoder or "")
-        if not self.id.strip():
-            raise InputError("history: its id is empty; give it a name")
         given = as_array(self.features, f"history {self.id}: features")
         if given.ndim == 2 and len(given) == 0:
             raise InputError(f"history {self.id}: no observed frame; the object is never visible")

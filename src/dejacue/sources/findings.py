@@ -142,7 +142,9 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         },
     }  # fmt: skip
     with named(str(path)):
-        as_json(msgspec.to_builtins(document))  # msgspec writes null for NaN and infinity
+        plain = msgspec.to_builtins(document)
+        as_json(plain)  # msgspec writes null for NaN and infinity
+        declared(plain, _Document)  # what could not be read again
     path.unlink(missing_ok=True)
     write_history(own, history)
     write_vocabulary(files["vocabulary"], finding.vocabulary)
