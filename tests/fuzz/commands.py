@@ -27,9 +27,10 @@ HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "image
 LIKELY: dict[str, list[str]] = {
     "source": [*HISTORIES, *HISTORIES, *VIDEOS], "video": VIDEOS, "history": ["x.npz"],
     "vocabulary": ["words.npz", "words.npz", "words.yaml"], "masks": ["masks.csv"],
-    "output": ["out", "out.json", "out.csv", "out.npz", "a/b.vtt", "x.npz", "finding", ".", "out.txt"],
+    "output": ["out", "out.json", "out.csv", "out.npz", "a/b.vtt", "x.npz", "finding", "."],
     "encoder": ["mini"], "tracker": ["box"], "box": ["4,4,30,30", "2:4,4,30,30@2"],
-    "point": ["9,9"], "mask": ["mask.png"], "add": ["1:9,9,20,20@3"], "objects": ["1", "1,2", "all"],
+    "point": ["9,9"], "mask": ["mask.png"], "add": ["1:9,9,20,20@3"],
+    "objects": ["1", "1,2", "all"],
     "readout": ["contrast", "joint", "published", "scan", "peak", "boxcar", "non-overlap"],
     "coordinates": ["absolute", "dual", "vocabulary", "trajectory"], "top": ["1", "3", "1000000"],
     "smoothing": ["3", "0.8s", "1e300s"], "durations": ["5,10", "generated", "published"],
@@ -129,10 +130,13 @@ def command(rng: Random, valid: Path, folder: Path) -> None:
     before, sys.argv = sys.argv, ["dejacue", *given]
     code: Any = 0
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            with warnings.catch_warnings():
-                warnings.simplefilter("default")  # the command line shows them
-                main()
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("default")  # the command line shows them
+            main()
     except SystemExit as leaving:
         code = leaving.code or 0
     finally:

@@ -140,7 +140,11 @@ class Worker:
             if late or large:
                 self.process.kill()
                 self.process.join()
-                found.append(self.blame(f"took more than {MOST_SECONDS} s" if late else "took more than 2 GB"))
+                found.append(
+                    self.blame(
+                        f"took more than {MOST_SECONDS} s" if late else "took more than 2 GB"
+                    )
+                )
         elif self.now[0] < len(self.inputs):
             if started:
                 code = self.process.exitcode or 0
@@ -190,9 +194,7 @@ def run(inputs: list[Input], seed: int, jobs: int, scratch: Path) -> Counter[str
     for name in {name for name, _ in inputs}:
         (corpus / name / "valid").mkdir(parents=True)
         TARGETS[name].make(corpus / name / "valid")
-    workers = [
-        Worker(inputs[k::jobs], seed, corpus, scratch / f"worker-{k}") for k in range(jobs)
-    ]
+    workers = [Worker(inputs[k::jobs], seed, corpus, scratch / f"worker-{k}") for k in range(jobs)]
     failed: Counter[str] = Counter()
     try:
         while not all(worker.done for worker in workers):

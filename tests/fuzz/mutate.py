@@ -21,12 +21,13 @@ import numpy as np
 from PIL import Image
 
 WORDS = (
-    "", " ", "0", "-1", "1", "007", "1e400", "1e-400", "-0", "nan", "inf", "-inf", "NaN", "Infinity",
-    "null", "true", "3.5", "9" * 30, "9" * 5000, "x" * 5000, "\u0663", "\uff11", "\u2028", "\x85",
-    "\ufeff", "\u202e", "\x1b[31m", "%s%n{0}", "<script>", "]]>", "&amp;", "a,b;c\td", '"', "'", "\\",
-    "\\ud800", "..", "../../x", "*", "[", "?", "~", "-", "--", "@", ":", "#", "a:b:c", "1:2", "1:2:3",
-    "4.5s", "1,2,3,4", "1,2@3", "2:1,2,3,4@5", "&a [*a]", "!!python/object:os.system", "0x10", "1_0",
-    "2020-01-01", "{", "}", "[]", "{}", "[" * 6000, '{"a":' * 1500, "%PDF", "PK\x03\x04", "\x93NUMPY",
+    "", " ", "0", "-1", "1", "007", "1e400", "1e-400", "-0", "nan", "inf", "-inf", "NaN",
+    "Infinity", "null", "true", "3.5", "9" * 30, "9" * 5000, "x" * 5000, "\u0663", "\uff11",
+    "\u2028", "\x85", "\ufeff", "\u202e", "\x1b[31m", "%s%n{0}", "<script>", "]]>", "&amp;",
+    "a,b;c\td", '"', "'", "\\", "\\ud800", "..", "../x", "*", "[", "?", "~", "-", "--", "@",
+    ":", "#", "a:b:c", "1:2", "1:2:3", "4.5s", "1,2,3,4", "1,2@3", "2:1,2,3,4@5", "&a [*a]",
+    "!!python/object:os.system", "0x10", "1_0", "2020-01-01", "{", "}", "[]", "{}", "[" * 6000,
+    '{"a":' * 1500, "%PDF", "PK\x03\x04", "\x93NUMPY",
 )  # fmt: skip
 NUMBERS = (
     0, 1, -1, 2, 3, 7, 255, 256, 65536, 2**31 - 1, 2**31, 2**32, 2**53, 2**53 + 1, 2**63 - 1, 2**63,
@@ -84,7 +85,9 @@ def text(rng: Random, given: bytes) -> bytes:
         else:
             separator = "," if "," in lines[at] else " "
             cells = lines[at].split(separator)
-            cells[rng.randrange(len(cells))] = rng.choice(("1", "2", "-1", "a", word(rng), word(rng)))
+            cells[rng.randrange(len(cells))] = rng.choice(
+                ("1", "2", "-1", "a", word(rng), word(rng))
+            )
             lines[at] = (separator if rng.random() < 0.9 else rng.choice(";\t|")).join(cells)
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
@@ -192,7 +195,9 @@ def npy(rng: Random, given: bytes) -> bytes:
     out = stream.getvalue()
     if rng.random() < 0.1:
         end = out.index(b"\n") + 1
-        shape = tuple(rng.choice((0, 1, 4, -1, 2**31, 10**12, 10**30)) for _ in range(rng.randint(0, 4)))
+        shape = tuple(
+            rng.choice((0, 1, 4, -1, 2**31, 10**12, 10**30)) for _ in range(rng.randint(0, 4))
+        )
         descr = rng.choice((*DTYPES, "|O", "|V0", "<U9999999", "<f3", "[('a','<i4')]"))
         head = f"{{'descr': '{descr}', 'fortran_order': {rng.random() < 0.5}, 'shape': {shape}}}\n"
         out = out[:8] + len(head).to_bytes(2, "little") + head.encode() + out[end:]

@@ -21,7 +21,6 @@ from dejacue import (
     Cancelled,
     Finding,
     Reference,
-    Vocabulary,
     Window,
     find,
     generate,
@@ -303,15 +302,18 @@ def words(folder: Path, suffix: str) -> None:
     )  # fmt: skip
 
 
+def history(folder: Path) -> None:
+    write_history(folder / "x.npz", made().history)
+
+
 def encoded_words(folder: Path) -> None:
-    own: Vocabulary = made().vocabulary
-    write_vocabulary(folder / "x.npz", own)
+    write_vocabulary(folder / "x.npz", made().vocabulary)
 
 
-MASKS = ("coco", "plain", "youtube-vis", "sam2", "stack", "planes", "labels", "mot", "boxes", "yolo",
-         "indexed", "folders", "vos")  # fmt: skip
+MASKS = ("coco", "plain", "youtube-vis", "sam2", "stack", "planes", "labels", "mot", "boxes",
+         "yolo", "indexed", "folders", "vos")  # fmt: skip
 TARGETS = [
-    reader("history", 150, lambda f: write_history(f / "x.npz", made().history), only(read_history)),
+    reader("history", 150, history, only(read_history)),
     reader("vocabulary-npz", 80, encoded_words, only(read_vocabulary)),
     *(reader(f"vocabulary{s}", 40, partial(words, suffix=s), only(read_vocabulary))
       for s in (".json", ".yaml")),

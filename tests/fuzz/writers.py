@@ -14,7 +14,7 @@ from dejacue import Finding, History, InputError, Vocabulary, find
 from dejacue.report.exports import EXPORTS
 
 READOUTS = ("contrast", "contrast", "joint", "published", "scan", "peak", "boxcar", "max-frame",
-            "mean-window", "non-overlap", "whole-history", "longest-run", "single-median")  # fmt: skip
+            "mean-window", "non-overlap", "whole-history", "longest-run")  # fmt: skip
 COORDINATES = (None, None, "absolute", "trajectory", "vocabulary", "dual", "query-uniform")
 
 
@@ -62,7 +62,9 @@ def vocabulary(rng: Random, dimension: int) -> Vocabulary:
     }
     rows = sum(map(len, states.values()))
     draw = np.random.default_rng(rng.getrandbits(64))
-    return Vocabulary(states, draw.normal(size=(rows, dimension)), object=rng.choice((None, text(rng))))
+    return Vocabulary(
+        states, draw.normal(size=(rows, dimension)), object=rng.choice((None, text(rng)))
+    )
 
 
 def found(rng: Random) -> Finding:

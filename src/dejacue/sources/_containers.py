@@ -86,9 +86,7 @@ class Container:
                 frames: list[Any] = []
                 try:
                     frames = stream.decode(packet)
-                except av.FFmpegError as error:
-                    if lacks_memory(error):
-                        raise  # no frame is damaged
+                except av.FFmpegError:
                     if threads != "SLICE":
                         raise _Damage from None
                     timestamps.fail(packet)
@@ -110,8 +108,6 @@ class Container:
             # a colon in a name is not a protocol; titles may be in any encoding, and are not read
             container = av.open(f"file:{self.path}", metadata_errors="replace")
         except av.FFmpegError as error:
-            if lacks_memory(error):
-                raise
             raise InputError(
                 f"is not a video, or was cut off before its index ({error.strerror}); "
                 "try it in a player, or copy it again"
