@@ -81,7 +81,8 @@ def work(
     os.dup2(quiet, 2)  # of FFmpeg
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("error")
-    while now[0] < len(inputs):
+    watcher = os.getppid()
+    while now[0] < len(inputs) and os.getppid() == watcher:
         name, number = inputs[int(now[0])]
         clear(folder)
         os.chdir(folder)
