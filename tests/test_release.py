@@ -253,6 +253,14 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
         _ = release.vost
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, "U3", bool])
+def test_features_that_are_no_numbers_are_refused(fake, dtype):
+    rows = fake.files["visual"]["visual_features"]
+    fake.files["visual"]["visual_features"] = rows.astype(dtype)
+    with pytest.raises(InputError, match=r"visual_features holds .* instead of numbers"):
+        _ = fake.load().vost
+
+
 @pytest.mark.parametrize(
     ("file", "key"), [("visual", "visual_features"), ("text", "text_features")]
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import matplotlib
 import mutate
 import readers
 from readers import Target
@@ -49,7 +50,8 @@ RARE = ("plot", "cut")  # they draw and encode, which takes longer
 
 def alone(place: Path) -> None:
     """No model, no data and no setting of whoever runs this."""
-    for name in ("HOME", "XDG_CACHE_HOME", "HF_HOME", "MPLCONFIGDIR", "DEJACUE_DATA"):
+    os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # its fonts take long to list
+    for name in ("HOME", "XDG_CACHE_HOME", "HF_HOME", "DEJACUE_DATA"):
         os.environ[name] = str(place / "home")
     os.environ |= {"HF_HUB_OFFLINE": "1", "COLUMNS": "100", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
 

@@ -285,6 +285,8 @@ def _need(arrays: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any]:
 
 
 def _check_unit(rows: NDArray[Any], what: str) -> None:
+    if rows.dtype.kind != "f":
+        raise InputError(f"{what} holds {rows.dtype} instead of numbers; the file is damaged")
     norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
     off = np.flatnonzero(~(np.abs(norms.ravel() - 1) < UNIT_TOLERANCE))
     if off.size:
