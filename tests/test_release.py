@@ -289,7 +289,7 @@ def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     [
         ("visual", "frame_indices", np.array([0, 1, 1, 3, 4, 5, 6, 7, 8]), "frames are repeated"),
         ("visual", "frame_indices", np.arange(3), "9 feature rows but 3 frames"),
-        ("visual", "visual_features", np.array(["a"]), "the format of the release"),
+        ("visual", "visual_features", np.array(["a"]), "instead of numbers"),
         ("text", "state_ids", np.array(["filled", "empty", "empty"]), "the format of the release"),
         ("text", "state_ids", np.array(["filled", "filled"]), "at least two alternatives"),
     ],

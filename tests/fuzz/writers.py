@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ import mutate
 import numpy as np
 from readers import Target
 
-from dejacue import Finding, History, InputError, Vocabulary, find
+from dejacue import Finding, History, InputError, Vocabulary, Window, find, read_retrievals
 from dejacue.report.exports import EXPORTS
 
 READOUTS = ("contrast", "contrast", "joint", "published", "scan", "peak", "boxcar", "max-frame",
@@ -81,19 +82,27 @@ def write(rng: Random, valid: Path, folder: Path) -> None:
     kind = rng.choice(("write", "report", "html", *EXPORTS))
     if kind == "write":
         finding.write(folder / "out")
-        try:
-            again = Finding.read(folder / "out")
-        except InputError as error:
-            raise AssertionError(f"what was written cannot be read: {error}") from error
+        again = _readable(Finding.read, folder / "out")
         assert again.retrieval == finding.retrieval or repr(again) == repr(finding)
     elif kind == "report":
-        finding.report(folder / "out.html")
+        windows = [Window(first, first + rng.choice((0, 9, 2**50))) for first in (0, 3, 2**40)]
+        truth = {state: windows for state in finding.vocabulary.states if rng.random() < 0.3}
+        finding.report(folder / "out.html", references=truth)
         assert (folder / "out.html").stat().st_size < 1 << 24
     elif kind == "html":
         assert "<" in finding._repr_html_() + finding.history._repr_html_()
         assert repr(finding)
     else:
-        finding.export(kind, folder / "out")
+        path = finding.export(kind, folder / f"out{EXPORTS[kind].suffix}")
+        if kind in ("json", "csv"):
+            _readable(read_retrievals, path)
+
+
+def _readable(read: Callable[[Path], Any], path: Path) -> Any:
+    try:
+        return read(path)
+    except InputError as error:
+        raise AssertionError(f"what was written cannot be read: {error}") from error
 
 
 def draw(rng: Random, valid: Path, folder: Path) -> None:
