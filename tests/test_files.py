@@ -639,6 +639,12 @@ def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes,
         assert isinstance(history, History)
 
 
+def test_brackets_without_end_are_refused_at_once(tmp_path):
+    (path := tmp_path / "x.yaml").write_text("# states\na: " + "[" * 1_000_000)
+    with refused(path, "line 2: brackets are nested too deep"):
+        read_vocabulary(path)
+
+
 # Writing
 
 

@@ -94,8 +94,15 @@ def write(rng: Random, valid: Path, folder: Path) -> None:
         assert repr(finding)
     else:
         path = finding.export(kind, folder / f"out{EXPORTS[kind].suffix}")
-        if kind in ("json", "csv"):
+        named = bool(finding.history.id.strip()) and _first(finding.history) >= 0
+        if kind in ("json", "csv") and named:  # others have no place in a document of ours
             _readable(read_retrievals, path)
+
+
+def _first(history: History) -> int:
+    return int(
+        min(history.frames[0], 0 if history.source_frames is None else history.source_frames[0])
+    )
 
 
 def _readable(read: Callable[[Path], Any], path: Path) -> Any:

@@ -22,6 +22,7 @@ from dejacue.sources.npz import names_in, read_npz, write_npz
 HISTORY_SCHEMA = "dejacue.history/1"
 VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
 MOST_TEXT_BYTES = 1 << 20
+MOST_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
 _OF_HISTORY = ("schema", "id", "encoder", "made_with", "features", "visual_features", "frames",
@@ -203,6 +204,12 @@ def _parse_yaml(text: str) -> Any:
 
     class Loader(yaml.SafeLoader):
         """YAML in which a key may appear only once; plain YAML silently keeps the last."""
+
+        def increase_flow_level(self) -> None:
+            if self.flow_level >= MOST_BRACKETS:  # the time grows with their square
+                line = self.get_mark().line + 1
+                raise InputError(f"line {line}: brackets are nested too deep; close them")
+            super().increase_flow_level()  # type: ignore[no-untyped-call]
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         make = loader.construct_object
