@@ -205,11 +205,11 @@ def _parse_yaml(text: str) -> Any:
     class Loader(yaml.SafeLoader):
         """YAML in which a key may appear only once; plain YAML silently keeps the last."""
 
-        def increase_flow_level(self) -> None:
+        def fetch_flow_collection_start(self, kind: Any) -> None:
             if self.flow_level >= MOST_BRACKETS:  # the time grows with their square
                 line = self.get_mark().line + 1
                 raise InputError(f"line {line}: brackets are nested too deep; close them")
-            super().increase_flow_level()  # type: ignore[no-untyped-call]
+            super().fetch_flow_collection_start(kind)
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         make = loader.construct_object
