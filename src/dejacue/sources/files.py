@@ -208,7 +208,7 @@ def _parse_yaml(text: str) -> Any:
         def fetch_flow_collection_start(self, kind: Any) -> None:
             if self.flow_level >= MOST_BRACKETS:  # the time grows with their square
                 line = self.get_mark().line + 1
-                raise InputError(f"line {line}: brackets are nested too deep; close them")
+                raise InputError(f"not valid YAML (line {line}: brackets nested too deep)")
             super().fetch_flow_collection_start(kind)
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
