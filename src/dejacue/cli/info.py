@@ -63,10 +63,10 @@ def _encoders() -> dict[str, str]:
         "onnx": [Weights(siglip_onnx.REPOSITORY, "main", towers), siglip.TOKENIZER],
         "torch": [Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)],
     }
-    there = [
-        name
-        for name, own in back_ends.items()
-        if all(path for weights in own for path in weights.here().values())
-    ]
-    found = f"ready ({', '.join(there)})" if there else "not here; fetched when it is first used"
-    return {"mini": "ready", "siglip2": found}
+    looked_at = {name: [weights.damaged() for weights in own] for name, own in back_ends.items()}
+    complete = {name: own for name, own in looked_at.items() if None not in own}
+    ready = [name for name, own in complete.items() if not any(own)]
+    damaged = {str(path) for own in complete.values() for paths in own for path in paths or ()}
+    found = [f"ready ({', '.join(ready)})"] if ready else []
+    found += [f"damaged, get it again: {', '.join(sorted(damaged))}"] if damaged else []
+    return {"mini": "ready", "siglip2": ", ".join(found) or "not here; fetched when first used"}

@@ -250,7 +250,9 @@ def _saved(source: Source) -> Finding | None:
     pictures = Pictures({}, {})
     history = source
     if not isinstance(history, History):
-        path = Path(source)  # type: ignore[arg-type]
+        if not isinstance(source, str | os.PathLike):
+            raise InputError(f"video {source!r:.40}: give a path, a Video, a History or a Finding")
+        path = Path(source)
         if holds_finding(path):
             return Finding.read(path)
         there = sorted(path.glob("*.history.npz")) if path.is_dir() else []

@@ -35,6 +35,10 @@ class Words:
             return cls(given, "the vocabulary", options)
         if isinstance(given, Mapping):
             return cls(Vocabulary.from_dict(given), "the vocabulary", options)
+        if not isinstance(given, str | os.PathLike):
+            raise InputError(
+                f"vocabulary {given!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
+            )
         prompts = options.prompts if Path(given).suffix.lower() == ".npz" else None
         return cls(read_vocabulary(given, prompts=prompts), os.fspath(given), options)
 

@@ -24,6 +24,8 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     options   of the encoder; for siglip2: backend ("onnx", "torch"; default: torch if a CUDA or
               MPS device and the extra are there, else onnx), precision, device, lower, …
     """
+    if not isinstance(name, str):
+        raise InputError(f"encoder {name!r:.40} is neither a name nor an Encoder")
     if name.startswith("hf:"):
         from dejacue.sources.encoders._clip import Transformers
 

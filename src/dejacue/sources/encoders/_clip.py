@@ -11,7 +11,7 @@ from typing import Any
 from dejacue.errors import InputError, MissingData, MissingExtra, need, unknown
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip_torch import REMEDY, choose_device, pooled
-from dejacue.sources.encoders.weights import commit, first_sentence, sha256
+from dejacue.sources.encoders.weights import commit, first_sentence, no_connection, sha256
 
 BATCH = 64
 SUFFIXES = (".safetensors", ".bin")
@@ -48,10 +48,11 @@ class Transformers(Encoder):
         transformers = need("transformers", REMEDY)
         self.device = choose_device(device)
         called = f"hf:{name}"
+        local = not Path(name).is_dir() and bool(no_connection())  # then there is the cache alone
         self._model, loaded = _loaded(
             called,
             lambda: transformers.AutoModel.from_pretrained(
-                name, revision=revision, output_loading_info=True
+                name, revision=revision, output_loading_info=True, local_files_only=local
             ),
         )
         if not hasattr(self._model, "get_image_features"):
@@ -62,7 +63,10 @@ class Transformers(Encoder):
                 f"{called}: {len(lacking)} weights are missing from its file ({lacking[0]}, …)"
             )
         self._processor = _loaded(
-            called, lambda: transformers.AutoProcessor.from_pretrained(name, revision=revision)
+            called,
+            lambda: transformers.AutoProcessor.from_pretrained(
+                name, revision=revision, local_files_only=local
+            ),
         )
         self._model = self._model.eval().requires_grad_(False).to(self.device)
         self._torch, self.batch = torch, batch

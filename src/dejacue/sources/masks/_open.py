@@ -48,6 +48,7 @@ def open_masks(
     """
     if kind is not None and kind not in KINDS:
         raise unknown("kind of masks", kind, KINDS)
+    check_path(path)
     place = Path(path)
     if place.is_dir():
         found, rows = _open_folder(place, kind)
@@ -58,6 +59,19 @@ def open_masks(
     else:
         raise InputError(f"{path}: no such file or folder of masks")
     return Masks(place, found, rows, match, frames)
+
+
+def check_path(masks: Any) -> None:
+    """Refuses what is no path; arrays are saved first, so that a run says what it was made of."""
+    if isinstance(masks, str | os.PathLike):
+        return
+    shape = getattr(masks, "shape", None)
+    given = type(masks).__name__ if shape is None else f"an array of shape {shape}"
+    raise InputError(
+        f'masks are given by their path, not as {given}; np.savez("masks.npz", masks=array) saves '
+        "an array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of "
+        "the first frame alone, (H, W), is the option mask"
+    )
 
 
 def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
