@@ -233,6 +233,7 @@ def evaluate(
     """Measure retrievals by references, and compare methods: recall, overlap, intervals, p."""
     from dejacue.cli import evaluate as command
 
+    o.refuse_values(files)
     chosen = command.format_from(format.value if format else None, json, csv)
     command.run(files, chosen, output, only_common)
 
@@ -272,6 +273,7 @@ def reproduce(
     """Re-compute published tables and show them beside the published figures."""
     from dejacue.cli import reproduce as command
 
+    o.refuse_values(names or ())
     if list_:
         command.show_list()
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -195,10 +196,25 @@ Norm = Annotated[Text, _method("scan: sqrt, sum or mean.")]
 Runs = Annotated[Text, _method("scan: strict, or bridged: windows may cross missing frames.")]
 
 
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def refuse_values(words: Iterable[object]) -> None:
+    """A switch takes no value: what follows it would be taken for a path or a name."""
+    for word in map(str, words):
+        before = sys.argv[sys.argv.index(word) - 1] if word in sys.argv else ""
+        if word.lower() not in (*_ON, *_OFF) or before[:2] != "--" or Path(word).exists():
+            continue
+        off = "give --no-backward" if before == "--backward" else "leave both out"
+        instead = f"leave {word} out" if word.lower() in _ON else off
+        raise InputError(f"{before} is a switch and takes no value; {instead}")
+
+
 def one(path: Path, further: Sequence[str]) -> Path:
     """The one source that is asked for; a shell makes many of a glob without quotes."""
     if not further:
         return path
+    refuse_values([path, *further])
     paths = [path, *map(Path, further)]
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
