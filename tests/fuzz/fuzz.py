@@ -210,8 +210,13 @@ def run(inputs: list[Input], seed: int, jobs: int, scratch: Path) -> Counter[str
         TARGETS[name].make(corpus / name / "valid")
     workers = [Worker(inputs[k::jobs], seed, corpus, scratch / f"worker-{k}") for k in range(jobs)]
     failed: Counter[str] = Counter()
+    told = time.monotonic()
     try:
         while not all(worker.done for worker in workers):
+            if time.monotonic() - told > 30:
+                told += 30
+                done = sum(int(worker.now[0]) for worker in workers)
+                print(f"{done} of {len(inputs)}", file=sys.stderr)
             for failure in (found for worker in workers for found in worker.watch()):
                 name, number = failure.input
                 failed[name] += 1
