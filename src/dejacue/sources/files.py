@@ -28,7 +28,8 @@ _COLUMNS = ("times_s", "source_frames", "presence")
 _OF_HISTORY = ("schema", "id", "encoder", "made_with", "features", "visual_features", "frames",
                "frame_indices", *_COLUMNS)  # fmt: skip
 _OF_VOCABULARY = ("schema", "encoder", "object", "features", "text_features", "states", "state_ids",
-                  "state_tokens", "descriptions", "state_texts", "variant_names")  # fmt: skip
+                  "state_tokens", "descriptions", "state_texts", "variant_names", "examples",
+                  "example_features")  # fmt: skip
 
 
 def file_name(text: str) -> str:
