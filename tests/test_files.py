@@ -19,10 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dejacue import (
+    DejaCueError,
     Finding,
     History,
     InputError,
     Vocabulary,
+    find,
     load_release,
     open_masks,
     open_video,
@@ -724,13 +726,15 @@ def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path):
         open_video,
         Finding.read,
         lambda path: annotating.consensus(path, path, None, path),
+        lambda path: find(path, {"a": "x", "b": "y"}, masks=path),
     ],
 )
-def test_links_that_lead_back_to_themselves_are_refused(tmp_path, use):
+def test_links_that_lead_back_to_themselves_and_endless_names_are_refused(tmp_path, use):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(InputError, match=f"^{re.escape(str(tmp_path / 'a'))}.*: "):
-        use(tmp_path / "a")
+    for path in (tmp_path / "a", tmp_path / ("n" * 300)):
+        with pytest.raises(DejaCueError, match=f"^{re.escape(str(path))}.*: "):
+            use(path)
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -24,7 +24,7 @@ class DejaCueError(Exception):
     """Base of every error that dejacue raises on purpose; its message is one line."""
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(_sentence(str(message)))
+        super().__init__(one_line(str(message)))
 
 
 class InputError(DejaCueError, ValueError):
@@ -56,7 +56,7 @@ def shown(value: object, most: int = MOST_QUOTED // 2) -> str:
         return "of thousands of digits"
 
 
-def _sentence(message: str) -> str:
+def one_line(message: str) -> str:
     """On one line, and not longer than can be read: names in quotes are cut first, then the
     middle, since the beginning names the file and the end the remedy."""
     line = " ".join(message.splitlines())

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 
-from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, shortened
+from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
 
 STOPPED = 130  # what shells give for Ctrl-C
 NO_MEMORY = (
@@ -63,7 +63,7 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             sys.exit(1)  # the reader (head, less) has gone: nothing to say
-        where = f"{shortened(str(error.filename))}: " if error.filename else ""
+        where = f"{error.filename}: " if error.filename else ""
         code, message = 1, f"{where}{error.strerror or error}"
     except Exception as error:
         if not lacks_memory(error):
@@ -71,5 +71,5 @@ def main() -> None:
         code, message = 1, NO_MEMORY
     else:
         return
-    print(f"dejacue: {' '.join(message.splitlines())}", file=sys.stderr)
+    print(f"dejacue: {one_line(message)}", file=sys.stderr)
     sys.exit(code)

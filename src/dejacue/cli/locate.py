@@ -97,7 +97,7 @@ def _is_saved(source: Path) -> bool:
     return (
         source.suffix.lower() == ".npz"
         or holds_finding(source)
-        or (source.is_dir() and any(source.glob("*.history.npz")))
+        or (os.path.isdir(source) and any(source.glob("*.history.npz")))
     )
 
 
@@ -133,9 +133,9 @@ def _check(
 def _places(wanted: Wanted, saved: bool = False) -> tuple[Path | None, Path | None]:
     """A folder for the report, or one file; of a saved history, a file that is there stays one."""
     output = wanted.output
-    if output is None or holds_finding(output) or (output.is_dir() and not saved):
+    if output is None or holds_finding(output) or (os.path.isdir(output) and not saved):
         return output, None
-    if not output.suffix and not (saved and output.is_file()):
+    if not output.suffix and not (saved and os.path.isfile(output)):
         return output, None
     _format_of(output, wanted.format)  # refused before the work
     return None, output

@@ -171,7 +171,7 @@ class Release:
 
     def _manifest(self, relative: str) -> dict[str, Any]:
         path = self._path(relative)
-        if not path.exists():
+        if not os.path.exists(path):
             raise MissingData(f"{path}: does not exist; is {self.folder} the release folder?")
         document: dict[str, Any] = read_json(path)
         rows = document.get("histories") if isinstance(document, dict) else None
@@ -307,8 +307,8 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
     """
     given = path or os.environ.get("DEJACUE_DATA") or default_folder()
     folder = resolved(Path(given).expanduser())
-    if not (folder / "data" / "benchmark.json").is_file():
-        if (folder / "benchmark.json").is_file():
+    if not os.path.isfile(folder / "data" / "benchmark.json"):
+        if os.path.isfile(folder / "benchmark.json"):
             raise MissingData(f"{folder}: is inside the release; give {folder.parent} instead")
         raise MissingData(
             f"{folder}: contains no release (no data/benchmark.json); run "

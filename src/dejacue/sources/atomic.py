@@ -28,6 +28,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".dejacue-tmp"
+MOST_NAME = 255  # bytes of a file's name
 _COUNTER = itertools.count()
 _WRONG_PLACE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
@@ -188,7 +189,8 @@ def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
     asked = place = os.path.abspath(path)
     if asked.startswith(("/proc/", "/sys/")):
         raise InputError(f"{path}: no file can be made there; give another place")
-    resolved(path)
+    if any(len(os.fsencode(part)) > MOST_NAME for part in resolved(path).parts):
+        raise InputError(f"{path}: cannot be made there (File name too long); give another place")
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if place == asked and not folder:

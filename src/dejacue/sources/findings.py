@@ -168,7 +168,7 @@ def _known_path(path: str | None, folder: Path) -> str | None:
 
 
 def holds_finding(folder: Path) -> bool:
-    return (folder / DOCUMENT).is_file()
+    return os.path.isfile(folder / DOCUMENT)
 
 
 def read_finding(folder: Path) -> Parts:
@@ -220,7 +220,7 @@ def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabu
 
 def _document(folder: Path) -> _Document:
     path = folder / DOCUMENT
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(
             f"{folder}: holds no finding, {DOCUMENT} is not there; finding.write(folder) and "
             "dejacue locate -o folder write one"

@@ -50,9 +50,9 @@ def open_masks(
         raise unknown("kind of masks", kind, KINDS)
     check_path(path)
     place = Path(path)
-    if place.is_dir():
+    if os.path.isdir(place):
         found, rows = _open_folder(place, kind)
-    elif place.exists():
+    elif os.path.exists(place):
         found, rows = _open_file(place, kind)
     elif glob.has_magic(os.fspath(path)):
         found, rows = _open_pattern(place, kind)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, need, unknown
-from dejacue.sources.atomic import temporary_folder, write_whole
+from dejacue.sources.atomic import check_place, temporary_folder, write_whole
 from dejacue.sources.documents import MOST_FRAME, as_json, write_document
 from dejacue.sources.images import natural
 from dejacue.sources.masks.labels import VOID
@@ -50,6 +50,7 @@ def write_masks(
             raise InputError(f"{path}: masks are written to a folder, .npz or .json")
     if kind not in WRITTEN:
         raise unknown("kind of written masks", kind, WRITTEN)
+    check_place(target)
     there = kind == "indexed" and os.path.lexists(target)
     if there and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{path}: already exists; remove it or choose another folder")

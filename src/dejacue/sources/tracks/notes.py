@@ -135,7 +135,7 @@ class Notes(
 def notes_path(masks: str | os.PathLike[str]) -> Path:
     """Where the notes of these masks lie."""
     path = Path(masks)
-    if path.is_dir() or not path.suffix:
+    if os.path.isdir(path) or not path.suffix:
         return path / "track.json"
     return path.with_name(f"{path.name}.track.json")
 
@@ -143,7 +143,7 @@ def notes_path(masks: str | os.PathLike[str]) -> Path:
 def has_notes(masks: str | os.PathLike[str]) -> bool:
     """Whether notes of ours lie there, sound or not; another's track.json is none."""
     path = notes_path(masks)
-    return path.is_file() and KIND.encode() in path.read_bytes()
+    return os.path.isfile(path) and KIND.encode() in path.read_bytes()
 
 
 def match_of(masks: str | os.PathLike[str]) -> str | None:

@@ -141,6 +141,7 @@ def check_target(target: Path) -> None:
         raise InputError(f"{target}: masks are written to a folder, .npz or .json")
     if target.name in ("", ".."):
         raise InputError(f"{target}: give the folder for the masks a name, such as masks")
+    check_place(target)
     _recover(target)
     if objection := _objection(target):
         raise InputError(f"{target}: {objection}")

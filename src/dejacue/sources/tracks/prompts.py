@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -164,7 +165,7 @@ def _size(frame: Frame) -> tuple[int, int]:
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     """The object in a picture, at the size of the frame."""
     with named(str(path)):
-        if path.is_dir():
+        if os.path.isdir(path):
             raise InputError(
                 "is a folder; --mask is one picture of the object, --masks are those of every frame"
             )
