@@ -787,5 +787,5 @@ def test_a_path_of_thousands_of_letters_is_shortened(dejacue) -> None:
     long = "[" * 6000
     ran = dejacue("annotate", "template", "-a", "ann", "-o", long, "--frames", "0:9", "--id", "h")
     assert ran.code == 1
-    assert "[[[…: File name too long" in ran.err
-    assert len(ran.err) < 300
+    assert ran.err.endswith("[: File name too long\n")
+    assert len(ran.err) < 700
