@@ -97,10 +97,11 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
 
 
 def _marks(history: History, vocabulary: Vocabulary) -> NDArray[np.int64]:
-    for frame in vocabulary.changes:
+    found = [change.window(history).start for change in vocabulary.changes]
+    for frame in found:
         if not history.frames[0] < frame <= history.frames[-1]:
             raise InputError(f"a change at frame {frame}: {_where(history)}")
-    return np.unique(np.searchsorted(history.frames, vocabulary.changes)).astype(np.int64)
+    return np.unique(np.searchsorted(history.frames, found)).astype(np.int64)
 
 
 def _where(history: History) -> str:

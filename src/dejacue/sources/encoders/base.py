@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,10 @@ def encode_vocabulary(
         raise unknown("prompts", prompts, PROMPTS)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_dict(vocabulary)
+    if not vocabulary.spoken:
+        return replace(vocabulary, encoder=encoder.identity)  # examples tell its states
     forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
     texts = [form.format(text) for form in forms for text in vocabulary.descriptions]
     rows = unit(encoder.encode_texts(texts), "description")
     mean = rows.reshape(len(forms), len(vocabulary), -1).mean(axis=0)
-    return Vocabulary(
-        vocabulary.states, unit(mean, "description"), encoder.identity, vocabulary.object
-    )
+    return replace(vocabulary, features=unit(mean, "description"), encoder=encoder.identity)
