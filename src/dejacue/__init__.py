@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.errors import MissingExtra as MissingExtra
     from dejacue.evaluation.evaluate import Evaluation as Evaluation
     from dejacue.evaluation.evaluate import evaluate as evaluate
+    from dejacue.method.asking import Question as Question
+    from dejacue.method.asking import ask_next as ask_next
     from dejacue.method.batch import locate_many as locate_many
     from dejacue.method.contrast import Contrast as Contrast
     from dejacue.method.durations import Grid as Grid
@@ -41,6 +43,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline import find_each as find_each
     from dejacue.records import Diagnostics as Diagnostics
     from dejacue.records import Evidence as Evidence
+    from dejacue.records import Example as Example
     from dejacue.records import History as History
     from dejacue.records import Moment as Moment
     from dejacue.records import Reading as Reading
@@ -69,7 +72,8 @@ if TYPE_CHECKING:  # the same for type checkers
 # and ``dejacue --help`` cost next to nothing.
 _NAMES = {
     "pipeline": "find find_each Finding",
-    "records": "Window History Vocabulary Evidence Moment Diagnostics Retrieval Reference Reading",
+    "records": "Window History Vocabulary Example Evidence Moment Diagnostics Retrieval Reference "
+    "Reading",
     "sources.files": "read_history write_history read_vocabulary write_vocabulary",
     "sources.video": "open_video",
     "sources.masks": "open_masks",
@@ -78,6 +82,7 @@ _NAMES = {
     "sources.tracks": "track load_tracker Prompt",
     "sources.results": "read_retrievals write_retrievals read_references write_references",
     "method.locate": "locate evidence candidates occurrences",
+    "method.asking": "ask_next Question",
     "method.batch": "locate_many",
     "method.contrast": "Contrast",
     "method.joint": "Joint",

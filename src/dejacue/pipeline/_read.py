@@ -108,7 +108,9 @@ class Words:
         if vocabulary.features is not None or encoder is None:
             return vocabulary, ()
         said: list[str] = []
-        if not vocabulary.spoken and any(vocabulary.states.values()):
+        if not encoder.has_text and any(vocabulary.states.values()):
+            said.append(f"{encoder.name} has no words, so examples alone tell the states")
+        elif not vocabulary.spoken and any(vocabulary.states.values()):
             said.append("not every state has words, so examples alone tell the states")
         elif vocabulary.spoken and encoder.name == "mini":
             said = self._unknown_words(encoder.words)  # type: ignore[attr-defined]

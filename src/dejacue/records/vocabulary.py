@@ -119,11 +119,10 @@ class Vocabulary:
 
         changes   frames at which one state ends and another begins
         """
-        every: dict[str | None, Any] = dict(examples or {})
-        every.update(states)
+        given = (*examples_of(examples or {}), *examples_of(states))
         return replace(
             self,
-            examples=(*self.examples, *examples_of(every)),
+            examples=(*self.examples, *given),
             changes=(*self.changes, *examples_of({None: tuple(changes)})),
         )
 
