@@ -22,8 +22,9 @@ def test_they_are_run_by_name():
     assert names == [
         "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-settings",
         "beyond-failures",
-        "beyond-occurrences", "beyond-absence", "beyond-segments", "tracking-masks",
-        "tracking-doubts",
+        "beyond-occurrences", "beyond-absence", "beyond-segments", "beyond-none",
+        "beyond-examples", "beyond-questions", "beyond-transfer",
+        "tracking-masks", "tracking-doubts",
     ]  # fmt: skip
 
 
@@ -96,7 +97,7 @@ def test_kinds_of_failures_add_up_to_all_descriptions():
 def test_a_state_is_cut_out_with_as_many_other_frames_in_its_stead():
     entry = made(2)
     rng = np.random.default_rng(0)
-    there, cut = occurrences._without(entry, "filled", rng)
+    there, cut = occurrences.without(entry, "filled", rng)
     assert len(there) == len(cut) < len(entry.history)
     (window,) = entry.references["filled"]
     assert not ((cut.frames >= window.start) & (cut.frames <= window.end)).any()
