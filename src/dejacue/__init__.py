@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.readouts import Peak as Peak
     from dejacue.method.readouts import Scan as Scan
     from dejacue.method.segments import segments as segments
+    from dejacue.method.together import read_together as read_together
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
@@ -86,6 +87,7 @@ _NAMES = {
     "method.batch": "locate_many",
     "method.contrast": "Contrast",
     "method.joint": "Joint",
+    "method.together": "read_together",
     "method.readouts": "Scan MeanWindow Boxcar MaxFrame Peak",
     "method.durations": "Grid",
     "method.nonoverlap": "NonOverlap",

@@ -29,8 +29,8 @@ from dejacue.records import History, Vocabulary
 if TYPE_CHECKING:
     from dejacue.method.view import View
 
-LOOKS, TIME, CONSTANT = 2.0, 0.5, 0.5  # prior variances of f's parts
-WORDS, TRUST = 0.5, 0.1  # prior variance and mean of a
+LOOKS, TIME, CONSTANT = 1.0, 1.0, 0.5  # prior variances of the parts of f
+WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
 NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
 REACH = 0.15  # of the observed frames: how far time carries
 HALF = 0.5  # what f must reach
