@@ -43,7 +43,8 @@ def none(
     workers: int | None = None,
 ) -> Result:  # fmt: skip
     """Windows, occurrences and absence, with and without a label for none of the states."""
-    corpora = {name: corpus for name, corpus in sets(benchmark).items() if name in names}
+    real = sets(benchmark) if names else {}
+    corpora = {name: real[name] for name in names}
     made = {
         "rendered": rendered.moderate_entries(scenes, workers),
         "generated, something between": [between(seed) for seed in BETWEEN_SEEDS],
