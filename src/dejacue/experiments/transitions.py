@@ -66,11 +66,11 @@ def none(
 
 
 ABOUT = (
-    "None: a frame is in a state where its response exceeds its level by 0.4 deviations (or by as "
-    "much as the row says) more than what none of them costs. No frame: the share of states to "
-    "which the labelling gives no frame, where all frames of their references were cut out, and "
-    "where as many others were. Something between: two states, and between them frames of a third "
-    "that the vocabulary does not have."
+    "None: a frame may be in none of the states, where no response exceeds its level by 0.4 "
+    "deviations, or by what the row says. No frame: the share of states to which the labelling "
+    "gives no frame, where all frames of their references were cut out (absent), and where as many "
+    "others were (present). Something between: two states, and between them frames of a third that "
+    "the vocabulary does not have."
 )
 
 

@@ -51,7 +51,9 @@ class Joint(StateReadout):
                    next, and from the last to the first again; others do not occur
     irreversible   no state that was left is entered again
     none           a frame may be in none of the states, where no response exceeds its level by so
-                   many deviations; True: by NONE. Then histories are read one after the other
+                   many deviations; True: by NONE. Then histories are read one after the other.
+                   Beside known frames there is room for it anyway, but not in an order, unless
+                   it is asked for
     """
 
     switch: float = 1.0
