@@ -125,15 +125,15 @@ def membership(
         rows = (facts.states, len(view.history))
         return np.zeros(rows) if evidence is None else HALF + TRUST * evidence
     columns = covariances(view, at, smoothing)
-    found = np.empty((facts.states, len(view.history)))
-    for state in range(facts.states):
-        own, prior = columns, np.zeros(len(view.history))
-        if evidence is not None:
-            r = evidence[state]
-            own, prior = columns + WORDS * np.outer(r[at], r), TRUST * r
-        wanted = (facts.labels[at] == state) - prior[at]
-        weights = np.linalg.solve(own[:, at] + NOISE * np.eye(len(at)), wanted)
-        found[state] = prior + weights @ own
+    square = columns[:, at] + NOISE * np.eye(len(at))
+    wanted = (facts.labels[at] == np.arange(facts.states)[:, None]).astype(np.float64)
+    if evidence is None:
+        return np.linalg.solve(square, wanted.T).T @ columns
+    heard = evidence[:, at]  # what words say of the named frames
+    squares = square + WORDS * heard[:, :, None] * heard[:, None, :]
+    weights = np.linalg.solve(squares, (wanted - TRUST * heard)[:, :, None])[:, :, 0]
+    trust = TRUST + WORDS * np.einsum("se,se->s", weights, heard)
+    found: NDArray[np.float64] = weights @ columns + trust[:, None] * evidence
     return found
 
 
