@@ -7,7 +7,7 @@ import pytest
 
 from dejacue import Window, generate
 from dejacue.data.release import Entry
-from dejacue.experiments import ON_REQUEST, beyond, occurrences, tracking
+from dejacue.experiments import ON_REQUEST, beyond, occurrences, segments, tracking, transitions
 from dejacue.experiments.corpus import Benchmark, Corpus
 
 
@@ -21,7 +21,8 @@ def test_they_are_run_by_name():
     names = [name for name in ON_REQUEST if not name.startswith("rendered")]
     assert set(names) == {
         "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-settings",
-        "beyond-failures", "beyond-occurrences", "beyond-absence", "beyond-examples",
+        "beyond-failures", "beyond-occurrences", "beyond-absence", "beyond-segments",
+        "beyond-none", "beyond-examples",
         "beyond-questions", "beyond-transfer", "tracking-masks", "tracking-doubts",
     }  # fmt: skip
 
@@ -95,12 +96,31 @@ def test_kinds_of_failures_add_up_to_all_descriptions():
 def test_a_state_is_cut_out_with_as_many_other_frames_in_its_stead():
     entry = made(2)
     rng = np.random.default_rng(0)
-    there, cut = occurrences._without(entry, "filled", rng)
+    there, cut = occurrences.without(entry, "filled", rng)
     assert len(there) == len(cut) < len(entry.history)
     (window,) = entry.references["filled"]
     assert not ((cut.frames >= window.start) & (cut.frames <= window.end)).any()
     kept = (there.frames >= window.start) & (there.frames <= window.end)
     assert kept.sum() == window.length
+
+
+def test_segments_allow_more_than_random_ones(release):
+    result = segments.visual(Benchmark(release), ("half A",))
+    for metric in ("R@1 .5 of the best window", "tIoU of the best window", "near an edge"):
+        found = value(result, "half A: segments", metric)
+        assert found > value(result, "half A: segments, random", metric) + 0.05
+
+
+def test_frames_between_states_need_not_belong_to_one(monkeypatch):
+    monkeypatch.setattr(transitions, "BETWEEN_SEEDS", range(4000, 4008))
+    monkeypatch.setattr(transitions, "GENERATED_SEEDS", range(2000, 2002))
+    result = transitions.none(Benchmark(None), (), scenes=2, workers=1)
+    long = [
+        value(result, f"generated, something between: {row}", "too long")
+        for row in ("joint", "none", "none at 0.7")
+    ]
+    assert long[0] > long[1] > long[2] == 0
+    assert value(result, "generated, 2 times: none", occurrences.F1) == 1
 
 
 def test_a_scene_is_seen_through_true_masks_wrong_ones_and_a_box_that_stays():

@@ -298,6 +298,18 @@ def test_many_histories_are_read_as_each_alone():
         assert [x.window for x in own] == [x.window for x in locate(m.history, words)]
 
 
+@pytest.mark.parametrize("readout", ["contrast", "joint", Joint(none=True)])
+def test_a_state_is_absent_where_it_is_whatever_is_read_beside(readout):
+    one, other = scene(1), scene(2)
+    shown = one.history, one.vocabulary.with_examples(filled=100, empty=20)
+    nothing = other.history, other.vocabulary.with_examples(none="0-179")
+    plain = other.history, other.vocabulary
+    for pairs in ([shown, nothing], [nothing, shown], [shown, plain], [plain, shown]):
+        found = locate_many([h for h, _ in pairs], [v for _, v in pairs], readout=readout)
+        for pair, own in zip(pairs, found, strict=True):
+            assert {moment.absent for moment in own} == {pair is nothing}
+
+
 def test_a_still_picture_is_read_by_time_alone():
     made = scene()
     history = History(np.tile(made.history.features[:1], (60, 1)))

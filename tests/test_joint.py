@@ -5,10 +5,17 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Vocabulary, locate, occurrences
+from dejacue import History, InputError, Vocabulary, evidence, locate, locate_many, occurrences
 from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
-from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, stretches
+from dejacue.method._labelling import (
+    best_path,
+    leads,
+    levels_of,
+    nodes_for,
+    stretches,
+    with_none,
+)
 from dejacue.method._tables import Labelling
 from dejacue.method.confidence import null_scores, p_values, unrelated_to
 from dejacue.method.contrast import Contrast
@@ -195,6 +202,117 @@ def test_wrong_joint_settings_get_one_sentence():
             Joint(**wrong)
     with pytest.raises(InputError, match="joint labelling"):
         occurrences(scene.history, scene.vocabulary, readout="contrast")
+
+
+@pytest.mark.parametrize("order", [(2, 0, 1), (0, 1), None])
+@pytest.mark.parametrize("irreversible", [False, True])
+def test_with_none_the_labelling_is_the_best_of_all_that_are_allowed(order, irreversible):
+    rng = np.random.default_rng(5)
+    nodes = with_none(nodes_for(3, order, irreversible), 3, not irreversible)
+
+    def fits(path):
+        """The states alone, without those frames, and a state may come back after them."""
+        own = [state for state, _ in visits(path) if state != 3]
+        back = any(a == b for a, b in pairwise(own))
+        once = np.array([a for a, b in pairwise([*own, -1]) if a != b])
+        return not (back and irreversible) and (
+            not len(once) or allowed(once, 1, order, irreversible)
+        )
+
+    for _ in range(4):
+        responses, cost = rng.normal(size=(4, 6)), float(rng.uniform(0, 1.5))
+        responses[3] = 0.3
+
+        def worth(path, responses=responses, cost=cost):
+            return responses[path, np.arange(6)].sum() - cost * (len(visits(path)) - 1)
+
+        best = max(worth(path) for path in paths(4, 6) if fits(path))
+        found = best_path(responses, nodes, cost, 1)
+        assert fits(found)
+        assert worth(found) == pytest.approx(best)
+
+
+def between():
+    """60 frames of one state, 40 of something else, 60 of the other state."""
+    rng = np.random.default_rng(0)
+    axes = np.eye(16, dtype=np.float32)
+    features = axes[[0] * 60 + [5] * 40 + [1] * 60] + 0.02 * rng.normal(size=(160, 16))
+    return History(features.astype(np.float32)), Vocabulary({"a": ["a"], "b": ["b"]}, axes[:2])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("options", [{}, {"order": ("a", "b")}, {"irreversible": True}])
+def test_frames_between_two_states_may_be_in_none_of_them(name, options):
+    history, vocabulary = between()
+    readout = Joint(width=0, none=True, **options)
+    found = occurrences(history, vocabulary, readout=readout, engine=name)
+    assert {s: [tuple(m.window) for m in own] for s, own in found.items()} == {
+        "a": [(0, 59)], "b": [(100, 159)]
+    }  # fmt: skip
+    every = occurrences(history, vocabulary, readout=Joint(width=0, **options), engine=name)
+    assert sum(m.window.length for own in every.values() for m in own) == 160
+    (one, two) = locate(history, vocabulary, readout=readout, top=3, engine=name)
+    assert (tuple(one.window), tuple(two.window)) == ((0, 59), (100, 159))
+    assert (one.score, two.score) == (found["a"][0].score, found["b"][0].score)
+    many = list(locate_many([history, history], vocabulary, readout=readout, engine=name))
+    assert [[m.window for m in own] for own in many] == 2 * [[one.window, two.window]]
+    assert not any(m.absent for own in many for m in own)
+
+
+def test_none_adds_up_and_leaves_the_evidence_as_it_is():
+    history, vocabulary = between()
+    readout = Joint(width=1.0, none=0.7)
+    seen, same = (evidence(history, vocabulary, readout=own).responses
+                  for own in (readout, Joint(width=1.0)))  # fmt: skip
+    assert np.array_equal(seen, same)
+    view = Plan.of(None, readout, None, 1, False, "auto").view(history, vocabulary)
+    assert readout.stretches(view, seen) == readout.occurrences(view)
+    levels = Joint(width=1.0).seen(view)[1].levels[0]
+    rows = np.concatenate([seen - levels[:, None] - 0.7, np.zeros((1, 160))])
+    for state, ((first, last, score),) in enumerate(readout.occurrences(view)):
+        assert score == pytest.approx(leads(rows)[state, first : last + 1].sum())
+
+
+def test_a_state_that_never_reaches_the_level_is_absent_and_still_has_a_window():
+    history, vocabulary = between()
+    readout = Joint(width=1.0, none=5.0)
+    assert not any(occurrences(history, vocabulary, readout=readout).values())
+    found = locate(history, vocabulary, readout=readout, diagnostics=True)
+    assert all(m.absent and m.score == 0 and m.diagnostics for m in found)
+    assert [m.window for m in found] == [
+        m.window for m in locate(history, vocabulary, readout=Contrast(width=1.0))
+    ]
+
+
+def test_none_beside_known_frames_and_changes():
+    history, vocabulary = between()
+    order = Joint(width=1.0, order=("a", "b"), none=True)
+    named = vocabulary.with_examples(a=[5, 30], b=[110, 140], none=[70, 90])
+    found = occurrences(history, named, readout=order)
+    claimed = {
+        f for own in found.values() for m in own for f in range(m.window.start, m.window.end)
+    }
+    assert not claimed & {70, 90}
+    assert {5, 30, 110, 140} <= claimed
+    changed = vocabulary.with_examples(changes=[30])
+    (first, *rest) = sorted(
+        tuple(m.window) for own in occurrences(history, changed, readout=Joint(none=True)).values()
+        for m in own
+    )  # fmt: skip
+    assert all(not window[0] < 30 <= window[1] for window in (first, *rest))
+
+
+def test_none_is_off_unless_it_is_asked_for():
+    assert Joint(none=False) == Joint()
+    assert Joint(none=True) == Joint(none=0.4) != Joint()
+    assert Joint(none=np.float32(0.5)).none == 0.5
+    for wrong in (-0.1, "yes", float("nan")):
+        with pytest.raises(InputError, match="must be true, false, or 0 or more deviations"):
+            Joint(none=wrong)
+    history, vocabulary = between()
+    found = locate(history, vocabulary, readout=Joint(none=True))
+    assert found.settings["readout"]["none"] == 0.4
+    assert locate(history, vocabulary, readout="joint").settings["readout"]["none"] is None
 
 
 def others(count, dimension=64, seed=99):

@@ -30,7 +30,7 @@ NAMES = """
     open_video open_masks load_encoder encode_vocabulary build_history
     track load_tracker Prompt
     read_retrievals write_retrievals read_references write_references
-    locate locate_many evidence candidates occurrences Contrast Joint
+    locate locate_many evidence candidates occurrences segments Contrast Joint
     Scan Grid MeanWindow Boxcar MaxFrame Peak NonOverlap
     evaluate Evaluation load_release generate
     Cancelled DejaCueError InputError MissingData MissingExtra

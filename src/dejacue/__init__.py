@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.readouts import MeanWindow as MeanWindow
     from dejacue.method.readouts import Peak as Peak
     from dejacue.method.readouts import Scan as Scan
+    from dejacue.method.segments import segments as segments
     from dejacue.method.together import read_together as read_together
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
@@ -90,6 +91,7 @@ _NAMES = {
     "method.readouts": "Scan MeanWindow Boxcar MaxFrame Peak",
     "method.durations": "Grid",
     "method.nonoverlap": "NonOverlap",
+    "method.segments": "segments",
     "evaluation.evaluate": "evaluate Evaluation",
     "data.release": "load_release",
     "data.synthetic": "generate",

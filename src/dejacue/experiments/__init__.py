@@ -15,10 +15,12 @@ from dejacue.experiments import (
     occurrences,
     protocol,
     rendered,
+    segments,
     seven,
     stress,
     synthetic,
     tracking,
+    transitions,
     unreleased,
     vost,
     vost_extended,
@@ -27,7 +29,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
-    unreleased, rendered, beyond, occurrences,
+    unreleased, rendered, beyond, occurrences, segments, transitions,
     examples, tracking,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]

@@ -17,7 +17,8 @@ from dejacue.experiments.beyond import sets
 from dejacue.experiments.corpus import Benchmark, Corpus
 from dejacue.experiments.table import Experiment, Result, Value
 from dejacue.method.locate import locate, occurrences
-from dejacue.records import History, Retrieval, Vocabulary
+from dejacue.method.view import Readout
+from dejacue.records import History, Moment, Retrieval, Vocabulary
 
 F1 = "F1 at tIoU .5"
 MEASURES = {"map": "mean average precision", "recall_05": "recall at .5",
@@ -29,18 +30,16 @@ LEAST_LEFT = 15  # frames, after an episode was cut
 SEED = 3407
 FAMILIES_SCENES = 80
 
-Ranked = tuple[list[tuple[int, int]], list[float]]  # windows and scores, best first
-
 
 def recurring(benchmark: Benchmark) -> Result:
     """Histories in which some state holds more than once, against all annotated episodes."""
     groups: dict[str, Sequence[Entry]] = {
-        "development": _recurrent(benchmark.development.entries),
-        "seven": _recurrent(benchmark.seven.entries),
+        "development": recurrent(benchmark.development.entries),
+        "seven": recurrent(benchmark.seven.entries),
     }
     groups["all real"] = [*groups["development"], *groups["seven"]]
     for count in GENERATED:
-        groups[f"generated, {count} times"] = [_generated(seed, count) for seed in GENERATED_SEEDS]
+        groups[f"generated, {count} times"] = [generated(seed, count) for seed in GENERATED_SEEDS]
     values: list[Value] = []
     for name, entries in groups.items():
         for method in ("published scan", "contrast", "occurrences"):
@@ -66,36 +65,39 @@ ABOUT_RECURRING = (
 )
 
 
-def _recurrent(entries: Sequence[Entry]) -> list[Entry]:
+def recurrent(entries: Sequence[Entry]) -> list[Entry]:
     return [e for e in entries if any(len(own) > 1 for own in e.references.values())]
 
 
-def _generated(seed: int, count: int) -> Entry:
+def generated(seed: int, count: int) -> Entry:
     made = generate(seed, recurrences=count, frames=400)
     return Entry(made.history, made.vocabulary, made.references, made.history.id, "generated", "")
 
 
 def _scores(entry: Entry, method: str, engine: str) -> dict[str, float]:
+    if method == "occurrences":
+        return occurrence_scores(entry, "joint", engine)
+    readout = "published" if method == "published scan" else "contrast"
+    retrieval = locate(entry.history, entry.vocabulary, readout=readout, engine=engine)
+    single = {state: retrieval.state(state)[:1] for state in entry.vocabulary.states}
+    return _matched(entry, single)
+
+
+def occurrence_scores(entry: Entry, readout: str | Readout, engine: str) -> dict[str, float]:
+    """F1 and MEASURES of all windows that a labelling gives, means over states."""
+    every = occurrences(entry.history, entry.vocabulary, readout=readout, engine=engine)
+    return _matched(entry, every)
+
+
+def _matched(entry: Entry, found: Mapping[str, Sequence[Moment]]) -> dict[str, float]:
     rows = []
-    for state, ranked in _windows(entry, method, engine).items():
+    for state, own in found.items():
+        ranked = [tuple(m.window) for m in own], [m.score for m in own]
         references = np.array([tuple(window) for window in entry.references[state]])
         hits = int(match(*ranked, references, 0.5).sum()) if ranked[0] else 0
         rows.append(recurrence(*ranked, references))
         rows[-1]["f1"] = 2 * hits / (len(ranked[0]) + len(references))
     return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
-
-
-def _windows(entry: Entry, method: str, engine: str) -> dict[str, Ranked]:
-    if method == "occurrences":
-        found: Mapping[str, Any] = occurrences(entry.history, entry.vocabulary, engine=engine)
-    else:
-        readout = "published" if method == "published scan" else "contrast"
-        retrieval = locate(entry.history, entry.vocabulary, readout=readout, engine=engine)
-        found = {state: retrieval.state(state)[:1] for state in entry.vocabulary.states}
-    return {
-        state: ([tuple(m.window) for m in own], [m.score for m in own])
-        for state, own in found.items()
-    }
 
 
 def absence(
@@ -141,7 +143,7 @@ def _p_values(
     rng = np.random.default_rng(SEED)
     for entry in corpus.entries:
         for state in entry.vocabulary.states:
-            pair = _without(entry, state, rng)
+            pair = without(entry, state, rng)
             if pair is None:
                 continue
             for history, p_values in zip(pair, (present, absent), strict=True):
@@ -153,7 +155,7 @@ def _p_values(
     return np.array(present), np.array(absent)
 
 
-def _without(entry: Entry, state: str, rng: np.random.Generator) -> tuple[History, History] | None:
+def without(entry: Entry, state: str, rng: np.random.Generator) -> tuple[History, History] | None:
     """The history with a stretch of other frames cut out, and with all frames of the state cut
     out: of equal length. None where too little would be left."""
     frames = entry.history.frames

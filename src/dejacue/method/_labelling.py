@@ -59,6 +59,22 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
     )  # fmt: skip
 
 
+def with_none(nodes: Nodes, none: int, back: bool) -> Nodes:
+    """The same with a visit to none of the states, as number ``none``, before, between and after
+    them. It leads where the state before it leads; ``back``: to that state itself, too."""
+    count = len(nodes.state)
+    same = np.eye(count, dtype=np.uint8)
+    follows = np.zeros((2 * count + 1, 2 * count + 1), np.uint8)
+    follows[:count, :count] = nodes.follows
+    follows[:count, count:-1] = same
+    follows[count:-1, :count] = nodes.follows | same * back
+    follows[-1, :count] = nodes.first
+    return Nodes(
+        np.concatenate([nodes.state, np.full(count + 1, none)]),
+        np.concatenate([nodes.first, np.zeros(count, np.uint8), np.ones(1, np.uint8)]), follows,
+    )  # fmt: skip
+
+
 def label(
     responses: NDArray[np.float64], nodes: Nodes, cost: float, stay: int, rounds: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -152,6 +152,13 @@ class Answers:
 
         def column(name: str) -> Any:
             values = [getattr(part, name) for part in parts]
-            return None if values[0] is None else np.concatenate(values)
+            if all(own is None for own in values):
+                return None
+            if name == "absent":  # a part that says nothing of it has no such answer
+                values = [
+                    np.zeros(len(part.start), bool) if own is None else own
+                    for part, own in zip(parts, values, strict=True)
+                ]
+            return np.concatenate(values)
 
         return cls(*map(column, cls.__slots__))

@@ -8,7 +8,8 @@ state would claim noise. What the user knows of the order may be given as an opt
 enters by default.
 
 A labelling takes it for granted that every frame is in one of the states. A state that never
-occurs still gets the frames in which its siblings are weakest.
+occurs still gets the frames in which its siblings are weakest. With ``none`` a frame may be in none
+of them: where no response exceeds its level by enough.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from dejacue.records import History, Vocabulary
 
 ROUNDS = 4  # of labelling; more change next to nothing
 ALL = 1000  # occurrences
+NONE = 0.4  # deviations of the response; docs/beyond.md says how it was chosen
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,17 @@ class Joint(StateReadout):
     order          states by name, as they follow each other: from each one may only go to the
                    next, and from the last to the first again; others do not occur
     irreversible   no state that was left is entered again
+    none           a frame may be in none of the states, where no response exceeds its level by so
+                   many deviations; True: by NONE. Then histories are read one after the other.
+                   Beside known frames there is room for it anyway, but not in an order, unless
+                   it is asked for
     """
 
     switch: float = 1.0
     stay: int = 1
     order: tuple[str, ...] | None = None
     irreversible: bool = False
+    none: float | bool | None = None
     name: ClassVar[str] = "joint"
     usual_windows: ClassVar[int] = ALL
     lists_occurrences: ClassVar[bool] = True
@@ -73,6 +80,16 @@ class Joint(StateReadout):
             object.__setattr__(self, "order", order)
             if len(set(order)) != len(order) or len(order) < 2:
                 raise InputError("an order names at least two states, each once")
+        if isinstance(self.none, bool):
+            object.__setattr__(self, "none", NONE if self.none else None)
+        elif self.none is not None:
+            if not is_number(self.none):
+                raise InputError(f"none {self.none!r} must be true, false, or 0 or more deviations")
+            object.__setattr__(self, "none", float(self.none))
+
+    @property
+    def in_one_call(self) -> bool:
+        return self.none is None
 
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
@@ -90,9 +107,11 @@ class Joint(StateReadout):
         return Labelling(
             [own.state for own in nodes], [own.first for own in nodes],
             [own.follows for own in nodes],
-            np.array([self.switch * math.log(len(history)) for history in histories]),
-            self.stay, ROUNDS,
+            np.array([self._cost(history) for history in histories]), self.stay, ROUNDS,
         )  # fmt: skip
+
+    def _cost(self, history: History) -> float:
+        return self.switch * math.log(len(history))
 
     def _check_stay(self, history: History, longest: int) -> None:
         if self.stay > longest:
@@ -109,6 +128,35 @@ class Joint(StateReadout):
         order = None if self.order is None else tuple(names.index(name) for name in self.order)
         return labelling.nodes_for(len(names), order, self.irreversible)
 
+    def _nodes_and_none(self, vocabulary: Vocabulary) -> labelling.Nodes:
+        """The last row is none of the states."""
+        count = len(vocabulary.states)
+        if self.order is None and not self.irreversible:
+            return labelling.nodes_for(count + 1, None, False)
+        return labelling.with_none(self._nodes(vocabulary), count, not self.irreversible)
+
+    def find_one(self, view: View) -> Answers:
+        if self.none is None or self.known(view) is not None:
+            return super().find_one(view)
+        return view.once(("found", self), lambda: self._find_with_none(view))
+
+    def _find_with_none(self, view: View) -> Answers:
+        """The best stretch of each state; where it has none, the best contrast."""
+        found, kept = self.seen(view)
+        history, rows = view.history, view.vocabulary.labels
+        start, end, score = view.engine.search(
+            kept.responses[0], self.bounds(history), len(history)
+        )
+        every = self.occurrences(view)
+        score[:] = 0.0  # of a contrast: it is none of the labelling's
+        for state, own in enumerate(every):
+            if own:
+                start[state], end[state], score[state] = own[0]
+        return Answers.at(
+            history.frames, start[rows], end[rows], score[rows], centre=found.centre,
+            scale=found.scale, absent=np.array([not own for own in every])[rows],
+        )  # fmt: skip
+
     def find_known(self, view: View, known: Known) -> Answers:
         """The best stretch of each state; where it has none, the best contrast of words."""
         cuts, facts = self.bounds(view.history), known.facts
@@ -123,24 +171,31 @@ class Joint(StateReadout):
             found.append(window and (*window[:2], 0.0))  # it is none of the labelling's
         return self.answers(view, found, [not own for own in every])
 
+    def _rows(
+        self, view: View, responses: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], labelling.Nodes]:
+        """What a labelling sums, and its nodes; with ``none``, its row is the last."""
+        rows = responses - levels[:, None]
+        if self.none is None:
+            return rows, self._nodes(view.vocabulary)
+        return _and_none(rows - self.none), self._nodes_and_none(view.vocabulary)
+
     def _known_rows(
         self, view: View, known: Known
     ) -> tuple[NDArray[np.float64], labelling.Nodes, float]:
-        """What the labelling of a history of which frames are known sums, its nodes, and the cost
-        of a switch. The last row is none of the states, for which a known order has no room."""
-        facts, cost = known.facts, self.switch * math.log(len(view.history))
+        """The same for a history of which frames are known, and the cost of a switch. There is a
+        row for none of the states, but where an order has no room for it."""
+        facts, cost = known.facts, self._cost(view.history)
         if not len(facts.looked) and known.evidence is not None:  # changes only
             kept = self.words_seen(view)
-            rows = kept.responses[0] - kept.levels[0][:, None]
-            return rows, self._nodes(view.vocabulary), cost
+            return *self._rows(view, kept.responses[0], kept.levels[0]), cost
         rows = known.f - HALF
-        if self.order is None and not self.irreversible:
-            rows = np.concatenate([rows, np.zeros((1, len(view.history)))])
-            return rows, labelling.nodes_for(len(rows), None, False), shown.SWITCH * cost
+        if self.none is not None or (self.order is None and not self.irreversible):
+            return _and_none(rows), self._nodes_and_none(view.vocabulary), shown.SWITCH * cost
         if (facts.labels == facts.states).any():
             raise InputError(
                 "an example of none of the states: a known order has no room for it; leave out "
-                "either the order or the example"
+                "either the order or the example, or make room with Joint(none=True)"
             )
         return rows, self._nodes(view.vocabulary), shown.SWITCH * cost
 
@@ -150,22 +205,36 @@ class Joint(StateReadout):
 
     def _occurrences(self, view: View) -> list[list[ScoredWindow]]:
         known = self.known(view)
+        cuts = self.bounds(view.history)
         if known is not None:
             rows, nodes, cost = self._known_rows(view, known)
-            cuts, facts = self.bounds(view.history), known.facts
+            facts = known.facts
             path = shown.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
             cuts = np.union1d(cuts, facts.marks)
             return labelling.stretches(rows, path, cuts)[: facts.states]
         kept = self.seen(view)[1]
-        responses = kept.responses[0] - kept.levels[0][:, None]
-        return labelling.stretches(responses, kept.paths[0], self.bounds(view.history))
+        return self._stretches(view, kept.responses[0], kept.paths[0], kept.levels[0])
 
     def stretches(self, view: View, responses: NDArray[np.float64]) -> list[list[ScoredWindow]]:
         """The same from state evidence (S, N) that is already there."""
         cuts = self.bounds(view.history)
         rules = self.rules([view.history], [view.vocabulary], [cuts])
         path, levels = view.engine.label_responses(responses, cuts, rules)
-        return labelling.stretches(responses - levels[:, None], path, cuts)
+        return self._stretches(view, responses, path, levels)
+
+    def _stretches(
+        self, view: View, responses: NDArray[np.float64], path: NDArray[np.int64],
+        levels: NDArray[np.float64],
+    ) -> list[list[ScoredWindow]]:  # fmt: skip
+        """Of a labelling in which every frame is in a state, or of that which its levels give where
+        a frame may be in none."""
+        cuts = self.bounds(view.history)
+        rows, nodes = self._rows(view, responses, levels)
+        if self.none is not None:
+            costs = np.array([self._cost(view.history)])
+            rules = Labelling([nodes.state], [nodes.first], [nodes.follows], costs, self.stay, 1)
+            path = view.engine.label_responses(rows, cuts, rules)[0]
+        return labelling.stretches(rows, path, cuts)[: len(responses)]
 
     def hints(self, view: View) -> tuple[str, ...]:
         """The states that get no frame, which formats of other tools leave out."""
@@ -182,3 +251,7 @@ class Joint(StateReadout):
         """The further occurrences of the state, best first."""
         every = self.occurrences(view)
         return [every[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]
+
+
+def _and_none(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([rows, np.zeros((1, rows.shape[1]))])

@@ -129,6 +129,7 @@ def occurrences(
 
     All come from one labelling of the observed frames (``Joint``), so no two states share a frame.
     The labelling gives every frame to some state: one that never occurs mostly gets frames, too.
+    With ``readout=Joint(none=True)`` a frame between two states may be in none of them.
     Scores add up: joining two windows, and what lies between, adds their scores. A moment speaks
     for its whole state and carries the first of its descriptions.
     """

@@ -90,8 +90,13 @@ class StateReadout(Readout):
     def find_known(self, view: View, known: Known) -> Answers:
         """The windows of a history of which frames are known."""
 
+    @property
+    def in_one_call(self) -> bool:
+        """Whether one call of the engine reads a batch."""
+        return True
+
     def find(self, batch: Batch) -> Answers:
-        if any(own.facts or own.changes for own in batch.vocabularies):
+        if not self.in_one_call or any(own.facts or own.changes for own in batch.vocabularies):
             return super().find(batch)
         return self.compute(batch, self.tables(batch), None)
 

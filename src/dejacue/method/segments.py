@@ -1,0 +1,166 @@
+"""Segments of a history: stretches of frames that look alike, found without any words.
+
+A segment costs what its frames differ from their mean, Σ‖x‖² − ‖Σx‖²/n over unit frames, and a
+penalty; the cheapest cut of all frames into segments is found exactly by optimal partitioning, in
+which starts that can never win again are dropped (PELT), from prefix sums. Features of many
+dimensions are first projected to DIMENSIONS random directions, always the same ones, which keeps
+distances to about a tenth; the cut is exact for what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method.contrast import Contrast
+from dejacue.method.state_readout import AUTO, is_count, is_number
+from dejacue.records import History, Window
+from dejacue.records.arrays import frozen
+
+DIMENSIONS = 64
+ROWS_AT_A_TIME, ENDS_AT_A_TIME = 1024, 32
+PENALTY = 0.35
+MOST_CORRELATED = 0.9  # neighbouring frames, as far as noise explains it
+STILL = 1e-7  # squared distance of frames that look the same: rounding, or one frame shown twice
+
+Edges = list[int]  # positions at which segments begin, and N
+
+
+def segments(
+    history: History, count: int | None = None, *, penalty: float = PENALTY,
+    bridge: int | str = AUTO,
+) -> tuple[Window, ...]:  # fmt: skip
+    """Windows that cover all observed frames, in order, each of frames that look alike.
+
+    count     about so many, instead of what the penalty gives: of all cuts that are right under
+              some penalty, the nearest in number. A long gap ends a segment, whatever the count
+    penalty   of a segment, in units of v · log N; v is by how much frames wander by noise alone
+              (``noise``). Twice as much gives about half as many segments
+    bridge    longest gap in frames that a segment may cross, or "auto", as for windows
+    """
+    if count is not None and not is_count(count, 1):
+        raise InputError(f"{count!r} segments: give a number, 1 or more")
+    if not is_number(penalty) or penalty == 0:
+        raise InputError(f"the penalty of a segment must be a number above 0, not {penalty!r}")
+    cuts, rows = Contrast(bridge=bridge).bounds(history), reduced(history)
+    if count is None:
+        edges = partition(rows, cuts, penalty * noise(rows, cuts) * math.log(len(rows) + 1))
+    else:
+        edges = _about(rows, cuts, int(count))
+    frames = history.frames.tolist()
+    return tuple(Window(frames[a], frames[b - 1]) for a, b in pairwise(edges))
+
+
+def reduced(history: History) -> NDArray[np.float64]:
+    """(N, k) unit frames, projected where they have many dimensions, less their mean."""
+    directions = _directions(history.dimension)
+    parts = []
+    for first in range(0, len(history), ROWS_AT_A_TIME):
+        rows = history.features[first : first + ROWS_AT_A_TIME].astype(np.float64)
+        rows /= np.linalg.norm(rows, axis=1)[:, None]
+        parts.append(rows if directions is None else rows @ directions)
+    found = np.concatenate(parts)
+    found -= found.mean(axis=0)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _directions(dimension: int) -> NDArray[np.float64] | None:
+    """(d, k); None where there is nothing to save."""
+    if dimension <= DIMENSIONS:
+        return None
+    drawn = np.random.default_rng(0).standard_normal((dimension, DIMENSIONS))
+    return frozen(drawn / math.sqrt(DIMENSIONS))
+
+
+def noise(rows: NDArray[np.float64], cuts: NDArray[np.int64]) -> float:
+    """By how much frames wander around their mean by noise alone: its long-run variance.
+
+    Noise in which neighbours correlate by ρ has d₁ = σ²(1 − ρ) as half the squared distance of
+    neighbours and d₂ = σ²(1 − ρ²) two frames apart, and σ²(1 + ρ)/(1 − ρ) in the long run. Both
+    are medians over frames that differ, so that the few frames around a change do not move them.
+    """
+    one, two = _apart(rows, cuts, 1), _apart(rows, cuts, 2)
+    correlation = min(max(two / one - 1, 0.0), MOST_CORRELATED)
+    return one * (1 + correlation) / (1 - correlation) ** 2
+
+
+def _apart(rows: NDArray[np.float64], cuts: NDArray[np.int64], steps: int) -> float:
+    """Half the median squared distance of frames so many steps apart, in one stretch."""
+    moves = rows[steps:] - rows[:-steps]
+    squares = np.einsum("td,td->t", moves, moves)
+    stretch = np.searchsorted(cuts, np.arange(len(rows)), side="right")
+    squares = squares[(stretch[steps:] == stretch[:-steps]) & (squares > STILL)]
+    return float(np.median(squares)) / 2 if len(squares) else STILL / 2
+
+
+def partition(rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float) -> Edges:
+    """The cheapest segments; of equal ones those that begin first."""
+    sums, squares = _prefixes(rows)
+    edges: Edges = [0]
+    for first, end in pairwise(cuts.tolist()):
+        part = _stretch(sums[first : end + 1], squares[first : end + 1], penalty)
+        edges += [first + edge for edge in part]
+    return edges
+
+
+def cost(rows: NDArray[np.float64], edges: Edges) -> float:
+    """Of segments, without penalties."""
+    sums, squares = _prefixes(rows)
+    steps = np.diff(sums[edges], axis=0)
+    inside = np.diff(squares[edges]) - np.einsum("sd,sd->s", steps, steps) / np.diff(edges)
+    return float(inside.sum())
+
+
+def _prefixes(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of the rows and of their squared lengths, before each of them and after the last."""
+    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    return sums, np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
+
+
+def _stretch(sums: NDArray[np.float64], squares: NDArray[np.float64], penalty: float) -> Edges:
+    """Where the segments of one stretch end, from its prefix sums; some ends at a time."""
+    count = len(squares) - 1
+    lengths = np.einsum("td,td->t", sums, sums)
+    best = np.empty(count + 1)  # of the first t frames
+    best[0] = -penalty
+    start = np.zeros(count + 1, np.int64)  # of the last segment of those
+    left = np.zeros(1, np.int64)  # starts that may still win
+    for low in range(1, count + 1, ENDS_AT_A_TIME):
+        high = min(low + ENDS_AT_A_TIME, count + 1)
+        known, left = len(left), np.concatenate([left, np.arange(low, high)])
+        products = sums[low:high] @ sums[left].T
+        for t in range(low, high):
+            own = left[: known + t - low]
+            apart = lengths[t] + lengths[own] - 2 * products[t - low, : len(own)]
+            until = best[own] + (squares[t] - squares[own] - apart / (t - own))
+            chosen = int(until.argmin())
+            best[t], start[t] = until[chosen] + penalty, own[chosen]
+        left = np.append(own[until <= best[t]], t)  # to cut never costs more than not to
+    ends = [count]
+    while start[ends[-1]] > 0:
+        ends.append(int(start[ends[-1]]))
+    return ends[::-1]
+
+
+def _about(rows: NDArray[np.float64], cuts: NDArray[np.int64], count: int) -> Edges:
+    """Of all cuts that are the cheapest under some penalty, the nearest in number.
+
+    They are the corners of a convex line, cost over number: the slope of a chord is the penalty
+    under which a corner between its ends is the cheapest, if there is one.
+    """
+    few, many = cuts.tolist(), list(range(len(rows) + 1))
+    while len(few) - 1 < count < len(many) - 1:
+        slope = (cost(rows, few) - cost(rows, many)) / (len(many) - len(few))
+        if slope <= STILL / 2:
+            break  # what looks the same is not cut
+        found = partition(rows, cuts, slope)
+        if len(found) in (len(few), len(many)):
+            break
+        few, many = (found, many) if len(found) - 1 <= count else (few, found)
+    return min(few, many, key=lambda edges: abs(len(edges) - 1 - count))
