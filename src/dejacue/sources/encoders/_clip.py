@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError, MissingData, MissingExtra, need, unknown
+from dejacue.records.words import Spelling
+from dejacue.sources.encoders._spelling import spelled
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip_torch import REMEDY, choose_device, pooled
 from dejacue.sources.encoders.weights import commit, first_sentence, sha256
@@ -97,6 +99,13 @@ class Transformers(Encoder):
         with self._torch.inference_mode():
             rows = pooled(self._model.get_text_features(**given)).float().cpu().numpy()
         return unit(rows, "text")
+
+    def spelling(self, text: str) -> Spelling | None:
+        tokenizer = self._processor.tokenizer
+        given = tokenizer(text, truncation=True, max_length=self._length)
+        if not tokenizer.is_fast:  # it does not say which letters a piece stands for
+            return None
+        return spelled(text, given.encodings[0])
 
 
 def _identity(name: str, revision: str | None) -> str:

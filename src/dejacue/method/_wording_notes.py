@@ -1,0 +1,121 @@
+"""What a WordsReport says in sentences: what to look at, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dejacue.method._reading import in_frames, quoted
+from dejacue.records import Vocabulary
+from dejacue.records.words import DescriptionWords, WordsReport, decimal
+
+MOST = 5  # of a kind of sentence
+SHARED = 0.5  # tIoU of windows that are mostly the same frames
+
+
+def left_out(given: Vocabulary) -> Iterator[str]:
+    """What of a vocabulary is not looked at."""
+    if given.examples or given.changes:
+        yield "the examples of the vocabulary are left out: this is about its words only"
+    yield from _limited(_repeated(given), "repeated descriptions")
+
+
+def notes_of(
+    report: WordsReport, words: Vocabulary, alike: Sequence[tuple[int, int]]
+) -> Iterator[str]:
+    yield from _limited(_same(words, alike), "pairs that are the same to the encoder")
+    for kind in (_unread, _disagreeing, _hanging):
+        yield from _limited(list(kind(report)), "descriptions like these")
+    yield from _limited(list(_confused(report)), "pairs of states like these")
+    single = [state for state, texts in words.states.items() if len(texts) == 1]
+    if single:
+        yield (
+            f"{quoted(single)} {'has' if len(single) == 1 else 'have'} one description only, so "
+            "nothing says whether the encoder takes it as you mean it; dejacue words --suggest prints some"
+        )
+
+
+def _limited(sentences: Sequence[str], rest: str) -> Iterator[str]:
+    yield from sentences[:MOST]
+    if sentences[MOST:]:
+        yield f"… and {len(sentences) - MOST} more {rest}"
+
+
+def _repeated(given: Vocabulary) -> list[str]:
+    counts = Counter(zip(given.state_names, given.descriptions, strict=True))
+    return [
+        f'"{text}" is written {times} times in "{state}"; it counts once'
+        for (state, text), times in counts.items()
+        if times > 1
+    ]
+
+
+def _same(words: Vocabulary, alike: Sequence[tuple[int, int]]) -> list[str]:
+    found = []
+    for a, b in alike:
+        states = words.state_names[a], words.state_names[b]
+        both = quoted((words.descriptions[a], words.descriptions[b]))
+        if states[0] == states[1]:
+            found.append(f'{both} ("{states[0]}") are the same to the encoder; one is enough')
+        else:
+            found.append(
+                f"{both} are the same to the encoder, so it cannot tell {quoted(states)} apart by "
+                "them; choose other words"
+            )
+    return found
+
+
+def _unread(report: WordsReport) -> Iterator[str]:
+    for own in report.descriptions:
+        spelling = own.spelling
+        if spelling is None:
+            continue
+        if spelling.unknown:
+            yield f'"{own.text}": the encoder does not know {quoted(spelling.unknown)}'
+        if spelling.in_pieces:
+            yield (
+                f'"{own.text}": the encoder reads {quoted(spelling.in_pieces)} in three pieces or '
+                "more, so perhaps not as one word; is there a more common one?"
+            )
+        if spelling.cut:
+            yield f'"{own.text:.60}…" is too long: "{spelling.cut:.60}" is cut off; shorten it'
+
+
+def _disagreeing(report: WordsReport) -> Iterator[str]:
+    for own in report.pairs:
+        if own.cosine is not None and own.cosine < 0:
+            seen = f'{quoted((own.first, own.second))} disagree about "{own.state}"'
+            yield f"{seen} (cosine {decimal(own.cosine)})"
+        elif own.correlation is not None and own.correlation < 0:
+            seen = f'{quoted((own.first, own.second))} disagree about "{own.state}"'
+            yield f"{seen} on this history (correlation {decimal(own.correlation)})"
+
+
+def _hanging(report: WordsReport) -> Iterator[str]:
+    """Descriptions that alone make the window of their state."""
+    windows = {own.state: own.window for own in report.states}
+
+    def others(own: DescriptionWords) -> bool:
+        return own.without is not None and own.without < SHARED
+
+    for own in filter(others, report.descriptions):
+        window = windows[own.state]
+        assert window is not None
+        yield (
+            f'the window of "{own.state}", {in_frames(*window)}, hangs on "{own.text}": without it '
+            f"the tIoU is {decimal(own.without)}"
+        )
+
+
+def _confused(report: WordsReport) -> Iterator[str]:
+    for own in report.state_pairs:
+        both = quoted((own.first, own.second))
+        several = len(report.states) > 2  # of two states, the pairs of descriptions say it
+        if several and own.agreement is not None and own.agreement < 0:
+            yield (
+                f"the descriptions of {both} do not agree on the difference between the two "
+                f"(cosine {decimal(own.agreement)})"
+            )
+        if own.overlap is not None and own.overlap >= SHARED:
+            same = "the same frames" if own.overlap == 1 else "mostly the same frames"
+            yield f"{both} get {same} of this history (tIoU {decimal(own.overlap)})"
