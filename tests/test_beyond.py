@@ -22,7 +22,8 @@ def test_they_are_run_by_name():
     assert names == [
         "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-settings",
         "beyond-failures",
-        "beyond-occurrences", "beyond-absence", "tracking-masks", "tracking-doubts",
+        "beyond-occurrences", "beyond-absence", "beyond-words", "tracking-masks",
+        "tracking-doubts",
     ]  # fmt: skip
 
 

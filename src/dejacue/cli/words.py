@@ -19,6 +19,8 @@ from dejacue.records import Vocabulary, Window
 from dejacue.records.words import DescriptionWords, WordsReport, decimal
 from dejacue.sources.files import read_vocabulary
 
+LONGEST = 24  # letters of a word that is not broken
+
 
 def run(
     vocabulary: Path, history: Path | None, encoder: str | None, options: EncoderOptions,
@@ -37,7 +39,11 @@ def run(
 def tables(report: WordsReport) -> list[Table]:
     """Of descriptions, of pairs that describe one state, of states, of pairs of states."""
     pairs = [_pairs(report)] if report.pairs else []
-    return [_descriptions(report), *pairs, _states(report), _state_pairs(report)]
+    found = [_descriptions(report), *pairs, _states(report), _state_pairs(report)]
+    for column in (own for table in found for own in table.columns):
+        longest = max(len(word) for cell in column.cells for word in str(cell).split())
+        column.min_width = min(longest, LONGEST)  # else rich breaks words to save a line
+    return found
 
 
 def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
@@ -51,9 +57,8 @@ def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Tabl
 
 def _descriptions(report: WordsReport) -> Table:
     seen = report.history_id is not None
-    numbers = ("agrees", "direction\nwithout it")
-    if seen:
-        numbers += ("frames\nalone", "tIoU with\nits state", "window\nwithout it")
+    more = ("frames\nalone", "tIoU with\nits state", "window\nwithout it") if seen else ()
+    numbers = ("agrees", "direction\nwithout it", *more)
     table = _table("descriptions", ("state", "description"), numbers)
     for own in report.descriptions:
         cells = [decimal(own.agreement), decimal(own.kept)]
@@ -140,11 +145,13 @@ def suggested_yaml(vocabulary: Vocabulary) -> str:
         lines.append(f"  {_scalar(state)}:")
         lines += [f"    - {_scalar(text)}" for text in vocabulary.states[state]]
         lines += [f"    - {_scalar(text)}  # suggested" for text in made]
-        hint = f"what is seen of it only when it is {state}"
-        lines.append(f"    # - {CONSEQUENCE.format(object=thing)}  ({hint})")
+        blank = f"{CONSEQUENCE.format(object=thing)}  (what is seen only when it is {state})"
+        lines.append(f"    # - {' '.join(blank.split())}")
     return "\n".join(lines) + "\n"
 
 
 def _scalar(text: str) -> str:
     """As YAML on one line, in quotes where it needs them."""
-    return yaml.safe_dump(text, allow_unicode=True, width=1 << 20).removesuffix("...\n").strip()
+    style = '"' if "\n" in text else None
+    dumped = yaml.safe_dump(text, allow_unicode=True, width=1 << 20, default_style=style)
+    return dumped.removesuffix("...\n").strip()

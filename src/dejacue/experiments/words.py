@@ -28,7 +28,6 @@ from dejacue.experiments.table import (
 )
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import unit_rows
-from dejacue.method.locate import evidence
 from dejacue.method.wording import words_report
 from dejacue.records import Vocabulary
 
@@ -38,9 +37,11 @@ SHOWN = ("r1_05", "top1_tiou")
 COSINE, CORRELATION = "cosine of contrasts", "correlation of evidence"
 RANK = "rank correlation with Top-1 tIoU"
 DRAWS, SEED = 10_000, 3407
+FEW = 10  # histories, which have no rank correlation to speak of
 PHRASED = (
     "Phrased alike: the first descriptions of all states together, or the second ones; in the "
-    "release these are mostly phrased alike. Differently: all other choices of one a state."
+    "release these are mostly phrased alike. Differently: all other choices of one a state. "
+    "Intervals of rank correlations: resampled histories."
 )
 
 
@@ -111,10 +112,15 @@ def _agreement(name: str, corpus: Corpus) -> list[Value]:
     overlap = corpus.paraphrases(corpus.windows("vocabulary", alone))["paraphrase_window_tiou"]
     scores = corpus.scores(corpus.windows("vocabulary", "contrast"))[:, 2]
     found = np.array([scores[corpus.rows[entry.id]].mean() for entry in corpus.entries])
-    return [
+    values = [
         *_shown(row, COSINE, corpus, cosines),
         *_shown(row, CORRELATION, corpus, correlations),
         Value(row, "tIoU of windows, each alone", overlap, None),
+    ]
+    if len(found) < FEW:
+        return values
+    return [
+        *values,
         *_ranked(f"{row}, {COSINE}", np.array(cosines), found),
         *_ranked(f"{row}, {CORRELATION}", np.array(correlations), found),
     ]

@@ -7,38 +7,39 @@ from collections.abc import Iterator, Sequence
 
 from dejacue.method._reading import in_frames, quoted
 from dejacue.records import Vocabulary
-from dejacue.records.words import DescriptionWords, WordsReport, decimal
+from dejacue.records.words import WordsReport, decimal
 
 MOST = 5  # of a kind of sentence
 SHARED = 0.5  # tIoU of windows that are mostly the same frames
+CLOSE = 0.5  # cosine of directions, or correlation of evidence, that are hardly told apart
 
 
 def left_out(given: Vocabulary) -> Iterator[str]:
     """What of a vocabulary is not looked at."""
     if given.examples or given.changes:
         yield "the examples of the vocabulary are left out: this is about its words only"
-    yield from _limited(_repeated(given), "repeated descriptions")
+    yield from _limited(_repeated(given))
 
 
 def notes_of(
     report: WordsReport, words: Vocabulary, alike: Sequence[tuple[int, int]]
 ) -> Iterator[str]:
-    yield from _limited(_same(words, alike), "pairs that are the same to the encoder")
-    for kind in (_unread, _disagreeing, _hanging):
-        yield from _limited(list(kind(report)), "descriptions like these")
-    yield from _limited(list(_confused(report)), "pairs of states like these")
+    yield from _limited(_same(words, alike))
+    for kind in (_unread, _disagreeing, _hanging, _confused):
+        yield from _limited(list(kind(report)))
     single = [state for state, texts in words.states.items() if len(texts) == 1]
     if single:
         yield (
             f"{quoted(single)} {'has' if len(single) == 1 else 'have'} one description only, so "
-            "nothing says whether the encoder takes it as you mean it; dejacue words --suggest prints some"
+            "nothing says whether the encoder takes it as you mean it; dejacue words --suggest "
+            "prints more"
         )
 
 
-def _limited(sentences: Sequence[str], rest: str) -> Iterator[str]:
+def _limited(sentences: Sequence[str]) -> Iterator[str]:
     yield from sentences[:MOST]
     if sentences[MOST:]:
-        yield f"… and {len(sentences) - MOST} more {rest}"
+        yield f"… and {len(sentences) - MOST} more of this kind"
 
 
 def _repeated(given: Vocabulary) -> list[str]:
@@ -92,19 +93,18 @@ def _disagreeing(report: WordsReport) -> Iterator[str]:
 
 
 def _hanging(report: WordsReport) -> Iterator[str]:
-    """Descriptions that alone make the window of their state."""
-    windows = {own.state: own.window for own in report.states}
-
-    def others(own: DescriptionWords) -> bool:
-        return own.without is not None and own.without < SHARED
-
-    for own in filter(others, report.descriptions):
-        window = windows[own.state]
-        assert window is not None
-        yield (
-            f'the window of "{own.state}", {in_frames(*window)}, hangs on "{own.text}": without it '
-            f"the tIoU is {decimal(own.without)}"
-        )
+    """States whose window is another one as soon as a description is left out."""
+    for state in report.states:
+        texts = [
+            own.text for own in report.descriptions
+            if own.state == state.state and own.without is not None and own.without < SHARED
+        ]  # fmt: skip
+        if texts and state.window is not None:
+            each = "each of " if len(texts) > 1 else ""
+            yield (
+                f'the window of "{state.state}", {in_frames(*state.window)}, hangs on '
+                f"{each}{quoted(texts)}: left out, another is found (tIoU below {SHARED})"
+            )
 
 
 def _confused(report: WordsReport) -> Iterator[str]:
@@ -116,6 +116,13 @@ def _confused(report: WordsReport) -> Iterator[str]:
                 f"the descriptions of {both} do not agree on the difference between the two "
                 f"(cosine {decimal(own.agreement)})"
             )
+        if own.correlation is not None and own.correlation > CLOSE:
+            yield (
+                f"{both} are hardly told apart on this history: their evidence rises and falls "
+                f"together (correlation {decimal(own.correlation)})"
+            )
+        elif own.cosine is not None and own.cosine > CLOSE:
+            yield f"{both} point the same way (cosine {decimal(own.cosine)})"
         if own.overlap is not None and own.overlap >= SHARED:
             same = "the same frames" if own.overlap == 1 else "mostly the same frames"
             yield f"{both} get {same} of this history (tIoU {decimal(own.overlap)})"

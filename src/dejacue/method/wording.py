@@ -3,7 +3,7 @@
 The *contrast* of a description is its row less, for every other state, the row there that is most
 like it: "lid on the jar" beside "lid off the jar", so that what remains is the state and not the
 phrasing. Two descriptions never use the same row, as far as there are two: the cosine of their
-contrasts is about 0 where they share nothing.
+contrasts is about 0 where they share nothing, and so is the correlation of their evidence.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ def words_report(
         _state_pair(words, unit, rows, pooled, seen, *own)
         for own in combinations(range(len(rows)), 2)
     )
+    windows = seen.windows if seen is not None else [None] * len(rows)
     report = WordsReport(
         tuple(_descriptions(words, pairs, rows, pooled, seen, spellings)),
         tuple(own for _, _, own in pairs),
         tuple(
-            StateWords(state, float(pooled.residual_norms[own[0]]), seen and seen.windows[s])
-            for s, (state, own) in enumerate(zip(words.states, rows, strict=True))
+            map(StateWords, words.states, pooled.residual_norms[pooled.firsts].tolist(), windows)
         ),
         state_pairs,
         words.encoder,
@@ -112,7 +112,9 @@ class _Seen:
         self.history = history
         self.alone = [moment.window for moment in alone.retrieval]
         self.windows = [together.retrieval.moments[q].window for q in firsts]
-        self.evidence = alone.evidence.responses
+        # not at unit length: that of a difference of rows is the difference of theirs
+        norms = query_directions(words, VOCABULARY).residual_norms
+        self.evidence = alone.evidence.responses * (alone.evidence.scale * norms)[:, None]
         self.state_evidence = together.evidence.responses[firsts]
 
     def without(self, fewer: Sequence[tuple[int, Vocabulary]]) -> list[Window]:
@@ -148,10 +150,10 @@ def _description_pair(
         contrast_cosine(unit, a, b, others),
     )  # fmt: skip
     if seen is not None:
-        pair = replace(
-            pair, correlation=_correlation(seen.evidence[a], seen.evidence[b]),
-            overlap=seen.alone[a].iou(seen.alone[b]),
-        )  # fmt: skip
+        told = pair.cosine is not None
+        together = _cosine(*contrasts(unit, seen.evidence, a, b, others)) if told else None
+        overlap = seen.alone[a].iou(seen.alone[b])
+        pair = replace(pair, correlation=together, overlap=overlap)
     return a, b, pair
 
 
@@ -162,15 +164,22 @@ def contrast_cosine(
     contrast vanishes."""
     if unit[a] @ unit[b] > SAME:
         return 1.0
-    likeness = unit @ unit.T
-    beside = np.zeros((2, unit.shape[1]))
+    return _cosine(*contrasts(unit, unit, a, b, others))
+
+
+def contrasts(
+    unit: Table, table: Table, a: int, b: int, others: Sequence[NDArray[np.int64]]
+) -> tuple[Table, Table]:
+    """Rows a and b of a table, each less the mean of those of other states that are most like it
+    in their features; the same row for both only where a state has no other."""
+    beside: tuple[list[int], list[int]] = ([], [])
     for rows in others:
-        both = likeness[a, rows][:, None] + likeness[b, rows][None, :]
-        if len(rows) > 1:  # a row of its own for each
+        both = (unit[rows] @ unit[a])[:, None] + unit[rows] @ unit[b]
+        if len(rows) > 1:
             np.fill_diagonal(both, -np.inf)
-        first, second = np.unravel_index(both.argmax(), both.shape)
-        beside += unit[[rows[first], rows[second]]]
-    return _cosine(*(unit[[a, b]] - beside / len(others)))
+        for own, row in zip(beside, np.unravel_index(both.argmax(), both.shape), strict=True):
+            own.append(int(rows[row]))
+    return table[a] - table[beside[0]].mean(axis=0), table[b] - table[beside[1]].mean(axis=0)
 
 
 def _cosine(a: NDArray[np.floating], b: NDArray[np.floating]) -> float | None:

@@ -52,7 +52,7 @@ class DescriptionWords:
 @dataclass(frozen=True)
 class DescriptionPair:
     """Two descriptions of a state: the cosine of their contrasts; on a history, the correlation of
-    their evidence and the tIoU of the windows that each gives alone."""
+    the evidence of these, and the tIoU of the windows that each gives alone."""
 
     state: str
     first: str

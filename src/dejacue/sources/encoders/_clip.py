@@ -102,9 +102,9 @@ class Transformers(Encoder):
 
     def spelling(self, text: str) -> Spelling | None:
         tokenizer = self._processor.tokenizer
-        given = tokenizer(text, truncation=True, max_length=self._length)
         if not tokenizer.is_fast:  # it does not say which letters a piece stands for
             return None
+        given = tokenizer(text, truncation=True, max_length=self._length)
         return spelled(text, given.encodings[0])
 
 

@@ -20,7 +20,8 @@ def spelled(text: str, encoding: Any) -> Spelling:
         if span[0] < span[1]  # not the marks around the text
     ]
     end = max((last for _, last, _ in pieces), default=0)
-    unknown, in_pieces = {}, {}
+    unknown: dict[str, None] = {}
+    in_pieces: dict[str, None] = {}
     for word in re.finditer(r"\w+", text):
         own = [token for first, last, token in pieces if first < word.end() and last > word.start()]
         if any(_UNKNOWN.fullmatch(token) for token in own):
