@@ -95,7 +95,7 @@ def test_the_contrast_is_that_of_a_plain_search():
         beside += unit[list(best)] / 2
     a, b = unit[:2] - beside
     expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    assert contrast_cosine(unit, 0, 1, others) == pytest.approx(expected)
+    assert contrast_cosine(unit @ unit.T, unit @ unit.T, 0, 1, others) == pytest.approx(expected)
 
 
 def test_what_a_description_adds_is_the_turn_of_its_states_direction():

@@ -8,7 +8,7 @@ contrasts is about 0 where they share nothing, and so is the correlation of thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method._wording_notes import left_out, notes_of
-from dejacue.method.batch import locate_many
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import (
     COORDINATES,
     FALLBACK_BELOW,
-    Directions,
     check_pair,
     query_directions,
     unit_rows,
 )
-from dejacue.method.locate import read
+from dejacue.method.locate import locate, read
 from dejacue.records import History, Vocabulary, Window
 from dejacue.records.words import (
     DescriptionPair,
@@ -41,6 +39,7 @@ from dejacue.records.words import (
 Table = NDArray[np.float64]
 VOCABULARY = COORDINATES["vocabulary"]
 SAME = 1 - 1e-6  # cosine of rows that are the same to an encoder
+NOTHING = 1e-12  # share of the squared length of a row that is rounding
 
 
 def check_spoken(vocabulary: Vocabulary) -> None:
@@ -78,56 +77,93 @@ def words_report(
     words = only_words(vocabulary)
     if history is not None:
         check_pair(history, words)
-    pooled = query_directions(words, VOCABULARY, 1.0)  # refuses words without features
-    unit = unit_rows(words.features)  # type: ignore[arg-type]
-    rows = [np.flatnonzero(words.labels == state) for state in range(len(words.states))]
-    seen = _Seen(history, words) if history is not None else None
-    pairs = [_description_pair(words, unit, rows, seen, *own) for own in _siblings(rows)]
-    state_pairs = tuple(
-        _state_pair(words, unit, rows, pooled, seen, *own)
-        for own in combinations(range(len(rows)), 2)
-    )
-    windows = seen.windows if seen is not None else [None] * len(rows)
+    rows = _Rows(words)
+    seen = None if history is None else _Seen(history, rows)
+    pairs = {own: _description_pair(rows, seen, *own) for own in rows.siblings()}
+    spelled = spellings or [None] * len(words)
+    norms = np.linalg.norm(rows.directions, axis=1).tolist()
+    windows = [None] * len(norms) if seen is None else seen.windows
     report = WordsReport(
-        tuple(_descriptions(words, pairs, rows, pooled, seen, spellings)),
-        tuple(own for _, _, own in pairs),
-        tuple(
-            map(StateWords, words.states, pooled.residual_norms[pooled.firsts].tolist(), windows)
-        ),
-        state_pairs,
+        tuple(_description(rows, seen, pairs, *own) for own in enumerate(spelled)),
+        tuple(pairs.values()),
+        tuple(map(StateWords, words.states, norms, windows)),
+        tuple(_state_pair(rows, seen, *own) for own in combinations(range(len(norms)), 2)),
         words.encoder,
         None if history is None else history.id,
     )
-    notes = (*left_out(vocabulary), *notes_of(report, words, _alike(unit)))
-    return replace(report, notes=notes)
+    alike = [(int(a), int(b)) for a, b in np.argwhere(np.triu(rows.likeness > SAME, 1))]
+    return replace(report, notes=(*left_out(vocabulary), *notes_of(report, words, alike)))
+
+
+class _Rows:
+    """The features of words: unit rows, means of states, and how far these are from their mean."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self.words = words
+        self.residual_norms = query_directions(words, VOCABULARY).residual_norms
+        self.unit = unit_rows(words.features)  # type: ignore[arg-type]
+        self.likeness = self.unit @ self.unit.T
+        self.of_state = [np.flatnonzero(words.labels == s) for s in range(len(words.states))]
+        self.means = np.stack([self.unit[own].mean(axis=0) for own in self.of_state])
+        self.directions = self.means - self.means.mean(axis=0)
+
+    def siblings(self) -> list[tuple[int, int]]:
+        """Pairs of descriptions of one state."""
+        return [pair for own in self.of_state for pair in combinations(own.tolist(), 2)]
+
+    def cosine(self, a: int, b: int, states: Sequence[int]) -> float | None:
+        """Of the contrasts of two descriptions with these states."""
+        if self.likeness[a, b] > SAME:
+            return 1.0
+        others = [self.of_state[state] for state in states]
+        return contrast_cosine(self.likeness, self.likeness, a, b, others)
+
+    def rest(self, q: int) -> NDArray[np.int64]:
+        """The other descriptions of its state."""
+        own = self.of_state[self.words.labels[q]]
+        rest: NDArray[np.int64] = own[own != q]
+        return rest
+
+    def turned(self, q: int) -> tuple[Table, Table]:
+        """The direction of its state with and without a description, which is not the only one."""
+        state = int(self.words.labels[q])
+        others = np.delete(self.means, state, axis=0).mean(axis=0)
+        return self.means[state] - others, self.unit[self.rest(q)].mean(axis=0) - others
+
+    def direction_without(self, q: int) -> Table:
+        """The latter; as ``query_directions`` has it where it vanishes."""
+        rest = self.unit[self.rest(q)]
+        fallback = (self.turned(q)[1], rest.mean(axis=0), rest[0])
+        return next(row for row in fallback if np.linalg.norm(row) > FALLBACK_BELOW)
 
 
 class _Seen:
-    """What the words find on a history: each alone, and all of a state together."""
+    """What the words find on a history: each alone, all of a state together, all but one."""
 
-    def __init__(self, history: History, words: Vocabulary) -> None:
+    def __init__(self, history: History, rows: _Rows) -> None:
+        words = rows.words
         alone = read(history, words, readout=Contrast(pooling=0), top=1)
         together = read(history, words, top=1)
-        firsts = np.searchsorted(words.labels, np.arange(len(words.states)))
-        self.history = history
+        firsts = [int(own[0]) for own in rows.of_state]
         self.alone = [moment.window for moment in alone.retrieval]
         self.windows = [together.retrieval.moments[q].window for q in firsts]
-        # not at unit length: that of a difference of rows is the difference of theirs
-        norms = query_directions(words, VOCABULARY).residual_norms
-        self.evidence = alone.evidence.responses * (alone.evidence.scale * norms)[:, None]
         self.state_evidence = together.evidence.responses[firsts]
+        # not at unit length: that of a difference of rows is the difference of theirs
+        scale = alone.evidence.scale * rows.residual_norms
+        evidence = alone.evidence.responses * scale[:, None]
+        self.products = evidence @ evidence.T
+        self.without = self._without(history, rows)
 
-    def without(self, fewer: Sequence[tuple[int, Vocabulary]]) -> list[Window]:
-        """The window of a state with each of these vocabularies."""
-        found = locate_many([self.history] * len(fewer), [own for _, own in fewer])
-        return [
-            retrieval[list(own.states)[state]][0].window
-            for retrieval, (state, own) in zip(found, fewer, strict=True)
-        ]
-
-
-def _siblings(rows: Sequence[NDArray[np.int64]]) -> list[tuple[int, int]]:
-    return [pair for own in rows for pair in combinations(own.tolist(), 2)]
+    @staticmethod
+    def _without(history: History, rows: _Rows) -> dict[int, Window]:
+        """Description → the window of its state when it is left out."""
+        left = [q for q in range(len(rows.words)) if len(rows.rest(q))]
+        if not left:
+            return {}
+        states = {str(q): [str(q)] for q in left}
+        directions = Vocabulary(states, np.stack([rows.direction_without(q) for q in left]))
+        found = locate(history, directions, coordinates="absolute", readout=Contrast(pooling=0))
+        return {q: moment.window for q, moment in zip(left, found, strict=True)}
 
 
 def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
@@ -139,47 +175,32 @@ def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
     return replace(words, states=states, features=features)
 
 
-def _description_pair(
-    words: Vocabulary, unit: Table, rows: Sequence[NDArray[np.int64]], seen: _Seen | None,
-    a: int, b: int,
-) -> tuple[int, int, DescriptionPair]:  # fmt: skip
-    state = int(words.labels[a])
-    others = [own for s, own in enumerate(rows) if s != state]
-    pair = DescriptionPair(
-        words.state_names[a], words.descriptions[a], words.descriptions[b],
-        contrast_cosine(unit, a, b, others),
-    )  # fmt: skip
-    if seen is not None:
-        told = pair.cosine is not None
-        together = _cosine(*contrasts(unit, seen.evidence, a, b, others)) if told else None
-        overlap = seen.alone[a].iou(seen.alone[b])
-        pair = replace(pair, correlation=together, overlap=overlap)
-    return a, b, pair
-
-
 def contrast_cosine(
-    unit: Table, a: int, b: int, others: Sequence[NDArray[np.int64]]
+    likeness: Table, products: Table, a: int, b: int, others: Sequence[NDArray[np.int64]]
 ) -> float | None:
-    """Of the contrasts of rows a and b with the other states, given as their rows; None where a
-    contrast vanishes."""
-    if unit[a] @ unit[b] > SAME:
-        return 1.0
-    return _cosine(*contrasts(unit, unit, a, b, others))
+    """Cosine of rows a and b, each less the mean of the rows of other states that are most like
+    it; the same row for both only where a state has no other. None where one vanishes.
 
-
-def contrasts(
-    unit: Table, table: Table, a: int, b: int, others: Sequence[NDArray[np.int64]]
-) -> tuple[Table, Table]:
-    """Rows a and b of a table, each less the mean of those of other states that are most like it
-    in their features; the same row for both only where a state has no other."""
-    beside: tuple[list[int], list[int]] = ([], [])
+    likeness   (Q, Q) cosines of the features
+    products   (Q, Q) inner products of the rows that are compared: features, or evidence
+    others     the rows of each other state
+    """
+    first, second = [a], [b]
     for rows in others:
-        both = (unit[rows] @ unit[a])[:, None] + unit[rows] @ unit[b]
+        both = likeness[rows, a][:, None] + likeness[rows, b]
         if len(rows) > 1:
             np.fill_diagonal(both, -np.inf)
-        for own, row in zip(beside, np.unravel_index(both.argmax(), both.shape), strict=True):
-            own.append(int(rows[row]))
-    return table[a] - table[beside[0]].mean(axis=0), table[b] - table[beside[1]].mean(axis=0)
+        i, j = divmod(int(both.argmax()), len(rows))
+        first.append(int(rows[i]))
+        second.append(int(rows[j]))
+    weights = np.array([1.0, *(-1 / len(others) for _ in others)])
+    own, other, together = (
+        float(weights @ products[x][:, y] @ weights)
+        for x, y in ((first, first), (second, second), (first, second))
+    )
+    if min(own, other) <= NOTHING * float(products.diagonal().max()):
+        return None
+    return float(np.clip(together / np.sqrt(own * other), -1, 1))
 
 
 def _cosine(a: NDArray[np.floating], b: NDArray[np.floating]) -> float | None:
@@ -189,75 +210,62 @@ def _cosine(a: NDArray[np.floating], b: NDArray[np.floating]) -> float | None:
     return float(np.clip(a @ b / (norms[0] * norms[1]), -1, 1))
 
 
-def _correlation(a: NDArray[np.floating], b: NDArray[np.floating]) -> float | None:
-    return _cosine(a - a.mean(), b - b.mean())
-
-
-def _state_pair(
-    words: Vocabulary, unit: Table, rows: Sequence[NDArray[np.int64]], pooled: Directions,
-    seen: _Seen | None, s: int, t: int,
-) -> StatePair:  # fmt: skip
-    names = list(words.states)
-    found = [
-        contrast_cosine(unit, *pair, [rows[other]])
-        for own, other in ((s, t), (t, s))
-        for pair in combinations(rows[own].tolist(), 2)
-    ]
-    means = [unit[rows[own]].mean(axis=0) for own in (s, t)]
-    told = not pooled.fallback[[rows[s][0], rows[t][0]]].any()
-    pair = StatePair(
-        names[s], names[t], _cosine(*means) or 0.0, _mean(found),
-        _cosine(pooled.states[s], pooled.states[t]) if told else None,
-    )  # fmt: skip
-    if seen is None:
-        return pair
-    return replace(
-        pair, correlation=_correlation(seen.state_evidence[s], seen.state_evidence[t]),
-        overlap=seen.windows[s].iou(seen.windows[t]),
-    )  # fmt: skip
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 
-def _descriptions(
-    words: Vocabulary, pairs: Sequence[tuple[int, int, DescriptionPair]],
-    rows: Sequence[NDArray[np.int64]], pooled: Directions, seen: _Seen | None,
-    spellings: Sequence[Spelling | None] | None,
-) -> list[DescriptionWords]:  # fmt: skip
-    """Each beside the others of its state, and its state with and without it."""
-    every = range(len(words))
-    fewer = {
-        q: (int(words.labels[q]), _chosen(words, [own for own in every if own != q]))
-        for q in every
-        if len(rows[words.labels[q]]) > 1
-    }
-    left = dict(zip(fewer, seen.without(list(fewer.values())), strict=True)) if seen else {}
-    found = []
-    for q in every:
-        state = int(words.labels[q])
-        agreement = _mean([own.cosine for a, b, own in pairs if q in (a, b)])
-        kept = _kept(pooled, *fewer[q]) if q in fewer else None
-        own = DescriptionWords(words.state_names[q], words.descriptions[q], agreement, kept)
-        if seen is not None:
-            window, whole = seen.alone[q], seen.windows[state]
-            without = whole.iou(left[q]) if q in left else None
-            own = replace(own, window=window, overlap=window.iou(whole), without=without)
-        found.append(replace(own, spelling=spellings[q] if spellings is not None else None))
-    return found
+def _description_pair(rows: _Rows, seen: _Seen | None, a: int, b: int) -> DescriptionPair:
+    words = rows.words
+    others = [state for state in range(len(words.states)) if state != words.labels[a]]
+    cosine = rows.cosine(a, b, others)
+    pair = DescriptionPair(
+        words.state_names[a], words.descriptions[a], words.descriptions[b], cosine
+    )
+    if seen is None:
+        return pair
+    beside = [rows.of_state[state] for state in others]
+    together = contrast_cosine(rows.likeness, seen.products, a, b, beside)
+    return replace(
+        pair, correlation=None if cosine is None else together,
+        overlap=seen.alone[a].iou(seen.alone[b]),
+    )  # fmt: skip
 
 
-def _kept(pooled: Directions, state: int, fewer: Vocabulary) -> float | None:
-    """Cosine of the state's direction with that of fewer words."""
-    other = query_directions(fewer, VOCABULARY, 1.0)
-    if pooled.fallback[pooled.firsts[state]] or other.fallback[other.firsts[state]]:
-        return None
-    return _cosine(pooled.states[state], other.states[state])
+def _description(
+    rows: _Rows, seen: _Seen | None, pairs: Mapping[tuple[int, int], DescriptionPair],
+    q: int, spelling: Spelling | None,
+) -> DescriptionWords:  # fmt: skip
+    words = rows.words
+    agreement = _mean(own.cosine for pair, own in pairs.items() if q in pair)
+    kept = _cosine(*rows.turned(q)) if len(rows.rest(q)) else None
+    found = DescriptionWords(
+        words.state_names[q], words.descriptions[q], agreement, kept, spelling=spelling
+    )
+    if seen is None:
+        return found
+    whole = seen.windows[words.labels[q]]
+    without = seen.without.get(q)
+    return replace(
+        found, window=seen.alone[q], overlap=seen.alone[q].iou(whole),
+        without=None if without is None else without.iou(whole),
+    )  # fmt: skip
 
 
-def _alike(unit: Table) -> list[tuple[int, int]]:
-    """Descriptions that are the same to the encoder."""
-    near = unit @ unit.T > SAME
-    return [(a, b) for a, b in combinations(range(len(unit)), 2) if near[a, b]]
+def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
+    names = list(rows.words.states)
+    agreement = _mean(
+        rows.cosine(*pair, [other])
+        for own, other in ((s, t), (t, s))
+        for pair in combinations(rows.of_state[own].tolist(), 2)
+    )
+    pair = StatePair(
+        names[s], names[t], _cosine(rows.means[s], rows.means[t]), agreement,
+        _cosine(rows.directions[s], rows.directions[t]),
+    )  # fmt: skip
+    if seen is None:
+        return pair
+    return replace(
+        pair, correlation=_cosine(seen.state_evidence[s], seen.state_evidence[t]),
+        overlap=seen.windows[s].iou(seen.windows[t]),
+    )  # fmt: skip

@@ -85,7 +85,7 @@ class StatePair:
 
     first: str
     second: str
-    similarity: float
+    similarity: float | None
     agreement: float | None
     cosine: float | None
     correlation: float | None = None
