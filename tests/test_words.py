@@ -29,6 +29,7 @@ from dejacue.experiments.words import chosen, rank_correlation, words
 from dejacue.method.coordinates import COORDINATES, query_directions, unit_rows
 from dejacue.method.suggestions import object_of, suggest
 from dejacue.method.wording import contrast_cosine
+from dejacue.pipeline import EncoderOptions
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders._spelling import spelled
@@ -220,6 +221,9 @@ def test_words_that_mini_does_not_know_are_named():
     assert spelling["grublix cup"].unknown == ("grublix",)
     assert spelling["full cup " + "very " * 30].cut.split() == ["very"] * 15  # 20 with "a photo of"
     assert '"grublix cup": the encoder does not know "grublix"' in report.notes
+    raw = check_words({"empty": ["empty cup"], "full": ["full cup " + "very " * 30]}, None, "mini",
+                      encoder_options=EncoderOptions(prompts="raw"))  # fmt: skip
+    assert raw.descriptions[1].spelling.cut.split() == ["very"] * 12
 
 
 @pytest.fixture(scope="module")

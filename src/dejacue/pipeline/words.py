@@ -46,7 +46,7 @@ def check_words(
     if own is not None:
         with named(f"{source or f'history {own.id}'} with {words.name}"):
             check_pair(own, described)
-    report = words_report(described, own, _spellings(described, model))
+    report = words_report(described, own, _spellings(described, model, spoken.options.prompts))
     return replace(report, notes=(*left_out(words.vocabulary), *report.notes))
 
 
@@ -79,13 +79,14 @@ def _encoder(
     return found
 
 
-def _spellings(vocabulary: Vocabulary, encoder: Encoder | None) -> list[Spelling | None]:
-    """Of each description; cut off is what the longest form of a prompt leaves no room for."""
-    longest = max(FORMS.values(), key=len)
+def _spellings(
+    vocabulary: Vocabulary, encoder: Encoder | None, prompts: str | None
+) -> list[Spelling | None]:
+    """Of each description; cut off is what the longest form of the prompts leaves no room for."""
+    longest = FORMS.get(prompts or "") or max(FORMS.values(), key=len)
     found: list[Spelling | None] = []
     for text in vocabulary.descriptions:
-        own = None if encoder is None else encoder.spelling(text)
-        prompted = None if encoder is None else encoder.spelling(longest.format(text))
-        both = own is not None and prompted is not None
-        found.append(replace(own, cut=prompted.cut) if both else own)  # type: ignore[type-var, union-attr]
+        own = encoder and encoder.spelling(text)
+        whole = encoder and encoder.spelling(longest.format(text))
+        found.append(replace(own, cut=whole.cut) if own and whole else None)
     return found
