@@ -372,6 +372,30 @@ def test_on_a_history_the_command_shows_windows(dejacue, found):
     assert "correlation" in ran.out
 
 
+def test_no_number_and_no_state_is_broken_where_the_screen_is_narrow(
+    dejacue, tmp_path, monkeypatch
+):
+    states = {
+        "partially_peeled": ["partially peeled banana", "banana with part of the peel pulled down"],
+        "mostly_peeled": ["mostly peeled banana", "banana with most of the peel pulled down"],
+        "peel_initiated": ["peeling initiated", "banana with the peel starting to open"],
+    }
+    rng = np.random.default_rng(0)
+    vocabulary = made(rng.normal(size=(6, 8)), states)
+    write_vocabulary(tmp_path / "v.npz", vocabulary)
+    write_history(tmp_path / "h.npz", generated(vocabulary))
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = dejacue("words", tmp_path / "v.npz", tmp_path / "h.npz")
+    assert ran.code == 0, ran.err
+    rows = [line for line in ran.out.splitlines() if line.startswith("│")]
+    for state, count in zip(states, (2 + 1 + 1 + 2, 6, 6), strict=True):
+        assert sum(line.count(f" {state} ") for line in rows) == count
+    overlaps = [
+        f"{own.overlap:.2f} │" for own in check_words(vocabulary, generated(vocabulary)).pairs
+    ]
+    assert all(any(line.endswith(own) for line in rows) for own in overlaps)
+
+
 def test_json_is_the_report(dejacue, found, tmp_path):
     scene = generate(11, signal=0.6)
     write_history(tmp_path / "x.history.npz", scene.history)

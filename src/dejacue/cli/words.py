@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 import yaml
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
@@ -19,7 +20,7 @@ from dejacue.records import Vocabulary, Window
 from dejacue.records.words import DescriptionWords, WordsReport, decimal
 from dejacue.sources.files import read_vocabulary
 
-LONGEST = 24  # letters of a word that is not broken
+LONGEST = 24  # letters of a state that is not broken
 
 
 def run(
@@ -40,9 +41,10 @@ def tables(report: WordsReport) -> list[Table]:
     """Of descriptions, of pairs that describe one state, of states, of pairs of states."""
     pairs = [_pairs(report)] if report.pairs else []
     found = [_descriptions(report), *pairs, _states(report), _state_pairs(report)]
-    for column in (own for table in found for own in table.columns):
-        longest = max(len(word) for cell in column.cells for word in str(cell).split())
-        column.min_width = min(longest, LONGEST)  # else rich breaks words to save a line
+    longest = max(cell_len(own.state) for own in report.states)
+    for table in found if longest <= LONGEST else ():
+        names = table.columns[0]
+        names.no_wrap, names.min_width = True, longest  # else names are broken to save a line
     return found
 
 
