@@ -209,6 +209,15 @@ def test_a_window_that_hangs_on_one_description_is_named():
     assert 'the window of "a", frames 21 – 38, hangs on "loud"' in repr(report)
 
 
+def test_notes_stay_sentences_however_many_and_long_the_descriptions_are():
+    rng = np.random.default_rng(4)
+    texts = {state: [f"{state} {k} " + "x" * 500 for k in range(12)] for state in ("a", "b")}
+    vocabulary = made(rng.normal(size=(24, 8)), texts)
+    report = check_words(vocabulary, generated(vocabulary))
+    assert any("more of this kind" in note for note in report.notes)
+    assert max(map(len, report.notes)) < 600
+
+
 # encoders
 
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from dejacue.method._reading import in_frames, quoted
+from dejacue.method._reading import in_frames
+from dejacue.method._reading import quoted as quoted_whole
 from dejacue.records import Vocabulary
 from dejacue.records.words import WordsReport, decimal
 
-MOST = 5  # of a kind of sentence
+MOST = 5  # of a kind of sentence, and of descriptions in one
+LETTERS = 60  # of a description in a sentence
 SHARED = 0.5  # tIoU of windows that are mostly the same frames
 CLOSE = 0.5  # cosine of directions, or correlation of evidence, that are hardly told apart
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """In quotes, so many and so long that a sentence stays one."""
+    every = [text if len(text) <= LETTERS else f"{text[:LETTERS]}…" for text in texts]
+    if len(every) <= MOST:
+        return quoted_whole(every)
+    shown = ", ".join(f'"{text}"' for text in every[:MOST])
+    return f"{shown} and {len(every) - MOST} more"
 
 
 def left_out(given: Vocabulary) -> Iterator[str]:
@@ -45,7 +56,7 @@ def _limited(sentences: Sequence[str]) -> Iterator[str]:
 def _repeated(given: Vocabulary) -> list[str]:
     counts = Counter(zip(given.state_names, given.descriptions, strict=True))
     return [
-        f'"{text}" is written {times} times in "{state}"; it counts once'
+        f'{quoted([text])} is written {times} times in "{state}"; it counts once'
         for (state, text), times in counts.items()
         if times > 1
     ]
@@ -72,14 +83,15 @@ def _unread(report: WordsReport) -> Iterator[str]:
         if spelling is None:
             continue
         if spelling.unknown:
-            yield f'"{own.text}": the encoder does not know {quoted(spelling.unknown)}'
+            yield f"{quoted([own.text])}: the encoder does not know {quoted(spelling.unknown)}"
         if spelling.in_pieces:
             yield (
-                f'"{own.text}": the encoder reads {quoted(spelling.in_pieces)} in three pieces or '
-                "more, so perhaps not as one word; is there a more common one?"
+                f"{quoted([own.text])}: the encoder reads {quoted(spelling.in_pieces)} in three "
+                "pieces or more, so perhaps not as one word; is there a more common one?"
             )
         if spelling.cut:
-            yield f'"{own.text:.60}…" is too long: "{spelling.cut:.60}" is cut off; shorten it'
+            cut = quoted([spelling.cut])
+            yield f"{quoted([own.text])} is too long: {cut} is cut off; shorten it"
 
 
 def _disagreeing(report: WordsReport) -> Iterator[str]:
