@@ -22,8 +22,8 @@ def test_they_are_run_by_name():
     assert names == [
         "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-settings",
         "beyond-failures",
-        "beyond-occurrences", "beyond-absence", "beyond-words", "tracking-masks",
-        "tracking-doubts",
+        "beyond-occurrences", "beyond-absence", "beyond-words", "beyond-examples",
+        "beyond-questions", "beyond-transfer", "tracking-masks", "tracking-doubts",
     ]  # fmt: skip
 
 

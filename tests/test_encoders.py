@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from dejacue import InputError, MissingData, Vocabulary
 from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, siglip, weights
 from dejacue.sources.encoders.base import Encoder, unit
+from dejacue.sources.encoders.mini import WordTokenizer
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
+from dejacue.sources.encoders.siglip_onnx import run
 from dejacue.sources.encoders.weights import Weights
 
 TEXTS = ["empty cup", "Cup filled with espresso", "a photo of the empty cup"]
@@ -358,3 +361,52 @@ def test_a_commit_is_known_in_the_cache_of_the_hub_only(tmp_path) -> None:
 def test_a_folder_of_ones_own_tells_no_commit_of_the_export(offline) -> None:
     encoder = load_encoder("siglip2", backend="onnx")
     assert encoder.details["export"] == f"{ONNX_REPOSITORY}@unknown"
+
+
+def test_of_several_outputs_the_pooled_one_is_taken() -> None:
+    class Port(NamedTuple):
+        name: str
+        type: str = "tensor(float)"
+
+    class Model:
+        def __init__(self, *outputs: str) -> None:
+            self.outputs = outputs
+
+        def get_inputs(self):
+            return [Port("pixel_values")]
+
+        def get_outputs(self):
+            return [Port(name) for name in self.outputs]
+
+        def run(self, wanted, values):
+            return [(wanted, values)]
+
+    for outputs, wanted in (
+        (("last_hidden_state", "pooler_output"), ["pooler_output"]),
+        (("embeds", "last_hidden_state"), ["embeds"]),
+    ):
+        assert run(Model(*outputs), "pixel_values", 3)[0] == wanted
+    with pytest.raises(InputError, match="the ONNX model takes pixel_values, not input_ids"):
+        run(Model("embeds"), "input_ids", 3)
+
+
+@pytest.mark.parametrize(
+    ("device", "backend"), [("cuda", "torch"), ("mps", "torch"), ("cpu", "onnx")]
+)
+def test_the_default_back_end_is_torch_where_there_is_an_accelerator(
+    monkeypatch, device, backend
+) -> None:
+    pytest.importorskip("transformers")
+    from dejacue.sources.encoders import siglip_onnx, siglip_torch
+
+    monkeypatch.setattr(siglip_torch, "choose_device", lambda asked: asked or device)
+    monkeypatch.setattr(siglip_torch, "TorchSiglip", lambda **_: "torch")
+    monkeypatch.setattr(siglip_onnx, "OnnxSiglip", lambda **_: "onnx")
+    assert load_encoder("siglip2") == backend
+    assert load_encoder("siglip2", backend="onnx") == "onnx"
+
+
+def test_the_words_of_mini_are_numbered_below_their_count() -> None:
+    words = WordTokenizer.of(["a red cup", "a cup"])
+    assert len(words) == 5  # three words, padding and the unknown word
+    assert sorted({*words(["a red cup", "blue"]).ravel().tolist()}) == [*range(len(words))]

@@ -709,6 +709,9 @@ def test_of_many_strange_arrays_a_few_are_named(tmp_path) -> None:
     with pytest.raises(InputError, match=r"array00.*array07, … and is not a history") as caught:
         read_history(path)
     assert len(str(caught.value)) < 300 + len(str(path))
+    path = write_npz(tmp_path / "eight.npz", {f"array{n}": np.zeros(1) for n in range(8)})
+    with pytest.raises(InputError, match="array6, array7 and is not a history"):
+        read_history(path)
 
 
 @pytest.mark.parametrize(("text", "known"), [("120", 120), ("9" * 5000, None), ("٣", None)])

@@ -394,3 +394,12 @@ def test_a_table_numbered_from_one_to_the_number_of_frames_counts_from_one(tmp_p
         (mask,) = masks.unions(Frame(at, at, None, None, image), [None])
         assert mask is not None
         assert mask.sum() == 100
+
+
+def test_a_folder_for_each_object_may_be_coloured(tmp_path):
+    red = box(2, 1, 3, 2)[..., None] * np.array([200, 0, 0], np.uint8)
+    blue = box(4, 2, 3, 3)[..., None] * np.array([0, 0, 99], np.uint8)
+    save(tmp_path, {"1/00000.png": red, "2/00000.png": blue})
+    masks = open_masks(tmp_path)
+    assert np.array_equal(one(masks, frame(0), 1), box(2, 1, 3, 2))
+    assert np.array_equal(one(masks, frame(0), 2), box(4, 2, 3, 3))

@@ -10,6 +10,7 @@ from dejacue.errors import Cancelled
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import Prompt, TrackRequest, _checkpoint, read_notes, write_track
 from dejacue.sources.tracks.base import Observation
+from dejacue.sources.tracks.notes import notes_path
 from dejacue.sources.tracks.prompts import drop_repeated_pieces
 from dejacue.sources.video import open_video
 
@@ -235,3 +236,31 @@ def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None
     prompts, lineages = drop_repeated_pieces(given, {1: (1, 2, 6, 7, 8), 5: (5,)})
     assert lineages == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
     assert [(own.object, own.frame) for own in prompts] == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]
+
+
+def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> None:
+    (tmp_path / "masks.v2").mkdir()
+    assert notes_path(tmp_path / "masks.v2") == tmp_path / "masks.v2" / "track.json"
+    assert notes_path(tmp_path / "to be made") == tmp_path / "to be made" / "track.json"
+    assert notes_path(tmp_path / "m.npz") == tmp_path / "m.npz.track.json"
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_old_states_do_not_fill_the_disk(tmp_path, monkeypatch, stopped) -> None:
+    monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", 3000)
+
+    class Large:
+        def state(self) -> bytes:
+            return b"x" * 1000
+
+    path = tmp_path / "masks.partial"
+    checkpoint = _checkpoint.Checkpoint(path, "key")
+    for at in range(20):
+        checkpoint.add(_checkpoint.FrameRecord("forward", at, at, None, None, {}))
+        checkpoint.save("forward", at + 1, Large())
+        assert path.stat().st_size < 3000 + 1000 + 100 * (at + 2)
+        if stopped:  # after every frame
+            checkpoint.close()
+            checkpoint = _checkpoint.Checkpoint(path, "key")
+            assert [own.index for own in checkpoint.frames["forward"]] == [*range(at + 1)]
+    checkpoint.close()

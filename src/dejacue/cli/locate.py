@@ -37,6 +37,7 @@ class Wanted:
     plot: Path | None = None
     references: Path | None = None
     cut: bool = False
+    ask: int | None = None
 
 
 def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted) -> None:
@@ -71,6 +72,22 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         )  # fmt: skip
     if file is not None or wanted.format in ("json", "csv"):  # else they stand below the table
         notes(*said)
+    if wanted.ask is not None:
+        _ask(findings, wanted.ask)
+
+
+def _ask(findings: list[Finding], count: int) -> None:
+    """Which frames a person should look at next, and how to answer."""
+    for finding in findings:
+        for question in finding.ask_next(count):
+            at = question.frame if question.source is None else question.source
+            likely = ", ".join(
+                f"{state or 'none'} {100 * share:.0f} %"
+                for state, share in question.expects.items()
+            )
+            when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
+            say(f"ask: what is frame {at}{when}? {likely}; answer with --example STATE={at}",
+                stderr=True)  # fmt: skip
 
 
 def _from_video(
@@ -117,6 +134,8 @@ def _check(
 ) -> None:
     """Refuses, before the work, outputs that cannot be written or that are read here."""
     read = [source, search["vocabulary"], search.get("masks"), wanted.references]
+    if wanted.ask is not None and wanted.ask < 1:
+        raise InputError(f"--ask {wanted.ask}: give a number of frames, 1 or more")
     for place in (file, wanted.plot):
         if place is None:
             continue

@@ -43,6 +43,7 @@ flag = partial(option, metavar=" ")  # without the word bool in the help
 _video = partial(option, panel="Video and masks")
 _object = partial(option, panel="Where the object is, without masks")
 _method = partial(option, panel="Method")
+_shown = partial(option, panel="States shown by examples")
 _encoder = partial(option, panel="Encoder")
 
 
@@ -90,6 +91,21 @@ Engine = Annotated[
 Vocabulary = Annotated[
     Path,
     option("Descriptions by state: words (.yaml, .json), features (.npz).", "--vocabulary", "-v"),
+]
+Words = Annotated[
+    File,
+    option(
+        "Descriptions by state: words (.yaml, .json), features (.npz); not needed where examples "
+        "show every state.", "--vocabulary", "-v",
+    ),
+]  # fmt: skip
+Example = Annotated[Texts, _shown(
+    "STATE=WHAT, what shows it: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
+    "cup.jpg, other.history.npz@33; none=45: none of the states.", "--example", "-e",
+)]  # fmt: skip
+Change = Annotated[Texts, _shown("A frame (300) or time (4.5s) at which one state ends.")]
+AskNext = Annotated[
+    Count, _shown("Also name this many frames to ask a person about next.", "--ask")
 ]
 
 Masks = Annotated[
@@ -229,6 +245,16 @@ def objects(text: str | None) -> list[int] | str | None:
     if not ids:
         raise InputError(f'--object "{text}": give ids such as 1 or 1,2, or all')
     return ids
+
+
+def examples(texts: Texts) -> dict[str | None, list[str]] | None:
+    found: dict[str | None, list[str]] = {}
+    for text in texts or ():
+        state, mark, what = text.partition("=")
+        if not mark or not state.strip() or not what.strip():
+            raise InputError(f'--example "{text}": give STATE=WHAT, as in --example empty=120')
+        found.setdefault(state.strip(), []).append(what)
+    return found or None
 
 
 def typed_prompts(

@@ -77,7 +77,8 @@ class Evidence:
     centre, scale   (Q,) median and robust scale of each row of cosines
     responses  (Q, N) float64: calibrated and smoothed, what the readout sums
     frames     (N,) frame indices of the columns
-    zero       what a response of 0 is: the "median" or the "mean" frame
+    zero       what a response of 0 is: the "median" or the "mean" frame; with examples the "half":
+               above it, a frame is in the state
     """
 
     cosines: NDArray[np.float32]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Encoder(ABC):
     dimension   of the rows
     size        side in pixels of the square that images are resized to
     details     back end, precision, files …: recorded in what is made with it
+    has_text    whether it knows words; one that does not reads states that are shown by examples
     batch       preferred number of images per call; workers: how many calls may overlap
     """
 
@@ -36,6 +38,7 @@ class Encoder(ABC):
     dimension: int
     size: int
     details: dict[str, str]
+    has_text: bool = True
     batch: int = 32
     workers: int = 1
 
@@ -84,10 +87,14 @@ def encode_vocabulary(
         raise unknown("prompts", prompts, PROMPTS)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_dict(vocabulary)
+    if not encoder.has_text and not vocabulary.examples:
+        raise InputError(
+            f"{encoder.name} has no words; show the states by examples (--example empty=120)"
+        )
+    if not vocabulary.spoken or not encoder.has_text:
+        return replace(vocabulary, encoder=encoder.identity)  # examples tell its states
     forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
     texts = [form.format(text) for form in forms for text in vocabulary.descriptions]
     rows = unit(encoder.encode_texts(texts), "description")
     mean = rows.reshape(len(forms), len(vocabulary), -1).mean(axis=0)
-    return Vocabulary(
-        vocabulary.states, unit(mean, "description"), encoder.identity, vocabulary.object
-    )
+    return replace(vocabulary, features=unit(mean, "description"), encoder=encoder.identity)

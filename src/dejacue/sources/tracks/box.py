@@ -75,4 +75,4 @@ def _box_of(prompt: Prompt) -> Box:
 
 def _whole(start: float, end: float) -> slice:
     """All pixels that the side touches."""
-    return slice(max(math.floor(start), 0), max(math.ceil(end), 0))
+    return slice(math.floor(start), math.ceil(end))
