@@ -31,7 +31,7 @@ from dejacue.method.suggestions import object_of, suggest
 from dejacue.method.wording import contrast_cosine
 from dejacue.pipeline import EncoderOptions
 from dejacue.records.words import Spelling
-from dejacue.sources.encoders import siglip
+from dejacue.sources.encoders import Encoder, siglip
 from dejacue.sources.encoders._spelling import spelled
 
 CUP = {"empty": ["empty cup", "cup with nothing in it"], "full": ["full cup", "filled up cup"]}
@@ -321,6 +321,21 @@ def test_what_does_not_fit_is_refused_in_one_sentence(found, tmp_path):
         check_words({"a": ["grublix"], "b": ["wumpf"]}, encoder="mini")
 
 
+def test_an_encoder_without_words_is_refused():
+    class Pictures(Encoder):
+        name = identity = "pictures"
+        dimension, size, details, has_text = 4, 8, {}, False
+
+        def encode_images(self, crops):
+            return np.ones((len(crops), 4), np.float32)
+
+        def encode_texts(self, texts):
+            raise AssertionError
+
+    with pytest.raises(InputError, match="pictures has no words"):
+        check_words(Vocabulary(CUP).with_examples(empty=[1], full=[2]), encoder=Pictures())
+
+
 # suggestions
 
 
@@ -354,6 +369,12 @@ def test_what_is_suggested_is_a_vocabulary_and_nothing_is_written(dejacue, tmp_p
         assert len(read.states[state]) >= len(texts) + 5
     assert ran.out.count("# suggested") == len(read) - 5
     assert "Suggestions to edit" in ran.out
+    shown = tmp_path / "shown.yaml"
+    shown.write_text("states: {lit: {examples: [3]}, dark: {words: [dark lamp], examples: [9]}}")
+    ran = dejacue("words", shown, "--suggest")
+    assert "Examples are not repeated here" in ran.out
+    assert yaml.safe_load(ran.out)["object"] == "object"  # one description is no ground to guess
+    assert len(yaml.safe_load(ran.out)["states"]["lit"]) == 6
     for option in (("--json",), ("--encoder", "mini"), ("x.npz",)):
         assert dejacue("words", path, "--suggest", *option).code == 2
 

@@ -46,8 +46,10 @@ def object_of(vocabulary: Vocabulary) -> str:
     if vocabulary.object:
         return vocabulary.object
     texts = [text for own in vocabulary.states.values() for text in own]
-    shared = frozenset.intersection(*(content_words([text]) for text in texts)) if texts else ()
-    words = re.findall(r"[^\W\d_]+", texts[0].lower()) if texts else []
+    if len(texts) < 2:
+        return OBJECT
+    shared = frozenset.intersection(*(content_words([text]) for text in texts))
+    words = re.findall(r"[^\W\d_]+", texts[0].lower())
     return next((word for word in words if word in shared), OBJECT)
 
 
