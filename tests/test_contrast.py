@@ -406,7 +406,7 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     "wrong",
     [{"pooling": 1.5}, {"pooling": -0.1}, {"width": -1.0}, {"smoothing_s": float("nan")},
      {"bridge": -1}, {"bridge": "short"}, {"bridge": True}, {"pooling": "1"},
-     {"smoothing_s": "a"}],
+     {"smoothing_s": "a"}, {"smoothing_s": 10**400}, {"width": 10**400}, {"width": np.inf}],
 )  # fmt: skip
 def test_settings_outside_their_range_are_refused(wrong):
     with pytest.raises(InputError):

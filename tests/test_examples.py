@@ -392,25 +392,39 @@ def test_membership_is_that_of_the_whole_covariance():
 # ── examples from elsewhere ────────────────────────────────────────────────────────────────────
 
 
-def another(made):
+def another(made, number=7):
     """The same states of another object."""
     rows = np.asarray(made.history.features, np.float64)
     rows = rows / np.linalg.norm(rows, axis=1)[:, None]
-    return History((rows + 2 * np.roll(rows[:1], 7, axis=1)).astype(np.float32), id="another")
+    strange = rows + 2 * np.roll(rows[:1], number, axis=1)
+    return History(strange.astype(np.float32), id=f"another {number}")
 
 
 def test_another_history_of_the_kind_teaches_this_one():
     made = scene(3)
-    other = another(made)
-    wrong = swapped(made.vocabulary)
-    taught = wrong.with_examples(
-        filled=[(other, t) for t in (80, 100, 120)], empty=[(other, t) for t in (10, 30, 170)]
-    )
     truth = made.references["filled"][0]
-    assert overlap(locate(made.history, wrong)["filled"][0].window, truth) < 0.3
-    assert overlap(locate(made.history, taught)["filled"][0].window, truth) > 0.7
-    alone = Vocabulary({"empty": (), "filled": ()}, examples=taught.examples)
+    named = examples_of(
+        {"filled": [(another(made), t) for t in (80, 100, 120)],
+         "empty": [(another(made), t) for t in (10, 30, 170)]}
+    )  # fmt: skip
+    alone = Vocabulary({"empty": (), "filled": ()}, examples=named)
     assert overlap(locate(made.history, alone)["filled"][0].window, truth) > 0.7
+
+
+def test_words_weigh_as_much_as_four_histories_however_many_frames_they_show():
+    made = scene(3)
+    truth, wrong = made.references["filled"][0], swapped(made.vocabulary)
+
+    def found(histories, frames):
+        others = [another(made, 7 + k) for k in range(histories)]
+        taught = wrong.with_examples(
+            filled=[(own, 80 + 5 * t) for own in others for t in range(frames)],
+            empty=[(own, 5 + 5 * t) for own in others for t in range(frames)],
+        )
+        return overlap(locate(made.history, taught)["filled"][0].window, truth)
+
+    assert found(1, 8) < 0.3
+    assert found(12, 2) > 0.5
 
 
 def test_one_state_shown_in_another_history_is_enough():

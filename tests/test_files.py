@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import stat
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -17,16 +19,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dejacue import (
+    DejaCueError,
+    Finding,
     History,
     InputError,
     Vocabulary,
+    find,
+    load_release,
+    open_masks,
+    open_video,
     read_history,
+    read_references,
     read_vocabulary,
     write_history,
     write_vocabulary,
 )
+from dejacue.cli import annotate as annotating
 from dejacue.sources.atomic import check_place, write_text, write_whole
+from dejacue.sources.masks import write_masks
 from dejacue.sources.npz import read_npz, write_npz
+from dejacue.sources.tracks import check_target
 
 ROWS = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 WORDS = "empty: [empty cup, cup with nothing in it]\nfilled: cup with coffee\n"
@@ -273,9 +285,9 @@ def test_quotes_make_on_and_off_names(tmp_path):
         ('{"a": "x",', "not valid JSON"),
         ("", "is empty"),
         ("[" * 100_000, "not valid JSON"),
-        ('{"a": ' + "1" * 5000 + "}", "not valid JSON"),
+        ('{"a": ' + "1" * 5000 + "}", "line 1: 1111.* is too large a number"),
         ('{"a": "x",\n"b": NaN}', "line 2: NaN is not a JSON number; .* or text in quotes"),
-        ('{"a": 1e999, "b": "y"}', 'state "a" must list its descriptions as text, not inf'),
+        ('{"a": 1e999, "b": "y"}', "line 1: 1e999 is too large a number"),
         ('{"a": "x"}\n{"b": "y"}', "holds 2 JSON documents, one after the other; keep one"),
         (r'{"a": "x", "b": "\ud83d"}', r"\\ud83d is half of a surrogate pair"),
         ('["a", "b"]', "expected states and their descriptions"),
@@ -430,6 +442,48 @@ def test_an_array_of_nothing_is_refused(tmp_path):
 def test_only_arrays_may_be_members(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS), "readme.txt": b"hello"})
     with refused(path, r"readme\.txt is not an array"):
+        read_history(path)
+
+
+def bomb(path, members):
+    """Zeros that pack a thousandfold: {name: (shape, dtype)}."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (shape, dtype) in members.items():
+            text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}"
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                stream.write(header(text))
+                left = math.prod(shape) * np.dtype(dtype).itemsize
+                while left:
+                    left -= stream.write(b"\0" * min(left, 1 << 20))
+    return path
+
+
+def test_a_file_that_unpacks_a_hundredfold_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("dejacue.sources.npz.ALWAYS_UNPACKED", 1 << 24)
+    shape = (10_000, 768)
+    path = bomb(tmp_path / "x.npz", {"features": (shape, "<f4"), "frames": (shape[:1], "<i8")})
+    tracemalloc.start()
+    with refused(path, r"would unpack 0 MB to 29 MB, as no features do; .* numpy\.savez"):
+        read_history(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+
+
+def test_what_nobody_asks_for_is_not_unpacked(tmp_path):
+    path = bomb(tmp_path / "x.npz", {"extra": ((30 << 20,), "|u1")})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("features.npy", npy(ROWS))
+    tracemalloc.start()
+    assert len(read_history(path)) == len(ROWS)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+
+
+def test_an_array_that_is_there_twice_is_refused(tmp_path):
+    path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("features.npy", npy(ROWS))
+    with refused(path, r"features\.npy is in it twice"):
         read_history(path)
 
 
@@ -588,6 +642,12 @@ def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes,
         assert isinstance(history, History)
 
 
+def test_brackets_without_end_are_refused_at_once(tmp_path):
+    (path := tmp_path / "x.yaml").write_text("# states\na: " + "[" * 1_000_000)
+    with refused(path, "line 2: brackets nested too deep"):
+        read_vocabulary(path)
+
+
 # Writing
 
 
@@ -640,7 +700,7 @@ def test_an_array_that_cannot_be_saved_leaves_nothing_behind(tmp_path):
 
 def test_folders_are_made_for_a_file(tmp_path):
     path = write_npz(tmp_path / "a" / "b" / "x.npz", {"good": ROWS})
-    assert np.array_equal(read_npz(path)["good"], ROWS)
+    assert np.array_equal(read_npz(path, ["good"])["good"], ROWS)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
@@ -648,6 +708,34 @@ def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path):
     (tmp_path / "plain").touch()
     written = write_text(tmp_path / "written", "x")
     assert stat.S_IMODE(written.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path: write_text(path, "new"),
+        check_place,
+        lambda path: check_place(path, folder=True),
+        lambda path: check_place(path / "inside"),
+        load_release,
+        check_target,
+        lambda path: write_masks(path, [(0, {1: np.ones((4, 4), bool)})]),
+        read_references,
+        open_masks,
+        open_video,
+        Finding.read,
+        lambda path: annotating.consensus(path, path, None, path),
+        lambda path: find(path, {"a": "x", "b": "y"}, masks=path),
+    ],
+)
+def test_links_that_lead_back_to_themselves_and_endless_names_are_refused(tmp_path, use):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for path in (tmp_path / "a", tmp_path / ("n" * 300)):
+        with pytest.raises(DejaCueError, match=f"^{re.escape(str(path))}.*: "):
+            use(path)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")

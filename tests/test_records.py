@@ -626,6 +626,23 @@ def test_frames_are_counted_down_to_minus_two_to_the_53rd():
         History(np.ones((2, 2)), [-(2**53) - 1, 0])
 
 
+@pytest.mark.parametrize("column", ["times_s", "source_frames"])
+def test_times_and_frames_of_the_file_are_as_large_as_frames(column):
+    largest = History(np.ones((2, 2)), **{column: [-(2**53), 2**53]})
+    assert getattr(largest, column).tolist() == [-(2**53), 2**53]
+    for beyond in ([0, 2**53 + 2], [-(2**60), 0]):
+        with pytest.raises(InputError, match=rf"unnamed: {column} goes from .* within ±2\^53"):
+            History(np.ones((2, 2)), **{column: beyond})
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_retrieval_that_json_has_no_word_for_is_refused(score):
+    with pytest.raises(InputError, match="retrieval of cup: cannot be written as JSON"):
+        Retrieval((Moment("a", "x", Window(0, 1), score),), {}, "cup").to_json()
+    with pytest.raises(InputError, match="retrieval of cup: cannot be written as JSON"):
+        Retrieval((), {"level": score, "of": object()}, "cup").to_json()
+
+
 def test_an_unaligned_array_is_copied_into_place():
     raw = np.zeros(1 + 4 * 6, np.uint8)
     crooked = raw[1:].view(np.float32).reshape(2, 3)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from dejacue.errors import Cancelled
+from dejacue.errors import Cancelled, InputError
 from dejacue.sources.masks import open_masks
+from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks import Prompt, TrackRequest, _checkpoint, read_notes, write_track
 from dejacue.sources.tracks.base import Observation
 from dejacue.sources.tracks.notes import notes_path
@@ -104,6 +107,42 @@ def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, m
 
 
 # Objects that depend on each other
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        (b"\xa7forward", b"\xa7sideway", False),
+        (b"\xc4\x40", b"\xc4\x3f", False),  # the length of the colours
+        (b"state", b"stave", False),
+        (b"session", b"session", True),
+    ],
+)
+def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
+    tmp_path, write, monkeypatch, old, new, kept
+) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    with pytest.raises(Cancelled):
+        write(tmp_path / "m", {1: A}, stop=8)
+    partial = tmp_path / ".m.partial"
+    key = partial.read_bytes().partition(b"\n")[0].decode()
+    file = PartialFile(partial, key)
+    records = file.read()
+    assert any(old in record for record in records)
+    file.replace([record.replace(old, new) for record in records])
+    _, tracker = write(tmp_path / "m", {1: A})
+    assert (tracker.steps < FRAMES) == kept
+
+
+def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
+    tmp_path, write, monkeypatch
+) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    with pytest.raises(Cancelled):
+        write(tmp_path / "m", {1: A}, stop=8)
+    monkeypatch.setattr(StillSession, "restore", lambda self, state: json.loads(state))
+    with pytest.raises(InputError, match=r"\.m\.partial: .* cannot be gone on with .*; remove it"):
+        write(tmp_path / "m", {1: A})
 
 
 def test_where_objects_share_pixels_all_are_followed_when_one_is_added(folder) -> None:

@@ -341,6 +341,16 @@ def test_sampling_reads_no_further_than_the_end():
         ({"fps": 0}, "fps 0 is invalid"),
         ({"fps": -1}, "fps -1 is invalid"),
         ({"fps": float("nan")}, "fps nan is invalid"),
+        ({"fps": float("inf")}, "fps inf is invalid"),
+        ({"fps": 10**5000}, "fps of thousands of digits is invalid"),
+        ({"fps": "x"}, "fps x is invalid"),
+        ({"start_s": 1e308}, "start_s 1e+308 is not a time"),
+        ({"end_s": 1e308}, "end_s 1e+308 is not a time"),
+        ({"end_s": 10**400}, "end_s 1000"),
+        ({"start_s": [1]}, "start_s [1] is not a time"),
+        ({"stride": 2**63}, "stride is beyond 2^53"),
+        ({"start": 10**5000}, "start is beyond 2^53"),
+        ({"end": 10**5000}, "end is beyond 2^53"),
         ({"fps": 2, "stride": 2}, "stride and fps are both given"),
         ({"start": 5, "end": 4}, "start 5 is after end 4"),
         ({"start_s": 5.0, "end_s": 4.0}, "start 5.0 is after end 4.0"),
@@ -355,6 +365,8 @@ def test_sampling_reads_no_further_than_the_end():
         ),
         ({"rate": 25}, "rate is for images"),
         ({"rate": 0}, "rate 0 is invalid"),
+        ({"rate": 5e-324}, "rate 5e-324 is invalid"),
+        ({"rate": "x"}, "rate x is invalid"),
         ({"errors": "skp"}, 'unknown errors "skp"; did you mean "skip"?'),
     ],
 )
@@ -611,6 +623,16 @@ def test_an_image_that_cannot_be_read_keeps_its_index(tmp_path):
 
 
 # What cannot be opened
+
+
+@pytest.mark.parametrize("name", ["mp4", "mkv", "avi"])
+def test_titles_in_an_unknown_encoding_do_not_matter(made, tmp_path, name):
+    good = Path(made(name).path)
+    held = good.read_bytes()
+    broken = held.replace(b"Lavf", b"\xff\xfeL(")  # who wrote it, as a text of the container
+    assert broken != held
+    (tmp_path / good.name).write_bytes(broken)
+    assert len(list(open_video(tmp_path / good.name))) == COUNT
 
 
 def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):

@@ -58,6 +58,7 @@ def encode(
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    max_pixels: o.MaxPixels = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -98,6 +99,7 @@ def track(
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    max_pixels: o.MaxPixels = None,
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
@@ -144,6 +146,7 @@ def locate(
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    max_pixels: o.MaxPixels = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -269,6 +272,7 @@ def evaluate(
     """Measure retrievals by references, and compare methods: recall, overlap, intervals, p."""
     from dejacue.cli import evaluate as command
 
+    o.refuse_values(files)
     chosen = command.format_from(format.value if format else None, json, csv)
     command.run(files, chosen, output, only_common)
 
@@ -308,6 +312,7 @@ def reproduce(
     """Re-compute published tables and show them beside the published figures."""
     from dejacue.cli import reproduce as command
 
+    o.refuse_values(names or ())
     if list_:
         command.show_list()
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -127,10 +128,33 @@ Fps = Annotated[Number, _video("Take this many frames a second.")]
 Rate = Annotated[Number, _video("Images a second, for a folder of images.")]
 Errors = Annotated[str, _video("Frames that cannot be decoded: skip or fail.")]
 
-ENCODERS = ["siglip2", "mini", "hf:", "openclip:"]
+
+def _limit(context: typer.Context, value: int | None) -> int | None:
+    """Holds while the command runs."""
+    from dejacue.sources.sizes import pixel_limit
+
+    context.with_resource(pixel_limit(value))
+    return value
+
+
+MaxPixels = Annotated[
+    Count,
+    typer.Option(
+        help="Pixels of the largest picture or mask that is read (default: 67108864).",
+        rich_help_panel="Video and masks", callback=_limit,
+    ),
+]  # fmt: skip
+
+
+def _encoders() -> list[str]:
+    from dejacue.sources.encoders import BUILT_IN, EXAMPLES, FAMILIES, SIZES
+
+    return [*BUILT_IN, *SIZES, *FAMILIES, *EXAMPLES]
+
+
 EncoderName = Annotated[Text, _encoder(
-    "siglip2 (default), mini, hf:NAME, openclip:NAME, a plug-in.", "--encoder",
-    values=lambda: ENCODERS,
+    "siglip2 (default), siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, timm:NAME, a "
+    "plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
 Backend = Annotated[Text, _encoder("Of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])]
 Precision = Annotated[Text, _encoder("fp32, fp16 or bf16.")]
@@ -194,10 +218,25 @@ Norm = Annotated[Text, _method("scan: sqrt, sum or mean.")]
 Runs = Annotated[Text, _method("scan: strict, or bridged: windows may cross missing frames.")]
 
 
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def refuse_values(words: Iterable[object]) -> None:
+    """A switch takes no value: what follows it would be taken for a path or a name."""
+    for word in map(str, words):
+        before = sys.argv[sys.argv.index(word) - 1] if word in sys.argv else ""
+        if word.lower() not in (*_ON, *_OFF) or before[:2] != "--" or Path(word).exists():
+            continue
+        off = "give --no-backward" if before == "--backward" else "leave both out"
+        instead = f"leave {word} out" if word.lower() in _ON else off
+        raise InputError(f"{before} is a switch and takes no value; {instead}")
+
+
 def one(path: Path, further: Sequence[str]) -> Path:
     """The one source that is asked for; a shell makes many of a glob without quotes."""
     if not further:
         return path
+    refuse_values([path, *further])
     paths = [path, *map(Path, further)]
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):

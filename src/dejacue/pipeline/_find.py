@@ -264,10 +264,12 @@ def _saved(source: Source) -> Finding | None:
     pictures = Pictures({}, {})
     history = source
     if not isinstance(history, History):
-        path = Path(source)  # type: ignore[arg-type]
+        if not isinstance(source, str | os.PathLike):
+            raise InputError(f"video {source!r:.40}: give a path, a Video, a History or a Finding")
+        path = Path(source)
         if holds_finding(path):
             return Finding.read(path)
-        there = sorted(path.glob("*.history.npz")) if path.is_dir() else []
+        there = sorted(path.glob("*.history.npz")) if os.path.isdir(path) else []
         if len(there) > 1:
             names = ", ".join(own.name for own in there[:3]) + (", …" if len(there) > 3 else "")
             raise InputError(f"{path}: holds the histories {names}; give one of them")

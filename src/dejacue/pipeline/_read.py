@@ -15,7 +15,13 @@ from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import Encoder, encode_vocabulary, encoder_name
+from dejacue.sources.encoders import (
+    BUILT_IN,
+    SIZES,
+    Encoder,
+    encode_vocabulary,
+    encoder_name,
+)
 from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
 
@@ -71,6 +77,10 @@ class Words:
             vocabulary = shown.added(given)
         elif isinstance(given, Mapping):
             vocabulary = shown.added(by_file(Vocabulary.from_dict(given)))
+        elif not isinstance(given, str | os.PathLike):
+            raise InputError(
+                f"vocabulary {given!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
+            )
         else:
             prompts = options.prompts if Path(given).suffix.lower() == ".npz" else None
             name = os.fspath(given)
@@ -83,7 +93,7 @@ class Words:
         """The one that goes with a history that is there already; None where none is needed: of
         words with features, only p-values need one, which must be named."""
         if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
-            if encoder in ("mini", "siglip2") and history.encoder is not None:
+            if encoder in (*BUILT_IN, *SIZES) and history.encoder is not None:
                 made_with = encoder_name(history)
                 if encoder != made_with:
                     raise InputError(

@@ -10,7 +10,6 @@ import glob
 import hashlib
 import itertools
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -22,14 +21,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, shown, unknown
 from dejacue.sources._containers import Container
-from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable
+from dejacue.sources._sampling import (
+    Picture,
+    Sampling,
+    Source,
+    Unreadable,
+    is_between,
+)
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
+RATES = (1e-9, 1e9)  # of images, a second; others are typing errors
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 # mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
 _QUALITY = {"libx264": {"crf": "18", "mbtree": "0"}, "mpeg4": {"qmin": "2", "qmax": "4"}}
@@ -73,7 +79,7 @@ class Video:
 
     def __iter__(self) -> Iterator[Frame]:
         self.problems = []
-        first: Frame | None = None
+        first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with named(self.path), closing(self._source.pictures(self._report)) as pictures:
             for index, (source, picture) in enumerate(self._sampling.select(pictures)):
@@ -86,13 +92,15 @@ class Video:
                     )
                     continue
                 frame = Frame(index, source, picture.time_s, picture.name, image)
-                first = first or frame
-                if image.shape != first.image.shape:
+                first = first or (source, image.shape)
+                if image.shape != first[1]:
                     raise InputError(
-                        f"frame {first.source} has {_size(first)} pixels, frame {source} "
-                        f"{_size(frame)}; resize all frames to one size"
+                        f"frame {first[0]} has {_size(first[1])} pixels, frame {source} "
+                        f"{_size(image.shape)}; resize all frames to one size"
                     )
+                del picture, image  # while the next is decoded, the taker decides what is kept
                 yield frame
+                del frame
             if first is None:
                 raise InputError(self._nothing(index + 1))
 
@@ -132,8 +140,8 @@ def open_video(
     with named(name):
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
-        if rate is not None and not 0 < rate < math.inf:
-            raise InputError(f"rate {rate} is invalid; give images per second above 0")
+        if rate is not None and not is_between(rate, *RATES):
+            raise InputError(f"rate {shown(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = Sampling(start, end, start_s, end_s, stride, fps)
         try:
             source = _source(name, rate)
@@ -169,8 +177,8 @@ def _place(source: int, picture: Picture) -> str:
     return f"frame {source} ({more})" if more else f"frame {source}"
 
 
-def _size(frame: Frame) -> str:
-    return f"{frame.image.shape[1]} × {frame.image.shape[0]}"
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[1]} × {shape[0]}"
 
 
 def write_video(

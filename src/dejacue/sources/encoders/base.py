@@ -28,6 +28,8 @@ class Encoder(ABC):
     identity    model and revision: histories and vocabularies with the same one may be mixed
     dimension   of the rows
     size        side in pixels of the square that images are resized to
+    fit         how an image becomes size × size pixels (None: squashed, bilinear filter); one that
+                has this size already is taken as it is
     details     back end, precision, files …: recorded in what is made with it
     has_text    whether it knows words; one that does not reads states that are shown by examples
     batch       preferred number of images per call; workers: how many calls may overlap
@@ -37,6 +39,7 @@ class Encoder(ABC):
     identity: str
     dimension: int
     size: int
+    fit: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None
     details: dict[str, str]
     has_text: bool = True
     batch: int = 32
@@ -53,6 +56,21 @@ class Encoder(ABC):
     def spelling(self, text: str) -> Spelling | None:
         """How it reads a text; None: it does not say."""
         return None
+
+
+class ImageEncoder(Encoder):
+    """A frozen model of images alone: DINOv2, say."""
+
+    has_text = False
+
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        raise _no_words(self)
+
+
+def _no_words(encoder: Encoder) -> InputError:
+    return InputError(
+        f"{encoder.name} has no words; show the states by examples (--example empty=120)"
+    )
 
 
 def unit(rows: NDArray[np.floating], what: str) -> Rows:
@@ -88,9 +106,7 @@ def encode_vocabulary(
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_dict(vocabulary)
     if not encoder.has_text and not vocabulary.examples:
-        raise InputError(
-            f"{encoder.name} has no words; show the states by examples (--example empty=120)"
-        )
+        raise _no_words(encoder)
     if not vocabulary.spoken or not encoder.has_text:
         return replace(vocabulary, encoder=encoder.identity)  # examples tell its states
     forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
