@@ -162,6 +162,13 @@ def test_texts_are_padded_to_64_tokens_and_cut_there(offline) -> None:
     assert long[-1] == 1
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", ["onnx", "torch"])
+def test_siglip_says_which_words_it_does_not_know(offline, backend) -> None:
+    spelling = load_encoder("siglip2", backend=backend).spelling("Empty mug")
+    assert (spelling.unknown, spelling.in_pieces, spelling.cut) == (("mug",), (), "")
+
+
 class Words(Encoder):
     """Counts letters: enough to see what is asked of an encoder."""
 
@@ -188,6 +195,7 @@ def test_the_ensemble_is_the_mean_of_three_unit_forms() -> None:
     raw = encode_vocabulary(words, encoder, prompts="raw")
     assert encoder.asked == ["empty cup", "full cup"]
     assert raw.features.shape == (2, 26)
+    assert encoder.spelling("empty cup") is None  # one that does not say
     with pytest.raises(InputError, match='did you mean "photo"'):
         encode_vocabulary(words, encoder, prompts="foto")
 

@@ -58,6 +58,17 @@ def test_rows_of_a_folder_are_unit_and_of_the_size_it_states(saved, kind, dimens
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
 
 
+def test_it_says_which_words_it_does_not_know_and_what_is_cut(saved) -> None:
+    letters, whole = (
+        load_encoder(f"hf:{saved[kind]}", device="cpu") for kind in ("clip", "siglip")
+    )
+    assert letters.spelling("empty cup").in_pieces == ("empty", "cup")
+    assert letters.spelling("a b").in_pieces == ()
+    assert letters.spelling("a " * 40).cut == "a " * 11 + "a"  # 30 with start and end
+    assert whole.spelling("empty mug").unknown == ("mug",)
+    assert whole.spelling("cup " * 20).cut == "cup " * 4 + "cup"
+
+
 def test_images_of_a_clip_are_scaled_by_its_own_mean_and_deviation(saved) -> None:
     """A square of its size is neither resized nor cut, so it can be computed by hand."""
     encoder = load_encoder(f"hf:{saved['clip']}", device="cpu")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
+    from dejacue.pipeline.words import check_words as check_words
     from dejacue.records import Diagnostics as Diagnostics
     from dejacue.records import Evidence as Evidence
     from dejacue.records import Example as Example
@@ -52,6 +53,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.records import Retrieval as Retrieval
     from dejacue.records import Vocabulary as Vocabulary
     from dejacue.records import Window as Window
+    from dejacue.records.words import WordsReport as WordsReport
     from dejacue.sources.build import build_history as build_history
     from dejacue.sources.encoders import encode_vocabulary as encode_vocabulary
     from dejacue.sources.encoders import load_encoder as load_encoder
@@ -73,6 +75,8 @@ if TYPE_CHECKING:  # the same for type checkers
 # and ``dejacue --help`` cost next to nothing.
 _NAMES = {
     "pipeline": "find find_each Finding",
+    "pipeline.words": "check_words",
+    "records.words": "WordsReport",
     "records": "Window History Vocabulary Example Evidence Moment Diagnostics Retrieval Reference "
     "Reading",
     "sources.files": "read_history write_history read_vocabulary write_vocabulary",

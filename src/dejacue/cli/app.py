@@ -215,6 +215,41 @@ def locate(
 
 
 @app.command()
+def words(
+    vocabulary: Annotated[
+        Path, typer.Argument(help="Descriptions by state: words (.yaml, .json), features (.npz).")
+    ],
+    history: Annotated[
+        Path | None,
+        typer.Argument(help="Also look at what they find: a history (.npz), or the folder of one."),
+    ] = None,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+    prompts: Annotated[
+        str | None, o.option("Form of the descriptions: ensemble (default), raw, photo, definite.")
+    ] = None,
+    suggest: Annotated[
+        bool, o.flag("Only print further descriptions to edit, as YAML.", "--suggest")
+    ] = False,
+    json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
+) -> None:
+    """Check the words: which disagree, which the encoder cannot tell apart or does not know."""
+    from dejacue.cli import words as command
+    from dejacue.pipeline import EncoderOptions
+
+    if suggest:
+        others = {"the history": history, "--encoder": encoder, "--backend": backend,
+                  "--precision": precision, "--device": device, "--prompts": prompts,
+                  "--json": json}  # fmt: skip
+        command.run_suggest(vocabulary, others)
+    else:
+        options = EncoderOptions(backend, precision, device, prompts)
+        command.run(vocabulary, history, encoder, options, json)
+
+
+@app.command()
 def evaluate(
     files: Annotated[
         list[Path],

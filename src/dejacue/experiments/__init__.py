@@ -24,13 +24,14 @@ from dejacue.experiments import (
     unreleased,
     vost,
     vost_extended,
+    words,
 )
 from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
     unreleased, rendered, beyond, occurrences, segments, transitions,
-    examples, tracking,
+    words, examples, tracking,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}

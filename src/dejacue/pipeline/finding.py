@@ -12,6 +12,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.method.asking import Question, ask_next
 from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS
+from dejacue.method.segments import segments
 from dejacue.method.view import Readout
 from dejacue.pipeline._read import UNKNOWN_WORDS, Examples, Given, Shown, Words, read
 from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
@@ -119,6 +120,10 @@ class Finding:
         readout = self._readout()
         own = readout if isinstance(readout, Contrast) else None
         return ask_next(self.history, self.vocabulary, count, readout=own, seed=seed)
+
+    def segments(self, count: int | None = None) -> tuple[Window, ...]:
+        """Stretches of frames that look alike, to be named: ``correct(full=finding.segments()[3])``."""
+        return segments(self.history, count)
 
     def _readout(self) -> Readout:
         """The one it was read with; contrast, where that one takes no examples."""

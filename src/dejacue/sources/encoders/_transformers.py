@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dejacue.errors import InputError, need
+from dejacue.records.words import Spelling
+from dejacue.sources.encoders._spelling import spelled
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
 from dejacue.sources.encoders.base import Encoder, ImageEncoder, Rows, unit
 from dejacue.sources.encoders.hub import TRANSFORMERS, Model, find_model
@@ -129,6 +131,13 @@ class TextTransformers(TorchEncoder):
         with torch.inference_mode():
             rows = pooled(self._model.get_text_features(**inputs)).float().cpu().numpy()
         return unit(rows, "text")
+
+    def spelling(self, text: str) -> Spelling | None:
+        if not self._tokenizer.is_fast:  # it does not say which letters a piece stands for
+            return None
+        written = text.lower() if self.lower else text
+        given = self._tokenizer(written, truncation=True, max_length=self._length)
+        return spelled(written, given.encodings[0])
 
 
 class ImageTransformers(ImageEncoder, TorchEncoder):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.records import Vocabulary
+from dejacue.records.words import Spelling
 
 Crops = Sequence[NDArray[np.uint8]]
 Rows = NDArray[np.float32]
@@ -51,6 +52,10 @@ class Encoder(ABC):
     @abstractmethod
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         """(n, dimension) rows."""
+
+    def spelling(self, text: str) -> Spelling | None:
+        """How it reads a text; None: it does not say."""
+        return None
 
 
 class ImageEncoder(Encoder):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.records.words import Spelling
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip import pixels
 from dejacue.sources.encoders.siglip_onnx import run, session
@@ -56,6 +57,10 @@ class WordTokenizer:
         """The words of a text that are not known."""
         return [word for word in split(text) if word not in self._index]
 
+    def spelling(self, text: str) -> Spelling:
+        return Spelling(tuple(dict.fromkeys(self.unknown_words(text))),
+                        cut=" ".join(split(text)[TOKENS:]))  # fmt: skip
+
 
 def split(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", text.lower())
@@ -81,6 +86,9 @@ class Mini(Encoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         return unit(run(self._text, "input_ids", self.words(texts)), "text")
+
+    def spelling(self, text: str) -> Spelling:
+        return self.words.spelling(text)
 
 
 def _words(metadata: Mapping[str, str]) -> tuple[str, ...]:

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line
+from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
+from dejacue.sources.encoders._spelling import spelled
 from dejacue.sources.encoders.base import Crops
 from dejacue.sources.encoders.weights import Weights
 
@@ -52,3 +54,7 @@ class Tokenizer:
     def __call__(self, texts: Sequence[str]) -> NDArray[np.int64]:
         given = [text.lower() if self.lower else text for text in texts]
         return np.array([e.ids for e in self._tokenizer.encode_batch(given)], dtype=np.int64)
+
+    def spelling(self, text: str) -> Spelling:
+        given = text.lower() if self.lower else text
+        return spelled(given, self._tokenizer.encode(given))

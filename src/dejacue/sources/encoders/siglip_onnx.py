@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dejacue.errors import InputError, first_line, lacks_memory, unknown
+from dejacue.records.words import Spelling
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
@@ -54,6 +55,9 @@ class OnnxSiglip(Encoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         return unit(run(self._text, "input_ids", self._tokenizer(texts)), "text")
+
+    def spelling(self, text: str) -> Spelling:
+        return self._tokenizer.spelling(text)
 
 
 def session(path: Path | bytes, threads: int | None = None) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dejacue.errors import InputError, need, unknown
+from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
@@ -111,6 +112,9 @@ class TorchSiglip(Encoder):
         with torch.inference_mode():
             rows = pooled(self._model.get_text_features(input_ids=ids)).float().cpu().numpy()
         return unit(rows, "text")
+
+    def spelling(self, text: str) -> Spelling:
+        return self._tokenizer.spelling(text)
 
 
 def pooled(output: Any) -> Any:

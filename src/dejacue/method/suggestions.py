@@ -1,0 +1,62 @@
+"""Further descriptions of each state, from fixed templates: a start to edit, not an answer.
+
+The same templates for every state, in the same order: descriptions that are phrased alike differ
+in the state alone (docs/words.md).
+"""
+
+from __future__ import annotations
+
+import re
+
+from dejacue.method.confidence import content_words
+from dejacue.records import Vocabulary
+
+TEMPLATES = (
+    "{object} that is {state}",
+    "{object} that looks {state}",
+    "{object} that is {state} now",
+    "close-up of {a_object} that is {state}",
+    "{object} that is {state}, not {others}",
+)
+ADJECTIVAL = "{state} {object}"  # where the state is one word
+CONSEQUENCE = "{object} with … visible"  # what is seen then and only then, nobody can guess
+OBJECT = "object"
+
+
+def suggest(vocabulary: Vocabulary) -> dict[str, list[str]]:
+    """State → descriptions that it does not have yet, made of its name and the object's."""
+    thing = object_of(vocabulary)
+    names = {state: in_words(state) for state in vocabulary.states}
+    taken = set(vocabulary.descriptions)
+    found: dict[str, list[str]] = {}
+    for state, words in names.items():
+        forms = [ADJECTIVAL, *TEMPLATES] if len(words.split()) == 1 else list(TEMPLATES)
+        others = " or ".join(own for other, own in names.items() if other != state)
+        made = [
+            form.format(object=thing, a_object=with_article(thing), state=words, others=others)
+            for form in forms
+        ]
+        found[state] = [text for text in made if text not in taken]
+        taken.update(made)
+    return found
+
+
+def object_of(vocabulary: Vocabulary) -> str:
+    """The vocabulary's; else the first word that all descriptions share; else "object"."""
+    if vocabulary.object:
+        return vocabulary.object
+    texts = [text for own in vocabulary.states.values() for text in own]
+    if len(texts) < 2:
+        return OBJECT
+    shared = frozenset.intersection(*(content_words([text]) for text in texts))
+    words = re.findall(r"[^\W\d_]+", texts[0].lower())
+    return next((word for word in words if word in shared), OBJECT)
+
+
+def in_words(state: str) -> str:
+    """post_unscrew → post unscrew"""
+    return " ".join(re.split(r"[\s_-]+", state.strip("_- \t\r\n"))) or state
+
+
+def with_article(thing: str) -> str:
+    return f"an {thing}" if thing[:1].lower() in "aeiou" else f"a {thing}"

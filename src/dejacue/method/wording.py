@@ -1,0 +1,271 @@
+"""Do the words say what they should? Descriptions and states of a vocabulary, beside each other.
+
+The *contrast* of a description is its row less, for every other state, the row there that is most
+like it: "lid on the jar" beside "lid off the jar", so that what remains is the state and not the
+phrasing. Two descriptions never use the same row, as far as there are two: the cosine of their
+contrasts is about 0 where they share nothing, and so is the correlation of their evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method._wording_notes import left_out, notes_of
+from dejacue.method.contrast import Contrast
+from dejacue.method.coordinates import (
+    COORDINATES,
+    FALLBACK_BELOW,
+    check_pair,
+    query_directions,
+    unit_rows,
+)
+from dejacue.method.locate import locate, read
+from dejacue.records import History, Vocabulary, Window
+from dejacue.records.words import (
+    DescriptionPair,
+    DescriptionWords,
+    Spelling,
+    StatePair,
+    StateWords,
+    WordsReport,
+)
+
+Table = NDArray[np.float64]
+VOCABULARY = COORDINATES["vocabulary"]
+SAME = 1 - 1e-6  # cosine of rows that are the same to an encoder
+NOTHING = 1e-12  # share of the squared length of a row that is rounding
+
+
+def check_spoken(vocabulary: Vocabulary) -> None:
+    """Refuses a vocabulary without words."""
+    silent = [state for state, texts in vocabulary.states.items() if not texts]
+    if len(silent) == len(vocabulary.states):
+        raise InputError("its states are shown by examples only: there are no words to check")
+    if silent:
+        raise InputError(
+            f'state "{silent[0]}" has no words, and words are used only where every state has '
+            "some; add a description of it"
+        )
+
+
+def only_words(vocabulary: Vocabulary) -> Vocabulary:
+    """Without examples, and every description once."""
+    check_spoken(vocabulary)
+    rows, seen = [], set()
+    for q, own in enumerate(zip(vocabulary.state_names, vocabulary.descriptions, strict=True)):
+        if own not in seen:
+            rows.append(q)
+            seen.add(own)
+    return _chosen(replace(vocabulary, examples=(), changes=()), rows)
+
+
+def words_report(
+    vocabulary: Vocabulary,
+    history: History | None = None,
+    spellings: Sequence[Spelling | None] | None = None,
+) -> WordsReport:
+    """What the features, and the evidence on a history, say of the words.
+
+    spellings   of ``only_words(vocabulary).descriptions``
+    """
+    words = only_words(vocabulary)
+    if history is not None:
+        check_pair(history, words)
+    rows = _Rows(words)
+    seen = None if history is None else _Seen(history, rows)
+    pairs = {own: _description_pair(rows, seen, *own) for own in rows.siblings()}
+    spelled = spellings or [None] * len(words)
+    norms = np.linalg.norm(rows.directions, axis=1).tolist()
+    windows = [None] * len(norms) if seen is None else seen.windows
+    report = WordsReport(
+        tuple(_description(rows, seen, pairs, *own) for own in enumerate(spelled)),
+        tuple(pairs.values()),
+        tuple(map(StateWords, words.states, norms, windows)),
+        tuple(_state_pair(rows, seen, *own) for own in combinations(range(len(norms)), 2)),
+        words.encoder,
+        None if history is None else history.id,
+    )
+    alike = [(int(a), int(b)) for a, b in np.argwhere(np.triu(rows.likeness > SAME, 1))]
+    return replace(report, notes=(*left_out(vocabulary), *notes_of(report, words, alike)))
+
+
+class _Rows:
+    """The features of words: unit rows, means of states, and how far these are from their mean."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self.words = words
+        self.residual_norms = query_directions(words, VOCABULARY).residual_norms
+        self.unit = unit_rows(words.features)  # type: ignore[arg-type]
+        self.likeness = self.unit @ self.unit.T
+        self.of_state = [np.flatnonzero(words.labels == s) for s in range(len(words.states))]
+        self.means = np.stack([self.unit[own].mean(axis=0) for own in self.of_state])
+        self.directions = self.means - self.means.mean(axis=0)
+
+    def siblings(self) -> list[tuple[int, int]]:
+        """Pairs of descriptions of one state."""
+        return [pair for own in self.of_state for pair in combinations(own.tolist(), 2)]
+
+    def cosine(self, a: int, b: int, states: Sequence[int]) -> float | None:
+        """Of the contrasts of two descriptions with these states."""
+        if self.likeness[a, b] > SAME:
+            return 1.0
+        others = [self.of_state[state] for state in states]
+        return contrast_cosine(self.likeness, self.likeness, a, b, others)
+
+    def rest(self, q: int) -> NDArray[np.int64]:
+        """The other descriptions of its state."""
+        own = self.of_state[self.words.labels[q]]
+        rest: NDArray[np.int64] = own[own != q]
+        return rest
+
+    def turned(self, q: int) -> tuple[Table, Table]:
+        """The direction of its state with and without a description, which is not the only one."""
+        state = int(self.words.labels[q])
+        others = np.delete(self.means, state, axis=0).mean(axis=0)
+        return self.means[state] - others, self.unit[self.rest(q)].mean(axis=0) - others
+
+    def direction_without(self, q: int) -> Table:
+        """The latter; as ``query_directions`` has it where it vanishes."""
+        rest = self.unit[self.rest(q)]
+        fallback = (self.turned(q)[1], rest.mean(axis=0), rest[0])
+        return next(row for row in fallback if np.linalg.norm(row) > FALLBACK_BELOW)
+
+
+class _Seen:
+    """What the words find on a history: each alone, all of a state together, all but one."""
+
+    def __init__(self, history: History, rows: _Rows) -> None:
+        words = rows.words
+        alone = read(history, words, readout=Contrast(pooling=0), top=1)
+        together = read(history, words, top=1)
+        firsts = [int(own[0]) for own in rows.of_state]
+        self.alone = [moment.window for moment in alone.retrieval]
+        self.windows = [together.retrieval.moments[q].window for q in firsts]
+        self.state_evidence = together.evidence.responses[firsts]
+        # not at unit length: that of a difference of rows is the difference of theirs
+        scale = alone.evidence.scale * rows.residual_norms
+        evidence = alone.evidence.responses * scale[:, None]
+        self.products = evidence @ evidence.T
+        self.without = self._without(history, rows)
+
+    @staticmethod
+    def _without(history: History, rows: _Rows) -> dict[int, Window]:
+        """Description → the window of its state when it is left out."""
+        left = [q for q in range(len(rows.words)) if len(rows.rest(q))]
+        if not left:
+            return {}
+        states = {str(q): [str(q)] for q in left}
+        directions = Vocabulary(states, np.stack([rows.direction_without(q) for q in left]))
+        found = locate(history, directions, coordinates="absolute", readout=Contrast(pooling=0))
+        return {q: moment.window for q, moment in zip(left, found, strict=True)}
+
+
+def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:
+    """The vocabulary with these descriptions only."""
+    states: dict[str, list[str]] = {state: [] for state in words.states}
+    for q in rows:
+        states[words.state_names[q]].append(words.descriptions[q])
+    features = None if words.features is None else words.features[list(rows)]
+    return replace(words, states=states, features=features)
+
+
+def contrast_cosine(
+    likeness: Table, products: Table, a: int, b: int, others: Sequence[NDArray[np.int64]]
+) -> float | None:
+    """Cosine of rows a and b, each less the mean of the rows of other states that are most like
+    it; the same row for both only where a state has no other. None where one vanishes.
+
+    likeness   (Q, Q) cosines of the features
+    products   (Q, Q) inner products of the rows that are compared: features, or evidence
+    others     the rows of each other state
+    """
+    first, second = [a], [b]
+    for rows in others:
+        both = likeness[rows, a][:, None] + likeness[rows, b]
+        if len(rows) > 1:
+            np.fill_diagonal(both, -np.inf)
+        i, j = divmod(int(both.argmax()), len(rows))
+        first.append(int(rows[i]))
+        second.append(int(rows[j]))
+    weights = np.array([1.0, *(-1 / len(others) for _ in others)])
+    own, other, together = (
+        float(weights @ products[x][:, y] @ weights)
+        for x, y in ((first, first), (second, second), (first, second))
+    )
+    if min(own, other) <= NOTHING * float(products.diagonal().max()):
+        return None
+    return float(np.clip(together / np.sqrt(own * other), -1, 1))
+
+
+def _cosine(a: NDArray[np.floating], b: NDArray[np.floating]) -> float | None:
+    norms = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if min(norms) <= FALLBACK_BELOW:
+        return None
+    return float(np.clip(a @ b / (norms[0] * norms[1]), -1, 1))
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _description_pair(rows: _Rows, seen: _Seen | None, a: int, b: int) -> DescriptionPair:
+    words = rows.words
+    others = [state for state in range(len(words.states)) if state != words.labels[a]]
+    cosine = rows.cosine(a, b, others)
+    pair = DescriptionPair(
+        words.state_names[a], words.descriptions[a], words.descriptions[b], cosine
+    )
+    if seen is None:
+        return pair
+    beside = [rows.of_state[state] for state in others]
+    together = contrast_cosine(rows.likeness, seen.products, a, b, beside)
+    return replace(
+        pair, correlation=None if cosine is None else together,
+        overlap=seen.alone[a].iou(seen.alone[b]),
+    )  # fmt: skip
+
+
+def _description(
+    rows: _Rows, seen: _Seen | None, pairs: Mapping[tuple[int, int], DescriptionPair],
+    q: int, spelling: Spelling | None,
+) -> DescriptionWords:  # fmt: skip
+    words = rows.words
+    agreement = _mean(own.cosine for pair, own in pairs.items() if q in pair)
+    kept = _cosine(*rows.turned(q)) if len(rows.rest(q)) else None
+    found = DescriptionWords(
+        words.state_names[q], words.descriptions[q], agreement, kept, spelling=spelling
+    )
+    if seen is None:
+        return found
+    whole = seen.windows[words.labels[q]]
+    without = seen.without.get(q)
+    return replace(
+        found, window=seen.alone[q], overlap=seen.alone[q].iou(whole),
+        without=None if without is None else without.iou(whole),
+    )  # fmt: skip
+
+
+def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
+    names = list(rows.words.states)
+    agreement = _mean(
+        rows.cosine(*pair, [other])
+        for own, other in ((s, t), (t, s))
+        for pair in combinations(rows.of_state[own].tolist(), 2)
+    )
+    pair = StatePair(
+        names[s], names[t], _cosine(rows.means[s], rows.means[t]), agreement,
+        _cosine(rows.directions[s], rows.directions[t]),
+    )  # fmt: skip
+    if seen is None:
+        return pair
+    return replace(
+        pair, correlation=_cosine(seen.state_evidence[s], seen.state_evidence[t]),
+        overlap=seen.windows[s].iou(seen.windows[t]),
+    )  # fmt: skip

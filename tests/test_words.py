@@ -1,0 +1,480 @@
+"""check_words and ``dejacue words``: what an encoder makes of the words of a vocabulary."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+
+from dejacue import (
+    Contrast,
+    History,
+    InputError,
+    Vocabulary,
+    WordsReport,
+    check_words,
+    evidence,
+    find,
+    generate,
+    locate,
+    read_vocabulary,
+    write_history,
+    write_vocabulary,
+)
+from dejacue.data.rendered import render, write_scene
+from dejacue.experiments.words import chosen, rank_correlation, words
+from dejacue.method.coordinates import COORDINATES, query_directions, unit_rows
+from dejacue.method.suggestions import object_of, suggest
+from dejacue.method.wording import contrast_cosine
+from dejacue.pipeline import EncoderOptions
+from dejacue.records.words import Spelling
+from dejacue.sources.encoders import Encoder, siglip
+from dejacue.sources.encoders._spelling import spelled
+
+CUP = {"empty": ["empty cup", "cup with nothing in it"], "full": ["full cup", "filled up cup"]}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """A finding of a rendered scene, in a folder, with its words beside it."""
+    folder = tmp_path_factory.mktemp("words")
+    write_scene(folder / "cup", render(7, family="cup", topology="three", frames=60))
+    own = folder / "cup"
+    finding = find(
+        own / "scene.mp4", own / "vocabulary.yaml", masks=own / "Annotations", encoder="mini"
+    )
+    finding.write(folder / "found")
+    return folder
+
+
+def made(rows, states, **more) -> Vocabulary:
+    return Vocabulary(states, np.array(rows, float), encoder="made", **more)
+
+
+def axis(k: int, dimension: int = 8) -> np.ndarray:
+    return np.eye(dimension)[k]
+
+
+# features
+
+
+def phrased(signals) -> Vocabulary:
+    """Two states, each in phrasings 0, 1, …; phrasing k turns by signals[k] from state to state."""
+    rows = [3 * axis(k) + sign * signal for sign in (1, -1) for k, signal in enumerate(signals)]
+    names = [f"phrasing {k}" for k in range(len(signals))]
+    return made(rows, {state: [f"{name}, {state}" for name in names] for state in ("a", "b")})
+
+
+def test_descriptions_are_compared_beside_those_that_are_phrased_alike():
+    same, opposite, other = axis(6), -axis(6), axis(7)
+    report = check_words(phrased([same, same, opposite, other]))
+    cosines = {(p.first, p.second): p.cosine for p in report.pairs if p.state == "a"}
+    names = [f"phrasing {k}, a" for k in range(4)]
+    assert cosines[names[0], names[1]] == pytest.approx(1)
+    assert cosines[names[0], names[2]] == pytest.approx(-1)
+    assert cosines[names[0], names[3]] == pytest.approx(0, abs=1e-9)
+    assert [own.agreement for own in report.descriptions[:4]] == pytest.approx(
+        [0, 0, -2 / 3, 0], abs=1e-9
+    )
+    assert 'phrasing 2, a" disagree about "a" (cosine −1.00)' in repr(report)
+
+
+def test_the_contrast_is_that_of_a_plain_search():
+    """Against all ways to choose one row for each, none for both."""
+    rng = np.random.default_rng(0)
+    unit = unit_rows(rng.normal(size=(7, 16)))
+    others = [np.array([2, 3, 4]), np.array([5, 6])]
+    beside = np.zeros((2, 16))
+    for rows in others:
+        best = max(
+            ((i, j) for i in rows for j in rows if i != j),
+            key=lambda own: unit[0] @ unit[own[0]] + unit[1] @ unit[own[1]],
+        )
+        beside += unit[list(best)] / 2
+    a, b = unit[:2] - beside
+    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+    assert contrast_cosine(unit @ unit.T, unit @ unit.T, 0, 1, others) == pytest.approx(expected)
+
+
+def test_what_a_description_adds_is_the_turn_of_its_states_direction():
+    vocabulary = generate(3, descriptions=3).vocabulary
+    report = check_words(vocabulary)
+    system = COORDINATES["vocabulary"]
+    before = query_directions(vocabulary, system, 1.0).states[0]
+    states = dict(vocabulary.states)
+    first = next(iter(states))
+    fewer = Vocabulary({**states, first: states[first][1:]}, vocabulary.features[1:])
+    after = query_directions(fewer, system, 1.0).states[0]
+    assert report.descriptions[0].kept == pytest.approx(float(before @ after), abs=1e-6)
+    assert report.descriptions[0].kept < 1
+
+
+def test_states_are_compared_by_means_and_directions():
+    rows = [axis(0) + axis(1), axis(0) + axis(1) + 0.1 * axis(2), 2 * axis(0) - axis(3)]
+    report = check_words(made(rows, {"a": ["one"], "b": ["two"], "c": ["three"]}))
+    near, far, _ = report.state_pairs
+    unit = unit_rows(np.array(rows))
+    assert near.similarity == pytest.approx(unit[0] @ unit[1])
+    assert near.cosine > 0.5 > far.cosine
+    assert near.agreement is None
+    assert '"a" and "b" point the same way' in repr(report)
+    assert '"a", "b" and "c" have one description only' in repr(report)
+    norms = query_directions(made(rows, {"a": ["1"], "b": ["2"], "c": ["3"]}),
+                             COORDINATES["vocabulary"]).residual_norms  # fmt: skip
+    assert [own.residual_norm for own in report.states] == pytest.approx(norms.tolist())
+
+
+def test_descriptions_that_are_the_same_are_named_and_have_no_direction():
+    same = made([axis(0)] * 4, {"a": ["one", "two"], "b": ["three", "four"]})
+    report = check_words(same, generated(same))
+    assert '"one" and "two" ("a") are the same to the encoder' in repr(report)
+    assert '"one" and "three" are the same to the encoder, so it cannot tell "a" and "b"' in repr(
+        report
+    )
+    assert [own.cosine for own in report.pairs] == [1, 1]
+    assert [own.kept for own in report.descriptions] == [None] * 4
+    assert report.state_pairs[0].cosine is None
+    json.loads(report.to_json())  # no NaN
+
+
+def generated(vocabulary: Vocabulary) -> History:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(60, vocabulary.features.shape[1]))
+    return History(rows, range(60), "made", "made")
+
+
+def test_a_repeated_description_counts_once():
+    rows = [axis(0), axis(0), axis(1), axis(2)]
+    report = check_words(made(rows, {"a": ["one", "one", "two"], "b": ["three"]}))
+    assert [own.text for own in report.descriptions] == ["one", "two", "three"]
+    assert report.notes[0] == '"one" is written 2 times in "a"; it counts once'
+
+
+# on a history
+
+
+def test_windows_and_evidence_are_those_of_the_readout():
+    scene = generate(11, frames=300, signal=0.6, descriptions=3)
+    history, vocabulary = scene.history, scene.vocabulary
+    report = check_words(vocabulary, history)
+    alone = locate(history, vocabulary, readout=Contrast(pooling=0))
+    assert [own.window for own in report.descriptions] == [moment.window for moment in alone]
+    together = locate(history, vocabulary)
+    for own in report.states:
+        assert own.window == together[own.state][0].window
+    pair = report.pairs[0]
+    assert pair.overlap == alone[0].window.iou(alone[1].window)
+    states = dict(vocabulary.states)
+    first = next(iter(states))
+    fewer = Vocabulary({**states, first: states[first][1:]}, vocabulary.features[1:])
+    left = locate(history, fewer)[first][0].window
+    assert report.descriptions[0].without == left.iou(report.states[0].window)
+    assert report.history_id == history.id
+
+
+def test_the_correlation_is_that_of_the_evidence_of_the_contrasts():
+    scene = generate(5, signal=0.6)
+    history, vocabulary = scene.history, scene.vocabulary
+    (pair, *_) = check_words(vocabulary, history).pairs
+    unit = unit_rows(vocabulary.features)
+    like = unit @ unit.T
+    parallel = like[0, 2] + like[1, 3] >= like[0, 3] + like[1, 2]
+    rows = [unit[0] - unit[2 if parallel else 3], unit[1] - unit[3 if parallel else 2]]
+    plain = Vocabulary({"x": ["x"], "y": ["y"]}, np.array(rows))
+    seen = evidence(history, plain, coordinates="absolute", readout=Contrast(pooling=0)).responses
+    assert pair.correlation == pytest.approx(np.corrcoef(seen)[0, 1], abs=1e-5)
+
+
+def test_states_that_get_the_same_frames_are_named():
+    """Two of three states mean the same, but for a trace."""
+    rng = np.random.default_rng(2)
+    rows = [axis(0) + axis(1), axis(0) + axis(1) + 1e-3 * axis(2), axis(0) - axis(1)]
+    frames = np.repeat([axis(0) + axis(1), axis(0) - axis(1)], 40, axis=0)
+    history = History(frames + 0.05 * rng.normal(size=frames.shape), range(80), "x", "made")
+    report = check_words(made(rows, {"a": ["one"], "b": ["two"], "c": ["three"]}), history)
+    assert report.state_pairs[0].overlap == 1
+    assert '"a" and "b" get the same frames of this history' in repr(report)
+    assert '"a" and "b" are hardly told apart on this history' in repr(report)
+
+
+def test_a_window_that_hangs_on_one_description_is_named():
+    rows = [axis(0) + 3 * axis(1), axis(0) + axis(2), axis(0) + axis(3), axis(0) - axis(3)]
+    vocabulary = made(rows, {"a": ["loud", "soft"], "b": ["three", "four"]})
+    frames = np.repeat([axis(0), axis(0) + axis(1), axis(0), axis(0) + axis(2)], 20, axis=0)
+    report = check_words(vocabulary, History(frames, range(80), "x", "made"))
+    assert report.descriptions[0].without == 0
+    assert 'the window of "a", frames 21 – 38, hangs on "loud"' in repr(report)
+
+
+def test_notes_stay_sentences_however_many_and_long_the_descriptions_are():
+    rng = np.random.default_rng(4)
+    texts = {state: [f"{state} {k} " + "x" * 500 for k in range(12)] for state in ("a", "b")}
+    vocabulary = made(rng.normal(size=(24, 8)), texts)
+    report = check_words(vocabulary, generated(vocabulary))
+    assert any("more of this kind" in note for note in report.notes)
+    assert max(map(len, report.notes)) < 600
+
+
+# encoders
+
+
+def test_words_that_mini_does_not_know_are_named():
+    report = check_words(
+        {"empty": ["empty cup", "grublix cup"], "full": ["full cup " + "very " * 30]}, None, "mini"
+    )
+    spelling = {own.text: own.spelling for own in report.descriptions}
+    assert spelling["empty cup"].unknown == ()
+    assert spelling["grublix cup"].unknown == ("grublix",)
+    assert spelling["full cup " + "very " * 30].cut.split() == ["very"] * 15  # 20 with "a photo of"
+    assert '"grublix cup": the encoder does not know "grublix"' in report.notes
+    raw = check_words({"empty": ["empty cup"], "full": ["full cup " + "very " * 30]}, None, "mini",
+                      encoder_options=EncoderOptions(prompts="raw"))  # fmt: skip
+    assert raw.descriptions[1].spelling.cut.split() == ["very"] * 12
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    """Reads known words whole or in pieces, and has a mark for letters that it does not have."""
+    import tokenizers
+
+    words = ["<pad>", "<eos>", "<unk>", "cup", "empty", "esp", "##res", "##so", "a", "photo", "of"]
+    own = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({w: k for k, w in enumerate(words)}, unk_token="<unk>")
+    )
+    own.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    own.post_processor = tokenizers.processors.TemplateProcessing(
+        single="$A <eos>", special_tokens=[("<eos>", 1)]
+    )
+    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
+    own.save(str(path))
+    return siglip.Tokenizer(path, length=8)
+
+
+def test_a_tokenizer_says_what_it_does_not_know_what_falls_apart_and_what_is_cut(tokenizer):
+    spelling = tokenizer.spelling("Empty wumpf espresso a cup zzz")
+    assert (spelling.unknown, spelling.in_pieces, spelling.cut) == (
+        ("wumpf",),
+        ("espresso",),
+        "zzz",
+    )
+    assert tokenizer.spelling("empty cup") == Spelling()
+    assert tokenizer.spelling("cup " * 9).cut == "cup cup"
+
+
+def test_a_word_that_is_spelled_in_bytes_is_not_known():
+    """As SigLIP 2 reads letters that it has no piece for."""
+    import tokenizers
+
+    pieces = ["<unk>", "a", "é", *(f"<0x{byte:02X}>" for byte in range(256))]
+    own = tokenizers.Tokenizer(
+        tokenizers.models.BPE({p: k for k, p in enumerate(pieces)}, [], byte_fallback=True)
+    )
+    assert spelled("a aé ø", own.encode("a aé ø")) == Spelling(unknown=("ø",))
+
+
+# files, examples, errors
+
+
+def test_a_finding_its_folder_and_its_history_give_the_same(found):
+    from dejacue import Finding, read_history
+
+    own = found / "cup" / "vocabulary.yaml"
+    history = next((found / "found").glob("*.history.npz"))
+    places = [found / "found", Finding.read(found / "found"), history, read_history(history)]
+    reports = [check_words(own, place).to_json() for place in places]
+    assert len(set(reports)) == 1
+    assert json.loads(reports[0])["states"][0]["window"]["start"] >= 0
+
+
+def test_examples_are_left_out_and_a_vocabulary_of_examples_alone_is_refused():
+    scene = generate(3)
+    plain = check_words(scene.vocabulary)
+    shown = check_words(scene.vocabulary.with_examples(empty=[3], filled=[200]))
+    assert shown.descriptions == plain.descriptions
+    assert "about its words only" in shown.notes[0]
+    with pytest.raises(InputError, match="examples only: there are no words to check"):
+        check_words({"a": {"examples": [1]}, "b": {"examples": [2]}}, encoder="mini")
+    with pytest.raises(InputError, match='state "b" has no words'):
+        check_words({"a": "one", "b": {"examples": [2]}}, encoder="mini")
+
+
+def test_what_does_not_fit_is_refused_in_one_sentence(found, tmp_path):
+    scene = generate(3)
+    vocabulary = replace(scene.vocabulary, encoder="one")
+    other = replace(scene.history, encoder="another")
+    with pytest.raises(InputError, match='encoded with "another" but the vocabulary with "one"'):
+        check_words(vocabulary, other)
+    with pytest.raises(InputError, match='was encoded with "one", not with mini'):
+        check_words(vocabulary, encoder="mini")
+    with pytest.raises(InputError, match="was made with mini, not with siglip2"):
+        check_words(CUP, found / "found", "siglip2")
+    with pytest.raises(InputError, match="unknown encoder"):
+        check_words(CUP, encoder="minni")
+    with pytest.raises(InputError, match="neither a history"):
+        check_words(CUP, found / "cup" / "scene.mp4", "mini")
+    with pytest.raises(InputError, match="name the encoder for the words"):
+        check_words(CUP, replace(scene.history, encoder=None))
+    with pytest.raises(InputError, match="mini knows none of its words"):
+        check_words({"a": ["grublix"], "b": ["wumpf"]}, encoder="mini")
+
+
+def test_an_encoder_without_words_is_refused():
+    class Pictures(Encoder):
+        name = identity = "pictures"
+        dimension, size, details, has_text = 4, 8, {}, False
+
+        def encode_images(self, crops):
+            return np.ones((len(crops), 4), np.float32)
+
+        def encode_texts(self, texts):
+            raise AssertionError
+
+    with pytest.raises(InputError, match="pictures has no words"):
+        check_words(Vocabulary(CUP).with_examples(empty=[1], full=[2]), encoder=Pictures())
+
+
+# suggestions
+
+
+def test_suggestions_are_phrased_alike_and_new():
+    vocabulary = Vocabulary({"empty": ["empty cup"], "half_full": ["cup, half full"]})
+    made_of = suggest(vocabulary)
+    assert object_of(vocabulary) == "cup"
+    assert "cup that is empty, not half full" in made_of["empty"]
+    assert "close-up of a cup that is half full" in made_of["half_full"]
+    assert "empty cup" not in made_of["empty"]  # it is there
+    alike = {text.replace("half full", "*").replace("empty", "*") for text in made_of["empty"]}
+    assert alike == {t.replace("half full", "*").replace("empty", "*")
+                     for t in made_of["half_full"]}  # fmt: skip
+    assert len(made_of["empty"]) >= 5
+    assert object_of(Vocabulary({"on": ["lit"], "off": ["dark"]})) == "object"
+
+
+def test_what_is_suggested_is_a_vocabulary_and_nothing_is_written(dejacue, tmp_path):
+    path = tmp_path / "odd.yaml"
+    states = {"yes": ["it's: so", "# not"], "no": ["- none", "émpty “x”"], "a: b\nc": ["3\n\n4"]}
+    path.write_text(yaml.safe_dump({"states": states}, sort_keys=False), encoding="utf-8")
+    ran = dejacue("words", path, "--suggest")
+    assert ran.code == 0, ran.err
+    assert [own.name for own in tmp_path.iterdir()] == ["odd.yaml"]
+    again = tmp_path / "again.yaml"
+    again.write_text(ran.out, encoding="utf-8")
+    read = read_vocabulary(again)
+    assert list(read.states) == list(states)
+    for state, texts in states.items():
+        assert list(read.states[state][: len(texts)]) == texts
+        assert len(read.states[state]) >= len(texts) + 5
+    assert ran.out.count("# suggested") == len(read) - 5
+    assert "Suggestions to edit" in ran.out
+    shown = tmp_path / "shown.yaml"
+    shown.write_text("states: {lit: {examples: [3]}, dark: {words: [dark lamp], examples: [9]}}")
+    ran = dejacue("words", shown, "--suggest")
+    assert "Examples are not repeated here" in ran.out
+    assert yaml.safe_load(ran.out)["object"] == "object"  # one description is no ground to guess
+    assert len(yaml.safe_load(ran.out)["states"]["lit"]) == 6
+    for option in (("--json",), ("--encoder", "mini"), ("x.npz",)):
+        assert dejacue("words", path, "--suggest", *option).code == 2
+
+
+# the command
+
+
+def test_the_command_shows_tables_and_notes(dejacue, tmp_path):
+    path = tmp_path / "cup.yaml"
+    path.write_text(yaml.safe_dump({**CUP, "empty": [*CUP["empty"], "grublix [bold] cup"]}))
+    ran = dejacue("words", path, "--encoder", "mini")
+    assert ran.code == 0, ran.err
+    for part in ("descriptions", "two descriptions of a state", "two states", "not known: grublix"):
+        assert part in ran.out
+    assert "[bold]" in ran.out
+    assert "note:" in ran.out
+    assert "correlation" not in ran.out
+
+
+def test_on_a_history_the_command_shows_windows(dejacue, found):
+    ran = dejacue("words", found / "cup" / "vocabulary.yaml", found / "found")
+    assert ran.code == 0, ran.err
+    window = check_words(found / "cup" / "vocabulary.yaml", found / "found").states[0].window
+    assert f"{window.start} – {window.end}" in ran.out
+    assert "correlation" in ran.out
+
+
+def test_no_number_and_no_state_is_broken_where_the_screen_is_narrow(
+    dejacue, tmp_path, monkeypatch
+):
+    states = {
+        "partially_peeled": ["partially peeled banana", "banana with part of the peel pulled down"],
+        "mostly_peeled": ["mostly peeled banana", "banana with most of the peel pulled down"],
+        "peel_initiated": ["peeling initiated", "banana with the peel starting to open"],
+    }
+    rng = np.random.default_rng(0)
+    vocabulary = made(rng.normal(size=(6, 8)), states)
+    write_vocabulary(tmp_path / "v.npz", vocabulary)
+    write_history(tmp_path / "h.npz", generated(vocabulary))
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = dejacue("words", tmp_path / "v.npz", tmp_path / "h.npz")
+    assert ran.code == 0, ran.err
+    rows = [line for line in ran.out.splitlines() if line.startswith("│")]
+    for state, count in zip(states, (2 + 1 + 1 + 2, 6, 6), strict=True):
+        assert sum(line.count(f" {state} ") for line in rows) == count
+    overlaps = [
+        f"{own.overlap:.2f} │" for own in check_words(vocabulary, generated(vocabulary)).pairs
+    ]
+    assert all(any(line.endswith(own) for line in rows) for own in overlaps)
+
+
+def test_json_is_the_report(dejacue, found, tmp_path):
+    scene = generate(11, signal=0.6)
+    write_history(tmp_path / "x.history.npz", scene.history)
+    write_vocabulary(tmp_path / "x.npz", scene.vocabulary)
+    ran = dejacue("words", tmp_path / "x.npz", tmp_path / "x.history.npz", "--json")
+    assert ran.code == 0, ran.err
+    report = check_words(scene.vocabulary, scene.history)
+    assert json.loads(ran.out) == json.loads(report.to_json())
+    assert json.loads(ran.out)["schema"] == "dejacue.words/1"
+    assert isinstance(report, WordsReport)
+    assert "direction without it" in report._repr_html_()
+
+
+def test_the_command_refuses_in_one_line(dejacue, tmp_path):
+    ran = dejacue("words", tmp_path / "none.yaml", "--encoder", "mini")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+# the experiment
+
+
+def test_the_figures_of_the_documentation_come_from_the_release(release):
+    from dejacue.experiments.corpus import Benchmark
+
+    result = words(Benchmark(release))
+
+    def mean(row, metric):
+        (own,) = [v for v in result.values if (v.row, v.metric, v.part) == (row, metric, "mean")]
+        return own.here
+
+    cosine = "cosine of contrasts"
+    assert mean("VOST: two descriptions, phrased alike", cosine) == pytest.approx(0.18, abs=0.005)
+    assert mean("VOST: a prompt form and the ensemble", cosine) == pytest.approx(0.93, abs=0.005)
+    assert mean("half A: all descriptions", "r1_05") > mean(
+        "half A: one description a state", "r1_05"
+    )
+    assert not [own for own in result.values if own.row.startswith(("half B", "seven"))]
+
+
+def test_one_description_a_state_is_the_one_that_is_asked_for():
+    vocabulary = generate(3, descriptions=2).vocabulary
+    own = chosen(vocabulary, (0, 1))
+    texts = list(vocabulary.states.values())
+    assert list(own.states.values()) == [(texts[0][0],), (texts[1][1],)]
+    np.testing.assert_array_equal(own.features, vocabulary.features[[0, 3]])
+
+
+def test_ranks_share_ties():
+    first, second = np.array([1.0, 2, 2, 4]), np.array([10.0, 20, 30, 40])
+    assert rank_correlation(first, second) == pytest.approx(0.9486833)
+    assert rank_correlation(first, -second) == pytest.approx(-0.9486833)
+    assert np.isnan(rank_correlation(np.ones(4), second))
