@@ -161,6 +161,7 @@ def locate(
     order: o.Order = None,
     irreversible: o.Irreversible = False,
     stay: o.Stay = None,
+    none: o.NoState = False,
     durations: o.DurationsName = None,
     norm: o.Norm = None,
     runs: o.Runs = None,
@@ -191,7 +192,8 @@ def locate(
 
     chosen, width = readout_from(
         readout, smoothing=smoothing, pooling=pooling, bridge=bridge, order=order,
-        irreversible=irreversible or None, stay=stay, durations=durations, norm=norm, runs=runs,
+        irreversible=irreversible or None, stay=stay, none=none or None, durations=durations,
+        norm=norm, runs=runs,
     )  # fmt: skip
     shown = o.typed_prompts(box, point, not_point, mask, at, add)
     # --device and --precision are for whoever has them

@@ -210,6 +210,9 @@ Order = Annotated[
 Irreversible = Annotated[
     bool, _method("joint: no state is entered twice.", "--irreversible", metavar=" ")
 ]
+NoState = Annotated[
+    bool, _method("joint: a frame may be in none of the states.", "--none", metavar=" ")
+]
 Stay = Annotated[Count, _method("joint: least number of frames in a state.")]
 DurationsName = Annotated[
     Text, _method("scan …: published, published-1.25, published-2.0, generated, or 5,10,20.")

@@ -122,7 +122,7 @@ class Finding:
         return ask_next(self.history, self.vocabulary, count, readout=own, seed=seed)
 
     def segments(self, count: int | None = None) -> tuple[Window, ...]:
-        """Stretches of frames that look alike, to be named: ``correct(full=finding.segments()[3])``."""
+        """Stretches of frames that look alike, any of which may be named in ``correct``."""
         return segments(self.history, count)
 
     def _readout(self) -> Readout:
