@@ -33,6 +33,7 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import facts as f
 from dejacue.method import shown
 from dejacue.method.kernel import compiled, engine
+from dejacue.method.locate import read
 from dejacue.records.example import examples_of, from_text
 
 ENGINES = ["numpy", *compiled()]
@@ -287,6 +288,32 @@ def test_an_order_is_kept_beside_examples():
     named = made.vocabulary.with_examples(filled=100, empty=20)
     found = occurrences(made.history, named, readout=Joint(irreversible=True))
     assert [len(own) for own in found.values()] == [1, 1]
+
+
+def test_a_state_that_nothing_shows_here_is_absent_not_guessed():
+    """Words are missing, and its only example is from elsewhere."""
+    made = scene()
+    named = examples_of({"filled": 100, "empty": (another(made), 20)})
+    bare = Vocabulary({"empty": (), "filled": ()}, examples=named)
+    found = locate(made.history, bare, top=3)
+    assert [m.absent for m in found] == [True, False]
+    assert found["empty"][0].alternatives == ()
+    assert len(read(made.history, bare).evidence.responses) == 2
+
+
+def test_alternatives_keep_what_is_known_too():
+    made = scene(5)
+    named = made.vocabulary.with_examples(none=Window(60, 90), empty=150)
+    for state in ("empty", "filled"):
+        for window, _ in locate(made.history, named, top=4)[state][0].alternatives:
+            assert window.end < 60 or window.start > 90
+            assert state == "empty" or not window.start <= 150 <= window.end
+
+
+def test_p_values_are_of_words():
+    made = scene()
+    with pytest.raises(InputError, match="compare words with words"):
+        locate(made.history, made.vocabulary.with_examples(empty=3), absent_at=0.05)
 
 
 def test_many_histories_are_read_as_each_alone():

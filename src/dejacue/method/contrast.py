@@ -57,7 +57,7 @@ class Contrast(StateReadout):
         self, view: View, row: int, chosen: tuple[int, int], more: int
     ) -> list[ScoredWindow]:
         known = self.known(view)
-        if known is not None and known.facts.shown[row]:
+        if known is not None:
             return self._known_disjoint(view, known, row, chosen, more)
         responses = self.seen(view)[1].responses[0][row]
 
@@ -72,14 +72,22 @@ class Contrast(StateReadout):
     def _known_disjoint(
         self, view: View, known: Known, row: int, chosen: tuple[int, int], more: int
     ) -> list[ScoredWindow]:
-        """The same around known frames; none of them has a frame known to be something else."""
-        lead, facts = shown.leads(known.f)[row], known.facts
+        """The same where frames are known; none of them has a frame known to be something else."""
+        facts, evidence = known.facts, known.evidence
         parts = shown.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
-        whole = next(part for part in parts if part[0] <= chosen[0] and chosen[1] < part[1])
+        whole = next((p for p in parts if p[0] <= chosen[0] and chosen[1] < p[1]), None)
+        if whole is None or (evidence is None and not facts.shown[row]):
+            return []
         rest = [part for part in parts if part != whole]
         rest += [p for p in ((whole[0], chosen[0]), (chosen[1] + 1, whole[1])) if p[0] < p[1]]
-        found = [own for p in rest if (own := shown.window_of(lead, *p)) is not None]
-        return sorted(found, key=lambda window: (-window[2], window[0]))[:more]
+        if facts.shown[row]:
+            lead = shown.leads(known.f)[row]
+            found = [shown.window_of(lead, *part) for part in rest]
+        else:
+            assert evidence is not None
+            found = [shown.window_of_words(view.engine, evidence[row], [part]) for part in rest]
+        better = [window for window in found if window is not None and window[2] > 0]
+        return sorted(better, key=lambda window: (-window[2], window[0]))[:more]
 
     def hints(self, view: View) -> tuple[str, ...]:
         """Where states claim the same frames, and where one window may be too few: a state with a

@@ -96,6 +96,11 @@ def _compared(
     unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | None, hints: bool = False,
 ) -> Reading:  # fmt: skip
     """A reading with p-values."""
+    if vocabulary.examples or vocabulary.changes:
+        raise InputError(
+            "p-values (absent_at, unrelated) compare words with words; leave them out where states "
+            "are shown by examples"
+        )
     check_level(plan.readout, absent_at, wanted=True)
     view = plan.view(history, vocabulary)
     given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
