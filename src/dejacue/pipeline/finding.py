@@ -121,6 +121,14 @@ class Finding:
         own = readout if isinstance(readout, Contrast) else None
         return ask_next(self.history, self.vocabulary, count, readout=own, seed=seed)
 
+    @property
+    def named(self) -> dict[str | None, list[Window]]:
+        """State → the windows in which a person says that it holds; None: none of them."""
+        found: dict[str | None, list[Window]] = {}
+        for own in self.vocabulary.facts:
+            found.setdefault(own.state, []).append(own.window(self.history))
+        return found
+
     def segments(self, count: int | None = None) -> tuple[Window, ...]:
         """Stretches of frames that look alike, any of which may be named in ``correct``."""
         return segments(self.history, count)
@@ -145,7 +153,7 @@ class Finding:
             self.history, self.reading.evidence, self.reading.retrieval, references=references,
             thumbnails=list(self.thumbnails.items()), crops=list(self.crops.items()),
             video=_from_here(self.made.video), object=self.vocabulary.object, doubts=self.doubts,
-            tracker=self.made.tracker, warnings=self.warnings,
+            tracker=self.made.tracker, warnings=self.warnings, named=self.named,
         )  # fmt: skip
         return page if path is None else write_text(self._target(path), page)
 

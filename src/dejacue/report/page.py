@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 References = Mapping[str, Sequence[Window]]
+Named = Mapping[str | None, Sequence[Window]]
 Doubts = Sequence[tuple[Window, str]]  # frames of the file, and what is doubtful
 Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
 
@@ -51,6 +52,7 @@ def report_page(
     doubts: Doubts = (),
     tracker: str | None = None,
     warnings: Sequence[str] = (),
+    named: Named | None = None,
 ) -> str:
     """The page that shows a retrieval: timeline, table, evidence, and how it was made.
 
@@ -61,6 +63,7 @@ def report_page(
     references_note   where the references come from
     doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
     warnings          sentences that stand above everything else
+    named             state (None: none of them) → windows in which a person says that it holds
     """
     if evidence.responses.shape != (len(retrieval), len(history)):
         raise InputError(
@@ -70,7 +73,7 @@ def report_page(
         )
     environment = _environment()
     style, script = (_asset(environment, name) for name in ("page.css", "page.js"))
-    page = _Page(history, retrieval.with_source(history), references)
+    page = _Page(history, retrieval.with_source(history), references, named or {})
     made = environment.get_template("page.html.j2").render(
         style=style,
         script=script,
@@ -117,9 +120,9 @@ class _Page:
     """One retrieval as the records that the template shows."""
 
     def __init__(
-        self, history: History, retrieval: Retrieval, references: References | None
+        self, history: History, retrieval: Retrieval, references: References | None, named: Named
     ) -> None:
-        self.history, self.retrieval = history, retrieval
+        self.history, self.retrieval, self.named = history, retrieval, named
         self.compared = references is not None
         self.references = references or {}
         self.axis = Axis(history)
@@ -153,6 +156,8 @@ class _Page:
             "runs": counted(len(history.runs()), "run"),
             "alternatives": further and not self.occurrences,
             "compared": self.compared,
+            "named": bool(self.named),
+            "none_named": bool(self.named.get(None)),
             "thinned": len(history) > timeline.MAX_POINTS,
             "states": [self.state_row(state) for state in self.states.values()],
             "columns": self.columns,
@@ -228,6 +233,10 @@ class _Page:
             true = self.reference_windows(state["name"])
             bars += self.axis.bars(true, 700, 300, "reference")
             about += f" Reference: {_in_words(true)}."
+        own = self.named.get(state["name"], ())
+        bars += self.axis.bars(self.named.get(None, ()), 400, 200, "none-named")
+        bars += self.axis.bars(own, 200, 600, "named")
+        about += f" Named by a person: {_in_words(own)}." if own else ""
         return {"state": state, "about": about, "bars": bars}
 
     def answer(self, moment: Moment, texts: Sequence[str]) -> Record:
@@ -277,6 +286,7 @@ class _Page:
                 if window.length > 0.015 * self.axis.span
             ]
         bars += self.axis.bars(true, 20, 70, "reference")
+        bars += self.axis.bars(self.named.get(moment.state, ()), 910, 90, "named")
         seconds = self.seconds(moment.window, moment.times_s)
         facts = ["not found" if moment.absent else f"frames {_range(moment.window)}"]
         facts += [f"{seconds} s"] if seconds else []
