@@ -84,7 +84,7 @@ class Joint(StateReadout):
         if self.stay > 1:
             for history, own in zip(histories, cuts, strict=True):
                 self._check_stay(history, int(np.diff(own).max()))
-        nodes = [self._nodes(vocabulary) for vocabulary in vocabularies]
+        nodes = [self.nodes(vocabulary) for vocabulary in vocabularies]
         return Labelling(
             [own.state for own in nodes], [own.first for own in nodes],
             [own.follows for own in nodes],
@@ -99,7 +99,8 @@ class Joint(StateReadout):
                 f"stretch, the longest has {longest}; ask for less"
             )
 
-    def _nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
+    def nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
+        """What a path may be in, and what may follow what."""
         names = list(vocabulary.states)
         for name in self.order or ():
             if name not in names:
