@@ -172,7 +172,7 @@ def _write(
         path = wanted.plot.with_stem(stem) if several else wanted.plot
         finding.plot(path, references=references)
     if folder is not None:
-        _write_folder(folder, finding, references)
+        write_folder(folder, finding, references)
     if wanted.cut:
         for path in finding.cut(clips):
             say(f"clip: {path}", stderr=True)
@@ -180,7 +180,7 @@ def _write(
         say(f"report: {folder / 'report.html'}", stderr=True)
 
 
-def _write_folder(folder: Path, finding: Finding, references: References | None) -> None:
+def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
     """Everything a reader or another tool may want."""
     finding.report(folder / "report.html", references=references)
     finding.plot(folder / "evidence.png", references=references)

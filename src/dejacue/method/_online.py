@@ -29,13 +29,30 @@ class Calibration:
         self.count = 0
         self.mean, self._variance = np.zeros(states), np.zeros(states)
         # of frames whose label is settled: how many, the sum of all, and both inside each state
-        self._labelled, self._total = 0.0, np.zeros(states)
+        self._labelled: float = 0.0
+        self._total = np.zeros(states)
         self._inside, self._inside_total = np.zeros(states), np.zeros(states)
 
     @property
     def scale(self) -> Row:
         scale: Row = np.maximum(np.sqrt(self._variance), LEAST_SCALE)
         return scale
+
+    def suppose(self, first: NDArray[np.float64], frames: int) -> None:
+        """Begins as if the object had been in each state for so many frames, and the state with
+        the highest of the first cosines (N, S) were the one it is in: without that, a state would
+        be told from noise as long as the object has not been in another.
+
+        Plain similarity is taken at its word here: all states have the same mean, and exceed it
+        when they hold by what the highest does now.
+        """
+        means = first.mean(axis=0)
+        level, others = float(means.mean()), len(means) - 1
+        rise = float(means.max()) - level
+        self.count = self._labelled = frames * len(means)
+        self.mean[:], self._variance[:] = level, rise**2 / others
+        self._inside[:], self._inside_total[:] = frames, frames * (level + rise)
+        self._total[:] = self._labelled * level
 
     def add(self, row: Row) -> None:
         self.count += 1 if self.memory is None or self.count < self.memory else 0
@@ -149,7 +166,9 @@ class Survivors:
             if self.score[node] == -np.inf:
                 continue
             if due_visit is not None:
-                last = self._last[node] = _spliced(last, due, due_visit)
+                last = self._last[node] = self._spliced(last, due, due_visit)
+                if self.score[node] == -np.inf:
+                    continue
             parted, shared = None, last
             while id(shared) not in place:
                 if shared.before is None:
@@ -161,6 +180,25 @@ class Survivors:
                 agreed = min(agreed, own[at - 1].start - 1)
         return self._position if agreed == np.inf else int(agreed)
 
+    def _spliced(self, last: Visit, position: int, onto: Visit) -> Visit:
+        """The same path after a position, and up to it the one that leads to ``onto``; dropped
+        where nothing leads from there to it."""
+        after: Visit | None = None
+        for visit in _back(last):
+            if visit.start <= position:
+                if visit is onto:
+                    return last
+                break
+            after = visit
+        node = last.node if after is None else after.node
+        if node != onto.node and self._barred[onto.node, node] < 0:
+            self.score[last.node] = -np.inf
+        elif after is None:
+            return Visit(node, position + 1, onto)
+        else:
+            after.before = onto
+        return last
+
     def forget(self, position: int) -> None:
         """What came before the visit that holds a position on which all survivors agree."""
         held = _at(self._last[int(self.score.argmax())], position) if self._last else None
@@ -171,21 +209,6 @@ class Survivors:
 def _at(visit: Visit, position: int) -> Visit | None:
     """The visit on the way back that holds a position."""
     return next((own for own in _back(visit) if own.start <= position), None)
-
-
-def _spliced(last: Visit, position: int, onto: Visit) -> Visit:
-    """The same path after a position, and up to it the one that leads to ``onto``."""
-    after: Visit | None = None
-    for visit in _back(last):
-        if visit.start <= position:
-            if visit is onto:
-                return last
-            break
-        after = visit
-    if after is None:
-        return Visit(last.node, position + 1, onto)
-    after.before = onto
-    return last
 
 
 def _back(visit: Visit) -> Iterator[Visit]:

@@ -5,7 +5,7 @@ over time, brought to mean 0 and deviation 1 of what was seen so far, and labell
 through the states. Three things differ, because the future is not known:
 
     smoothing     of a frame waits for one deviation of later frames, not four
-    calibration   is that of the frames so far
+    calibration   is that of the frames so far, and begins with plain similarity
     labels        are settled when every path that may still win agrees, or after the delay
 
 Labels that are not settled may change, and every change is announced. A frame costs the same
@@ -84,16 +84,15 @@ class Update:
     waits: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; what is empty is left out."""
+        """For JSON; what is not known or empty is left out, but for the state."""
         found = {
-            "frame": self.frame, "time_s": self.time_s, "state": self.state, "since": self.since,
+            "time_s": self.time_s, "since": self.since,
             "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
             "closed": [own.to_dict() for own in self.closed],
-            "revised": [own.to_dict() for own in self.revised], "waits": self.waits,
+            "revised": [own.to_dict() for own in self.revised], "waits": self.waits or None,
         }  # fmt: skip
-        return {
-            k: v for k, v in found.items() if k in ("frame", "state") or v not in (None, {}, [], 0)
-        }
+        known = {name: value for name, value in found.items() if value not in (None, {}, [])}
+        return {"frame": self.frame, "state": self.state, **known}
 
 
 class LiveReading:
@@ -106,8 +105,8 @@ class LiveReading:
                        instead, in frames (without times five frames count as a second)
     horizon_s, horizon how much is kept for ``finish``, and how much the calibration looks back;
                        None: everything
-    like               a history of such an object, with which the calibration begins: without one
-                       nothing is known of the states before the object has been in two of them
+    like               a history of such an object, with which the calibration begins; without one
+                       the first state that is named is the most similar one, no more
 
     Nothing runs beside the calls: the same calls give the same answers.
     """
@@ -131,14 +130,16 @@ class LiveReading:
         self._names = list(vocabulary.states)
         if not is_number(delay_s) or not (delay is None or is_count(delay, 0)):
             raise InputError("the delay must be 0 or more, in seconds or in frames")
-        if not is_number(horizon_s or 1.0, 1e-9) or not (horizon is None or is_count(horizon, 1)):
+        lasting = horizon_s is None or is_number(horizon_s, 1e-9)
+        if not lasting or not (horizon is None or is_count(horizon, 1)):
             raise InputError("the horizon must be more than 0, in seconds or in frames")
         self._wanted = (delay_s, horizon_s)
         self.delay, self.horizon = delay, horizon
         self._like, self._nodes = like, self._rules.nodes(vocabulary)
         self._labeller: Labeller | None = None
         self._early: list[tuple[int, float | None, Row]] = []  # before the rate is known
-        self._kept: deque[tuple[int, float | None, NDArray[np.float32]]] = deque(maxlen=horizon)
+        self._kept: deque[tuple[int, float | None, NDArray[np.float32], int]]
+        self._kept = deque(maxlen=horizon)
         self.observed = 0
         self._now: tuple[int, float | None] | None = None
         if like is not None:
@@ -146,13 +147,14 @@ class LiveReading:
 
     def push(
         self, features: ArrayLike | None = None, *, frame: int | None = None,
-        time_s: float | None = None,
+        time_s: float | None = None, source: int | None = None,
     ) -> Update:  # fmt: skip
         """The next frame: its features (d,), or None where the object is not seen.
 
         frame    its number; default: one more than the last. Those that are left out count as not
                  seen
         time_s   its time: of every frame, or of none
+        source   its number in a file, where that is another one; kept for the history
 
         What is refused changes nothing.
         """
@@ -162,7 +164,7 @@ class LiveReading:
             return self._next(at, time_s, None)
         row, cosines = self._cosines(features, at)
         self._now = (at, time_s)
-        self._kept.append((at, time_s, row))
+        self._kept.append((at, time_s, row, at if source is None else source))
         self.observed += 1
         return self._next(at, time_s, cosines)
 
@@ -180,17 +182,24 @@ class LiveReading:
         """What was observed, as far as it is kept; ``more`` as History takes it."""
         if not self._kept:
             raise InputError("the object was seen in no frame; is it where box or masks say?")
-        frames, times, rows = zip(*self._kept, strict=True)
+        frames, times, rows, source = zip(*self._kept, strict=True)
         times_s = None if times[0] is None else np.array(times)
+        source_frames = None if source == frames else np.array(source)
+        about = {"encoder": self.vocabulary.encoder, **more}
         return History(
-            np.stack(rows), np.array(frames), id, self.vocabulary.encoder, times_s, **more
-        )
+            np.stack(rows), np.array(frames), id, times_s=times_s, source_frames=source_frames,
+            **about,
+        )  # fmt: skip
 
-    def finish(self, id: str = "live") -> Reading:
-        """What ``read`` says of the history: the answer of the offline method for what is kept."""
+    def finish(self, history: History | None = None) -> Reading:
+        """What ``read`` says of the history: the answer of the offline method for what is kept.
+
+        history   as ``history()`` gives it, where it is there already
+        """
         found = read(
-            self.history(id), self.vocabulary, readout=self.readout, coordinates=self.coordinates
-        )
+            history or self.history(), self.vocabulary, readout=self.readout,
+            coordinates=self.coordinates,
+        )  # fmt: skip
         if not self.forgotten:
             return found
         note = (
@@ -289,6 +298,9 @@ class LiveReading:
         calibration = Calibration(len(self._names), self.horizon)
         if self._like is not None:
             self._learn(calibration, self._like)
+        else:
+            first = np.array([cosines for _, _, cosines in self._early])
+            calibration.suppose(first, math.ceil(READY * width) or 1)
         bridge = self._rules.bridge
         self._labeller = Labeller(
             self._nodes, calibration, width=width, delay=self.delay,
