@@ -169,14 +169,16 @@ class LiveReading:
         return self._next(at, time_s, cosines)
 
     def flush(self) -> Update:
-        """Settles all labels and closes the last window, as when nothing more comes."""
+        """Settles all labels and closes the last window, as when nothing more comes; of the last
+        frame it says again what is known."""
         frame, time_s = self._now or (0, None)
         if not self.observed:
             return Update(frame, time_s)
         if self._labeller is None:
             self._begin()
         assert self._labeller is not None
-        return self._update(self._labeller.conclude(ending=True), frame, time_s, False)
+        seen = self._kept[-1][0] == frame
+        return self._update(self._labeller.conclude(ending=True), frame, time_s, seen)
 
     def history(self, id: str = "live", **more: Any) -> History:
         """What was observed, as far as it is kept; ``more`` as History takes it."""

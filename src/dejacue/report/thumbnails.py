@@ -51,18 +51,17 @@ class PictureAlbum:
         )
 
 
-class PictureMasks:
+class PictureMasks(PictureAlbum):
     """Masks that keep a few pictures of the frames they are asked for."""
 
     def __init__(self, masks: Masks) -> None:
+        super().__init__()
         self.key, self.path, self._masks = masks.key, masks.path, masks
         self.check_matched = masks.check_matched
-        self._album = PictureAlbum()
-        self.pictures = self._album.pictures
 
     def unions(self, frame: Frame, lineages: Sequence[Lineage]) -> list[NDArray[np.bool_] | None]:
         found = self._masks.unions(frame, lineages)
-        self._album.see(frame.index, frame.image, found)
+        self.see(frame.index, frame.image, found)
         return found
 
     @property

@@ -67,16 +67,30 @@ class Stream:
             stream.thread_type = "SLICE"  # threads over frames would hold some of them back
             converter = DisplayConverter()
             zero = None
-            try:
-                for frame in container.decode(stream):
-                    time_s = None if frame.pts is None else float(frame.pts * frame.time_base)
+            for packet in self._packets(container, stream, report):
+                try:
+                    frames = stream.decode(packet)
+                except av.FFmpegError:
+                    continue  # part of it was lost on the way; the next key frame mends it
+                for frame in frames:
+                    time_s = None if frame.pts is None else float(frame.pts * stream.time_base)
                     zero = time_s if zero is None else zero
                     since = None if time_s is None or zero is None else time_s - zero
                     yield Picture(since, None, partial(converter.rgb, frame))
-            except av.error.ExitError:
-                report(f"no frame came for {self._timeout_s:g} s, so it was taken to have ended")
-            except (av.FFmpegError, OSError) as error:
-                report(f"the stream broke off ({error.strerror})")
+
+    def _packets(
+        self, container: Any, stream: Any, report: Callable[[str], None]
+    ) -> Generator[Any]:
+        """Until the stream ends or fails; finally one that empties the decoder."""
+        import av
+
+        try:
+            yield from (packet for packet in container.demux(stream) if packet.size)
+        except av.error.ExitError:
+            report(f"no frame came for {self._timeout_s:g} s, so it was taken to have ended")
+        except (av.FFmpegError, OSError) as error:
+            report(f"the stream broke off ({error.strerror})")
+        yield None
 
     def _open(self) -> Any:
         import av
