@@ -362,7 +362,7 @@ def test_vocabulary_can_come_from_a_plain_dict_or_a_document_with_an_object():
     ],
 )
 def test_a_document_with_other_keys_is_refused_not_guessed_at(document):
-    with pytest.raises(InputError, match='only "states", which holds them all; found'):
+    with pytest.raises(InputError, match='only "states", which holds them all, and perhaps'):
         Vocabulary.from_dict(document)
 
 

@@ -99,7 +99,9 @@ def occurrences_of(readout: Readout, view: View) -> dict[str, tuple[Moment, ...]
     if every is None:
         return None
     return {
-        state: tuple(_occurrence(view.history, state, texts[0], *window) for window in windows)
+        state: tuple(
+            _occurrence(view.history, state, (*texts, state)[0], *window) for window in windows
+        )
         for (state, texts), windows in zip(view.vocabulary.states.items(), every, strict=True)
     }
 

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from dejacue.method import scan as s
+from dejacue.method import shown
 from dejacue.method._reading import in_frames, quoted
 from dejacue.method._tables import Answers, EvidenceTables, Ragged
 from dejacue.method.joint import Joint
-from dejacue.method.state_readout import StateReadout
+from dejacue.method.state_readout import Known, StateReadout
 from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
 
@@ -32,6 +33,16 @@ class Contrast(StateReadout):
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         return batch.engine.contrast(tables, batch.centres(), kept)
 
+    def find_known(self, view: View, known: Known) -> Answers:
+        cuts = self.bounds(view.history)
+        if known.evidence is not None and not len(known.facts.looked):  # changes only
+            parts = shown.open_parts(known.facts.barred(-1), cuts, known.facts.marks)
+            rows = [shown.window_of_words(view.engine, row, parts) for row in known.evidence]
+            return self.answers(view, rows)
+        return self.answers(
+            view, shown.windows(view.engine, known.f, known.facts, cuts, known.evidence)
+        )
+
     def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
         """Each the best that overlaps none before it."""
         labels = view.vocabulary.labels.tolist() if self.pooling == 1 else range(len(found.start))
@@ -45,6 +56,9 @@ class Contrast(StateReadout):
     def _disjoint(
         self, view: View, row: int, chosen: tuple[int, int], more: int
     ) -> list[ScoredWindow]:
+        known = self.known(view)
+        if known is not None and known.facts.shown[row]:
+            return self._known_disjoint(view, known, row, chosen, more)
         responses = self.seen(view)[1].responses[0][row]
 
         def best_of(first: int, last: int) -> ScoredWindow | None:
@@ -55,16 +69,30 @@ class Contrast(StateReadout):
 
         return s.disjoint(self.bounds(view.history).tolist(), chosen, more, best_of)
 
+    def _known_disjoint(
+        self, view: View, known: Known, row: int, chosen: tuple[int, int], more: int
+    ) -> list[ScoredWindow]:
+        """The same around known frames; none of them has a frame known to be something else."""
+        lead, facts = shown.leads(known.f)[row], known.facts
+        parts = shown.open_parts(facts.barred(row), self.bounds(view.history), facts.marks)
+        whole = next(part for part in parts if part[0] <= chosen[0] and chosen[1] < part[1])
+        rest = [part for part in parts if part != whole]
+        rest += [p for p in ((whole[0], chosen[0]), (chosen[1] + 1, whole[1])) if p[0] < p[1]]
+        found = [own for p in rest if (own := shown.window_of(lead, *p)) is not None]
+        return sorted(found, key=lambda window: (-window[2], window[0]))[:more]
+
     def hints(self, view: View) -> tuple[str, ...]:
         """Where states claim the same frames, and where one window may be too few: a state with a
         second occurrence that is strong."""
         if self.pooling != 1:
             return ()
+        if self.known(view) is not None:
+            return tuple(self._shared(view))
         return (*self._shared(view), *self._recurring(view))
 
     def _shared(self, view: View) -> list[str]:
         """Pairs of states whose windows overlap; those that are equal have a note of their own."""
-        found, frames = self.seen(view)[0], view.history.frames
+        found, frames = self.find_one(view), view.history.frames
         own = dict(zip(view.vocabulary.state_names, zip(found.start, found.end, strict=True),
                        strict=True))  # fmt: skip
         pairs = [

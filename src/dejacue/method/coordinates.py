@@ -97,6 +97,16 @@ def query_directions(
 
 
 def _directions(vocabulary: Vocabulary, coordinates: Coordinates, pooling: float) -> Directions:
+    shown = shown_directions(vocabulary) if vocabulary.elsewhere else None
+    if vocabulary.wordless and (shown is not None or vocabulary.facts):
+        return _shown_only(vocabulary, shown or {})
+    spoken = _spoken_directions(vocabulary, coordinates, pooling)
+    return spoken if shown is None else _both(vocabulary, spoken, shown)
+
+
+def _spoken_directions(
+    vocabulary: Vocabulary, coordinates: Coordinates, pooling: float
+) -> Directions:
     if vocabulary.features is None:
         raise InputError(
             "the vocabulary has no text features yet: encode its descriptions with the encoder "
@@ -134,6 +144,72 @@ def _pooled(unit: NDArray[np.float64], vocabulary: Vocabulary, share: float) -> 
     return rows
 
 
+def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float64], int]]:
+    """How each state that is shown by examples from elsewhere differs from the others that are,
+    at unit length, and the number of its examples."""
+    rows: dict[str, list[NDArray[np.float64]]] = {}
+    for own in vocabulary.elsewhere:
+        if own.features is None:
+            raise InputError(
+                f"the example {own.name} is not encoded yet; find() does that, or give features"
+            )
+        if own.state is None:
+            raise InputError(
+                f"the example {own.name}: none of the states is shown by frames of the history "
+                "that is read, not by something from elsewhere"
+            )
+        row = own.features.astype(np.float64)
+        rows.setdefault(own.state, []).append(row if own.centred else row / np.linalg.norm(row))
+    if len(rows) < 2 and not all(own.centred for own in vocabulary.elsewhere):
+        raise InputError(
+            f'there are pictures of "{next(iter(rows))}" only; what sets it apart shows beside '
+            "pictures of another state, or in a frame of another history"
+        )
+    means = {state: np.mean(own, axis=0) for state, own in rows.items()}
+    centre = np.mean(list(means.values()), axis=0) if len(means) > 1 else 0.0
+    found = {}
+    for state, mean in means.items():
+        residual = mean - centre
+        norm = float(np.linalg.norm(residual))
+        if norm > FALLBACK_BELOW:
+            found[state] = (residual / norm, len(rows[state]))
+    return found
+
+
+def _both(
+    vocabulary: Vocabulary, spoken: Directions, shown: dict[str, tuple[NDArray[np.float64], int]]
+) -> Directions:
+    """Words weigh as much as one example: (words + Σ examples) / (1 + n), at unit length."""
+    queries = spoken.queries.astype(np.float64)
+    for q, state in enumerate(vocabulary.state_names):
+        if state in shown:
+            direction, count = shown[state]
+            mixed = (queries[q] + count * direction) / (1 + count)
+            norm = np.linalg.norm(mixed)
+            queries[q] = mixed / norm if norm > FALLBACK_BELOW else direction
+    return Directions(
+        queries.astype(np.float32), spoken.residual_norms, spoken.fallback, spoken.firsts
+    )
+
+
+def _shown_only(
+    vocabulary: Vocabulary, shown: dict[str, tuple[NDArray[np.float64], int]]
+) -> Directions:
+    """Directions without words: none (no dimensions) where frames of the history show states."""
+    hidden = [state for state in vocabulary.states if state not in shown]
+    if hidden and not vocabulary.facts:
+        raise InputError(
+            f'nothing shows "{hidden[0]}", and not every state has words; give it an example, or '
+            "words to all"
+        )
+    queries = np.zeros((len(vocabulary), 0), np.float32)
+    if not hidden:
+        queries = np.stack([shown[state][0] for state in vocabulary.state_names]).astype(np.float32)
+    nothing = np.zeros(len(queries), bool)
+    firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
+    return Directions(queries, np.ones(len(queries)), nothing, firsts)
+
+
 def check_pair(history: History, vocabulary: Vocabulary) -> None:
     """History and vocabulary must come from one encoder space; an unnamed encoder matches any."""
     if not isinstance(history, History) or not isinstance(vocabulary, Vocabulary):
@@ -151,3 +227,14 @@ def check_pair(history: History, vocabulary: Vocabulary) -> None:
             f"history {history.id} has {history.dimension} dimensions but the vocabulary "
             f"{vocabulary.features.shape[1]}; encode both with the same encoder"
         )
+    for own in vocabulary.elsewhere:
+        if own.encoder is not None and history.encoder not in (None, own.encoder):
+            raise InputError(
+                f'history {history.id} was encoded with "{history.encoder}" but the example '
+                f'{own.name} with "{own.encoder}"; encode both with the same encoder'
+            )
+        if own.features is not None and len(own.features) != history.dimension:
+            raise InputError(
+                f"history {history.id} has {history.dimension} dimensions but the example "
+                f"{own.name} {len(own.features)}; encode both with the same encoder"
+            )

@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
+from dejacue.method import shown
 from dejacue.method._reading import quoted
 from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged
-from dejacue.method.state_readout import StateReadout, is_count, is_number
+from dejacue.method.facts import HALF
+from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
 from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
@@ -108,11 +110,53 @@ class Joint(StateReadout):
         order = None if self.order is None else tuple(names.index(name) for name in self.order)
         return labelling.nodes_for(len(names), order, self.irreversible)
 
+    def find_known(self, view: View, known: Known) -> Answers:
+        """The best stretch of each state; where it has none, the best contrast of words."""
+        cuts, facts = self.bounds(view.history), known.facts
+        found: list[ScoredWindow | None] = []
+        every = self.occurrences(view)
+        for state, own in enumerate(every):
+            if own or known.evidence is None:
+                found.append(own[0] if own else None)
+                continue
+            parts = shown.open_parts(facts.barred(state), cuts, facts.marks)
+            window = shown.window_of_words(view.engine, known.evidence[state], parts)
+            found.append(window and (*window[:2], 0.0))  # it is none of the labelling's
+        return self.answers(view, found, [not own for own in every])
+
+    def _known_rows(
+        self, view: View, known: Known
+    ) -> tuple[NDArray[np.float64], labelling.Nodes, float]:
+        """What the labelling of a history of which frames are known sums, its nodes, and the cost
+        of a switch. The last row is none of the states, for which a known order has no room."""
+        facts, cost = known.facts, self.switch * math.log(len(view.history))
+        if not len(facts.looked) and known.evidence is not None:  # changes only
+            kept = self.words_seen(view)
+            rows = kept.responses[0] - kept.levels[0][:, None]
+            return rows, self._nodes(view.vocabulary), cost
+        rows = known.f - HALF
+        if self.order is None and not self.irreversible:
+            rows = np.concatenate([rows, np.zeros((1, len(view.history)))])
+            return rows, labelling.nodes_for(len(rows), None, False), shown.SWITCH * cost
+        if (facts.labels == facts.states).any():
+            raise InputError(
+                "an example of none of the states: a known order has no room for it; leave out "
+                "either the order or the example"
+            )
+        return rows, self._nodes(view.vocabulary), shown.SWITCH * cost
+
     def occurrences(self, view: View) -> list[list[ScoredWindow]]:
         """All stretches of each state, best first; none where it does not occur."""
         return view.once(("occurrences", self), lambda: self._occurrences(view))
 
     def _occurrences(self, view: View) -> list[list[ScoredWindow]]:
+        known = self.known(view)
+        if known is not None:
+            rows, nodes, cost = self._known_rows(view, known)
+            cuts, facts = self.bounds(view.history), known.facts
+            path = shown.path(view.engine, rows, facts, cuts, nodes, cost, self.stay)
+            cuts = np.union1d(cuts, facts.marks)
+            return labelling.stretches(rows, path, cuts)[: facts.states]
         kept = self.seen(view)[1]
         responses = kept.responses[0] - kept.levels[0][:, None]
         return labelling.stretches(responses, kept.paths[0], self.bounds(view.history))

@@ -102,8 +102,25 @@ class Plan:
     ) -> Plan:  # fmt: skip
         return _plan(coordinates, readout, smoothing, top, diagnostics, engine)
 
+    def check_examples(self, vocabulary: Vocabulary) -> None:
+        """Refuses examples where nothing reads them, rather than to leave them unread."""
+        if not vocabulary.examples and not vocabulary.changes:
+            return
+        if not self.readout.takes_examples or self.readout.query_pooling != 1:
+            raise InputError(
+                f"the readout {self.readout.name} reads words only; contrast and joint (with the "
+                "usual pooling) read examples, too"
+            )
+        if self.coordinates.name != DEFAULT_COORDINATES:
+            raise InputError(
+                f"examples are read in the coordinates {DEFAULT_COORDINATES}, not in "
+                f"{self.coordinates.name}"
+            )
+
     def columns(self, pairs: Sequence[Pair]) -> Columns:
         """The windows of several histories: one kernel call where the readout has one."""
+        for _, vocabulary in pairs:
+            self.check_examples(vocabulary)
         histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
         pooling = self.readout.query_pooling
         batch = Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
@@ -116,6 +133,7 @@ class Plan:
         return Rows(self.read(self.view(*pair)).retrieval for pair in pairs)
 
     def view(self, history: History, vocabulary: Vocabulary) -> View:
+        self.check_examples(vocabulary)
         pooling = self.readout.query_pooling
         return View(history, vocabulary, self.coordinates, pooling, self.engine)
 

@@ -8,6 +8,7 @@ window; and the width of smoothing is stated in seconds, so that it means the sa
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,12 +18,23 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import states
 from dejacue.method._tables import Answers, EvidenceTables, Ragged
+from dejacue.method.facts import HALF, Facts, facts_of, membership
+from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, Readout, View
 from dejacue.records import Evidence, History
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 SMOOTHING_S = 0.8
 AUTO = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of a history; f and the evidence of words, (S, N), None without words."""
+
+    facts: Facts
+    f: NDArray[np.float64]
+    evidence: NDArray[np.float64] | None
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,7 @@ class StateReadout(Readout):
     bridge: int | str = AUTO
     smoothing_in: ClassVar[str] = "smoothing_s=0.8"
     gives_alternatives: ClassVar[bool] = True
+    takes_examples: ClassVar[bool] = True
     scale_floor: ClassVar[float] = states.LEAST_SCALE
 
     def __post_init__(self) -> None:
@@ -72,11 +85,58 @@ class StateReadout(Readout):
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         """The windows of a batch, from features, in one call of the engine."""
 
+    @abstractmethod
+    def find_known(self, view: View, known: Known) -> Answers:
+        """The windows of a history of which frames are known."""
+
     def find(self, batch: Batch) -> Answers:
+        if any(own.facts or own.changes for own in batch.vocabularies):
+            return super().find(batch)
         return self.compute(batch, self.tables(batch), None)
 
     def find_one(self, view: View) -> Answers:
-        return self.seen(view)[0]
+        known = self.known(view)
+        if known is None:
+            return self.seen(view)[0]
+        return view.once(("found", self), lambda: self.find_known(view, known))
+
+    def known(self, view: View) -> Known | None:
+        """What is known of the history, and f; None where nothing is."""
+        return view.once(("known", self), lambda: self._known(view))
+
+    def _known(self, view: View) -> Known | None:
+        facts = facts_of(view.history, view.vocabulary)
+        if facts is None:
+            return None
+        evidence = None
+        if view.query_directions.queries.shape[1]:
+            evidence = self.words_seen(view).responses[0]
+        f = membership(view, facts, evidence, self.smoothing_of(view.history))
+        return Known(facts, f, evidence)
+
+    def words_seen(self, view: View) -> EvidenceTables:
+        """The evidence of words, kept with the history: each click asks for the same one again."""
+        key = (self, view.engine.name, view.query_directions.states.tobytes())
+        known = view.history.derived.get("words seen")
+        if known is None or known[0] != key:
+            known = view.history.derived["words seen"] = (key, self.seen(view)[1])
+        tables: EvidenceTables = known[1]
+        return tables
+
+    def answers(
+        self, view: View, windows: Sequence[ScoredWindow | None], absent: Sequence[bool] = ()
+    ) -> Answers:
+        """One row per description; a state without a window is absent, at the first frame."""
+        rows = view.vocabulary.labels
+        start, end, score = (
+            np.array([(0, 0, 0.0)[k] if own is None else own[k] for own in windows])[rows]
+            for k in range(3)
+        )
+        gone = np.array(absent or [own is None for own in windows])[rows]
+        return Answers.at(
+            view.history.frames, start, end, score, centre=np.full(len(rows), HALF),
+            scale=np.ones(len(rows)), absent=gone if gone.any() else None,
+        )  # fmt: skip
 
     def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
         """Windows and the tables behind them, computed once."""
@@ -92,7 +152,7 @@ class StateReadout(Readout):
         """A row per state where descriptions speak with one voice, else one per description."""
         distinct = batch.distinct
         shown = batch.directions[distinct]
-        settings = [self._settings(history) for history in batch.histories]
+        settings = [self.smoothing_of(history) for history in batch.histories]
         cuts = [own[0] for own in settings]
         weights = [own[1] for own in settings]
         if self.pooling != 1:
@@ -101,9 +161,9 @@ class StateReadout(Readout):
         return Ragged(batch.histories, [own.states for own in shown], cuts, labels, weights)
 
     def bounds(self, history: History) -> NDArray[np.int64]:
-        return self._settings(history)[0]
+        return self.smoothing_of(history)[0]
 
-    def _settings(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def smoothing_of(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Where stretches begin, and the weights of smoothing; kept with the history."""
         key = (self.smoothing_s, self.width, self.bridge)
         known: tuple[NDArray[np.int64], NDArray[np.float64]] | None = history.derived.get(key)
@@ -126,6 +186,9 @@ class StateReadout(Readout):
         return FRAMES_WITHOUT_TIMES if interval is None else self.smoothing_s / interval
 
     def evidence(self, view: View) -> Evidence:
+        known = self.known(view)
+        if known is not None:
+            return self._evidence_of(view, known)
         found, kept = self.seen(view)
         rows = view.vocabulary.labels if self.pooling == 1 else slice(None)
         assert found.centre is not None
@@ -133,6 +196,17 @@ class StateReadout(Readout):
         return Evidence(
             kept.cosines[0][rows], found.centre, found.scale, kept.responses[0][rows],
             view.history.frames, zero="mean",
+        )  # fmt: skip
+
+    def _evidence_of(self, view: View, known: Known) -> Evidence:
+        """f less one half: what is above 0 is in the state."""
+        rows, history = view.vocabulary.labels, view.history
+        cosines = np.zeros((len(rows), len(history)), np.float32)
+        if known.evidence is not None:
+            cosines = self.words_seen(view).cosines[0][rows]
+        return Evidence(
+            cosines, np.full(len(rows), HALF), np.ones(len(rows)), (known.f - HALF)[rows],
+            history.frames, zero="half",
         )  # fmt: skip
 
     def notes(self, history: History) -> tuple[str, ...]:

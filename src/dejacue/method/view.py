@@ -126,6 +126,7 @@ class Readout(ABC):
     lists_occurrences    whether further windows are occurrences, not alternatives
     usual_windows        per description, when nobody says how many …
     usual_share          … and the share of the best score that further ones must reach then
+    takes_examples       whether states may be shown by examples
     level                "state" where all descriptions of a state share a window
     """
 
@@ -134,6 +135,7 @@ class Readout(ABC):
     gives_alternatives: ClassVar[bool] = False
     gives_p_values: ClassVar[bool] = False
     lists_occurrences: ClassVar[bool] = False
+    takes_examples: ClassVar[bool] = False
     usual_windows: ClassVar[int] = 1
     usual_share: ClassVar[float | None] = None
     scale_floor: ClassVar[float] = plain.SCALE_FLOOR

@@ -8,6 +8,7 @@ Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on 
 """
 
 from dejacue.records.columns import Columns, LazyMoments, Retrievals
+from dejacue.records.example import Example
 from dejacue.records.history import History
 from dejacue.records.reading import Reading
 from dejacue.records.reference import Reference
@@ -27,6 +28,7 @@ __all__ = [
     "Window",
     "History",
     "Vocabulary",
+    "Example",
     "Evidence",
     "Diagnostics",
     "Moment",

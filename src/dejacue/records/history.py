@@ -133,6 +133,15 @@ class History:
         """What the method has computed from frames and times, which never change."""
         return {}
 
+    @cached_property
+    def mean_direction(self) -> NDArray[np.float64]:
+        """(d,) the mean of its frames at unit length."""
+        total = np.zeros(self.dimension)
+        for first in range(0, len(self), 1024):
+            rows = self.features[first : first + 1024].astype(np.float64)
+            total += (rows / np.linalg.norm(rows, axis=1)[:, None]).sum(axis=0)
+        return frozen(total / len(self))
+
     @property
     def span(self) -> int:
         """Frames from the first observed one to the last, gaps included."""

@@ -1,0 +1,211 @@
+"""What is known of a history: frames that a person has named, and how all others relate to them.
+
+How much a frame belongs to a state is a number f, 1 where a person said so and 0 where a person
+named another state or none. Between the named frames f is what a Gaussian process expects:
+
+    f(t) = a·r(t) + g(t)     r  evidence of words (and of examples from elsewhere), mean 0 and
+                                deviation 1; a is small and uncertain, so words that disagree with
+                                the named frames lose their say, or turn round
+                             g  looks: frames that look alike belong together; time: so do those
+                                that are near; and a constant
+
+with mean 0: far from every named frame, in looks and in time, no state is expected. A frame is in
+the state with the highest f, and in none of them where that is below one half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method._tables import Ragged
+from dejacue.records import History, Vocabulary
+
+if TYPE_CHECKING:
+    from dejacue.method.view import View
+
+LOOKS, TIME, CONSTANT = 2.0, 0.5, 0.5  # prior variances of f's parts
+WORDS, TRUST = 0.5, 0.1  # prior variance and mean of a
+NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
+REACH = 0.15  # of the observed frames: how far time carries
+HALF = 0.5  # what f must reach
+PER_SPAN = 5  # frames of a longer span that f is computed from; all of them are kept
+MOST = 400  # frames in all that f is computed from
+FOR_SCALE = 256  # frames whose looks say how far apart looks are
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of a history, by positions among its observed frames.
+
+    labels   (N,) the number of the state, S for none of them, −1 where nothing is known
+    looked   positions that f is computed from
+    marks    positions that begin something else than what was before
+    states   S
+    """
+
+    labels: NDArray[np.int64]
+    looked: NDArray[np.int64]
+    marks: NDArray[np.int64]
+    states: int
+
+    @property
+    def shown(self) -> list[bool]:
+        """Of each state, whether a frame of it is known."""
+        return [bool((self.labels == state).any()) for state in range(self.states)]
+
+    def barred(self, state: int) -> NDArray[np.bool_]:
+        """(N,) where something else holds."""
+        elsewhere: NDArray[np.bool_] = (self.labels >= 0) & (self.labels != state)
+        return elsewhere
+
+
+def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
+    """None where the vocabulary says nothing of frames of this history."""
+    if not vocabulary.facts and not vocabulary.changes:
+        return None
+    names = list(vocabulary.states)
+    labels = np.full(len(history), -1)
+    looked: list[NDArray[np.int64]] = []
+    for own in vocabulary.facts:
+        window = own.window(history)
+        first = int(np.searchsorted(history.frames, window.start))
+        last = int(np.searchsorted(history.frames, window.end, side="right"))
+        if first == last:
+            raise InputError(f"the example {own.name} of {own.state or 'none'}: {_where(history)}")
+        state = len(names) if own.state is None else names.index(own.state)
+        span = labels[first:last]
+        other = span[(span >= 0) & (span != state)]
+        if other.size:
+            before = [*names, "none"][int(other[0])]
+            raise InputError(
+                f"the example {own.name} is given for {before} and for {own.state or 'none'}; one "
+                "frame shows one of them"
+            )
+        labels[first:last] = state
+        count = min(PER_SPAN, last - first)
+        looked.append(np.linspace(first, last - 1, count).round().astype(np.int64))
+    chosen = np.unique(np.concatenate(looked)) if looked else np.empty(0, np.int64)
+    if len(chosen) > MOST:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, MOST).round().astype(np.int64)]
+    return Facts(labels, chosen, _marks(history, vocabulary), len(names))
+
+
+def _marks(history: History, vocabulary: Vocabulary) -> NDArray[np.int64]:
+    for frame in vocabulary.changes:
+        if not history.frames[0] < frame <= history.frames[-1]:
+            raise InputError(f"a change at frame {frame}: {_where(history)}")
+    return np.unique(np.searchsorted(history.frames, vocabulary.changes)).astype(np.int64)
+
+
+def _where(history: History) -> str:
+    runs = history.runs()
+    seen = ", ".join(f"{run.start}-{run.end}" for run in runs[:3])
+    more = f", … {runs[-1].start}-{runs[-1].end}" if len(runs) > 3 else ""
+    return f"the object is not observed there, but in frames {seen}{more}"
+
+
+def membership(
+    view: View, facts: Facts, evidence: NDArray[np.float64] | None,
+    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
+) -> NDArray[np.float64]:  # fmt: skip
+    """(S, N) f of every state and frame.
+
+    evidence    (S, N) r; None without words
+    smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
+    """
+    at = facts.looked
+    if not len(at):
+        rows = (facts.states, len(view.history))
+        return np.zeros(rows) if evidence is None else HALF + TRUST * evidence
+    columns = covariances(view, at, smoothing)
+    found = np.empty((facts.states, len(view.history)))
+    for state in range(facts.states):
+        own, prior = columns, np.zeros(len(view.history))
+        if evidence is not None:
+            r = evidence[state]
+            own, prior = columns + WORDS * np.outer(r[at], r), TRUST * r
+        wanted = (facts.labels[at] == state) - prior[at]
+        weights = np.linalg.solve(own[:, at] + NOISE * np.eye(len(at)), wanted)
+        found[state] = prior + weights @ own
+    return found
+
+
+def covariances(
+    view: View, at: NDArray[np.int64], smoothing: tuple[NDArray[np.int64], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """(E, N) of looks, time and the constant, between the frames at these positions and all."""
+    frames = view.history.frames.astype(np.float64)
+    reach = max(REACH * len(frames), 1.0)
+    apart = np.abs(frames[at][:, None] - frames[None, :]) / reach
+    return LOOKS * likeness(view, at, smoothing) + TIME * np.exp(-apart) + CONSTANT
+
+
+def likeness(
+    view: View, at: NDArray[np.int64], smoothing: tuple[NDArray[np.int64], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """(E, N) x_e · x_t over their mean square; x: unit frames, smoothed, less their mean.
+
+    Only what is new is computed: the columns of frames that were named before are kept.
+    """
+    history = view.history
+    key = ("likeness", *(part.tobytes() for part in smoothing))
+    known = history.derived.setdefault(key, {})
+    missing = [e for e in at.tolist() if e not in known]
+    if missing:
+        rows = moments_of(history, missing, smoothing)
+        known.update(zip(missing, _products(view, rows, smoothing), strict=True))
+    if "scale" not in known:
+        count = min(FOR_SCALE, len(history))
+        some = np.linspace(0, len(history) - 1, count).round().astype(np.int64)
+        rows = moments_of(history, some.tolist(), smoothing)
+        known["scale"] = float(np.einsum("ed,ed->", rows, rows)) / count
+    scale = known["scale"]
+    if scale < 1e-9:  # a still picture: nothing looks different
+        return np.zeros((len(at), len(history)))
+    found: NDArray[np.float64] = np.stack([known[e] for e in at.tolist()]) / scale
+    return found
+
+
+def moments_of(
+    history: History, at: Sequence[int],
+    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
+) -> NDArray[np.float64]:  # fmt: skip
+    """(E, d) x of these positions."""
+    cuts, weights = smoothing
+    found = np.empty((len(at), history.dimension))
+    for row, e in enumerate(at):
+        stretch = int(np.searchsorted(cuts, e, side="right"))
+        frames = history.frames
+        first, last = np.searchsorted(
+            frames[cuts[stretch - 1] : cuts[stretch]],
+            [frames[e] - len(weights) + 1, frames[e] + len(weights)],
+        )
+        near = slice(cuts[stretch - 1] + first, cuts[stretch - 1] + last)
+        rows = history.features[near].astype(np.float64)
+        rows /= np.linalg.norm(rows, axis=1)[:, None]
+        share = weights[np.abs(frames[near] - frames[e])]
+        found[row] = share @ rows / share.sum() - history.mean_direction
+    return found
+
+
+def _products(
+    view: View, rows: NDArray[np.float64],
+    smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
+) -> NDArray[np.float64]:  # fmt: skip
+    """(E, N) row · x_t, by the engine: cosines of frames with the row, smoothed."""
+    history = view.history
+    lengths = np.linalg.norm(rows, axis=1)
+    queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)
+    tables = Ragged([history], [queries], [smoothing[0]], None, [smoothing[1]])
+    responses, centre, scale = view.engine.smooth(tables, view.engine.cosines(tables, None))
+    smoothed = responses[0] * scale[:, None] + centre[:, None]
+    found: NDArray[np.float64] = lengths[:, None] * (
+        smoothed - (queries @ history.mean_direction)[:, None]
+    )
+    return found

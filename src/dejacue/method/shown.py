@@ -1,0 +1,126 @@
+"""Readings that keep what is known of a history: windows and labellings around named frames."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.method import _labelling as labelling
+from dejacue.method._tables import Labelling
+from dejacue.method.facts import HALF, Facts
+from dejacue.method.kernel import Engine
+from dejacue.method.states import ScoredWindow
+
+SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside
+
+
+def leads(f: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(S, N) by how much f exceeds one half, and that of every sibling."""
+    every = np.concatenate([f, np.full((1, f.shape[1]), HALF)])
+    return labelling.leads(every)[:-1]
+
+
+def open_parts(
+    barred: NDArray[np.bool_], cuts: NDArray[np.int64], marks: NDArray[np.int64]
+) -> list[tuple[int, int]]:
+    """First position and end of the parts in which a window may lie."""
+    edges = np.flatnonzero(np.diff(barred.astype(np.int8))) + 1
+    every = np.union1d(np.union1d(edges, marks), cuts).tolist()
+    return [(a, b) for a, b in pairwise(every) if not barred[a]]
+
+
+def window_around(
+    lead: NDArray[np.float64], own: NDArray[np.bool_], parts: list[tuple[int, int]]
+) -> ScoredWindow | None:
+    """The highest sum of leads of a window that has a known frame of the state, and all that lie
+    in the same part; None where no frame is known."""
+    best: ScoredWindow | None = None
+    for first, end in parts:
+        known = np.flatnonzero(own[first:end])
+        if not len(known):
+            continue
+        prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
+        low, high = int(known[0]), int(known[-1])
+        start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
+        stop = high + 1 + int(prefix[high + 1 :].argmax())
+        score = float(prefix[stop] - prefix[start])
+        if best is None or score > best[2]:
+            best = first + start, first + stop - 1, score
+    return best
+
+
+def window_of(lead: NDArray[np.float64], first: int, end: int) -> ScoredWindow | None:
+    """The highest sum of leads inside a part; None where no frame leads."""
+    prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
+    low = np.minimum.accumulate(prefix[:-1])
+    gain = prefix[1:] - low
+    stop = int(gain.argmax())
+    if not gain[stop] > 0:
+        return None
+    start = stop - int(prefix[stop::-1].argmin())
+    return first + start, first + stop, float(gain[stop])
+
+
+def window_of_words(
+    engine: Engine, evidence: NDArray[np.float64], parts: list[tuple[int, int]]
+) -> ScoredWindow | None:
+    """The best contrast of a state of which no frame is known, where nothing else is known."""
+    best: ScoredWindow | None = None
+    for first, end in parts:
+        found = engine.search(evidence[None, first:end], np.array([0, end - first]), len(evidence))
+        start, stop, score = (column[0] for column in found)
+        if best is None or score > best[2]:
+            best = first + int(start), first + int(stop), float(score)
+    return best
+
+
+def windows(
+    engine: Engine, f: NDArray[np.float64], facts: Facts, cuts: NDArray[np.int64],
+    evidence: NDArray[np.float64] | None,
+) -> list[ScoredWindow | None]:  # fmt: skip
+    """The window of each state: around its known frames, else the best of words."""
+    lead, found = leads(f), []
+    for state, shown in enumerate(facts.shown):
+        parts = open_parts(facts.barred(state), cuts, facts.marks)
+        if shown:
+            found.append(window_around(lead[state], facts.labels == state, parts))
+        elif evidence is not None:
+            found.append(window_of_words(engine, evidence[state], parts))
+        else:
+            found.append(None)
+    return found
+
+
+def path(
+    engine: Engine, rows: NDArray[np.float64], facts: Facts, cuts: NDArray[np.int64],
+    nodes: labelling.Nodes, cost: float, stay: int,
+) -> NDArray[np.int64]:  # fmt: skip
+    """(N,) the best labelling by the rows' sums that keeps every known label, and changes at every
+    mark.
+
+    Other labels lose more at a known frame than a path can gain. After a mark the path goes on in
+    a second set of nodes, which is entered from other states only.
+    """
+    kinds, count = rows.shape
+    against = 4.0 * float(np.abs(rows).sum(axis=1).max()) + 4 * cost + 1.0
+    kept = rows.copy()
+    known = np.flatnonzero(facts.labels >= 0)
+    kept[:, known] -= against
+    kept[facts.labels[known], known] += against
+    if len(facts.marks):
+        later = np.searchsorted(facts.marks, np.arange(count), side="right") % 2 == 1
+        kept = np.concatenate([kept - against * later, kept - against * ~later])
+        nodes = _twice(nodes, kinds)
+    rules = Labelling([nodes.state], [nodes.first], [nodes.follows], np.array([cost]), stay, 1)
+    found: NDArray[np.int64] = engine.label_responses(kept, cuts, rules)[0] % kinds
+    return found
+
+
+def _twice(nodes: labelling.Nodes, kinds: int) -> labelling.Nodes:
+    return labelling.Nodes(
+        np.concatenate([nodes.state, nodes.state + kinds]),
+        np.concatenate([nodes.first, np.zeros_like(nodes.first)]),
+        np.ascontiguousarray(np.tile(nodes.follows, (2, 2))),
+    )

@@ -1,0 +1,193 @@
+"""Example: a state that is shown instead of described."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.records.arrays import feature_rows, frozen
+from dejacue.records.history import History
+from dejacue.records.window import Window
+
+_CLOCK = r"(\d{1,9}(?:\.\d{1,9})?s|\d{1,6}(?::\d\d){1,2}(?:\.\d{1,9})?)"
+_TIMES = re.compile(rf"{_CLOCK}(?:-{_CLOCK})?")
+_FRAMES = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
+UNITS = ("frames", "source", "seconds")
+NONE = "none"  # how "none of these" is written
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Example:
+    """One look at a state: frames of the history that is read, or something from elsewhere.
+
+    state      None: none of the states holds there
+    span       first and last frame (inclusive) of the history that is read …
+    unit       … counted as its "frames", as "source" frames of the file, or in "seconds"
+    source     from elsewhere: a picture, or a frame of another video or history, as text …
+    features   … and what an encoder sees there; None until one has looked
+    centred    whether the features are measured from the mean of their own history, so that they
+               say how this state differs there and not which object it is
+    encoder    that the features come from
+    """
+
+    state: str | None
+    span: tuple[float, float] | None = None
+    unit: str = "frames"
+    source: str | None = None
+    features: NDArray[Any] | None = None
+    centred: bool = False
+    encoder: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state is not None and (not isinstance(self.state, str) or not self.state.strip()):
+            raise InputError(f"an example of {self.state!r}: a state is given by its name")
+        if (self.span is None) == (self.source is None and self.features is None):
+            raise InputError(
+                "an example is a span of frames of the history that is read, or comes from a source"
+            )
+        if self.unit not in UNITS:
+            raise InputError(f"an example counts in {', '.join(UNITS)}, not in {self.unit!r}")
+        if self.span is not None:
+            object.__setattr__(self, "span", _checked_span(self.span, self.unit, self.name))
+        if self.features is not None:
+            row = feature_rows(np.atleast_2d(self.features), f"the example {self.source or ''}")
+            if len(row) != 1:
+                raise InputError(f"an example has one row of features, not {len(row)}")
+            object.__setattr__(self, "features", frozen(row[0]))
+
+    @property
+    def name(self) -> str:
+        """How it is written: 120, 120-180, 4.5s, cup.jpg."""
+        if self.span is None:
+            return self.source or "features"
+        mark = "s" if self.unit == "seconds" else ""
+        first, last = (f"{value:.17g}{mark}" for value in self.span)
+        return first if first == last else f"{first}-{last}"
+
+    def window(self, history: History) -> Window:
+        """Its frames in this history."""
+        assert self.span is not None
+        first, last = self.span
+        if self.unit == "frames":
+            return Window(int(first), int(last))
+        column = history.source_frames if self.unit == "source" else history.times_s
+        if self.unit == "source" and column is None:
+            return Window(int(first), int(last))
+        if column is None:
+            raise InputError(
+                f"history {history.id} has no times, so the example {self.name} is not found; give "
+                "its frame"
+            )
+        ends = [int(np.abs(column - value).argmin()) for value in (first, last)]
+        step = float(np.median(np.diff(column))) if len(column) > 1 else 1.0
+        for value in (first, last):
+            if not column[0] - step <= value <= column[-1] + step:
+                what = "seconds" if self.unit == "seconds" else "frames of the file"
+                raise InputError(
+                    f"the example {self.name} is outside of history {history.id}, which goes from "
+                    f"{column[0]:g} to {column[-1]:g} {what}"
+                )
+        return Window(int(history.frames[ends[0]]), int(history.frames[ends[1]]))
+
+    def __repr__(self) -> str:
+        return f"<Example {self.state or NONE}: {self.name}>"
+
+
+Shown = Example | Window | int | tuple[History, int] | NDArray[Any] | str
+
+
+def examples_of(given: Mapping[str | None, Any]) -> tuple[Example, ...]:
+    """From {state: frames, windows, (history, frame), rows of features, names of sources}; the
+    state None (or "none") is none of them."""
+    if not isinstance(given, Mapping):
+        raise InputError("examples: expected states with the frames that show them")
+    return tuple(
+        _example(None if state == NONE else state, one)
+        for state, own in given.items()
+        for one in (own if _several(own) else (own,))
+    )
+
+
+def _several(own: Any) -> bool:
+    pair = isinstance(own, tuple) and len(own) == 2 and isinstance(own[0], History)
+    single = isinstance(own, str | Window | Example | np.ndarray) or pair
+    return isinstance(own, Iterable) and not single
+
+
+def _example(state: str | None, one: Any) -> Example:
+    if isinstance(one, Example):
+        return replace(one, state=state)
+    if isinstance(one, Window):
+        return Example(state, (one.start, one.end))
+    if isinstance(one, bool):
+        raise InputError(f"an example of {state or NONE} is a frame, not {one}")
+    if isinstance(one, int | np.integer):
+        return Example(state, (int(one), int(one)))
+    if isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], History):
+        return from_history(state, *one)
+    if isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind == "f":
+        return Example(state, features=one)
+    if isinstance(one, str):
+        return from_text(state, one)
+    raise InputError(
+        f"an example of {state or NONE} is a frame, a Window, (history, frame), a row of features "
+        f"or the name of a picture, not {one!r:.80}"
+    )
+
+
+def from_text(state: str | None, text: str) -> Example:
+    """120, 120-180, 4.5s, 4.5s-6s, 1:30 (minutes): of the history that is read; else a source."""
+    text = text.strip()
+    if not text:
+        raise InputError(f"an example of {state or NONE} is empty")
+    times = _TIMES.fullmatch(text)
+    if times:
+        first, last = times[1], times[2] or times[1]
+        return Example(state, (_seconds(first), _seconds(last)), "seconds")
+    frames = _FRAMES.fullmatch(text)
+    if frames:
+        return Example(state, (int(frames[1]), int(frames[2] or frames[1])))
+    return Example(state, source=text)
+
+
+def _seconds(text: str) -> float:
+    total = 0.0
+    for part in text.removesuffix("s").split(":"):
+        total = 60 * total + float(part)
+    return total
+
+
+def from_history(state: str | None, history: History, frame: int) -> Example:
+    """A frame of another history, measured from the mean of its frames."""
+    at = int(np.searchsorted(history.frames, frame))
+    if at == len(history) or history.frames[at] != frame:
+        raise InputError(
+            f"history {history.id}: frame {frame} is no example, the object is not observed there; "
+            f"it is from {history.frames[0]} to {history.frames[-1]}, with gaps"
+        )
+    row = history.features[at].astype(np.float64)
+    row = row / np.linalg.norm(row) - history.mean_direction
+    if not np.linalg.norm(row) > 1e-6:
+        raise InputError(f"history {history.id}: all frames look the same, so none is an example")
+    return Example(
+        state, source=f"{history.id}@{frame}", features=row.astype(np.float32), centred=True,
+        encoder=history.encoder,
+    )  # fmt: skip
+
+
+def _checked_span(span: Any, unit: str, name: str) -> tuple[float, float]:
+    first, last = span
+    for value in (first, last):
+        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not real or not math.isfinite(value) or (unit != "seconds" and value != int(value)):
+            raise InputError(f"an example at {value!r}: give a frame, or seconds")
+    if last < first:
+        raise InputError(f"the example {first}-{last} ends before it begins")
+    return (first, last)
