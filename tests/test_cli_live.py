@@ -177,10 +177,24 @@ def test_a_file_may_be_played_at_its_own_rate(live, monkeypatch):
         slept.append(seconds)
         clock[0] += seconds
 
+    real = Mini.encode_images
+
+    def encode(self, crops):
+        clock[0] += taken
+        return real(self, crops)
+
+    monkeypatch.setattr(Mini, "encode_images", encode)
     monkeypatch.setattr(command.time, "sleep", sleep)
     monkeypatch.setattr(command.time, "monotonic", lambda: clock[0])
-    assert live("--realtime", "--jsonl").code == 0
-    assert sum(slept) == pytest.approx(59 / 12, abs=0.01)
+    taken = 0.01
+    ran = live("--realtime", "--jsonl")
+    assert ran.code == 0
+    assert "behind" not in ran.err
+    assert sum(slept) == pytest.approx(59 / 12 - 59 * taken, abs=0.01)
+    taken = 0.2
+    ran = live("--realtime", "--jsonl")
+    late = 59 * (0.2 - 1 / 12)
+    assert f"at the end it was {late:.1f} s behind" in ran.err
 
 
 def test_images_without_a_rate_cannot_be_played_at_it(live, scene, tmp_path):

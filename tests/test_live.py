@@ -392,6 +392,26 @@ def test_settings_that_do_not_fit_are_refused(options, sentence):
         LiveReading(SCENE.vocabulary, **options)
 
 
+def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
+    other = generate(3, frames=200, recurrences=2)
+    empty, filled = (other.references[state][0].start + 2 for state in ("empty", "filled"))
+    shown = SCENE.vocabulary.with_examples(
+        {"empty": (other.history, empty), "filled": (other.history, filled)}
+    )
+    live = LiveReading(shown)
+    stream(live, SCENE.history)
+    offline = read(live.history(), shown)
+    assert live.finish().retrieval.to_dict() == offline.retrieval.to_dict()
+    assert (
+        offline.evidence.cosines[0, 0]
+        != read(live.history(), SCENE.vocabulary).evidence.cosines[0, 0]
+    )
+    with pytest.raises(InputError, match="frames of other histories"):
+        LiveReading(SCENE.vocabulary.with_examples({"empty": 5}))
+    with pytest.raises(InputError, match="reads words only"):
+        LiveReading(shown, readout="published")
+
+
 def test_words_without_features_are_refused():
     with pytest.raises(InputError, match="no text features yet"):
         LiveReading(Vocabulary({"a": ["one"], "b": ["two"]}))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from dejacue.sources.video import Frame, Video, open_video
 
 STREAM_HORIZON_S = 600.0
 REFRESH_S = 0.1  # of the strip
+LATE_S = 1.0  # that is worth a note
 SHOWN_WINDOWS = 5
 BAR, REACH = 24, 3.0  # letters, deviations
 Mask = NDArray[np.bool_] | None
@@ -107,22 +108,16 @@ def run(
         options["horizon_s"] = STREAM_HORIZON_S
     live = Live(**options, id=video.name, pictures=output is not None)
     lines = _Lines() if jsonl else _strip(list(live.reading.vocabulary.states))
-    ended: list[str] = []
     with lines as show, _stopping() as stopped:
-        try:
-            for frame in _paced(video) if realtime else video:
-                mask = look(frame)
-                show(live.push(frame.image, mask=mask, time_s=frame.time_s, frame=frame.index,
-                               source=frame.source))  # fmt: skip
-                if stopped():
-                    break
-        except InputError as error:
-            if not live.reading.observed:
-                raise
-            ended.append(f"{error}; what came before was read")
+        problems = _push_all(live, _paced(video) if realtime else video, look, show, stopped)
         if live.reading.observed:
             show(live.flush())
-    finding = _finish(live, video, shown, [*video.problems, *ended])
+    if problems.late_s > LATE_S and (realtime or is_stream(shown.source)):
+        problems.said.append(
+            f"{video.path}: at the end it was {problems.late_s:.1f} s behind, since a frame takes "
+            "longer than it lasts; take fewer of them with --fps"
+        )
+    finding = _finish(live, video, shown, [*video.problems, *problems.said])
     if jsonl:
         print(as_json({"retrieval": finding.retrieval.to_dict()}), flush=True)
     else:
@@ -131,6 +126,37 @@ def run(
     if output is not None:
         write_folder(output, finding, None)
         say(f"report: {output / 'report.html'}", stderr=True)
+
+
+@dataclass
+class _Ended:
+    """What must be said of how it ended, and how far behind the last frame was."""
+
+    said: list[str] = field(default_factory=list)
+    late_s: float = 0.0
+
+
+def _push_all(
+    live: Live, frames: Iterable[Frame], look: Callable[[Frame], Mask],
+    show: Callable[[Update], None], stopped: Callable[[], bool],
+) -> _Ended:  # fmt: skip
+    ended = _Ended()
+    began: float | None = None
+    try:
+        for frame in frames:
+            now, due = time.monotonic(), frame.time_s or 0.0
+            began = now - due if began is None else began
+            mask = look(frame)
+            show(live.push(frame.image, mask=mask, time_s=frame.time_s, frame=frame.index,
+                           source=frame.source))  # fmt: skip
+            ended.late_s = now - began - due
+            if stopped():
+                break
+    except InputError as error:
+        if not live.reading.observed:
+            raise
+        ended.said.append(f"{error}; what came before was read")
+    return ended
 
 
 def _finish(live: Live, video: Video, shown: Shown, problems: Sequence[str]) -> Finding:

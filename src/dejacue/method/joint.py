@@ -133,7 +133,7 @@ class Joint(StateReadout):
         if not len(facts.looked) and known.evidence is not None:  # changes only
             kept = self.words_seen(view)
             rows = kept.responses[0] - kept.levels[0][:, None]
-            return rows, self._nodes(view.vocabulary), cost
+            return rows, self.nodes(view.vocabulary), cost
         rows = known.f - HALF
         if self.order is None and not self.irreversible:
             rows = np.concatenate([rows, np.zeros((1, len(view.history)))])
@@ -143,7 +143,7 @@ class Joint(StateReadout):
                 "an example of none of the states: a known order has no room for it; leave out "
                 "either the order or the example"
             )
-        return rows, self._nodes(view.vocabulary), shown.SWITCH * cost
+        return rows, self.nodes(view.vocabulary), shown.SWITCH * cost
 
     def occurrences(self, view: View) -> list[list[ScoredWindow]]:
         """All stretches of each state, best first; none where it does not occur."""

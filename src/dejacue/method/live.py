@@ -126,6 +126,12 @@ class LiveReading:
         plan = Plan.of(coordinates, readout, None, None, False, "auto")
         self.vocabulary, self.readout, self.coordinates = vocabulary, plan.readout, plan.coordinates
         self._rules = _labelling_of(plan)
+        plan.check_examples(vocabulary)
+        if vocabulary.facts or vocabulary.changes:
+            raise InputError(
+                "frames that are named as examples or changes are those of a history that is "
+                "there; a live reading takes pictures and frames of other histories"
+            )
         self._directions = query_directions(vocabulary, plan.coordinates, 1.0).states
         self._names = list(vocabulary.states)
         if not is_number(delay_s) or not (delay is None or is_count(delay, 0)):
