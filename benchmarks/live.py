@@ -79,7 +79,8 @@ def labels() -> None:
         "generated": [generate(seed, frames=400, recurrences=2, states=("a", "b", "c"))
                       for seed in range(40)],
     }  # fmt: skip
-    print("frames of the references that are given to their state, in %")
+    print("frames of the references that are given to their state, in %; like: calibrated with the "
+          "history itself, as if it had been seen before")  # fmt: skip
     print(f"{'':14} {'at once':>9} {'settled':>9} {'offline':>9} {'like: at once':>14} "
           f"{'settled':>9}")  # fmt: skip
     for name, entries in sets.items():
