@@ -107,6 +107,12 @@ class Labeller:
         if not self.away:
             self._smooth(frame - self.lag)
 
+    def skip(self, until: int) -> None:
+        """Frames up to this one in which the object is not seen; in bounded time."""
+        while not self.away and self.frame < until:
+            faded = self.frame - self._last > len(self._rows)  # nothing is smoothed any more
+            self.tick(until if faded else self.frame + 1, None, None)
+
     def evidence(self) -> Row:
         """Of the last frame, smoothed by what came before it, in deviations from the mean."""
         sums = self._weights[-1] @ self._rows

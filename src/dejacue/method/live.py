@@ -40,6 +40,7 @@ from dejacue.method.state_readout import (
 )
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Moment, Reading, Vocabulary, Window
+from dejacue.records.arrays import NORM_RANGE, as_array
 from dejacue.records.history import MOST_FRAME
 
 DELAY_S = 4.0
@@ -144,7 +145,7 @@ class LiveReading:
         self._like, self._nodes = like, self._rules.nodes(vocabulary)
         self._labeller: Labeller | None = None
         self._early: list[tuple[int, float | None, Row]] = []  # before the rate is known
-        self._kept: deque[tuple[int, float | None, NDArray[np.float32], int]]
+        self._kept: deque[tuple[int, float | None, NDArray[Any], int]]
         self._kept = deque(maxlen=horizon)
         self.observed = 0
         self._now: tuple[int, float | None] | None = None
@@ -243,22 +244,26 @@ class LiveReading:
             )
         return int(at)
 
-    def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[np.float32], Row]:
-        try:
-            row = np.array(features, dtype=np.float32)
-        except (TypeError, ValueError):
-            raise InputError(f"frame {frame}: features must be one row of numbers") from None
+    def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Row]:
+        """A row as a history keeps it, and its cosines with the states."""
+        what = f"frame {frame}: features"
+        given = as_array(features, what)
+        if given.dtype.kind not in "fiu":
+            raise InputError(f"{what} must be one row of numbers, not {given.dtype}")
         expected = self._directions.shape[1]
-        if row.shape != (expected,):
+        if given.shape != (expected,):
             raise InputError(
-                f"frame {frame}: features of shape {row.shape}, but the vocabulary has "
-                f"{expected} dimensions; encode both with the same encoder"
+                f"{what} of shape {given.shape}, but the vocabulary has {expected} dimensions; "
+                "encode both with the same encoder"
             )
-        length = float(np.sqrt(np.vdot(row, row)))
-        if not 0 < length < np.inf:
-            what = "zero" if length == 0 else "not finite, or too large"
-            raise InputError(f"frame {frame}: its features are {what}; leave it out (None)")
-        return row, (self._directions @ row).astype(np.float64) / length
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            row = given.astype(np.float16 if given.dtype == np.float16 else np.float32)
+            wide = row.astype(np.float32, copy=False)
+            length = float(np.sqrt(np.vdot(wide, wide)))
+        if not NORM_RANGE[0] < length < NORM_RANGE[1]:
+            reason = "zero" if length <= NORM_RANGE[0] else "not finite, or too large"
+            raise InputError(f"{what} are {reason}; encode it again, or push None instead")
+        return row, (self._directions @ wide).astype(np.float64) / length
 
     def _next(self, frame: int, time_s: float | None, cosines: Row | None) -> Update:
         labeller = self._labeller
@@ -359,8 +364,7 @@ class LiveReading:
 
 def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Row | None) -> None:
     """One frame, after those that were left out."""
-    while not labeller.away and labeller.frame + 1 < frame:
-        labeller.tick(labeller.frame + 1, None, None)
+    labeller.skip(frame - 1)
     labeller.tick(frame, time_s, cosines)
 
 
