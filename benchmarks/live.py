@@ -21,10 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from dejacue import History, LiveReading, Vocabulary, Window, generate, load_release, occurrences
+from dejacue.experiments.rendered import SceneRequest, build_entries, moderate
 from dejacue.method.locate import read
 
 DIMENSION, STATES, RATE, VISIT = 768, 10, 25.0, 200
 HORIZON, TIMED = 15_000, 2_000  # frames
+SCENES = 40
 AGAIN = (1_000, 10_000, 50_000)
 RELEASE = Path(__file__).resolve().parent.parent.parent / "shared" / "release"
 
@@ -76,30 +78,45 @@ def labels() -> None:
     vost = list(release.vost)
     sets: dict[str, Sequence] = {
         "VOST, half A": vost[::2], "VOST, half B": vost[1::2], "seven": list(release.seven),
+        "rendered, mini": [build_entries(SceneRequest(moderate(n)))[0] for n in range(SCENES)],
         "generated": [generate(seed, frames=400, recurrences=2, states=("a", "b", "c"))
-                      for seed in range(40)],
+                      for seed in range(SCENES)],
     }  # fmt: skip
     print("frames of the references that are given to their state, in %; like: calibrated with the "
-          "history itself, as if it had been seen before")  # fmt: skip
+          "history itself, as if it had been seen before; changes: how many, how many frames "
+          "after one it is noticed (median), and how many of them never")  # fmt: skip
     print(f"{'':14} {'at once':>9} {'settled':>9} {'offline':>9} {'like: at once':>14} "
-          f"{'settled':>9}")  # fmt: skip
+          f"{'settled':>9} {'changes':>8} {'after':>6} {'never':>6}")  # fmt: skip
     for name, entries in sets.items():
-        cells = np.mean(
-            [_shares(own.history, own.vocabulary, own.references) for own in entries], 0
-        )
-        once, settled, offline, *like = (100 * cells).tolist()
-        print(f"{name:14} {once:9.1f} {settled:9.1f} {offline:9.1f} {like[0]:14.1f} {like[1]:9.1f}")
+        rows, waited = zip(*(_measured(own) for own in entries), strict=True)
+        once, settled, offline, *like = (100 * np.mean(rows, axis=0)).tolist()
+        every = [frames for own in waited for frames in own]
+        noticed = [frames for frames in every if frames is not None]
+        never = len(every) - len(noticed)
+        print(f"{name:14} {once:9.1f} {settled:9.1f} {offline:9.1f} {like[0]:14.1f} {like[1]:9.1f} "
+              f"{len(every):8} {np.median(noticed):6.0f} {never:6}")  # fmt: skip
 
 
-def _shares(
-    history: History, vocabulary: Vocabulary, references: Mapping[str, Sequence[Window]]
-) -> list[float]:
+def _measured(entry) -> tuple[list[float], list[int | None]]:
+    history, vocabulary, references = entry.history, entry.vocabulary, entry.references
     truth = _frames(references.items(), history)
     whole = occurrences(history, vocabulary)
     offline = _frames(((s, [m.window for m in own]) for s, own in whole.items()), history)
     found = [*_said(history, vocabulary, None), offline, *_said(history, vocabulary, history)]
-    return [
+    shares = [
         float(np.mean([own.get(frame) == state for frame, state in truth.items()])) for own in found
+    ]
+    return shares, _waited(found[0], references)
+
+
+def _waited(
+    once: Mapping[int, str], references: Mapping[str, Sequence[Window]]
+) -> list[int | None]:
+    """For each change, after how many frames its state is named; None: not before it ends."""
+    visits = sorted((w.start, w.end, state) for state, own in references.items() for w in own)
+    return [
+        next((f - first for f in range(first, last + 1) if once.get(f) == state), None)
+        for first, last, state in visits[1:]
     ]
 
 
