@@ -404,7 +404,7 @@ EVERY_COMMAND = commands(typer.main.get_command(app))
 
 def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
-        "", "locate", "encode", "track", "evaluate", "demo", "reproduce", "info", "data",
+        "", "locate", "live", "encode", "track", "evaluate", "demo", "reproduce", "info", "data",
         "data fetch", "data show", "data references", "annotate", "annotate template",
         "annotate consensus", "annotate events",
     }  # fmt: skip
