@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
 
-.PHONY: demo test lint bench docs wheel sanitize fuzz crash clean
+.PHONY: demo test lint bench docs wheel sanitize fuzz crash mutants clean
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,9 @@ fuzz: $(VENV)/.developer ## the .npz reader against damaged files, 60 s (atheris
 
 crash: $(VENV)/.developer ## kill commands at every file operation, and run them again
 	$(BIN)/python tests/crash/crash.py
+
+mutants: $(VENV)/.developer ## small changes of the core that the tests must notice, under an hour
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/mutation/mutate.py
 
 clean:
 	rm -rf build dist out .venv-sanitize src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so

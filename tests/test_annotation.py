@@ -599,6 +599,13 @@ def passes(tmp_path: Path) -> tuple[Path, Path]:
     return write_pass(tmp_path / "a.json", a), write_pass(tmp_path / "b.json", b)
 
 
+def test_a_history_of_more_frames_of_the_file_than_can_be_labelled_is_refused(tmp_path) -> None:
+    path = tmp_path / "h.npz"
+    write_history(path, History(np.ones((2, 3)), source_frames=[0, 2**50]))
+    with pytest.raises(InputError, match=r"h\.npz: 1125899906842625 frames .*at most 10000000"):
+        annotating.template(path, "A", tmp_path / "pass.json")
+
+
 def test_template_command_reads_a_history(wide, tmp_path, capsys) -> None:
     history = History(np.ones((3, 2)), frames=[2, 3, 6], id="cup")
     path, output = tmp_path / "cup.history.npz", tmp_path / "a.json"

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from dejacue import History, InputError, Vocabulary, locate, read_history
 from dejacue.data.rendered import render, write_scene
@@ -124,6 +125,19 @@ def test_options_of_opening_reach_the_video_and_the_masks(scene) -> None:
         build_history(*given, strid=3)
     with pytest.raises(InputError, match="stride: an option of open_video; give it there"):
         build_history(open_video(given[0]), *given[1:], stride=3)
+
+
+def test_masks_named_from_one_are_for_the_frames_of_the_video(tmp_path) -> None:
+    for kind in ("frames", "masks"):
+        (tmp_path / kind).mkdir()
+    for at in range(5):
+        image = np.full((16, 16, 3), 50 * at, np.uint8)
+        Image.fromarray(image).save(tmp_path / "frames" / f"{at:05d}.png")
+        mask = np.ones((16, 16), np.uint8)
+        Image.fromarray(mask).save(tmp_path / "masks" / f"{at + 1:05d}.png")
+    history = build_history(tmp_path / "frames", tmp_path / "masks", Means())
+    assert history.frames.tolist() == [0, 1, 2, 3, 4]
+    assert history.features[:, 0] == pytest.approx(np.arange(5) * 50 / 255)
 
 
 def test_an_encoder_that_lacks_something_is_told_what() -> None:

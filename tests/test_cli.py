@@ -233,7 +233,7 @@ def test_output_goes_to_the_file_and_not_to_the_screen(dejacue, files, tmp_path,
     target = tmp_path / "new" / "found.txt"
     words = ("locate", files[0], "-r", "scan", "-v", files[1], "-f", format)
     ran = dejacue(*words, "-o", target)
-    assert ran == (0, "", "")
+    assert ran == (0, "", f"written: {target}\n")
     assert list(target.parent.iterdir()) == [target]
     text, printed = target.read_text(encoding="utf-8"), dejacue(*words).out
     if format != "table":
@@ -353,6 +353,30 @@ def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_pat
     assert facts["numpy"].strip() == np.__version__
     assert facts["pandas"].strip() != "not installed"
     assert facts["release"].startswith("not here (dejacue data fetch)")
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("locate", "x.npz", "-v", "v.npz", "--diagnostics", "true"), "leave true out"),
+        (("locate", "x.npz", "--cut", "False", "-v", "v.npz"), "leave both out"),
+        (("track", "--backward", "no", "x.mp4", "-o", "m"), "give --no-backward"),
+        (("evaluate", "--only-common", "1", "a.json", "b.json"), "leave 1 out"),
+        (("reproduce", "--figures", "yes"), "leave yes out"),
+    ],
+)
+def test_a_switch_that_is_given_a_value_is_named(dejacue, words, remedy):
+    switch = next(word for word in words if word.startswith("--"))
+    said = f"dejacue: {switch} is a switch and takes no value; {remedy}\n"
+    assert dejacue(*words) == (2, "", said)
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.csv", "x.txt", "x.parquet"])
+def test_what_is_written_is_named(dejacue, files, tmp_path, name):
+    places = ("-o", tmp_path / name, "--plot", tmp_path / "x.png")
+    ran = dejacue("locate", *files[:1], "-v", *files[1:], *places)
+    assert ran.out == ""
+    assert f"plot: {tmp_path / 'x.png'}\nwritten: {tmp_path / name}\n" in ran.err
 
 
 def test_version_is_printed(dejacue):

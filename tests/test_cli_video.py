@@ -6,6 +6,7 @@ import importlib.metadata
 import io
 import json
 import warnings
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from dejacue import generate, read_history, write_history, write_vocabulary
 from dejacue.cli import tables
 from dejacue.data.rendered import render, write_scene
 from dejacue.report.thumbnails import thumbnail
+from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.mini import Mini
+from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
 
@@ -363,10 +366,18 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
     out = dejacue("info").out
     assert "siglip2: not here" in out
     assert str(tmp_path) in out
-    (onnx / "text_model.onnx").write_text("")
-    (google / "tokenizer.json").write_text("")
+    model = files("dejacue.sources.encoders").joinpath("mini_image.onnx").read_bytes()
+    for tower in ("vision", "text"):
+        (onnx / f"{tower}_model.onnx").write_bytes(model)
+    tokenizer = Weights(siglip.REPOSITORY, siglip.REVISION, {"tokenizer.json": None})
+    monkeypatch.setattr(siglip, "TOKENIZER", tokenizer)
+    (google / "tokenizer.json").write_text("{}")
     facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
     assert facts["encoders"].strip() == "mini: ready; siglip2: ready (onnx)"
+    assert facts["others"].startswith("siglip2-large, siglip2-large-384, siglip2-so400m")
+    for family, package in (("openclip:NAME", "open_clip_torch"), ("timm:NAME", "timm")):
+        lacking = facts[package].strip() == "not installed"
+        assert (f"{family} (needs" in facts["others"]) == lacking
     for name in ("onnxruntime", "av", "torch", "transformers", "pyarrow"):
         try:
             expected = importlib.metadata.version(name)

@@ -242,6 +242,23 @@ def test_pooled_paraphrases_that_cancel_leave_the_first_of_the_state():
     assert {m.window for m in found["a"]} == {alone["a"][0].window}
 
 
+def test_what_paraphrases_have_in_common_counts_however_small():
+    rows = np.array([[1, 1e-5, 0], [-1, 1e-5, 0], [0, 0, 1]], np.float32)
+    vocabulary = Vocabulary({"a": ["x", "not x"], "b": ["y"]}, rows)
+    found = query_directions(vocabulary, COORDINATES["absolute"], 1.0).queries
+    np.testing.assert_allclose(found[:2], [[0, 1, 0], [0, 1, 0]], atol=1e-6)
+
+
+def test_where_one_state_falls_back_the_others_keep_their_unit_directions():
+    rows = np.eye(2, dtype=np.float32)[[0, 1, 0, 1]]  # the third state is the mean of the others
+    vocabulary = Vocabulary({"a": ["x"], "b": ["y"], "c": ["x too", "y too"]}, rows)
+    found = query_directions(vocabulary, COORDINATES["vocabulary"], 1.0)
+    assert found.fallback.tolist() == [False, False, True, True]
+    half = np.sqrt(0.5)
+    expected = [[half, -half], [-half, half], [half, half], [half, half]]
+    np.testing.assert_allclose(found.queries, expected, atol=1e-6)
+
+
 def test_windows_cross_frames_lost_at_random_but_not_long_absences():
     whole = generate(4, frames=300, signal=1.5)
     reference = tuple(whole.references["filled"][0])
@@ -316,6 +333,17 @@ def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
     assert read(apart, words, readout=readout).retrieval.notes == ()
 
 
+def test_states_that_share_a_single_frame_claim_it():
+    weights = np.full((83, 3), 0.05)
+    for state, (first, last) in enumerate([(0, 17), (17, 72), (73, 82)]):
+        weights[first : last + 1, state] = 1.0
+    words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
+    found = read(History(weights, range(83)), words, readout=Contrast(width=0.0)).retrieval
+    assert [tuple(moment.window) for moment in found] == [(0, 17), (17, 72), (73, 82)]
+    (note,) = found.notes
+    assert note.startswith('"a" and "b" both claim frame 17; ')
+
+
 def test_of_many_states_that_share_frames_a_few_are_named():
     words = Vocabulary({name: [f"a {name}"] for name in "abcde"}, np.eye(5))
     weights = np.full((105, 5), 0.05)
@@ -378,7 +406,7 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     "wrong",
     [{"pooling": 1.5}, {"pooling": -0.1}, {"width": -1.0}, {"smoothing_s": float("nan")},
      {"bridge": -1}, {"bridge": "short"}, {"bridge": True}, {"pooling": "1"},
-     {"smoothing_s": "a"}],
+     {"smoothing_s": "a"}, {"smoothing_s": 10**400}, {"width": 10**400}, {"width": np.inf}],
 )  # fmt: skip
 def test_settings_outside_their_range_are_refused(wrong):
     with pytest.raises(InputError):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dejacue import History, InputError, Vocabulary, locate
-from dejacue.method.coordinates import COORDINATES, query_directions, unit_rows
+from dejacue.method.coordinates import COORDINATES, Coordinates, query_directions, unit_rows
 from dejacue.method.evidence import cosines, trajectory_centre
 
 VOCABULARY, UNIFORM = COORDINATES["vocabulary"], COORDINATES["query-uniform"]
@@ -124,6 +124,12 @@ def test_cosines_are_cosines() -> None:
 def test_a_frame_on_the_trajectory_centre_has_no_evidence_instead_of_nan() -> None:
     x = np.tile(np.array([[1.0, 2.0, 3.0]], np.float32), (5, 1))
     assert (cosines(x, np.eye(3, dtype=np.float32), trajectory_centre(x)) == 0).all()
+
+
+def test_an_unknown_origin_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match='did you mean "state"'):
+        Coordinates("mine", False, "stat")
+    assert Coordinates("mine", False, None).origin is None
 
 
 def test_an_unknown_coordinate_system_suggests_the_nearest() -> None:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from dejacue import InputError, Window
+from dejacue import (
+    Cancelled,
+    InputError,
+    MissingData,
+    MissingExtra,
+    Window,
+    load_release,
+    open_masks,
+    read_references,
+    read_retrievals,
+    read_vocabulary,
+)
+from dejacue.data.annotation_files import read_decisions, read_pass
 from dejacue.sources.documents import (
     Finite,
     FrameNumber,
@@ -23,6 +39,8 @@ from dejacue.sources.documents import (
     read_text,
     write_document,
 )
+from dejacue.sources.tracks import read_notes
+from dejacue.sources.video import Frame
 
 
 class Span(msgspec.Struct, forbid_unknown_fields=True):
@@ -148,3 +166,148 @@ def test_a_document_has_one_row_a_line_and_comes_back(tmp_path_factory, rows, va
 def test_what_json_cannot_hold_is_not_written(value) -> None:
     with pytest.raises(InputError, match="cannot be written as JSON"):
         as_json({"a": [value]})
+
+
+@pytest.mark.parametrize(
+    "digits", ["1e400", "-1E+0309", "9" * 309, "1" * 5000, f"{'1' * 290}e99", f"-{'7' * 400}.5"]
+)
+def test_a_number_that_no_float_holds_is_named_with_its_line(digits) -> None:
+    with pytest.raises(
+        InputError, match=rf"^line 2: {re.escape(digits[:40])}.* too large a number"
+    ):
+        parse_documents(f'{{"a": 1,\n"b": [{digits}]}}')
+    assert parse_documents(f'["{digits}", 1e308, 1e-999]') == [[digits, 1e308, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("cup.json: a\nb\r\nc", "cup.json: a b c"),
+        (f'cup.json: "{"x" * 9000}" is not a state; known: a', f'"{"x" * 80}…" is not a state'),
+        (f"cup.json: {'x' * 9000} is unknown; leave it out", "is unknown; leave it out"),
+    ],
+)
+def test_a_message_is_one_line_that_keeps_the_file_and_the_remedy(message, shown) -> None:
+    for kind in (InputError, MissingData, MissingExtra, Cancelled):
+        text = str(kind(message))
+        assert text.startswith("cup.json: ")
+        assert shown in text
+        assert len(text) <= 600
+        assert len(text.splitlines()) == 1
+
+
+def nodes(value, path=()):
+    """The path of every part of a document."""
+    yield path
+    keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+    for key in keys:
+        yield from nodes(value[key], (*path, key))
+
+
+def replaced(value, path, other):
+    if not path:
+        return other
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], other)
+    return copy
+
+
+def use_masks(path) -> None:
+    masks = open_masks(path)
+    frame = Frame(0, 0, 0.0, None, np.zeros((6, 8, 3), np.uint8))
+    masks.ids()
+    masks.unions(frame, [None])
+
+
+def use_retrievals(path) -> None:
+    for found in read_retrievals(path):
+        found.to_json()
+
+
+def use_release(path) -> None:
+    """The third group is read by its rows' keys before they are looked at as a whole."""
+    data = path.parent / "release" / "data"
+    for name in ("benchmark.json", "learned/development/manifest.json"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_bytes(path.read_bytes())
+    found = load_release(data.parent)
+    with contextlib.suppress(InputError):
+        list(found.vost)
+    list(found.development)
+
+
+def use_meta(path) -> None:
+    folder = path.parent / "videos" / "v"
+    folder.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.eye(6, 8, dtype=np.uint8)).save(folder / "0.png")
+    (folder.parent / "meta.json").write_bytes(path.read_bytes())
+    use_masks(folder)
+
+
+def use_notes(path) -> None:
+    (path.parent / "track.json").write_bytes(path.read_bytes())
+    read_notes(path.parent)
+
+
+RLE = {"size": [6, 8], "counts": [40, 8]}
+ROW = {"start": 0, "end": 3, "label": "pre"}
+STATE = {"state_id": "s", "references": [[0, 1]]}
+READ = {
+    "pass": (read_pass, {"schema": "dejacue.annotation/1", "history": "h", "annotator": "x",
+                         "runs": [ROW]}),
+    "decisions": (read_decisions, {
+        "schema": "dejacue.decisions/1", "history": "h", "annotators": ["a", "b"],
+        "decisions": [ROW | {"first": "pre", "second": "post"}]}),
+    "references": (read_references, {
+        "schema": "dejacue.references/1", "histories": [
+            {"history": "h", "component": "k", "frames": [0, 9], "states": {"a": [[0, 5]]},
+             "descriptions": {"a": ["x"]}}]}),
+    "retrieval": (use_retrievals, {
+        "schema": "dejacue.retrieval/1", "history": "h", "encoder": "e", "settings": {"a": 1},
+        "notes": ["n"], "moments": [
+            {"state": "a", "description": "x", "start": 0, "end": 5, "score": 3.0, "start_s": 0.0,
+             "end_s": 1.0, "source_start": 0, "source_end": 5, "p_value": 0.5, "absent": False,
+             "alternatives": [{"start": 7, "end": 8, "score": 1.0}]}]}),
+    "vocabulary": (read_vocabulary, {"object": "cup", "states": {"a": ["x", "y"], "b": "z"}}),
+    "coco": (use_masks, {
+        "images": [{"id": 1, "file_name": "0.png", "width": 8, "height": 6, "frame_index": 0}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "track_id": 1, "segmentation": [[0, 0, 4, 0, 4, 4]]},
+            {"id": 2, "image_id": 1, "track_id": 2, "segmentation": RLE},
+            {"id": 3, "image_id": 1, "track_id": 3, "bbox": [0, 0, 2, 2]}]}),
+    "youtube-vis": (use_masks, {
+        "videos": [{"id": 1, "file_names": ["0.jpg"], "width": 8, "height": 6}],
+        "annotations": [{"id": 1, "segmentations": [RLE]}]}),
+    "sam 2": (use_masks, [{"frame_index": 0, "results": [{"object_id": 1, "mask": RLE}]}]),
+    "list of masks": (use_masks, [{"frame": 0, "id": 1, "segmentation": RLE}]),
+    "meta.json": (use_meta, {"videos": {"v": {"objects": {"1": {"category": "cup"}}}}}),
+    "release": (use_release, {"interval_convention": "inclusive", "histories": [
+        {"history_id": "h", "sequence_id": "q", "states": [STATE], "siglip2_visual": "v.npz",
+         "visual_features": "v.npz"}]}),
+    "notes": (use_notes, {
+        "schema": "dejacue.track/2", "tracker": "t", "approximate": False, "details": {},
+        "video": "v", "video_key": "k", "masks": "m", "match": "source", "size": [6, 8],
+        "presence": 0.5, "backward": True, "lineages": {"1": [1]},
+        "prompts": [{"object": 1, "frame": 0, "mask": RLE}], "frames": [0], "times_s": [0.0],
+        "names": None, "objects": {"1": {"key": "k", "seen": 1, "cut": 0, "presence": [0.5],
+        "doubts": [{"kind": "area", "first": 0, "last": 0, "text": "t"}]}}}),
+}  # fmt: skip
+DEEP = "@deep@"  # as text; json.dumps would not write it
+ODD = (None, True, 7, -1, 1e308, 10**300, "x", "9" * 5000, "a\nb", [], [1], {}, {"a": 1}, DEEP)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_any_other_value_in_any_place_is_read_or_refused_in_one_sentence(name, tmp_path) -> None:
+    read, document = READ[name]
+    path = tmp_path / "document.json"
+    refused = []
+    for place, value in itertools.product(nodes(document), ODD):
+        text = json.dumps(replaced(document, place, value))
+        path.write_text(text.replace(f'"{DEEP}"', "[" * 20_000 + "]" * 20_000))
+        try:
+            read(path)
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > 2 * len(list(nodes(document)))
+    assert max(map(len, refused)) <= 600
+    assert all(len(sentence.splitlines()) == 1 for sentence in refused)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
+import threading
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from dejacue import InputError, MissingData, Vocabulary
-from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, siglip, weights
+from dejacue.sources.atomic import write_text
+from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, mini, siglip, weights
 from dejacue.sources.encoders.base import Encoder, unit
+from dejacue.sources.encoders.mini import WordTokenizer
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
+from dejacue.sources.encoders.siglip_onnx import run
 from dejacue.sources.encoders.weights import Weights
 
 TEXTS = ["empty cup", "Cup filled with espresso", "a photo of the empty cup"]
@@ -257,6 +263,45 @@ def test_a_hash_is_remembered_until_the_file_changes(tmp_path, monkeypatch) -> N
     assert weights.sha256(path) == hashlib.sha256(b"other").hexdigest()
 
 
+@pytest.mark.parametrize("held", ["[1]", '"x"', "3", "[" * 100_000, "{", '{"a": 1}', "\xff"])
+def test_a_damaged_memory_of_hashes_is_made_anew(tmp_path, monkeypatch, held) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    memory = write_text(tmp_path / "cache" / "dejacue" / "hashes.json", held)
+    (tmp_path / "file").write_bytes(b"one")
+    assert weights.sha256(tmp_path / "file") == hashlib.sha256(b"one").hexdigest()
+    assert str(tmp_path / "file") in json.loads(memory.read_text())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_info_tells_files_that_are_not_whole_from_those_that_are(offline, small, dejacue) -> None:
+    def said() -> str:
+        (line,) = (line for line in dejacue("info").out.splitlines() if line.startswith("encoders"))
+        return line
+
+    assert "siglip2: ready (onnx, torch)" in said()
+    folder = small / siglip.REPOSITORY
+    for path in (
+        small / ONNX_REPOSITORY / "onnx" / "vision_model.onnx",
+        folder / "model.safetensors",
+        folder / "tokenizer.json",
+    ):
+        whole = path.read_bytes()
+        for damaged in (b"junk!", b"", whole[:-1], whole[: len(whole) // 2]):
+            path.write_bytes(damaged)
+            assert "damaged, get it again: " in said()
+            assert "ready (onnx, torch)" not in said()
+        path.unlink()
+        assert "damaged" not in said()
+        path.write_bytes(whole)
+    assert "siglip2: ready (onnx, torch)" in said()
+
+
+@pytest.mark.parametrize("words", ["", "{}", "[1]", "[" * 100_000])
+def test_an_embedded_model_without_its_words_says_what_to_do(words) -> None:
+    with pytest.raises(InputError, match="holds no list of words; install dejacue again"):
+        mini._words({"words": words})
+
+
 def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
@@ -287,6 +332,7 @@ def no_hub(tmp_path, monkeypatch):
 
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
+    monkeypatch.setattr(weights, "no_connection", lambda: "")
     return tried
 
 
@@ -295,13 +341,42 @@ def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub)
         load_encoder("siglip2", backend="onnx", precision="fp16")
     towers = "onnx/vision_model_fp16.onnx, onnx/text_model_fp16.onnx"
     assert str(caught.value) == (
-        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: {towers}, tokenizer.json are not on this "
-        "machine (download: No connection); with a connection they are fetched once, without one "
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine "
+        "(download: No connection); with a connection they are fetched once, without one "
         f"put {towers} (revision main) into FOLDER/{ONNX_REPOSITORY} and tokenizer.json (revision "
         f"{siglip.REVISION}) into FOLDER/{siglip.REPOSITORY}, and set DEJACUE_WEIGHTS to that "
         "FOLDER"
     )
     assert no_hub == ["onnx/vision_model_fp16.onnx"]  # the others would only make one wait
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_once_and_not_for_long(monkeypatch) -> None:
+    from huggingface_hub import constants
+
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "DEJACUE_WEIGHTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        assert weights.no_connection() == "no connection to 127.0.0.1"  # nobody listens
+        sentence = (
+            r"a/b: not all files are .*\(download: no connection to 127\.0\.0\.1\); with a conn"
+        )
+        with pytest.raises(MissingData, match=sentence):
+            Weights("a/b", "main", {"x": None}).fetch()
+        server.listen()
+        assert weights.no_connection() == ""
+    answered = threading.Event()
+    monkeypatch.setattr(weights, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(socket, "create_connection", lambda *_: answered.wait(60) and server)
+    assert weights.no_connection() == "no connection to 127.0.0.1"  # a name server that is silent
+    answered.set()
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    assert weights.no_connection() == ""  # the proxy may know more
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert weights.no_connection() == "HF_HUB_OFFLINE is set"
 
 
 def test_a_folder_of_ones_own_lacks_what_it_lacks(no_hub, tmp_path, monkeypatch) -> None:
@@ -312,8 +387,8 @@ def test_a_folder_of_ones_own_lacks_what_it_lacks(no_hub, tmp_path, monkeypatch)
     with pytest.raises(MissingData) as caught:
         load_encoder("siglip2", backend="onnx")
     assert str(caught.value) == (
-        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: onnx/text_model.onnx, tokenizer.json are not "
-        f"on this machine; put onnx/text_model.onnx (revision main) into "
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine; "
+        f"put onnx/text_model.onnx (revision main) into "
         f"{tmp_path}/{ONNX_REPOSITORY} and tokenizer.json (revision {siglip.REVISION}) into "
         f"{tmp_path}/{siglip.REPOSITORY}"
     )
@@ -331,6 +406,7 @@ def test_files_that_are_not_in_the_cache_are_downloaded(tmp_path, monkeypatch) -
 
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr(weights, "no_connection", lambda: "")
     one, two = Weights("a/b", "abc", {"old": None, "new": None}), Weights("c/d", "e", {"x": None})
     assert weights.fetch(one, two) == [
         {"old": tmp_path / "old", "new": tmp_path / "new"}, {"x": tmp_path / "x"}
@@ -350,3 +426,52 @@ def test_a_commit_is_known_in_the_cache_of_the_hub_only(tmp_path) -> None:
 def test_a_folder_of_ones_own_tells_no_commit_of_the_export(offline) -> None:
     encoder = load_encoder("siglip2", backend="onnx")
     assert encoder.details["export"] == f"{ONNX_REPOSITORY}@unknown"
+
+
+def test_of_several_outputs_the_pooled_one_is_taken() -> None:
+    class Port(NamedTuple):
+        name: str
+        type: str = "tensor(float)"
+
+    class Model:
+        def __init__(self, *outputs: str) -> None:
+            self.outputs = outputs
+
+        def get_inputs(self):
+            return [Port("pixel_values")]
+
+        def get_outputs(self):
+            return [Port(name) for name in self.outputs]
+
+        def run(self, wanted, values):
+            return [(wanted, values)]
+
+    for outputs, wanted in (
+        (("last_hidden_state", "pooler_output"), ["pooler_output"]),
+        (("embeds", "last_hidden_state"), ["embeds"]),
+    ):
+        assert run(Model(*outputs), "pixel_values", 3)[0] == wanted
+    with pytest.raises(InputError, match="the ONNX model takes pixel_values, not input_ids"):
+        run(Model("embeds"), "input_ids", 3)
+
+
+@pytest.mark.parametrize(
+    ("device", "backend"), [("cuda", "torch"), ("mps", "torch"), ("cpu", "onnx")]
+)
+def test_the_default_back_end_is_torch_where_there_is_an_accelerator(
+    monkeypatch, device, backend
+) -> None:
+    pytest.importorskip("transformers")
+    from dejacue.sources.encoders import siglip_onnx, siglip_torch
+
+    monkeypatch.setattr(siglip_torch, "choose_device", lambda asked: asked or device)
+    monkeypatch.setattr(siglip_torch, "TorchSiglip", lambda **_: "torch")
+    monkeypatch.setattr(siglip_onnx, "OnnxSiglip", lambda **_: "onnx")
+    assert load_encoder("siglip2") == backend
+    assert load_encoder("siglip2", backend="onnx") == "onnx"
+
+
+def test_the_words_of_mini_are_numbered_below_their_count() -> None:
+    words = WordTokenizer.of(["a red cup", "a cup"])
+    assert len(words) == 5  # three words, padding and the unknown word
+    assert sorted({*words(["a red cup", "blue"]).ravel().tolist()}) == [*range(len(words))]

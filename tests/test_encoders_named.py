@@ -1,83 +1,43 @@
-"""hf:NAME on small models with the classes and files of the hub; openclip:NAME on a stand-in.
-
-open_clip is not among the packages of the tests: ``StandIn`` has the five functions of it that are
-used, and what they return, so that the adapter is tested and not open_clip.
-"""
+"""hf:NAME on small models with the classes and files of the hub."""
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
+from small_models import (
+    SHARED,
+    TEXTS,
+    crops,
+    one_sentence,
+    save_clip,
+    save_metaclip,
+    save_siglip,
+    torch,
+    transformers,
+)
 
-from dejacue import InputError, MissingData, MissingExtra, encode_vocabulary, load_encoder
+from dejacue import History, InputError, MissingData, MissingExtra, load_encoder
 from dejacue.sources.crops import fit
+from dejacue.sources.encoders import SIZES, encoder_name
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers deprecates is not ours
 
-TEXTS = ["empty cup", "cup filled with espresso", "cup"]
-SHARED = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-          "num_attention_heads": 4}  # fmt: skip
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-def save_clip(folder: Path) -> Path:
-    """A CLIP that spells its words letter by letter."""
-    torch.manual_seed(0)
-    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    tokens = [*letters, *(f"{letter}</w>" for letter in letters)]
-    words = {token: at for at, token in enumerate([*tokens, "<|startoftext|>", "<|endoftext|>"])}
-    start, end = len(words) - 2, len(words) - 1
-    config = transformers.CLIPConfig(
-        text_config={**SHARED, "vocab_size": len(words), "max_position_embeddings": 30,
-                     "bos_token_id": start, "eos_token_id": end, "pad_token_id": end},
-        vision_config={**SHARED, "image_size": 32, "patch_size": 8}, projection_dim=24,
-    )  # fmt: skip
-    transformers.CLIPModel(config).eval().save_pretrained(folder)
-    images = transformers.CLIPImageProcessor(
-        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}
-    )
-    tokenizer = transformers.CLIPTokenizer(vocab=words, merges=[])
-    transformers.CLIPProcessor(images, tokenizer).save_pretrained(folder)
-    return folder
-
-
-def save_siglip(folder: Path) -> Path:
-    import tokenizers
-
-    torch.manual_seed(1)
-    names = ["<pad>", "<eos>", "<unk>", *sorted({word for text in TEXTS for word in text.split()})]
-    config = transformers.SiglipConfig(
-        text_config={**SHARED, "vocab_size": len(names), "max_position_embeddings": 16,
-                     "projection_size": 32, "pad_token_id": 0, "eos_token_id": 1},
-        vision_config={**SHARED, "image_size": 32, "patch_size": 8},
-    )  # fmt: skip
-    transformers.SiglipModel(config).eval().save_pretrained(folder)
-    own = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel({name: at for at, name in enumerate(names)}, "<unk>")
-    )
-    own.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    own.post_processor = tokenizers.processors.TemplateProcessing(
-        single="$A <eos>", special_tokens=[("<eos>", 1)]
-    )
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=own, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>",
-        model_input_names=["input_ids"],
-    )  # fmt: skip
-    images = transformers.SiglipImageProcessor(size={"height": 32, "width": 32}, resample=2)
-    transformers.SiglipProcessor(images, tokenizer).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("models")
-    return {"clip": save_clip(root / "small-clip"), "siglip": save_siglip(root / "small-siglip")}
+    return {
+        "clip": save_clip(root / "small-clip"),
+        "siglip": save_siglip(root / "small-siglip"),
+        "metaclip": save_metaclip(root / "small-metaclip"),
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -85,18 +45,10 @@ def own_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def crops(seed: int = 0, count: int = 5) -> list[np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return [
-        rng.integers(0, 256, (*sides, 3), dtype=np.uint8)
-        for sides in rng.integers(20, 90, (count, 2))
-    ]
-
-
 # hf:NAME
 
 
-@pytest.mark.parametrize(("kind", "dimension"), [("clip", 24), ("siglip", 32)])
+@pytest.mark.parametrize(("kind", "dimension"), [("clip", 24), ("siglip", 32), ("metaclip", 24)])
 def test_rows_of_a_folder_are_unit_and_of_the_size_it_states(saved, kind, dimension) -> None:
     encoder = load_encoder(f"hf:{saved[kind]}", device="cpu")
     assert (encoder.dimension, encoder.size) == (dimension, 32)
@@ -129,7 +81,7 @@ def test_texts_are_padded_to_the_full_length_alone_or_together(saved) -> None:
     alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
     np.testing.assert_allclose(encoder.encode_texts(TEXTS), alone, atol=1e-5)
     ids = torch.zeros((1, 16), dtype=torch.int64)
-    ids[0, :2] = torch.tensor([encoder._processor.tokenizer.convert_tokens_to_ids("cup"), 1])
+    ids[0, :2] = torch.tensor([encoder._tokenizer.convert_tokens_to_ids("cup"), 1])
     with torch.inference_mode():
         found = encoder._model.get_text_features(input_ids=ids)
     row = getattr(found, "pooler_output", found).numpy()[0]
@@ -152,8 +104,6 @@ def test_three_rows_of_pixels_are_not_taken_for_three_channels(saved) -> None:
 
 
 def test_a_folder_is_known_by_its_weights_and_not_by_its_place(saved, tmp_path) -> None:
-    import shutil
-
     first = load_encoder(f"hf:{saved['clip']}", device="cpu").identity
     assert first.startswith("small-clip@")
     moved = shutil.copytree(saved["clip"], tmp_path / "small-clip")
@@ -176,8 +126,11 @@ def test_a_name_is_found_in_the_cache_of_the_hub_with_its_commit(
         (snapshot / path.name).write_bytes(path.read_bytes())
     offline(monkeypatch, tmp_path / "hub")
     encoder = load_encoder("hf:someone/small-clip", device="cpu")
-    assert encoder.identity == f"someone/small-clip@{COMMIT}"
     here = load_encoder(f"hf:{saved['clip']}", device="cpu")
+    assert encoder.identity == f"someone/{here.identity}"  # the hash of the same weights
+    assert encoder.details["unpinned"] == COMMIT
+    assert here.details["unpinned"] == "unknown commit"
+    assert len(encoder.details["sha256 model.safetensors"]) == 64
     np.testing.assert_array_equal(encoder.encode_texts(TEXTS), here.encode_texts(TEXTS))
 
 
@@ -188,29 +141,139 @@ def offline(monkeypatch, cache: Path) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(cache))
 
 
-def one_sentence(message: str) -> bool:
-    return "\n" not in message and ". " not in message
-
-
-def test_a_name_that_is_not_here_is_explained_in_one_sentence(tmp_path, monkeypatch) -> None:
+def test_a_name_that_is_not_here_is_one_sentence_with_the_line_that_fetches_it(
+    tmp_path, monkeypatch
+) -> None:
     offline(monkeypatch, tmp_path / "hub")
-    with pytest.raises(MissingData, match="hf:nobody/nothing could not be loaded") as caught:
+    with pytest.raises(MissingData, match="hf:nobody/nothing is not on this machine") as caught:
         load_encoder("hf:nobody/nothing", device="cpu")
-    assert "give the path of a folder" in str(caught.value)
+    assert "hf download nobody/nothing --local-dir FOLDER/nobody/nothing" in str(caught.value)
     assert one_sentence(str(caught.value))
+    with pytest.raises(MissingData, match=r"hf:\./nothing/here: there is no folder") as caught:
+        load_encoder("hf:./nothing/here", device="cpu")
+
+
+def test_a_folder_for_weights_is_looked_into_first(saved, tmp_path, monkeypatch) -> None:
+    shutil.copytree(saved["clip"], tmp_path / "someone" / "theirs")
+    offline(monkeypatch, tmp_path / "hub")
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    encoder = load_encoder("hf:someone/theirs", device="cpu")
+    assert encoder.identity.startswith("someone/theirs@")
+
+
+class Hub:
+    """What is asked of the hub: which files there are, then some of them."""
+
+    def __init__(self, files: list[str], error: Exception | None = None) -> None:
+        self.files, self.error, self.wanted = files, error, []
+
+    def model_info(self, name, *, revision, timeout):
+        if self.error:
+            raise self.error
+        return type("Info", (), {"siblings": [type("S", (), {"rfilename": f}) for f in self.files]})
+
+    def snapshot_download(self, name, *, revision=None, local_files_only=False, allow_patterns=()):
+        if local_files_only:
+            raise FileNotFoundError("not in the cache")
+        self.wanted = list(allow_patterns)
+        return str(self.folder)
+
+
+def hub_of(monkeypatch, **given) -> Hub:
+    import huggingface_hub
+
+    made = Hub(**given)
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", made.snapshot_download)
+    return made
+
+
+def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, monkeypatch) -> None:
+    files = [
+        "README.md",
+        "model.safetensors",
+        "onnx/model.onnx",
+        "pytorch_model.bin",
+        "config.json",
+    ]
+    hub = hub_of(monkeypatch, files=files)
+    hub.folder = saved["clip"]
+    encoder = load_encoder("hf:someone/small", device="cpu")
+    assert [name for name in hub.wanted if "*" not in name] == ["model.safetensors"]
+    assert encoder.identity.startswith("someone/small@")
+    hub.files = ["README.md", "weights.gguf"]
+    with pytest.raises(MissingData, match="hf:someone/small: the hub has no weights of it"):
+        load_encoder("hf:someone/small", device="cpu")
+
+
+def test_gated_and_unknown_models_are_told_apart(monkeypatch) -> None:
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    for kind, words in (
+        (GatedRepoError, "accept its terms.*hf auth login"),
+        (RepositoryNotFoundError, "has no such model.*check the name"),
+    ):
+        hub_of(monkeypatch, files=[], error=kind.__new__(kind))
+        with pytest.raises(MissingData, match=words) as caught:
+            load_encoder("hf:facebook/dinov3", device="cpu")
+        assert one_sentence(str(caught.value))
+
+
+def copied(folder: Path, place: Path) -> Path:
+    return Path(shutil.copytree(folder, place))
 
 
 def test_folders_that_hold_no_model_are_named(saved, tmp_path) -> None:
-    with pytest.raises(MissingData, match=r"hf:.*could not be loaded") as caught:
+    with pytest.raises(MissingData, match="holds no weights of a model") as caught:
         load_encoder(f"hf:{tmp_path}", device="cpu")
     assert one_sentence(str(caught.value))
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for path in saved["clip"].iterdir():
-        (broken / path.name).write_bytes(path.read_bytes())
+    broken = copied(saved["clip"], tmp_path / "broken")
     (broken / "model.safetensors").write_bytes(b"not this")
     with pytest.raises(MissingData, match=r"hf:.*broken could not be loaded") as caught:
         load_encoder(f"hf:{broken}", device="cpu")
+    assert one_sentence(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("config.json", "has no config.json, so it is no model of transformers"),
+        ("preprocessor_config.json", "has no preprocessor_config.json, which says how its images"),
+    ],
+)
+def test_a_file_that_is_missing_is_named(saved, tmp_path, file, words) -> None:
+    folder = copied(saved["clip"], tmp_path / "lacking")
+    (folder / file).unlink()
+    with pytest.raises(InputError, match=words) as caught:
+        load_encoder(f"hf:{folder}", device="cpu")
+    assert one_sentence(str(caught.value))
+
+
+def test_a_tokenizer_whose_words_are_missing_is_refused(saved, tmp_path) -> None:
+    folder = copied(saved["clip"], tmp_path / "speechless")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match="its tokenizer knows no words; are its files complete"):
+        load_encoder(f"hf:{folder}", device="cpu")
+
+
+def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
+    from dejacue.sources.encoders._transformers import _length
+
+    encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
+    with pytest.raises(InputError, match="it: its files do not say how many tokens it reads"):
+        _length("it", object(), encoder._tokenizer)
+
+
+def test_code_of_a_model_is_neither_run_nor_asked_about(saved, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked"))
+    folder = copied(saved["clip"], tmp_path / "stranger")
+    (folder / "theirs.py").write_text("raise SystemExit('run')")
+    config = json.loads((folder / "config.json").read_text())
+    config["model_type"] = "theirs"
+    config["auto_map"] = {"AutoConfig": "theirs.A", "AutoModel": "theirs.B"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(MissingData, match="could not be loaded") as caught:
+        load_encoder(f"hf:{folder}", device="cpu")
     assert one_sentence(str(caught.value))
 
 
@@ -231,7 +294,7 @@ def test_weights_that_are_missing_are_not_made_up(saved, tmp_path) -> None:
 def test_a_model_without_images_is_refused(tmp_path) -> None:
     config = transformers.BertConfig(**SHARED, vocab_size=20)
     transformers.BertModel(config).save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="is a BertModel, not a model of images and texts"):
+    with pytest.raises(InputError, match="is a BertModel, not a model of images"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
 
 
@@ -252,116 +315,104 @@ def test_without_transformers_the_extra_is_named(monkeypatch) -> None:
         load_encoder("hf:someone/model")
 
 
-# openclip:NAME
+# What differs between families
 
 
-class Visual:
-    image_size = (16, 16)
+def test_words_of_a_siglip_are_lower_cased_without_an_attention_mask(saved) -> None:
+    encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
+    assert encoder.details["lower_case"] == "True"
+    np.testing.assert_array_equal(encoder.encode_texts(["Cup"]), encoder.encode_texts(["cup"]))
+    exact = load_encoder(f"hf:{saved['siglip']}", device="cpu", lower=False)
+    assert np.abs(exact.encode_texts(["Cup"]) - encoder.encode_texts(["cup"])).max() > 1e-3
+    asked = {}
+    real = encoder._model.get_text_features
+    encoder._model.get_text_features = lambda **given: asked.update(given) or real(**given)
+    encoder.encode_texts(["cup"])
+    assert set(asked) == {"input_ids"}
 
 
-class Towers:
-    """Mean colour and number of letters, in four dimensions."""
-
-    visual = Visual()
-
-    def eval(self):
-        return self
-
-    def to(self, device):
-        return self
-
-    def encode_image(self, images):
-        assert images.shape[1:] == (3, 16, 16)
-        return torch.cat([images.mean(dim=(2, 3)), torch.ones(len(images), 1)], dim=1)
-
-    def encode_text(self, tokens):
-        return torch.stack([tokens.sum(dim=1) + k for k in range(1, 5)], dim=1).float()
+def test_words_of_a_clip_keep_their_mask_and_capitals_are_its_tokenizers_affair(saved) -> None:
+    encoder = load_encoder(f"hf:{saved['clip']}", device="cpu")
+    assert encoder.details["lower_case"] == "False"
+    asked = {}
+    real = encoder._model.get_text_features
+    encoder._model.get_text_features = lambda **given: asked.update(given) or real(**given)
+    encoder.encode_texts(["cup"])
+    assert set(asked) == {"input_ids", "attention_mask"}
+    assert asked["input_ids"].shape == (1, 30)
 
 
-class StandIn(types.ModuleType):
-    """The interface of open_clip 2 and 3 as far as it is used."""
-
-    def __init__(self) -> None:
-        super().__init__("open_clip")
-        self.asked: list[tuple[str, str]] = []
-
-    def list_models(self):
-        return ["RN50", "ViT-B-16", "ViT-B-16-SigLIP2", "untrained"]
-
-    def list_pretrained_tags_by_model(self, model):
-        return {"untrained": [], "ViT-B-16": ["openai", "laion2b"]}.get(model, ["webli"])
-
-    def create_model_and_transforms(self, model, pretrained):
-        self.asked.append((model, pretrained))
-        if model == "RN50":
-            raise RuntimeError("Failed to download weights.\nTry again later.")
-
-        def transform(image):
-            small = np.asarray(image.resize((16, 16)), np.float32)
-            return torch.from_numpy(small / 255).permute(2, 0, 1)
-
-        return Towers(), None, transform
-
-    def get_tokenizer(self, model):
-        return lambda texts: torch.tensor([[len(text), 0, 0] for text in texts])
+@pytest.mark.parametrize("name", SIZES)
+def test_larger_sizes_of_siglip2_are_loaded_by_their_names(name, tmp_path, monkeypatch) -> None:
+    save_siglip(tmp_path / SIZES[name], size=48, width=40)
+    offline(monkeypatch, tmp_path / "hub")
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
+    encoder = load_encoder(name, device="cpu")
+    assert (encoder.name, encoder.size, encoder.dimension) == (name, 48, 40)
+    assert encoder.identity.startswith(f"{SIZES[name]}@")
+    assert encoder.details["images"] == "both sides 48 bilinear, middle 48, mean 0.5 std 0.5"
+    assert encoder.fit is None  # the compiled crop is what it needs
+    rows = History(encoder.encode_images(crops()), encoder=encoder.identity)
+    assert encoder_name(rows) == name
+    with pytest.raises(InputError, match=f"{name} has no backend; leave it out"):
+        load_encoder(name, backend="onnx")
 
 
-@pytest.fixture
-def open_clip(monkeypatch) -> StandIn:
-    made = StandIn()
-    monkeypatch.setitem(sys.modules, "open_clip", made)
-    return made
-
-
-def test_a_model_of_open_clip_uses_its_transform_and_tokenizer(open_clip) -> None:
-    encoder = load_encoder("openclip:ViT-B-16-SigLIP2", device="cpu", batch=2)
-    assert open_clip.asked == [("ViT-B-16-SigLIP2", "webli")]
-    assert (encoder.name, encoder.identity) == (
-        "openclip:ViT-B-16-SigLIP2", "openclip:ViT-B-16-SigLIP2/webli",
-    )  # fmt: skip
-    assert (encoder.dimension, encoder.size) == (4, 16)
-    red = np.zeros((30, 20, 3), np.uint8)
-    red[..., 0] = 255
-    rows = encoder.encode_images([red, red, red])
-    np.testing.assert_allclose(rows, np.tile([0.5**0.5, 0, 0, 0.5**0.5], (3, 1)), atol=1e-6)
-    words = encode_vocabulary({"empty": ["ab"], "full": ["abc"]}, encoder, prompts="raw")
-    expected = np.array([3.0, 4, 5, 6]) / np.linalg.norm([3, 4, 5, 6])  # two letters
-    np.testing.assert_allclose(words.features[0], expected, atol=1e-6)
-    assert words.encoder == encoder.identity
-
-
-def test_weights_of_open_clip_may_be_named(open_clip) -> None:
-    assert load_encoder("openclip:ViT-B-16/openai", device="cpu").identity.endswith("/openai")
-    assert load_encoder("openclip:ViT-B-16", device="cpu").identity.endswith("/laion2b")
-    with pytest.raises(InputError, match=r'weights of openclip:ViT-B-16 "openal"; did you mean "o'):
-        load_encoder("openclip:ViT-B-16/openal", device="cpu")
-    with pytest.raises(InputError, match="untrained has no published weights"):
-        load_encoder("openclip:untrained", device="cpu")
-
-
-def test_a_wrong_name_of_open_clip_suggests_others(open_clip) -> None:
-    with pytest.raises(InputError, match=r'no model "ViT-B16"; did you mean ViT-B-16'):
-        load_encoder("openclip:ViT-B16", device="cpu")
-
-
-def test_weights_that_open_clip_cannot_get_are_one_sentence(open_clip) -> None:
-    with pytest.raises(MissingData, match="openclip:RN50 could not be loaded") as caught:
-        load_encoder("openclip:RN50", device="cpu")
-    assert one_sentence(str(caught.value))
-
-
-def test_nan_of_open_clip_is_refused_with_a_sentence(open_clip, monkeypatch) -> None:
-    encoder = load_encoder("openclip:ViT-B-16", device="cpu")
-    monkeypatch.setattr(
-        Towers, "encode_image", lambda self, images: torch.full((len(images), 4), float("nan"))
+def test_a_history_of_a_hub_model_leads_back_to_its_name() -> None:
+    rows = np.eye(3)
+    made = History(rows, encoder="a/b@0123", made_with={"backend": "transformers"})
+    assert encoder_name(made) == "hf:a/b"
+    base = "google/siglip2-base-patch16-224@"
+    assert encoder_name(History(rows, encoder=f"{base}75de")) == "siglip2"
+    other = History(rows, encoder=f"{base}0123", made_with={"backend": "transformers"})
+    assert encoder_name(other) == f"hf:{base[:-1]}"  # not with the pinned one's words
+    assert encoder_name(History(rows, encoder="timm:vit.x@0123")) == "timm:vit.x"
+    assert encoder_name(History(rows, encoder="openclip:ViT-B-16/dfn2b@01")) == (
+        "openclip:ViT-B-16/dfn2b"
     )
-    with pytest.raises(InputError, match="image 0: the encoder gave NaN"):
-        encoder.encode_images(crops())
+    with pytest.raises(InputError, match="name the encoder for the words with --encoder"):
+        encoder_name(History(rows, encoder="small-clip@0123"))
 
 
-def test_without_open_clip_the_package_is_named(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "open_clip", None)
-    with pytest.raises(
-        MissingExtra, match="open_clip is not installed; pip install open_clip_torch"
-    ):
-        load_encoder("openclip:ViT-B-16")
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_other_precisions_are_near_and_recorded(saved, precision) -> None:
+    full = load_encoder(f"hf:{saved['clip']}", device="cpu")
+    half = load_encoder(f"hf:{saved['clip']}", device="cpu", precision=precision)
+    assert half.details["precision"] == precision
+    assert (full.encode_images(crops()) * half.encode_images(crops())).sum(axis=1).min() > 0.999
+    assert (full.encode_texts(TEXTS) * half.encode_texts(TEXTS)).sum(axis=1).min() > 0.999
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("dinov2", "hf:facebook/dinov2-base"), ("PE-Core", "openclip:PE-Core-B-16"),
+     ("metaclip", "openclip:ViT-B-16/metaclip_fullcc"), ("siglip2-larg", "siglip2-large")],
+)  # fmt: skip
+def test_an_unknown_name_suggests_one_that_is_near(name, near) -> None:
+    with pytest.raises(InputError, match=f'unknown encoder "{name}"; did you mean "{near}"'):
+        load_encoder(name)
+
+
+def test_a_family_without_a_name_is_one_sentence() -> None:
+    with pytest.raises(InputError, match='"timm:" names no model; give one, such as timm:vit'):
+        load_encoder("timm:")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("siglip2", {"backend": "onnx", "device": "cpu"}, "siglip2 through onnx has no device"),
+        ("siglip2", {"backend": "torch", "threads": 2}, "siglip2 through torch has no threads"),
+        ("mini", {"device": "cpu"}, "mini has no device; leave it out"),
+        ("hf:a/b", {"precision": "fp8"}, 'unknown precision "fp8"; did you mean'),
+        ("hf:a/b", {"device": "tpu"}, 'unknown device "tpu"; did you mean'),
+        ("hf:a/b", {"batches": 3}, "hf:a/b has no batches; leave it out"),
+        ("siglip2", {"device": "tpu"}, 'unknown device "tpu"'),  # so it is torch
+    ],
+)
+def test_options_that_an_encoder_does_not_have_are_named_before_it_is_fetched(
+    name, options, words, tmp_path, monkeypatch
+) -> None:
+    offline(monkeypatch, tmp_path / "hub")
+    with pytest.raises(InputError, match=words):
+        load_encoder(name, **options)

@@ -17,16 +17,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dejacue import (
+    DejaCueError,
+    Finding,
     History,
     InputError,
     Vocabulary,
+    find,
+    load_release,
+    open_masks,
+    open_video,
     read_history,
+    read_references,
     read_vocabulary,
     write_history,
     write_vocabulary,
 )
+from dejacue.cli import annotate as annotating
 from dejacue.sources.atomic import check_place, write_text, write_whole
+from dejacue.sources.masks import write_masks
 from dejacue.sources.npz import read_npz, write_npz
+from dejacue.sources.tracks import check_target
 
 ROWS = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 WORDS = "empty: [empty cup, cup with nothing in it]\nfilled: cup with coffee\n"
@@ -273,9 +283,9 @@ def test_quotes_make_on_and_off_names(tmp_path):
         ('{"a": "x",', "not valid JSON"),
         ("", "is empty"),
         ("[" * 100_000, "not valid JSON"),
-        ('{"a": ' + "1" * 5000 + "}", "not valid JSON"),
+        ('{"a": ' + "1" * 5000 + "}", "line 1: 1111.* is too large a number"),
         ('{"a": "x",\n"b": NaN}', "line 2: NaN is not a JSON number; .* or text in quotes"),
-        ('{"a": 1e999, "b": "y"}', 'state "a" must list its descriptions as text, not inf'),
+        ('{"a": 1e999, "b": "y"}', "line 1: 1e999 is too large a number"),
         ('{"a": "x"}\n{"b": "y"}', "holds 2 JSON documents, one after the other; keep one"),
         (r'{"a": "x", "b": "\ud83d"}', r"\\ud83d is half of a surrogate pair"),
         ('["a", "b"]', "expected states and their descriptions"),
@@ -651,6 +661,34 @@ def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path: write_text(path, "new"),
+        check_place,
+        lambda path: check_place(path, folder=True),
+        lambda path: check_place(path / "inside"),
+        load_release,
+        check_target,
+        lambda path: write_masks(path, [(0, {1: np.ones((4, 4), bool)})]),
+        read_references,
+        open_masks,
+        open_video,
+        Finding.read,
+        lambda path: annotating.consensus(path, path, None, path),
+        lambda path: find(path, {"a": "x", "b": "y"}, masks=path),
+    ],
+)
+def test_links_that_lead_back_to_themselves_and_endless_names_are_refused(tmp_path, use):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for path in (tmp_path / "a", tmp_path / ("n" * 300)):
+        with pytest.raises(DejaCueError, match=f"^{re.escape(str(path))}.*: "):
+            use(path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
 def test_a_link_is_followed_and_stays_a_link(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -709,6 +747,9 @@ def test_of_many_strange_arrays_a_few_are_named(tmp_path) -> None:
     with pytest.raises(InputError, match=r"array00.*array07, … and is not a history") as caught:
         read_history(path)
     assert len(str(caught.value)) < 300 + len(str(path))
+    path = write_npz(tmp_path / "eight.npz", {f"array{n}": np.zeros(1) for n in range(8)})
+    with pytest.raises(InputError, match="array6, array7 and is not a history"):
+        read_history(path)
 
 
 @pytest.mark.parametrize(("text", "known"), [("120", 120), ("9" * 5000, None), ("٣", None)])

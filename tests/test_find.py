@@ -347,6 +347,9 @@ def damage(folder: Path, change) -> None:
         (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/7"),
          r"finding\.json: was written by a newer dejacue \(version 7 .*update dejacue"),
         (lambda text: text.replace("dejacue.finding/1", "dejacue.track/1"), "not a finding"),
+        (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/²"), "not a finding"),
+        (lambda text: text.replace("dejacue.finding/1", f"dejacue.finding/{'9' * 5000}"),
+         "was written by a newer dejacue"),
         (lambda text: text[:200], r"finding\.json: not valid JSON, or cut short"),
         (lambda text: text.replace('"state"', '"stat"'),
          r'finding\.json: retrieval\.moments\[0\]: has no "state"'),
@@ -361,6 +364,45 @@ def test_a_folder_that_cannot_be_read_gets_one_sentence(first, tmp_path, change,
     with pytest.raises(InputError, match=sentence) as caught:
         Finding.read(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("responses", np.nan),
+        ("cosines", 1j),
+        ("centre", np.zeros((2, 2))),
+        ("scale", "wide"),
+        ("responses", np.zeros(3)),
+    ],
+)
+def test_evidence_that_is_not_numbers_of_its_shape_is_refused(first, tmp_path, name, value) -> None:
+    first.write(tmp_path)
+    path = tmp_path / "scene.evidence.npz"
+    arrays = dict(np.load(path))
+    given = np.asarray(value)
+    arrays[name] = np.full(arrays[name].shape, given) if given.ndim == 0 else given
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match="do not belong together"):
+        Finding.read(tmp_path)
+
+
+def test_pictures_of_something_that_cannot_be_read_are_left_out(first, tmp_path) -> None:
+    first.write(tmp_path)
+    path = tmp_path / "scene.thumbnails.npz"
+    np.savez(path, **{**np.load(path), "made_of": "[" * 100_000})
+    assert not Finding.read(tmp_path).thumbnails
+
+
+def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
+    first, tmp_path
+) -> None:
+    moments = (replace(first.retrieval[0], score=float("nan")), *first.retrieval.moments[1:])
+    retrieval = replace(first.reading.retrieval, moments=moments)
+    broken = replace(first, reading=replace(first.reading, retrieval=retrieval))
+    with pytest.raises(InputError, match=r"finding\.json: cannot be written as JSON"):
+        broken.write(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> None:
@@ -451,7 +493,21 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"objects": None}, r"holds the objects 1, 2; say which one"),
         ({"objects": "all"}, "find gives one object, find_each all of them"),
         ({"objects": []}, "give at least one mask id"),
+        ({"objects": 1.5}, "objects 1.5: give at least one mask id"),
+        ({"objects": [[1]]}, r"objects \[\[1\]\]: give at least one mask id"),
         ({"masks": None}, "say where the object is"),
+        ({"masks": np.ones((1, 4, 4), bool)}, r"an array of shape \(1, 4, 4\); np\.savez\("
+         r'"masks.npz", masks=array\) saves an array \(N, H, W\)'),
+        ({"masks": 5}, "masks are given by their path, not as int"),
+        ({"masks": None, "mask": [[1, 2], [3]]}, "the mask must have rows of one length"),
+        ({"masks": None, "box": (1, 2, 3, 10**400)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
+        ({"masks": None, "prompts": 5}, "prompts 5: give a list of Prompt records"),
+        ({"masks": None, "prompts": [5]}, "prompts are Prompt records, not 5"),
+        ({"masks": None, "prompts": Prompt("x")}, "frame 'x': give the position of a frame"),
+        ({"masks": None, "prompts": Prompt(0, True)}, "object True: objects are numbered 1 to"),
+        ({"masks": None, "prompts": Prompt(0, 1, (1, 2, "x", 4))}, r"a box is \(x0, y0, x1, y1\)"),
+        ({"masks": None, "prompts": Prompt(points=(5, 5))}, r"a point is \(x, y, inside\)"),
+        ({"encoder": 5}, "encoder 5 is neither a name nor an Encoder"),
         ({"box": (1, 2, 3, 4)}, "masks are given, and a box or click as well"),
         ({"masks": None, "box": (1, 2, 3)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
         ({"masks": None, "box": "1,2,3,4"}, r"box: give \(x0, y0, x1, y1\) in pixels"),
@@ -470,6 +526,28 @@ def test_bad_input_is_one_sentence_before_anything_is_decoded(
     monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded"))
     with pytest.raises(InputError, match=sentence):
         cup(**more)
+
+
+def test_what_is_no_video_vocabulary_tracker_or_mask_is_refused(scene, cup) -> None:
+    with pytest.raises(InputError, match="video 5: give a path, a Video, a History or a Finding"):
+        find(5, WORDS)
+    with pytest.raises(InputError, match=r"vocabulary \[\]: give a path, {state: descriptions}"):
+        find(scene / "scene.mp4", [], masks=scene / "Annotations")
+    with pytest.raises(InputError, match="tracker 5 is neither a name nor a Tracker"):
+        cup(masks=None, objects=None, box=(1, 2, 9, 9), tracker=5)
+    with pytest.raises(InputError, match=r"bool of shape \(2, 4, 4\); give bool of the frame's"):
+        cup(masks=None, objects=None, mask=np.ones((2, 4, 4), bool), tracker="box")
+
+
+def test_a_mask_of_a_model_with_an_axis_of_one_is_one_mask(scene, edges) -> None:
+    mask = np.zeros(next(iter(open_video(scene / "scene.mp4"))).image.shape[:2], bool)
+    x0, y0, x1, y1 = edges
+    mask[y0:y1, x0:x1] = True
+    how = {"tracker": "box", "encoder": "mini", "pictures": False}
+    found = [find(scene / "scene.mp4", WORDS, mask=own, **how) for own in (mask, mask[None])]
+    assert windows(found[0]) == windows(found[1])
+    prompt = Prompt(np.int64(0), np.int64(1), mask=mask[None, None])
+    assert windows(find(scene / "scene.mp4", WORDS, prompts=prompt, **how)) == windows(found[0])
 
 
 def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
@@ -666,8 +744,9 @@ def test_nothing_is_written_over_the_video_or_under_a_wrong_name(first, scene, t
 
 
 def test_another_encoder_than_that_of_the_history_is_named_before_it_is_loaded(first) -> None:
-    with pytest.raises(InputError, match="was made with mini, not with siglip2"):
-        first.ask(WORDS, encoder="siglip2")
+    for other in ("siglip2", "siglip2-large"):
+        with pytest.raises(InputError, match=f"was made with mini, not with {other}; "):
+            first.ask(WORDS, encoder=other)
 
 
 def test_progress_gets_all_four_arguments(cup) -> None:

@@ -163,6 +163,18 @@ def test_a_state_outside_of_a_given_order_is_marked_absent():
     ]
 
 
+def test_an_irreversible_change_among_many_states_needs_their_order():
+    for count in (7, 8):
+        words = Vocabulary({f"s{at}": [f"text {at}"] for at in range(count)}, np.eye(count))
+        history = History(np.eye(count))
+        if count == 7:
+            assert len(occurrences(history, words, readout=Joint(irreversible=True)))
+        else:
+            with pytest.raises(InputError, match=r"8 states needs their order; without one .* 7"):
+                locate(history, words, readout=Joint(irreversible=True))
+            locate(history, words, readout=Joint(irreversible=True, order=tuple(words.states)))
+
+
 def test_a_known_order_and_an_irreversible_change_are_kept():
     scene = generate(8, recurrences=3, frames=300, signal=0.8)
     once = occurrences(scene.history, scene.vocabulary, readout=Joint(irreversible=True))

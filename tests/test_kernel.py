@@ -175,6 +175,18 @@ def test_histories_long_enough_to_be_pruned_give_the_same_bits(seed) -> None:
     check_all_steps(*random_batch(seed, 3000))
 
 
+@pytest.mark.parametrize("name", [*BUILDS, "numpy"])
+def test_where_no_length_fits_there_is_no_window(name) -> None:
+    rng = np.random.default_rng(5)
+    histories = [History(rng.normal(size=(n, 8)), range(7, 7 + n)) for n in (4, 9)]
+    batch = Ragged.of(histories, [rng.normal(size=(2, 8)).astype(np.float32)] * 2)
+    found = engine(name).locate(batch, schedule_of([(5,), (5,)], "sqrt"), 3)
+    for column in (found.start, found.end, found.first, found.last):
+        assert column[:2].tolist() == [-1, -1]
+    assert (found.last[2:] - found.first[2:]).tolist() == [4, 4]
+    assert (found.first[2:] - found.start[2:]).tolist() == [7, 7]
+
+
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("kind", ["noise", "walk", "steps", "constant", "spikes"])
 def test_a_hundred_thousand_frames_give_the_same_windows(build, kind) -> None:

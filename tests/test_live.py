@@ -525,6 +525,10 @@ def test_a_box_is_the_mask_of_its_pixels(scene):
     mask[5:20, 10:31] = True
     assert np.array_equal(_mask(image, None, (10, 5, 30.5, 20)), mask)
     assert _mask(image, None, (70, 5, 80, 20)) is None
+    assert _mask(image, None, (-9, 5, -2, 20)) is None
+    corner = np.zeros((40, 60), bool)
+    corner[:3, :4] = True
+    assert np.array_equal(_mask(image, None, (-5, -5, 4, 3)), corner)
     assert _mask(image, np.zeros((40, 60)), None) is None
     assert _mask(image, None, None) is None
 

@@ -531,6 +531,26 @@ def test_a_stack_of_another_form_is_refused(tmp_path, content, message):
         open_masks(tmp_path / "m.npz")
 
 
+def test_a_stack_with_damaged_columns_or_a_password_is_named(tmp_path):
+    path, numbers = tmp_path / "m.npz", np.arange(20_000)
+    np.savez(path, masks=np.ones((len(numbers), 1, 1), bool), frames=numbers)
+    data = bytearray(path.read_bytes())
+    data[data.index(numbers[10_000:].tobytes())] ^= 1  # far behind the header
+    path.write_bytes(data)
+    with refused(path, r"frames: cannot be read; the file is damaged \(Bad CRC-32"):
+        open_masks(path)
+    names = np.array(["a", "b"])
+    np.savez(path, masks=np.ones((2, 4, 4), bool), names=(names.view(np.uint32) + 2**31).view("U1"))
+    with refused(path, "names: holds text that is not Unicode"):
+        open_masks(path)
+    np.savez(path, masks=np.ones((2, 4, 4), bool))
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    with refused(path, "masks: is encrypted; save it without a password"):
+        open_masks(path)
+
+
 def test_a_damaged_stack_is_named(tmp_path):
     path = tmp_path / "m.npy"
     np.save(path, np.ones((5, H, W), dtype=bool))

@@ -271,3 +271,22 @@ def test_zeros_in_front_of_a_number_do_not_matter(tmp_path):
     masks = open_masks(numbered(tmp_path, [0, 12, 24], "frame{}.png"))
     frames = [frame(i, name=f"frame{12 * i:05d}") for i in range(3)]
     assert widths(masks, frames) == [0, 12, 24]
+
+
+@pytest.mark.parametrize("count", [32, 33])
+def test_many_numbers_and_255_in_one_picture_may_be_a_soft_edge(tmp_path, count):
+    labels = np.zeros((H, W), np.uint8)
+    labels[0, :count] = [*range(1, count), 255]
+    Image.fromarray(labels).save(tmp_path / "00000.png")
+    if count == 32:
+        assert open_masks(tmp_path).ids() == tuple(range(1, count))  # 255 is void
+    else:
+        with refused(tmp_path, '33 different numbers, .* choose the kind "indexed" or "binary"'):
+            open_masks(tmp_path).ids()
+
+
+def test_masks_of_which_some_have_no_number_cannot_be_counted(tmp_path):
+    folder = numbered(tmp_path, [0, 1])
+    (folder / "00001.png").rename(folder / "last.png")
+    with refused(folder, '"last" has no number in its name that could be a frame'):
+        widths(open_masks(folder, match="index"), [frame(0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tracemalloc
 from pathlib import Path
@@ -158,7 +159,10 @@ def test_the_texts_of_yolo_for_images_are_named_as_they_are(tmp_path):
         ([FIRST, SECOND], "line 2: the second box of a frame, and no id"),
         (["0 100 80 20 20 3"], "line 1: box .* fractions of the frame, 0 to 1"),
         ([FIRST + " 0.9 3.5"], "line 1: track 3.5 is not a whole number"),
-        (["0 .1 .1 .2 .1 .2 .2 .1 .2 3"], "line 1: 10 numbers; .*outlines are not read"),
+        ([FIRST, "0 .1 .1 .2"], "line 2: 4 numbers; a line is class cx cy w h .* or an outline"),
+        (["0 1 1 20 1 20 20 .1 .2"], "line 1: outline .* fractions of the frame, 0 to 1"),
+        (["0 .1 .1 .2 .1 .2 nan"], "line 1: "),
+        (["0 .1 .1 .2 .1 .2 .2 .1 .3", FIRST], "line 2: the second box of a frame, and no id"),
         ([FIRST, "0 a b c d"], "a YOLO line must be numbers"),
         ([FIRST + " 0.9 3", "0 0 nan 1 1 0.5 3"], "line 2: box .*fractions of the frame"),
         (["0 0 nan 1 1 0.5 3"], "line 1: box .*fractions of the frame"),
@@ -169,6 +173,53 @@ def test_a_broken_text_of_yolo_is_named(tmp_path, lines, message):
     path = text(tmp_path / "v_1.txt", *lines)
     with refused(path.parent, f"v_1.txt: {message}"):
         open_masks(tmp_path, kind="boxes")
+
+
+OUTLINE = ".25 .25 .5 .25 .5 .75 .25 .75"  # x from 4 to 8, y from 3 to 9
+CUT = ".25 .25 .5 .25 .25 .75"  # half of it
+
+
+@pytest.mark.parametrize(
+    ("lines", "ids"),
+    [
+        ([OUTLINE], (1,)),
+        ([OUTLINE + " 0.9"], (1,)),
+        ([OUTLINE + " 4"], (4,)),
+        ([OUTLINE + " 0.9 4"], (4,)),
+        ([OUTLINE + " 0.9 4", CUT + " .8 5"], (4, 5)),
+        ([OUTLINE + " 4", CUT + " 5", ".5 .5 .1 .1 6"], (4, 5, 6)),  # the last is a box
+        ([OUTLINE + " 4", CUT + " -1"], (4,)),
+    ],
+)
+def test_outlines_of_yolo_are_drawn_at_the_size_of_the_frame(tmp_path, lines, ids):
+    text(tmp_path / "v_1.txt", *(f"0 {line}" for line in lines))
+    masks = open_masks(tmp_path)
+    assert (masks.kind, masks.ids()) == ("boxes", ids)
+    assert np.array_equal(one(masks, frame(0), ids[0]), box(4, 3, 4, 6))
+    assert one(masks, frame(0, shape=(2 * H, 2 * W)), ids[0]).sum() == 4 * 24
+
+
+def test_triangles_of_yolo_are_no_boxes_with_a_track(tmp_path):
+    text(tmp_path / "v_1.txt", f"0 {CUT}")
+    text(tmp_path / "v_2.txt", "0 .25 .25 .5 .25 .25 1")  # its last number alone might be a track
+    masks = open_masks(tmp_path)
+    assert masks.ids() == (1,)
+    drawn = one(masks, frame(0))
+    assert drawn[3, 4]
+    assert not drawn[8, 7]  # in the box around it
+    assert 8 <= drawn.sum() <= 16
+
+
+def test_corners_at_the_lower_edge_are_not_taken_for_tracks(tmp_path):
+    text(tmp_path / "v_1.txt", "0 0 .5 0.25 .5 .25 1 0 1", "0 .5 .5 .75 .5 .75 1 .5 1")
+    with refused(tmp_path, "line 2: the second box of a frame, and no id"):
+        open_masks(tmp_path)
+
+
+def test_a_long_outline_of_yolo_is_known_by_its_beginning(tmp_path):
+    corners = [(0.5 + 0.4 * math.cos(at / 50), 0.5 + 0.4 * math.sin(at / 50)) for at in range(314)]
+    text(tmp_path / "v_1.txt", "0 " + " ".join(f"{x:.17g} {y:.17e}" for x, y in corners))
+    assert one(open_masks(tmp_path), frame(0, shape=(100, 100))).sum() == pytest.approx(5027, 0.02)
 
 
 @pytest.mark.parametrize("none", [" 0.9 -1", " -1"])
@@ -240,6 +291,23 @@ def test_json_of_another_shape_lists_what_is_read(tmp_path, rows, message):
     path = text(tmp_path / "m.json", json.dumps(rows))
     with refused(path, message):
         open_masks(path)
+
+
+def test_numbers_of_thousands_of_digits_in_names_are_refused(tmp_path):
+    digits = "1" * 5000
+    images = {"images": [{"id": 1, "file_name": f"{digits}.png"}], "annotations": []}
+    path = text(tmp_path / "m.json", json.dumps(images))
+    with refused(path, 'a mask is called "1111.*no file has a name of more than 255 letters'):
+        open_masks(path)
+    np.savez(tmp_path / "m.npz", masks=np.ones((1, 4, 4), bool), names=[digits])
+    with refused(tmp_path / "m.npz", 'a mask is called "1111'):
+        open_masks(tmp_path / "m.npz")
+    folder = save(tmp_path / "v", {"0.png": box(0, 0, 2, 2)})
+    meta = text(tmp_path / "meta.json", json.dumps({"videos": {"v": {"objects": {digits: {}}}}}))
+    with refused(meta, 'has no "objects" with their numbers'):
+        open_masks(folder)
+    with pytest.raises(InputError, match="a frame is numbered above 9007199254740992"):
+        write_masks(tmp_path / "new.npz", [(10**5000, {1: np.ones((4, 4), bool)})])
 
 
 @pytest.mark.parametrize("owner", ["instance_id", "track_id"])
@@ -394,3 +462,12 @@ def test_a_table_numbered_from_one_to_the_number_of_frames_counts_from_one(tmp_p
         (mask,) = masks.unions(Frame(at, at, None, None, image), [None])
         assert mask is not None
         assert mask.sum() == 100
+
+
+def test_a_folder_for_each_object_may_be_coloured(tmp_path):
+    red = box(2, 1, 3, 2)[..., None] * np.array([200, 0, 0], np.uint8)
+    blue = box(4, 2, 3, 3)[..., None] * np.array([0, 0, 99], np.uint8)
+    save(tmp_path, {"1/00000.png": red, "2/00000.png": blue})
+    masks = open_masks(tmp_path)
+    assert np.array_equal(one(masks, frame(0), 1), box(2, 1, 3, 2))
+    assert np.array_equal(one(masks, frame(0), 2), box(4, 2, 3, 3))

@@ -158,7 +158,10 @@ def test_very_many_runs_stay_small() -> None:
     parsed(page)
     assert len(page) < 5_000
     sparse = History(np.ones((200, 2)), np.arange(200) * 1_000)
-    assert len(bars(parsed(sparse._repr_html_()), 0)) == 200
+    root = parsed(sparse._repr_html_())
+    assert len(bars(root, 0)) == 200
+    (said,) = (title.text for title in root.iter("title"))
+    assert said.split(", ") == [f"{at} to {at}" for at in range(0, 20_000, 1_000)]
 
 
 def test_a_vocabulary_shows_states_descriptions_and_encoder() -> None:

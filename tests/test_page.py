@@ -440,6 +440,29 @@ def test_ticks_are_round_and_follow_the_times_of_the_frames() -> None:
     assert times[1][0] == pytest.approx((12.5 + 0.5) / 100)  # 10.5 s lies at frame 12.5
 
 
+@pytest.mark.parametrize(
+    ("frames", "times", "looked_at"),
+    [
+        ([0, 1, 2], [0, 1e9, 2e9], "3"),
+        ([0, 1, 2], [-(2.0**53), 0, 2.0**53], "3"),
+        ([0, 1, 2], [2.0**53, 0, -(2.0**53)], "3"),
+        ([0, 1, 2], [1e15, 1e15 + 0.125, 1e15 + 0.25], "3"),
+        ([0, 1, 2], [5.0, 5.0, 5.0], "3"),
+        ([0, 1, 2], [0, 5e-324, 1e-323], "3"),
+        ([5, 6, 7], [1e15, 2e15, 3e15], "9" * 15),
+        ([-(2**53), 0, 2**53], [0, 1, 2], "3"),
+        ([2**53], [0], "3"),
+    ],
+)
+def test_ticks_of_huge_times_and_frames_are_few_and_in_place(frames, times, looked_at) -> None:
+    made = {"frames": looked_at}
+    axis = Axis(History(np.ones((len(frames), 2)), frames, times_s=times, made_with=made))
+    for unit in ("frame", "time"):
+        ticks = axis.ticks(unit)
+        assert len(ticks) <= 11
+        assert all(-1e-9 <= tick.share <= 1 for tick in ticks)
+
+
 def test_times_that_do_not_grow_give_no_axis_of_seconds() -> None:
     times = np.array([0, 1, 2, 3, 6, 7, 7, 9, 10, 11.0])
     page = report_page(*small(times))

@@ -15,6 +15,7 @@ from dejacue import (
     Joint,
     Peak,
     Scan,
+    Vocabulary,
     evidence,
     generate,
     locate,
@@ -84,6 +85,29 @@ def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> 
     still = History(np.tile(once.history.features[:1], (40, 1)), encoder="generated")
     (note,) = read(still, once.vocabulary).retrieval.notes
     assert "all frames look the same" in note
+
+
+@pytest.mark.parametrize(("unlike", "still"), [(0.5e-6, True), (1.5e-6, False)])
+@pytest.mark.parametrize("frames", [2, 1030])
+def test_one_frame_that_looks_otherwise_is_no_still_picture(unlike, still, frames) -> None:
+    words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
+    rows = np.tile([1.0, 0.0], (frames, 1))
+    rows[-1] = 1 - unlike, np.sqrt(1 - (1 - unlike) ** 2)
+    notes = read(History(rows), words).retrieval.notes
+    assert any("all frames look the same" in note for note in notes) is still
+
+
+def test_a_single_frame_is_no_still_picture() -> None:
+    words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
+    notes = read(History([[1.0, 0.5]]), words).retrieval.notes
+    assert not any("all frames look the same" in note for note in notes)
+
+
+def test_a_reading_gives_one_window_to_take_and_two_to_choose_from() -> None:
+    history = History(np.eye(2)[np.repeat([0, 1] * 5, 20)])  # each state five times
+    words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
+    assert len(read(history, words, top=9).retrieval[0].alternatives) > 3
+    assert len(read(history, words).retrieval[0].alternatives) == 2
 
 
 def test_contrast_is_the_default_everywhere_in_python() -> None:
@@ -251,10 +275,23 @@ def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
     assert len(calls) == 2  # pooled for contrast, plain for the paper
 
 
+@pytest.mark.parametrize("readout", ["contrast", "joint", "published"])
+def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readout) -> None:
+    made = generate(6, missing=0.2)
+    earlier = History(made.history.features, made.history.frames - 1000, encoder="generated")
+    found = read(made.history, made.vocabulary, readout=readout)
+    moved = read(earlier, made.vocabulary, readout=readout)
+    for one, other in zip(found.retrieval, moved.retrieval, strict=True):
+        assert (one.window.start - 1000, one.window.end - 1000) == tuple(other.window)
+        assert one.score == other.score
+    np.testing.assert_array_equal(found.evidence.responses, moved.evidence.responses)
+
+
 def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
     made = generate(6)
-    with pytest.raises(InputError, match="contrast gives one window a description"):
-        occurrences(made.history, made.vocabulary, readout="contrast")
+    for readout in ("contrast", "peak"):
+        with pytest.raises(InputError, match=f"{readout} gives one window a description"):
+            occurrences(made.history, made.vocabulary, readout=readout)
     assert occurrences(made.history, made.vocabulary, readout=Joint(stay=3))
 
 
@@ -265,5 +302,9 @@ def test_retrievals_are_read_once_and_say_so() -> None:
     for again in (lambda: list(found), found.columns):
         with pytest.raises(InputError, match="have been read already"):
             again()
+    found = locate_many(histories, vocabularies)
+    assert len(found.columns()["start"])
+    with pytest.raises(InputError, match="have been read already"):
+        found.columns()
     nothing = locate_many([], [])
     assert [len(column) for column in nothing.columns().values()] == [0] * 7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,7 @@ from dejacue import (
     generate,
     locate,
 )
+from dejacue.method.locate import read
 from dejacue.records.retrieval import from_source, to_source
 
 frames = st.integers(-50, 50)
@@ -273,6 +275,15 @@ def test_an_absurd_length_is_refused(length):
 def test_a_vanishing_length_counts_as_zero(length):
     with pytest.raises(InputError, match="row 0 is a zero vector"):
         History([[length, 0.0]])
+
+
+def test_lengths_are_refused_from_their_bounds_on():
+    for length in (2e-15, 9e14):  # a squared length of float32 holds
+        History([[length, 0.0]])
+    with pytest.raises(InputError, match="row 0 is a zero vector"):
+        History([[0.9e-15, 0.0]])
+    with pytest.raises(InputError, match=r"row 0 has length 1.1e\+15; rescale it"):
+        History([[1.1e15, 0.0]])
 
 
 @pytest.mark.parametrize(
@@ -600,7 +611,36 @@ def test_indices_that_do_not_fit_are_refused_not_wrapped():
     with pytest.raises(InputError, match="too large an index"):
         History(np.ones((1, 2)), np.array([2**63], np.uint64))
     with pytest.raises(InputError, match="too large an index"):
-        History(np.ones((1, 2)), source_frames=np.array([2**63], np.uint64))
+        History(np.ones((2, 2)), source_frames=np.array([0, 2**63], np.uint64))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_frames_are_counted_up_to_two_to_the_53rd(dtype):
+    assert History(np.ones((2, 2)), np.array([0, 2**53], dtype)).frames[-1] == 2**53
+    with pytest.raises(InputError, match=r"too large an index|must be within ±2\^53"):
+        History(np.ones((2, 2)), np.array([0, 2**53 + 1], dtype))
+
+
+def test_frames_are_counted_down_to_minus_two_to_the_53rd():
+    with pytest.raises(InputError, match=r"frames go from -9007199254740993 to 0, but must be"):
+        History(np.ones((2, 2)), [-(2**53) - 1, 0])
+
+
+@pytest.mark.parametrize("column", ["times_s", "source_frames"])
+def test_times_and_frames_of_the_file_are_as_large_as_frames(column):
+    largest = History(np.ones((2, 2)), **{column: [-(2**53), 2**53]})
+    assert getattr(largest, column).tolist() == [-(2**53), 2**53]
+    for beyond in ([0, 2**53 + 2], [-(2**60), 0]):
+        with pytest.raises(InputError, match=rf"unnamed: {column} goes from .* within ±2\^53"):
+            History(np.ones((2, 2)), **{column: beyond})
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_retrieval_that_json_has_no_word_for_is_refused(score):
+    with pytest.raises(InputError, match="retrieval of cup: cannot be written as JSON"):
+        Retrieval((Moment("a", "x", Window(0, 1), score),), {}, "cup").to_json()
+    with pytest.raises(InputError, match="retrieval of cup: cannot be written as JSON"):
+        Retrieval((), {"level": score, "of": object()}, "cup").to_json()
 
 
 def test_an_unaligned_array_is_copied_into_place():
@@ -654,3 +694,22 @@ def test_moments_carry_the_frames_of_the_source():
     row, other = found.to_rows()
     assert (row["start"], row["end"], row["source_start"], row["source_end"]) == (1, 4, 13, 22)
     assert (other["source_start"], other["source_end"]) == (10, 10)
+
+
+def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
+    made = generate(1)
+    reading = read(made.history, made.vocabulary, diagnostics=True)
+    moment = reading.retrieval[0]
+    again = read(made.history, made.vocabulary, diagnostics=True)
+    reference = Reference("cup", {"empty": [(0, 3)]})
+    for record in (
+        made.history, made.vocabulary, reading, reading.retrieval, reading.evidence, moment,
+        moment.window, moment.diagnostics, reference,
+    ):  # fmt: skip
+        for name in fields(record):
+            with pytest.raises(AttributeError):  # FrozenInstanceError
+                setattr(record, name.name, getattr(record, name.name))
+    of_arrays = {made.history, made.vocabulary, reading, reading.retrieval, reading.evidence}
+    assert len(of_arrays | {again, again.retrieval, again.evidence}) == 8
+    assert moment == again.retrieval[0]
+    assert reference == Reference("cup", {"empty": [(0, 3)]})

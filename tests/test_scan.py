@@ -150,6 +150,14 @@ def test_bridged_windows_cross_gaps_and_count_observed_frames(seed) -> None:
         assert tuple(m.window) == bridged_brute_force(rows[q], frames.tolist(), fitting)
 
 
+def test_a_duration_that_ends_on_no_observed_frame_is_refused() -> None:
+    history, v = make(7, np.array([0, 10, 20]))
+    for moment in locate(history, v, readout=Scan((11,), runs="bridged")):
+        assert moment.window.length == 11
+    with pytest.raises(InputError, match="no duration has both ends on observed frames; add short"):
+        locate(history, v, readout=Scan((7,), runs="bridged"))
+
+
 def test_bridged_and_strict_agree_without_gaps() -> None:
     history, v = make(5, np.arange(100))
     strict, bridged = (locate(history, v, readout=Scan(runs=r)) for r in ("strict", "bridged"))

@@ -134,6 +134,20 @@ def test_a_thing_that_moves_far_is_no_switch_unless_it_looks_unlike_before() -> 
         assert said(series([400] * 40, boxes=boxes, colours=colours)) == told
 
 
+@pytest.mark.parametrize(("deviations", "told"), [(5.9, []), (6.1, [("switch", 20, 20)])])
+def test_colours_are_unusual_beyond_six_robust_deviations_of_the_tracks_own(deviations, told):
+    shares = np.tile([0.0, 0.05, 0.1, 0.15, 0.2], 4)  # of a second colour
+    colours = np.zeros((21, 64))
+    colours[:20, 0], colours[:20, 1] = 1 - shares, shares
+    usual = np.abs(shares - 0.1)  # from the median of the past
+    deviation = 1.4826 * np.median(np.abs(usual - np.median(usual)))
+    other = np.median(usual) + deviations * deviation
+    colours[20, [0, 1, 63]] = 0.9 - other, 0.1, other
+    boxes = np.full((21, 4), [20, 20, 40, 40])
+    boxes[20] = [120, 20, 140, 40]
+    assert said(series([400] * 21, boxes=boxes, colours=colours)) == told
+
+
 def test_a_change_of_colour_in_place_is_a_change_of_state() -> None:
     assert said(switched(elsewhere=False, other=True)) == []
     assert said(switched(elsewhere=True, other=False)) == []

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from dejacue.errors import Cancelled
+from dejacue.errors import Cancelled, InputError
 from dejacue.sources.masks import open_masks
+from dejacue.sources.partial import PartialFile
 from dejacue.sources.tracks import Prompt, TrackRequest, _checkpoint, read_notes, write_track
 from dejacue.sources.tracks.base import Observation
+from dejacue.sources.tracks.notes import notes_path
 from dejacue.sources.tracks.prompts import drop_repeated_pieces
 from dejacue.sources.video import open_video
 
@@ -103,6 +107,42 @@ def test_a_stopped_run_is_not_gone_on_with_for_another_number(tmp_path, write, m
 
 
 # Objects that depend on each other
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        (b"\xa7forward", b"\xa7sideway", False),
+        (b"\xc4\x40", b"\xc4\x3f", False),  # the length of the colours
+        (b"state", b"stave", False),
+        (b"session", b"session", True),
+    ],
+)
+def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
+    tmp_path, write, monkeypatch, old, new, kept
+) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    with pytest.raises(Cancelled):
+        write(tmp_path / "m", {1: A}, stop=8)
+    partial = tmp_path / ".m.partial"
+    key = partial.read_bytes().partition(b"\n")[0].decode()
+    file = PartialFile(partial, key)
+    records = file.read()
+    assert any(old in record for record in records)
+    file.replace([record.replace(old, new) for record in records])
+    _, tracker = write(tmp_path / "m", {1: A})
+    assert (tracker.steps < FRAMES) == kept
+
+
+def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
+    tmp_path, write, monkeypatch
+) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 2)
+    with pytest.raises(Cancelled):
+        write(tmp_path / "m", {1: A}, stop=8)
+    monkeypatch.setattr(StillSession, "restore", lambda self, state: json.loads(state))
+    with pytest.raises(InputError, match=r"\.m\.partial: .* cannot be gone on with .*; remove it"):
+        write(tmp_path / "m", {1: A})
 
 
 def test_where_objects_share_pixels_all_are_followed_when_one_is_added(folder) -> None:
@@ -235,3 +275,31 @@ def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None
     prompts, lineages = drop_repeated_pieces(given, {1: (1, 2, 6, 7, 8), 5: (5,)})
     assert lineages == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
     assert [(own.object, own.frame) for own in prompts] == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]
+
+
+def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> None:
+    (tmp_path / "masks.v2").mkdir()
+    assert notes_path(tmp_path / "masks.v2") == tmp_path / "masks.v2" / "track.json"
+    assert notes_path(tmp_path / "to be made") == tmp_path / "to be made" / "track.json"
+    assert notes_path(tmp_path / "m.npz") == tmp_path / "m.npz.track.json"
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_old_states_do_not_fill_the_disk(tmp_path, monkeypatch, stopped) -> None:
+    monkeypatch.setattr(_checkpoint, "MOST_OLD_BYTES", 3000)
+
+    class Large:
+        def state(self) -> bytes:
+            return b"x" * 1000
+
+    path = tmp_path / "masks.partial"
+    checkpoint = _checkpoint.Checkpoint(path, "key")
+    for at in range(20):
+        checkpoint.add(_checkpoint.FrameRecord("forward", at, at, None, None, {}))
+        checkpoint.save("forward", at + 1, Large())
+        assert path.stat().st_size < 3000 + 1000 + 100 * (at + 2)
+        if stopped:  # after every frame
+            checkpoint.close()
+            checkpoint = _checkpoint.Checkpoint(path, "key")
+            assert [own.index for own in checkpoint.frames["forward"]] == [*range(at + 1)]
+    checkpoint.close()

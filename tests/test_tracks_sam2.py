@@ -569,9 +569,13 @@ def test_what_cannot_be_loaded_is_said(folder, tmp_path) -> None:
     (folder / "config.json").write_text(json.dumps({**written, "model_type": "sam2"}))
     with pytest.raises(InputError, match='describes a "sam2"; a tracker must be one of sam2_video'):
         sam2.load("sam2", device="cpu")
-    (folder / "config.json").write_text("[]")
-    with pytest.raises(InputError, match="is not the configuration of a model"):
+    (folder / "config.json").write_text(json.dumps({**written, "model_type": ["sam2"] * 99}))
+    with pytest.raises(InputError, match=r"describes a .*…\"; a tracker must be one of"):
         sam2.load("sam2", device="cpu")
+    for broken in ("[]", "[" * 100_000, '{"model_type"'):
+        (folder / "config.json").write_text(broken)
+        with pytest.raises(InputError, match="is not the configuration of a model"):
+            sam2.load("sam2", device="cpu")
 
 
 def test_weights_that_are_damaged_or_incomplete_are_refused(folder) -> None:

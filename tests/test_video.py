@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.errors import InputError
+from dejacue.sources._containers import Container
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, open_video, write_video
@@ -213,6 +214,7 @@ def test_every_back_end_gives_all_frames_in_order(made, name):
         ({"start": 7}, range(7, 30)),
         ({"end": 7}, range(8)),
         ({"start": 13, "end": 13}, [13]),
+        ({"start": 29}, [29]),
         ({"start": 20, "end": 999}, range(20, 30)),
         ({"stride": 7}, [0, 7, 14, 21, 28]),
         ({"start": 3, "end": 23, "stride": 10}, [3, 13, 23]),
@@ -224,6 +226,28 @@ def test_every_back_end_samples_by_ordinals(made, name, options, sources):
     check(list(video), sources, source)
     if name != "variable rate mkv":  # its header has only a duration and a rate
         assert video.length == len(sources)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"start_s": 0.25}, 27),  # frame 3 is the first
+        ({"start_s": 0.5}, 25),
+        ({"end_s": 1.25}, 13),
+        ({"end_s": 0.5}, 6),
+        ({"start_s": 0.25, "end_s": 1.25, "stride": 4}, 3),
+        ({"start_s": 9.0}, 0),
+        ({"end_s": 9.0}, 30),
+        ({"fps": 5}, 15),
+        ({"fps": 4}, 12),
+        ({"fps": 100}, 30),
+    ],
+)
+def test_how_many_frames_are_expected_is_told_by_times_too(options, expected):
+    times = [at / 10 for at in range(30)]
+    assert Sampling(**options).expected(30, 10.0) == expected
+    assert len(list(Sampling(**options).select(fake(times)))) == expected
+    assert Sampling(**options).expected(30, None) is None  # without a rate
 
 
 @pytest.mark.parametrize("name", [n for n in BACK_ENDS if n not in ("png folder", "glob")])
@@ -317,6 +341,16 @@ def test_sampling_reads_no_further_than_the_end():
         ({"fps": 0}, "fps 0 is invalid"),
         ({"fps": -1}, "fps -1 is invalid"),
         ({"fps": float("nan")}, "fps nan is invalid"),
+        ({"fps": float("inf")}, "fps inf is invalid"),
+        ({"fps": 10**5000}, "fps of thousands of digits is invalid"),
+        ({"fps": "x"}, "fps x is invalid"),
+        ({"start_s": 1e308}, "start_s 1e+308 is not a time"),
+        ({"end_s": 1e308}, "end_s 1e+308 is not a time"),
+        ({"end_s": 10**400}, "end_s 1000"),
+        ({"start_s": [1]}, "start_s [1] is not a time"),
+        ({"stride": 2**63}, "stride is beyond 2^53"),
+        ({"start": 10**5000}, "start is beyond 2^53"),
+        ({"end": 10**5000}, "end is beyond 2^53"),
         ({"fps": 2, "stride": 2}, "stride and fps are both given"),
         ({"start": 5, "end": 4}, "start 5 is after end 4"),
         ({"start_s": 5.0, "end_s": 4.0}, "start 5.0 is after end 4.0"),
@@ -331,6 +365,8 @@ def test_sampling_reads_no_further_than_the_end():
         ),
         ({"rate": 25}, "rate is for images"),
         ({"rate": 0}, "rate 0 is invalid"),
+        ({"rate": 5e-324}, "rate 5e-324 is invalid"),
+        ({"rate": "x"}, "rate x is invalid"),
         ({"errors": "skp"}, 'unknown errors "skp"; did you mean "skip"?'),
     ],
 )
@@ -345,6 +381,15 @@ def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_t
         video = open_video(made(name).path, **options)
         with refused(made(name).path, "start is after the last frame; give an earlier one"):
             next(iter(video))
+
+
+@pytest.mark.parametrize(("seconds", "refuses"), [(1.0, 30), (3.0, 30), (4.0, 40)])
+def test_a_start_is_refused_where_index_and_duration_both_end_before_it(tmp_path, seconds, refuses):
+    container = Container(write_video(tmp_path / "cup.mp4", pictures(), RATE))
+    container._seconds = seconds  # a header may tell a duration that is wrong
+    assert container.expected(Sampling(start=refuses - 1)) == max(0, COUNT - refuses + 1)
+    with pytest.raises(InputError, match=f"start {refuses} is after the last of its 30 frames"):
+        container.expected(Sampling(start=refuses))
 
 
 def test_the_key_follows_content_and_sampling_but_not_the_folder(tmp_path):
@@ -580,6 +625,16 @@ def test_an_image_that_cannot_be_read_keeps_its_index(tmp_path):
 # What cannot be opened
 
 
+@pytest.mark.parametrize("name", ["mp4", "mkv", "avi"])
+def test_titles_in_an_unknown_encoding_do_not_matter(made, tmp_path, name):
+    good = Path(made(name).path)
+    held = good.read_bytes()
+    broken = held.replace(b"Lavf", b"\xff\xfeL(")  # who wrote it, as a text of the container
+    assert broken != held
+    (tmp_path / good.name).write_bytes(broken)
+    assert len(list(open_video(tmp_path / good.name))) == COUNT
+
+
 def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
     def file(name: str, content: bytes) -> Path:
         (tmp_path / name).write_bytes(content)
@@ -783,6 +838,9 @@ def test_the_orientation_of_a_photograph_is_honoured(tmp_path, orientation, stor
         Image.fromarray(image).save(tmp_path / f"{ordinal}.jpg", exif=exif, quality=95)
     Image.fromarray(picture(7)).save(tmp_path / "7.jpg", quality=95)  # of the same size as shown
     assert [read_ordinal(frame.image) for frame in open_video(tmp_path)] == [5, 6, 7]
+    Image.fromarray(picture(8)[:16]).save(tmp_path / "8.png")
+    with refused(tmp_path, f"5.jpg has {WIDTH} × {HEIGHT} pixels, 8.png {WIDTH} × 16; resize all"):
+        open_video(tmp_path)
 
 
 # Streaming
@@ -840,6 +898,10 @@ def test_odd_sizes_are_padded_with_the_last_pixels(tmp_path):
     assert frame.image.shape == (32, 64, 3)
     assert np.abs(frame.image[:31, :63].astype(int) - image).mean() < 4
     assert np.abs(frame.image[31, :63].astype(int) - image[30]).mean() < 8
+    (frame,) = open_video(write_video(tmp_path / "wide.mp4", [image[:30]], 10))
+    assert frame.image.shape == (30, 64, 3)
+    (frame,) = open_video(write_video(tmp_path / "high.mp4", [image[:, :62]], 10))
+    assert frame.image.shape == (32, 62, 3)
 
 
 def test_colours_come_back(tmp_path):

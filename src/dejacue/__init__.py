@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.errors import MissingExtra as MissingExtra
     from dejacue.evaluation.evaluate import Evaluation as Evaluation
     from dejacue.evaluation.evaluate import evaluate as evaluate
+    from dejacue.method.asking import Question as Question
+    from dejacue.method.asking import ask_next as ask_next
     from dejacue.method.batch import locate_many as locate_many
     from dejacue.method.contrast import Contrast as Contrast
     from dejacue.method.durations import Grid as Grid
@@ -36,12 +38,14 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.readouts import MeanWindow as MeanWindow
     from dejacue.method.readouts import Peak as Peak
     from dejacue.method.readouts import Scan as Scan
+    from dejacue.method.together import read_together as read_together
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
     from dejacue.pipeline.live import Live as Live
     from dejacue.records import Diagnostics as Diagnostics
     from dejacue.records import Evidence as Evidence
+    from dejacue.records import Example as Example
     from dejacue.records import History as History
     from dejacue.records import Moment as Moment
     from dejacue.records import Reading as Reading
@@ -71,7 +75,8 @@ if TYPE_CHECKING:  # the same for type checkers
 _NAMES = {
     "pipeline": "find find_each Finding",
     "pipeline.live": "Live",
-    "records": "Window History Vocabulary Evidence Moment Diagnostics Retrieval Reference Reading",
+    "records": "Window History Vocabulary Example Evidence Moment Diagnostics Retrieval Reference "
+    "Reading",
     "sources.files": "read_history write_history read_vocabulary write_vocabulary",
     "sources.video": "open_video",
     "sources.masks": "open_masks",
@@ -80,10 +85,12 @@ _NAMES = {
     "sources.tracks": "track load_tracker Prompt",
     "sources.results": "read_retrievals write_retrievals read_references write_references",
     "method.locate": "locate evidence candidates occurrences",
+    "method.asking": "ask_next Question",
     "method.batch": "locate_many",
     "method.contrast": "Contrast",
     "method.joint": "Joint",
     "method.live": "LiveReading",
+    "method.together": "read_together",
     "method.readouts": "Scan MeanWindow Boxcar MaxFrame Peak",
     "method.durations": "Grid",
     "method.nonoverlap": "NonOverlap",

@@ -11,12 +11,20 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Iterable
 from types import ModuleType
 
+MOST_LETTERS = 600  # of a message
+MOST_QUOTED = 80  # of them, of one thing that was given
+_QUOTED = re.compile(r'"([^"]*)"')
+
 
 class DejaCueError(Exception):
-    """Base of every error that dejacue raises on purpose."""
+    """Base of every error that dejacue raises on purpose; its message is one line."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(str(message)))
 
 
 class InputError(DejaCueError, ValueError):
@@ -35,9 +43,35 @@ class Cancelled(DejaCueError):
     """The user stopped it; the message says what is kept."""
 
 
+def shortened(text: str, most: int = MOST_QUOTED) -> str:
+    """The text, or its beginning: what was given may be of any length."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def shown(value: object, most: int = MOST_QUOTED // 2) -> str:
+    """A value in a sentence; Python writes no number of thousands of digits."""
+    try:
+        return shortened(str(value), most)
+    except ValueError:
+        return "of thousands of digits"
+
+
+def one_line(message: str) -> str:
+    """On one line, and not longer than can be read: names in quotes are cut first, then the
+    middle, since the beginning names the file and the end the remedy."""
+    line = " ".join(message.splitlines())
+    if len(line) <= MOST_LETTERS:
+        return line
+    line = _QUOTED.sub(lambda found: f'"{shortened(found[1])}"', line)
+    if len(line) <= MOST_LETTERS:
+        return line
+    return f"{line[: MOST_LETTERS - 200]} … {line[-180:]}"
+
+
 def first_line(error: BaseException) -> str:
     """What the error of a library says, without its advice."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    said = str(error).splitlines()
+    return shortened(said[0], 2 * MOST_QUOTED) if said else type(error).__name__
 
 
 def counted(number: int, word: str) -> str:
@@ -50,7 +84,8 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     names = list(known)
     near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"? ' if near else ""
-    return InputError(f'unknown {kind} "{given}"; {hint}known: {", ".join(names)}')
+    shown = shortened(str(given))
+    return InputError(f'unknown {kind} "{shown}"; {hint}known: {", ".join(names)}')
 
 
 def need(module: str, remedy: str) -> ModuleType:

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 
-from dejacue.errors import Cancelled, DejaCueError, InputError
+from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
 
 STOPPED = 130  # what shells give for Ctrl-C
 
@@ -63,5 +63,5 @@ def main() -> None:
         code, message = 1, f"{where}{error.strerror or error}"
     else:
         return
-    print(f"dejacue: {' '.join(message.splitlines())}", file=sys.stderr)
+    print(f"dejacue: {one_line(message)}", file=sys.stderr)
     sys.exit(code)

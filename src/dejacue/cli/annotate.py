@@ -18,6 +18,7 @@ from dejacue.errors import DejaCueError, InputError
 from dejacue.evaluation.agreement import cohen_kappa
 from dejacue.records import History, Window
 from dejacue.records.retrieval import to_source
+from dejacue.sources.atomic import resolved
 from dejacue.sources.documents import named
 from dejacue.sources.files import read_history
 from dejacue.sources.results import write_references
@@ -50,7 +51,9 @@ def template(
 def _seen(history: History) -> list[int]:
     """The frames of the file in which the object is seen: people look at the file, also where the
     history took only some of its frames."""
-    runs = (to_source(history, run) for run in history.runs())
+    runs = [to_source(history, run) for run in history.runs()]
+    whole = Window(min(run.start for run in runs), max(run.end for run in runs))
+    passes.check_frames(whole)  # before they are counted out
     return [frame for run in runs for frame in range(run.start, run.end + 1)]
 
 
@@ -179,7 +182,7 @@ def _check_output(output: Path | None, force: bool, *inputs: Path | None) -> Non
     if output is None:
         return
     for path in inputs:
-        if path is not None and path.resolve() == output.resolve():
+        if path is not None and resolved(path) == resolved(output):
             raise InputError(f"{output}: is read by this command; give another output")
     if output.exists() and not force:
         raise InputError(f"{output}: is already there; give another name, or --force to replace it")

@@ -123,7 +123,10 @@ def locate(
             "written: a history (.npz), or its folder."
         ),
     ],
-    vocabulary: o.Vocabulary,
+    vocabulary: o.Words = None,
+    example: o.Example = None,
+    change: o.Change = None,
+    ask: o.AskNext = None,
     masks: o.Masks = None,
     kind: o.MaskKind = None,
     match: o.Match = "auto",
@@ -195,7 +198,8 @@ def locate(
         o.one(source, context.args),
         o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors),
         {
-            "vocabulary": vocabulary, "masks": masks, "kind": kind, "match": match,
+            "vocabulary": vocabulary, "examples": o.examples(example), "changes": change or (),
+            "masks": masks, "kind": kind, "match": match,
             "objects": o.objects(objects), "encoder": encoder, "tracker": tracker,
             "prompts": shown,
             "encoder_options": EncoderOptions(backend, *own, prompts),
@@ -203,7 +207,7 @@ def locate(
             "readout": chosen, "smoothing": width, "coordinates": coordinates, "top": top,
             "diagnostics": diagnostics, "absent_at": absent_at, "engine": engine,
         },
-        command.Wanted(format.value if format else None, output, plot, references, cut),
+        command.Wanted(format.value if format else None, output, plot, references, cut, ask),
     )  # fmt: skip
 
 
@@ -281,6 +285,7 @@ def evaluate(
     """Measure retrievals by references, and compare methods: recall, overlap, intervals, p."""
     from dejacue.cli import evaluate as command
 
+    o.refuse_values(files)
     chosen = command.format_from(format.value if format else None, json, csv)
     command.run(files, chosen, output, only_common)
 
@@ -320,6 +325,7 @@ def reproduce(
     """Re-compute published tables and show them beside the published figures."""
     from dejacue.cli import reproduce as command
 
+    o.refuse_values(names or ())
     if list_:
         command.show_list()
     else:

@@ -14,11 +14,12 @@ from dejacue.cli.tables import console
 from dejacue.data.release import load_release
 from dejacue.errors import DejaCueError
 from dejacue.method import kernel
-from dejacue.sources.encoders import siglip, siglip_onnx, siglip_torch
+from dejacue.sources.encoders import SIZES, siglip, siglip_onnx, siglip_torch
 from dejacue.sources.encoders.weights import FOLDER, Weights
 
 PACKAGES = ("numpy", "onnxruntime", "av")
-EXTRAS = ("torch", "transformers", "pyarrow", "pandas", "polars")
+EXTRAS = ("torch", "transformers", "open_clip_torch", "timm", "pyarrow", "pandas", "polars")
+FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 
 def run() -> None:
@@ -32,6 +33,7 @@ def run() -> None:
         **{name: _version(name) for name in (*PACKAGES, *EXTRAS)},
         "weights": _weights(),
         "encoders": "; ".join(f"{name}: {ready}" for name, ready in _encoders().items()),
+        "others": _others(),
     }
     try:
         rows["release"] = str(load_release().folder)
@@ -63,10 +65,21 @@ def _encoders() -> dict[str, str]:
         "onnx": [Weights(siglip_onnx.REPOSITORY, "main", towers), siglip.TOKENIZER],
         "torch": [Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)],
     }
-    there = [
-        name
-        for name, own in back_ends.items()
-        if all(path for weights in own for path in weights.here().values())
-    ]
-    found = f"ready ({', '.join(there)})" if there else "not here; fetched when it is first used"
-    return {"mini": "ready", "siglip2": found}
+    looked_at = {name: [weights.damaged() for weights in own] for name, own in back_ends.items()}
+    complete = {name: own for name, own in looked_at.items() if None not in own}
+    ready = [name for name, own in complete.items() if not any(own)]
+    damaged = {str(path) for own in complete.values() for paths in own for path in paths or ()}
+    found = [f"ready ({', '.join(ready)})"] if ready else []
+    found += [f"damaged, get it again: {', '.join(sorted(damaged))}"] if damaged else []
+    return {"mini": "ready", "siglip2": ", ".join(found) or "not here; fetched when first used"}
+
+
+def _others() -> str:
+    """The encoders that are given by a name, and what each kind needs that is not installed."""
+    needed = {", ".join(SIZES): ("torch", "transformers")}
+    needed |= {f"{family}NAME": ("torch", package) for family, package in FAMILIES.items()}
+    parts = []
+    for names, packages in needed.items():
+        lacking = [package for package in packages if _version(package) == "not installed"]
+        parts.append(f"{names} (needs {', '.join(lacking)})" if lacking else names)
+    return "; ".join(parts)

@@ -12,7 +12,15 @@ from typing import Any
 from rich.table import Table
 
 from dejacue.cli.bars import Bars
-from dejacue.cli.tables import as_note, diagnostics_table, notes, retrieval_table, say, show
+from dejacue.cli.tables import (
+    as_note,
+    diagnostics_table,
+    notes,
+    retrieval_table,
+    say,
+    say_written,
+    show,
+)
 from dejacue.cli.track import summarise
 from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.pipeline import Finding, VideoOptions, find_each, sample
@@ -37,6 +45,7 @@ class Wanted:
     plot: Path | None = None
     references: Path | None = None
     cut: bool = False
+    ask: int | None = None
 
 
 def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted) -> None:
@@ -64,6 +73,7 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
     said = all_notes(found)
     if file is not None and (export := _format_of(file, wanted.format)) is not None:
         export_findings(findings, export, file)
+        say_written(file)
     else:
         show(
             wanted.format, file, lambda: [table for own in shown for table in _tables(*own)],
@@ -71,6 +81,22 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         )  # fmt: skip
     if file is not None or wanted.format in ("json", "csv"):  # else they stand below the table
         notes(*said)
+    if wanted.ask is not None:
+        _ask(findings, wanted.ask)
+
+
+def _ask(findings: list[Finding], count: int) -> None:
+    """Which frames a person should look at next, and how to answer."""
+    for finding in findings:
+        for question in finding.ask_next(count):
+            at = question.frame if question.source is None else question.source
+            likely = ", ".join(
+                f"{state or 'none'} {100 * share:.0f} %"
+                for state, share in question.expects.items()
+            )
+            when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
+            say(f"ask: what is frame {at}{when}? {likely}; answer with --example STATE={at}",
+                stderr=True)  # fmt: skip
 
 
 def _from_video(
@@ -87,7 +113,7 @@ def _from_video(
     if search.get("prompts") and (tracked := read_notes(folder / "masks")):
         summarise(folder / "masks", tracked, stderr=True)
     for own in findings if file else ():
-        say(f"history: {history_path(folder, own.history.id)}", stderr=True)
+        say_written(history_path(folder, own.history.id), "history")
     return folder, file, findings
 
 
@@ -96,7 +122,7 @@ def _is_saved(source: Path) -> bool:
     return (
         source.suffix.lower() == ".npz"
         or holds_finding(source)
-        or (source.is_dir() and any(source.glob("*.history.npz")))
+        or (os.path.isdir(source) and any(source.glob("*.history.npz")))
     )
 
 
@@ -117,6 +143,8 @@ def _check(
 ) -> None:
     """Refuses, before the work, outputs that cannot be written or that are read here."""
     read = [source, search["vocabulary"], search.get("masks"), wanted.references]
+    if wanted.ask is not None and wanted.ask < 1:
+        raise InputError(f"--ask {wanted.ask}: give a number of frames, 1 or more")
     for place in (file, wanted.plot):
         if place is None:
             continue
@@ -132,9 +160,9 @@ def _check(
 def _places(wanted: Wanted, saved: bool = False) -> tuple[Path | None, Path | None]:
     """A folder for the report, or one file; of a saved history, a file that is there stays one."""
     output = wanted.output
-    if output is None or holds_finding(output) or (output.is_dir() and not saved):
+    if output is None or holds_finding(output) or (os.path.isdir(output) and not saved):
         return output, None
-    if not output.suffix and not (saved and output.is_file()):
+    if not output.suffix and not (saved and os.path.isfile(output)):
         return output, None
     _format_of(output, wanted.format)  # refused before the work
     return None, output
@@ -171,13 +199,14 @@ def _write(
         stem = f"{wanted.plot.stem}-{file_name(finding.history.id)}"
         path = wanted.plot.with_stem(stem) if several else wanted.plot
         finding.plot(path, references=references)
+        say_written(path, "plot")
     if folder is not None:
         write_folder(folder, finding, references)
     if wanted.cut:
         for path in finding.cut(clips):
-            say(f"clip: {path}", stderr=True)
+            say_written(path, "clip")
     if folder is not None:
-        say(f"report: {folder / 'report.html'}", stderr=True)
+        say_written(folder / "report.html", "report")
 
 
 def write_folder(folder: Path, finding: Finding, references: References | None) -> None:

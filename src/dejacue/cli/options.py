@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,7 @@ flag = partial(option, metavar=" ")  # without the word bool in the help
 _video = partial(option, panel="Video and masks")
 _object = partial(option, panel="Where the object is, without masks")
 _method = partial(option, panel="Method")
+_shown = partial(option, panel="States shown by examples")
 _encoder = partial(option, panel="Encoder")
 
 
@@ -91,6 +93,21 @@ Vocabulary = Annotated[
     Path,
     option("Descriptions by state: words (.yaml, .json), features (.npz).", "--vocabulary", "-v"),
 ]
+Words = Annotated[
+    File,
+    option(
+        "Descriptions by state: words (.yaml, .json), features (.npz); not needed where examples "
+        "show every state.", "--vocabulary", "-v",
+    ),
+]  # fmt: skip
+Example = Annotated[Texts, _shown(
+    "STATE=WHAT, what shows it: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
+    "cup.jpg, other.history.npz@33; none=45: none of the states.", "--example", "-e",
+)]  # fmt: skip
+Change = Annotated[Texts, _shown("A frame (300) or time (4.5s) at which one state ends.")]
+AskNext = Annotated[
+    Count, _shown("Also name this many frames to ask a person about next.", "--ask")
+]
 
 Masks = Annotated[
     File, _video("Of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.")
@@ -111,10 +128,16 @@ Fps = Annotated[Number, _video("Take this many frames a second.")]
 Rate = Annotated[Number, _video("Images a second, for a folder of images.")]
 Errors = Annotated[str, _video("Frames that cannot be decoded: skip or fail.")]
 
-ENCODERS = ["siglip2", "mini", "hf:", "openclip:"]
+
+def _encoders() -> list[str]:
+    from dejacue.sources.encoders import BUILT_IN, EXAMPLES, FAMILIES, SIZES
+
+    return [*BUILT_IN, *SIZES, *FAMILIES, *EXAMPLES]
+
+
 EncoderName = Annotated[Text, _encoder(
-    "siglip2 (default), mini, hf:NAME, openclip:NAME, a plug-in.", "--encoder",
-    values=lambda: ENCODERS,
+    "siglip2 (default), siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, timm:NAME, a "
+    "plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
 Backend = Annotated[Text, _encoder("Of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])]
 Precision = Annotated[Text, _encoder("fp32, fp16 or bf16.")]
@@ -178,10 +201,25 @@ Norm = Annotated[Text, _method("scan: sqrt, sum or mean.")]
 Runs = Annotated[Text, _method("scan: strict, or bridged: windows may cross missing frames.")]
 
 
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def refuse_values(words: Iterable[object]) -> None:
+    """A switch takes no value: what follows it would be taken for a path or a name."""
+    for word in map(str, words):
+        before = sys.argv[sys.argv.index(word) - 1] if word in sys.argv else ""
+        if word.lower() not in (*_ON, *_OFF) or before[:2] != "--" or Path(word).exists():
+            continue
+        off = "give --no-backward" if before == "--backward" else "leave both out"
+        instead = f"leave {word} out" if word.lower() in _ON else off
+        raise InputError(f"{before} is a switch and takes no value; {instead}")
+
+
 def one(path: Path, further: Sequence[str]) -> Path:
     """The one source that is asked for; a shell makes many of a glob without quotes."""
     if not further:
         return path
+    refuse_values([path, *further])
     paths = [path, *map(Path, further)]
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
@@ -229,6 +267,16 @@ def objects(text: str | None) -> list[int] | str | None:
     if not ids:
         raise InputError(f'--object "{text}": give ids such as 1 or 1,2, or all')
     return ids
+
+
+def examples(texts: Texts) -> dict[str | None, list[str]] | None:
+    found: dict[str | None, list[str]] = {}
+    for text in texts or ():
+        state, mark, what = text.partition("=")
+        if not mark or not state.strip() or not what.strip():
+            raise InputError(f'--example "{text}": give STATE=WHAT, as in --example empty=120')
+        found.setdefault(state.strip(), []).append(what)
+    return found or None
 
 
 def typed_prompts(

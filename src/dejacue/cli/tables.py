@@ -109,6 +109,12 @@ def show(
         typer.echo(text, nl=False)
     else:
         write_text(output, text)
+        say_written(output)
+
+
+def say_written(path: Path, what: str = "written") -> None:
+    """Where a file is; on stderr, so that the output of a pipe stays what was asked for."""
+    say(f"{what}: {path}", stderr=True)
 
 
 def as_text(*tables: Table) -> str:

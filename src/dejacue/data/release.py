@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import DejaCueError, InputError, MissingData, first_line, unknown
 from dejacue.records import History, Reference, Vocabulary, Window
-from dejacue.sources.atomic import cache_folder
+from dejacue.sources.atomic import cache_folder, resolved
 from dejacue.sources.documents import named, read_json
 from dejacue.sources.files import grouped_vocabulary, read_vocabulary
 from dejacue.sources.npz import read_npz
@@ -154,14 +154,14 @@ class Release:
         found, missing = [], []
         for row in rows:
             visual = str(row.get("visual_features"))
-            if "visual_features" in row and not self._path(visual).is_file():
+            if "visual_features" in row and not os.path.isfile(self._path(visual)):
                 missing.append(f"{row.get('history_id')}: {visual}")
             else:
                 found.append(self._entry(self._development, row))
         return Entries(found, missing)
 
     def _path(self, relative: str) -> Path:
-        path = (self.folder / relative).resolve()
+        path = resolved(self.folder / relative)
         homes = [self.folder]
         if self.folder.parent.name == "snapshots":  # a hub cache links its files to ../../blobs
             homes.append(self.folder.parent.parent / "blobs")
@@ -171,11 +171,12 @@ class Release:
 
     def _manifest(self, relative: str) -> dict[str, Any]:
         path = self._path(relative)
-        if not path.exists():
+        if not os.path.exists(path):
             raise MissingData(f"{path}: does not exist; is {self.folder} the release folder?")
-        document = read_json(path)
-        if not isinstance(document, dict) or not isinstance(document.get("histories"), list):
-            raise InputError(f"{path}: has no list of histories")
+        document: dict[str, Any] = read_json(path)
+        rows = document.get("histories") if isinstance(document, dict) else None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise InputError(f"{path}: has no list of histories; fetch the release again")
         convention = str(document.get("interval_convention", ""))
         if "inclusive" not in convention:
             raise InputError(f'{path}: intervals are "{convention}", not inclusive')
@@ -303,9 +304,9 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
     Without a path: the folder named by DEJACUE_DATA, else what ``dejacue data fetch`` stored.
     """
     given = path or os.environ.get("DEJACUE_DATA") or default_folder()
-    folder = Path(given).expanduser().resolve()
-    if not (folder / "data" / "benchmark.json").is_file():
-        if (folder / "benchmark.json").is_file():
+    folder = resolved(Path(given).expanduser())
+    if not os.path.isfile(folder / "data" / "benchmark.json"):
+        if os.path.isfile(folder / "benchmark.json"):
             raise MissingData(f"{folder}: is inside the release; give {folder.parent} instead")
         raise MissingData(
             f"{folder}: contains no release (no data/benchmark.json); run "

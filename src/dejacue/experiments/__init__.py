@@ -9,6 +9,7 @@ from dejacue.errors import unknown
 from dejacue.experiments import (
     beyond,
     development,
+    examples,
     missing,
     negatives,
     occurrences,
@@ -27,7 +28,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
     unreleased, rendered, beyond, occurrences,
-    tracking,
+    examples, tracking,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}

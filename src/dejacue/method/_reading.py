@@ -24,6 +24,7 @@ from dejacue.records import (
     Window,
 )
 from dejacue.records.columns import Head, timed_columns
+from dejacue.records.example import NONE
 from dejacue.records.retrieval import read_only, to_source
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ STILL = (
     "still picture, or are the masks those of the background?"
 )
 _NEARLY = 1e-6  # of a cosine
+MOST_NAMED = 5  # examples of a state, in a note
 _ROWS = 1024  # looked at together
 
 
@@ -133,7 +135,7 @@ def _alternative(history: History, first: int, last: int, score: float) -> Alter
 def _notes(
     readout: Readout, history: History, vocabulary: Vocabulary, directions: Directions
 ) -> tuple[str, ...]:
-    notes = readout.notes(history)
+    notes = (*readout.notes(history), *_shown(vocabulary))
     if not directions.any_fallback:
         return notes
     texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
@@ -142,6 +144,23 @@ def _notes(
         f"nothing sets {', '.join(texts)} apart from the other descriptions; "
         "plain similarity was used there",
     )
+
+
+def _shown(vocabulary: Vocabulary) -> list[str]:
+    """What was shown, since an answer that keeps it is no independent one."""
+    if not vocabulary.examples and not vocabulary.changes:
+        return []
+    by_state: dict[str, list[str]] = {}
+    for own in vocabulary.examples:
+        by_state.setdefault(own.state or NONE, []).append(own.name)
+    if vocabulary.changes:
+        by_state["changes at"] = [own.name for own in vocabulary.changes]
+    listed = "; ".join(
+        f"{state} {', '.join(names[:MOST_NAMED])}"
+        + (f" and {len(names) - MOST_NAMED} more" if names[MOST_NAMED:] else "")
+        for state, names in by_state.items()
+    )
+    return [f"read with examples: {listed}"]
 
 
 def _same_windows(moments: Sequence[Moment]) -> list[str]:

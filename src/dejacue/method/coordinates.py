@@ -16,6 +16,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.records import History, Vocabulary
 
 FALLBACK_BELOW = 1e-8
+WORDS = 4  # words weigh as much as so many examples from elsewhere
 ORIGINS = (None, "state", "query")
 
 
@@ -146,8 +147,14 @@ def _pooled(unit: NDArray[np.float64], vocabulary: Vocabulary, share: float) -> 
 
 def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float64], int]]:
     """How each state that is shown by examples from elsewhere differs from the others that are,
-    at unit length, and the number of its examples."""
-    rows: dict[str, list[NDArray[np.float64]]] = {}
+    at unit length, and the number of its examples; frames of one history are one, since they
+    show one object.
+
+    Pictures are measured from the mean of all pictures, in which every state weighs the same;
+    frames of other histories already are measured from that of their history.
+    """
+    kinds: tuple[dict[str, list[NDArray[np.float64]]], ...] = ({}, {})
+    witnesses: dict[str, set[str]] = {}
     for own in vocabulary.elsewhere:
         if own.features is None:
             raise InputError(
@@ -159,32 +166,40 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float
                 "that is read, not by something from elsewhere"
             )
         row = own.features.astype(np.float64)
-        rows.setdefault(own.state, []).append(row if own.centred else row / np.linalg.norm(row))
-    if len(rows) < 2 and not all(own.centred for own in vocabulary.elsewhere):
+        row = row if own.centred else row / np.linalg.norm(row)
+        kinds[own.centred].setdefault(own.state, []).append(row)
+        alone = f"{len(kinds[False].get(own.state, ()))} pictures"
+        witness = own.name.rpartition("@")[0] if own.centred else alone
+        witnesses.setdefault(own.state, set()).add(witness)
+    if len(kinds[False]) == 1:
         raise InputError(
-            f'there are pictures of "{next(iter(rows))}" only; what sets it apart shows beside '
-            "pictures of another state, or in a frame of another history"
+            f'there are pictures of "{next(iter(kinds[False]))}" only; what sets it apart shows '
+            "beside pictures of another state, or in a frame of another history"
         )
-    means = {state: np.mean(own, axis=0) for state, own in rows.items()}
-    centre = np.mean(list(means.values()), axis=0) if len(means) > 1 else 0.0
-    found = {}
-    for state, mean in means.items():
-        residual = mean - centre
-        norm = float(np.linalg.norm(residual))
-        if norm > FALLBACK_BELOW:
-            found[state] = (residual / norm, len(rows[state]))
-    return found
+    sums: dict[str, NDArray[np.float64]] = {}
+    for rows in kinds:
+        means = {state: np.mean(own, axis=0) for state, own in rows.items()}
+        centre = np.mean(list(means.values()), axis=0) if len(means) > 1 else 0.0
+        for state, mean in means.items():
+            residual = mean - centre
+            norm = max(float(np.linalg.norm(residual)), FALLBACK_BELOW)
+            sums[state] = sums.get(state, 0.0) + len(rows[state]) * residual / norm
+    norms = {state: float(np.linalg.norm(total)) for state, total in sums.items()}
+    return {
+        state: (sums[state] / norm, len(witnesses[state]))
+        for state, norm in norms.items() if norm > FALLBACK_BELOW
+    }  # fmt: skip
 
 
 def _both(
     vocabulary: Vocabulary, spoken: Directions, shown: dict[str, tuple[NDArray[np.float64], int]]
 ) -> Directions:
-    """Words weigh as much as one example: (words + Σ examples) / (1 + n), at unit length."""
+    """(WORDS words + n examples) / (WORDS + n), at unit length."""
     queries = spoken.queries.astype(np.float64)
     for q, state in enumerate(vocabulary.state_names):
         if state in shown:
             direction, count = shown[state]
-            mixed = (queries[q] + count * direction) / (1 + count)
+            mixed = (WORDS * queries[q] + count * direction) / (WORDS + count)
             norm = np.linalg.norm(mixed)
             queries[q] = mixed / norm if norm > FALLBACK_BELOW else direction
     return Directions(

@@ -29,8 +29,8 @@ from dejacue.records import History, Vocabulary
 if TYPE_CHECKING:
     from dejacue.method.view import View
 
-LOOKS, TIME, CONSTANT = 2.0, 0.5, 0.5  # prior variances of f's parts
-WORDS, TRUST = 0.5, 0.1  # prior variance and mean of a
+LOOKS, TIME, CONSTANT = 1.0, 1.0, 0.5  # prior variances of the parts of f
+WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
 NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
 REACH = 0.15  # of the observed frames: how far time carries
 HALF = 0.5  # what f must reach
@@ -97,10 +97,11 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
 
 
 def _marks(history: History, vocabulary: Vocabulary) -> NDArray[np.int64]:
-    for frame in vocabulary.changes:
+    found = [change.window(history).start for change in vocabulary.changes]
+    for frame in found:
         if not history.frames[0] < frame <= history.frames[-1]:
             raise InputError(f"a change at frame {frame}: {_where(history)}")
-    return np.unique(np.searchsorted(history.frames, vocabulary.changes)).astype(np.int64)
+    return np.unique(np.searchsorted(history.frames, found)).astype(np.int64)
 
 
 def _where(history: History) -> str:
@@ -124,15 +125,15 @@ def membership(
         rows = (facts.states, len(view.history))
         return np.zeros(rows) if evidence is None else HALF + TRUST * evidence
     columns = covariances(view, at, smoothing)
-    found = np.empty((facts.states, len(view.history)))
-    for state in range(facts.states):
-        own, prior = columns, np.zeros(len(view.history))
-        if evidence is not None:
-            r = evidence[state]
-            own, prior = columns + WORDS * np.outer(r[at], r), TRUST * r
-        wanted = (facts.labels[at] == state) - prior[at]
-        weights = np.linalg.solve(own[:, at] + NOISE * np.eye(len(at)), wanted)
-        found[state] = prior + weights @ own
+    square = columns[:, at] + NOISE * np.eye(len(at))
+    wanted = (facts.labels[at] == np.arange(facts.states)[:, None]).astype(np.float64)
+    if evidence is None:
+        return np.linalg.solve(square, wanted.T).T @ columns
+    heard = evidence[:, at]  # what words say of the named frames
+    squares = square + WORDS * heard[:, :, None] * heard[:, None, :]
+    weights = np.linalg.solve(squares, (wanted - TRUST * heard)[:, :, None])[:, :, 0]
+    trust = TRUST + WORDS * np.einsum("se,se->s", weights, heard)
+    found: NDArray[np.float64] = weights @ columns + trust[:, None] * evidence
     return found
 
 

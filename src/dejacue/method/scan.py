@@ -115,8 +115,6 @@ def bridged_windows(
         ok = np.flatnonzero(frames[last] - frames == length - 1)
         starts.append(ok)
         ends.append(last[ok])
-    if not starts:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     return np.concatenate(starts), np.concatenate(ends)
 
 

@@ -35,20 +35,38 @@ def window_around(
     lead: NDArray[np.float64], own: NDArray[np.bool_], parts: list[tuple[int, int]]
 ) -> ScoredWindow | None:
     """The highest sum of leads of a window that has a known frame of the state, and all that lie
-    in the same part; None where no frame is known."""
+    in the same part; None where no frame is known.
+
+    Where several are known, how far they are apart has as much say as looks (``goes_on``).
+    """
     best: ScoredWindow | None = None
     for first, end in parts:
         known = np.flatnonzero(own[first:end])
         if not len(known):
             continue
-        prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
         low, high = int(known[0]), int(known[-1])
+        own_lead = lead[first:end]
+        if len(known) > 1:
+            own_lead = (own_lead + goes_on(end - first, low, high, len(known)) - HALF) / 2
+        prefix = np.concatenate(([0.0], np.cumsum(own_lead)))
         start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
         stop = high + 1 + int(prefix[high + 1 :].argmax())
         score = float(prefix[stop] - prefix[start])
         if best is None or score > best[2]:
             best = first + start, first + stop - 1, score
     return best
+
+
+def goes_on(count: int, low: int, high: int, known: int) -> NDArray[np.float64]:
+    """(count,) how likely a state, of which frames from low to high are known, still holds.
+
+    n frames drawn evenly from a stretch, R apart, leave more than d of it out at one end with
+    probability (1 + d/R)^−(n−1), when its length may be anything.
+    """
+    at = np.arange(count)
+    beyond = np.maximum(0, np.maximum(low - at, at - high))
+    chance: NDArray[np.float64] = (1 + beyond / (high - low)) ** -(known - 1.0)
+    return chance
 
 
 def window_of(lead: NDArray[np.float64], first: int, end: int) -> ScoredWindow | None:

@@ -7,6 +7,7 @@ window; and the width of smoothing is stated in seconds, so that it means the sa
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -220,8 +221,12 @@ class StateReadout(Readout):
 
 
 def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:
-    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return real and bool(least <= value <= most) and bool(np.isfinite(value))
+    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+        return False
+    try:
+        return least <= float(value) <= most and math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def is_count(value: Any, least: int) -> bool:

@@ -81,6 +81,10 @@ class View(Batch):
         known: T = self._known[key]
         return known
 
+    def put(self, key: Hashable, known: Any) -> None:
+        """Something that was computed elsewhere, in place of what ``once`` would."""
+        self._known[key] = known
+
     @property
     def query_directions(self) -> Directions:
         return self.directions[0]

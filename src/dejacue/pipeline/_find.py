@@ -23,7 +23,7 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
 from dejacue.pipeline._observe import Observed, observe
-from dejacue.pipeline._read import Given, Words, read
+from dejacue.pipeline._read import Examples, Given, Shown, Words, read
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.options import (
     EncoderOptions,
@@ -60,6 +60,8 @@ NO_TIMES = "images have no times, so there are no seconds and no .vtt; --rate 25
 class Search:
     """The options of ``find``, but for those of the sampling and of the reading."""
 
+    examples: Examples | None = None
+    changes: Sequence[int | str] = ()
     masks: Masks | Place | None = None
     objects: int | Iterable[int] | str | None = None
     box: Sequence[float] | None = None
@@ -86,6 +88,11 @@ class Search:
             return [self.prompts]
         return self.prompts or given
 
+    @cached_property
+    def examples_shown(self) -> Shown | None:
+        given = self.examples or self.changes
+        return Shown(self.examples, tuple(self.changes)) if given else None
+
     def observe(self, video: Video, progress: Progress) -> Observed:
         return observe(
             video, masks=self.masks, objects=self.objects, prompts=self.shown,
@@ -96,8 +103,10 @@ class Search:
 
 def find(
     video: Source,
-    vocabulary: Given,
+    vocabulary: Given | None = None,
     *,
+    examples: Examples | None = None,
+    changes: Sequence[int | str] = (),
     masks: Masks | Place | None = None,
     objects: int | Iterable[int] | None = None,
     box: Sequence[float] | None = None,
@@ -119,7 +128,9 @@ def find(
 
     video         a path (file, folder of images, glob) or an opened Video; or a History, a Finding
                   or where one was written: then nothing is decoded
-    vocabulary    a path, {state: descriptions}, or a Vocabulary
+    vocabulary    a path, {state: descriptions}, or a Vocabulary; None: examples alone
+    examples      states that are shown: {state: frames of the file, "4.5s", "cup.jpg", …}; the
+                  state "none" is none of them. changes: frames at which one state ends
     masks         of the object; objects: the ids that are its pieces, where they hold several
     box, point, mask   instead of masks: where it is in the first frame, (x0, y0, x1, y1), (x, y),
                   or a picture; a tracker follows it (None: the best one that is installed)
@@ -136,14 +147,15 @@ def find(
                   tracker_options
     """
     options = dict(
-        masks=masks, objects=objects, box=box, point=point, mask=mask, prompts=prompts,
+        examples=examples, changes=changes, masks=masks, objects=objects, box=box, point=point,
+        mask=mask, prompts=prompts,
         encoder=encoder, tracker=tracker, readout=readout, coordinates=coordinates, top=top,
         diagnostics=diagnostics, absent_at=absent_at, folder=folder, progress=progress, **more,
     )  # fmt: skip
     return _find(video, vocabulary, options, single=True)[0]
 
 
-def find_each(video: Source, vocabulary: Given, **options: Any) -> list[Finding]:
+def find_each(video: Source, vocabulary: Given | None = None, **options: Any) -> list[Finding]:
     """A Finding for each object, in one pass over the video; options are those of ``find``.
 
     objects   "all" (the default: each mask id is one), or ids that are one object
@@ -151,7 +163,9 @@ def find_each(video: Source, vocabulary: Given, **options: Any) -> list[Finding]
     return _find(video, vocabulary, {"objects": "all", **options}, single=False)
 
 
-def _find(video: Source, vocabulary: Given, options: dict[str, Any], single: bool) -> list[Finding]:
+def _find(
+    video: Source, vocabulary: Given | None, options: dict[str, Any], single: bool
+) -> list[Finding]:
     search, reading, sampling = split(options, Search, ReadOptions, VideoOptions)
     reading.check()  # before anything is opened
     saved = _saved(video)
@@ -167,20 +181,20 @@ def _find(video: Source, vocabulary: Given, options: dict[str, Any], single: boo
         return [
             saved.ask(
                 vocabulary, encoder=search.encoder, encoder_options=search.encoder_options,
-                name=name, **vars(reading),
+                name=name, shown=search.examples_shown, **vars(reading),
             )
         ]  # fmt: skip
     opened = sample(video, sampling)  # type: ignore[arg-type]
     if search.folder is not None:
         check_place(search.folder, folder=True)
-    words = Words.of(vocabulary, search.encoder_options)
+    words = Words.of(vocabulary, search.encoder_options, search.examples_shown)
     progress = search.progress or default_progress()
     # what is wrong with the input is said before a model is loaded and an object followed
     observed = None
     if search.masks is not None or not search.shown:
         observed = search.observe(opened, progress)
     encoder = search.encoder_options.load(search.encoder or "siglip2")
-    described, said = words.encoded(encoder)
+    described, said = words.encoded(encoder, str(opened.path))
     unrelated = words.unrelated(encoder, reading)
     observed = observed or search.observe(opened, progress)
     if single and len(observed.objects) > 1:
@@ -250,10 +264,12 @@ def _saved(source: Source) -> Finding | None:
     pictures = Pictures({}, {})
     history = source
     if not isinstance(history, History):
-        path = Path(source)  # type: ignore[arg-type]
+        if not isinstance(source, str | os.PathLike):
+            raise InputError(f"video {source!r:.40}: give a path, a Video, a History or a Finding")
+        path = Path(source)
         if holds_finding(path):
             return Finding.read(path)
-        there = sorted(path.glob("*.history.npz")) if path.is_dir() else []
+        there = sorted(path.glob("*.history.npz")) if os.path.isdir(path) else []
         if len(there) > 1:
             names = ", ".join(own.name for own in there[:3]) + (", …" if len(there) > 3 else "")
             raise InputError(f"{path}: holds the histories {names}; give one of them")

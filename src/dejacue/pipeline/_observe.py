@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dejacue.errors import Cancelled, InputError
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
 from dejacue.report.track_sheet import check_sheet, update_sheet
 from dejacue.sources.build import Lineage
-from dejacue.sources.masks import Masks, open_masks
+from dejacue.sources.masks import Masks, check_path, open_masks
 from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, read_notes
 from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow
 from dejacue.sources.video import Video
@@ -84,6 +86,8 @@ def observe(
             f"{video.path}: say where the object is with masks (a folder of PNGs, an "
             ".npz, a COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to follow it"
         )
+    if not isinstance(masks, Masks):
+        check_path(masks)
     notes = read_notes(masks.path if isinstance(masks, Masks) else masks)
     if not isinstance(masks, Masks):
         match = notes.match if notes is not None and match == "auto" else match
@@ -114,10 +118,10 @@ def _objects(
         return {f"{video.name}-{one}": frozenset([one]) for one in masks.ids()}
     if isinstance(objects, str):
         raise InputError(f'objects "{objects}": give ids such as [1] or [1, 2], or "all"')
-    ids = frozenset([objects] if isinstance(objects, int) else objects)
-    if not ids:
-        raise InputError("objects: give at least one mask id, such as [1]")
-    return {video.name: ids}
+    ids = list(objects) if isinstance(objects, Iterable) else [objects]
+    if not ids or not all(isinstance(one, int | np.integer) for one in ids):
+        raise InputError(f"objects {objects!r:.40}: give at least one mask id, such as [1]")
+    return {video.name: frozenset(map(int, ids))}
 
 
 def track(

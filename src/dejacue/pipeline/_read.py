@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,49 @@ from dejacue.method.confidence import content_words
 from dejacue.method.coordinates import check_pair
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
+from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import Encoder, encode_vocabulary, encoder_name
-from dejacue.sources.files import read_vocabulary
+from dejacue.sources.encoders import (
+    BUILT_IN,
+    SIZES,
+    Encoder,
+    encode_vocabulary,
+    encoder_name,
+)
+from dejacue.sources.examples import resolved, unseen
+from dejacue.sources.files import by_file, read_vocabulary
 
+Examples = Mapping[str | None, Any]
 Given = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
 UNKNOWN_WORDS = "words that mini does not know: "
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Examples and changes that are given beside a vocabulary, in frames of the file."""
+
+    examples: Examples | None = None
+    changes: Sequence[int | str] = ()
+
+    def added(self, vocabulary: Vocabulary) -> Vocabulary:
+        if not self.examples and not self.changes:
+            return vocabulary
+        bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
+        own = by_file(bare.with_examples(self.examples, changes=self.changes))
+        given = own.examples[len(vocabulary.examples) :]
+        return replace(
+            vocabulary, examples=(*vocabulary.examples, *given),
+            changes=(*vocabulary.changes, *own.changes),
+        )  # fmt: skip
+
+    def alone(self) -> Vocabulary:
+        """A vocabulary without words."""
+        states = [state for state in self.examples or {} if state not in (None, NONE)]
+        if len(states) < 2:
+            raise InputError("give a vocabulary, or examples of two states at least")
+        found = Vocabulary(dict.fromkeys(states, ()), examples=examples_of(self.examples or {}),
+                           changes=examples_of({None: tuple(self.changes)}))  # fmt: skip
+        return by_file(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,21 +67,33 @@ class Words:
     options: EncoderOptions
 
     @classmethod
-    def of(cls, given: Given, options: EncoderOptions) -> Words:
-        if isinstance(given, Vocabulary):
-            return cls(given, "the vocabulary", options)
-        if isinstance(given, Mapping):
-            return cls(Vocabulary.from_dict(given), "the vocabulary", options)
-        prompts = options.prompts if Path(given).suffix.lower() == ".npz" else None
-        return cls(read_vocabulary(given, prompts=prompts), os.fspath(given), options)
+    def of(cls, given: Given | None, options: EncoderOptions, shown: Shown | None = None) -> Words:
+        """Plain frames of examples are those of the file, unless a Vocabulary holds them."""
+        shown = shown or Shown()
+        name = "the vocabulary"
+        if given is None:
+            vocabulary = shown.alone()
+        elif isinstance(given, Vocabulary):
+            vocabulary = shown.added(given)
+        elif isinstance(given, Mapping):
+            vocabulary = shown.added(by_file(Vocabulary.from_dict(given)))
+        elif not isinstance(given, str | os.PathLike):
+            raise InputError(
+                f"vocabulary {given!r:.40}: give a path, {{state: descriptions}} or a Vocabulary"
+            )
+        else:
+            prompts = options.prompts if Path(given).suffix.lower() == ".npz" else None
+            name = os.fspath(given)
+            vocabulary = shown.added(read_vocabulary(given, prompts=prompts))
+        return cls(vocabulary, name, options)
 
     def encoder_for(
         self, history: History, encoder: Encoder | str | None, reading: ReadOptions
     ) -> Encoder | None:
         """The one that goes with a history that is there already; None where none is needed: of
         words with features, only p-values need one, which must be named."""
-        if self.vocabulary.features is None:
-            if encoder in ("mini", "siglip2") and history.encoder is not None:
+        if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
+            if encoder in (*BUILT_IN, *SIZES) and history.encoder is not None:
                 made_with = encoder_name(history)
                 if encoder != made_with:
                     raise InputError(
@@ -57,15 +106,26 @@ class Words:
             return None
         return self.options.load(encoder)
 
-    def encoded(self, encoder: Encoder | None) -> tuple[Vocabulary, tuple[str, ...]]:
-        """The vocabulary with features, and warnings."""
-        if self.vocabulary.features is not None or encoder is None:
-            return self.vocabulary, ()
+    def encoded(
+        self, encoder: Encoder | None, video: str | None = None
+    ) -> tuple[Vocabulary, tuple[str, ...]]:
+        """The vocabulary with features of words and examples, and warnings.
+
+        video   the one that is read: examples may be frames of it
+        """
+        with named(self.name):
+            vocabulary = resolved(self.vocabulary, lambda: encoder, video)
+        if vocabulary.features is not None or encoder is None:
+            return vocabulary, ()
         said: list[str] = []
-        if encoder.name == "mini":
+        if not encoder.has_text and any(vocabulary.states.values()):
+            said.append(f"{encoder.name} has no words, so examples alone tell the states")
+        elif not vocabulary.spoken and any(vocabulary.states.values()):
+            said.append("not every state has words, so examples alone tell the states")
+        elif vocabulary.spoken and encoder.name == "mini":
             said = self._unknown_words(encoder.words)  # type: ignore[attr-defined]
         prompts = self.options.prompts or "ensemble"
-        return encode_vocabulary(self.vocabulary, encoder, prompts=prompts), tuple(said)
+        return encode_vocabulary(vocabulary, encoder, prompts=prompts), tuple(said)
 
     def _unknown_words(self, tokenizer: Any) -> list[str]:
         """A warning about words that mini does not know; refused where it knows none but such as

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from dejacue.errors import InputError, unknown
-from dejacue.pipeline._read import UNKNOWN_WORDS, Given, Words, read
+from dejacue.method.asking import Question, ask_next
+from dejacue.method.contrast import Contrast
+from dejacue.method.plan import READOUTS
+from dejacue.method.view import Readout
+from dejacue.pipeline._read import UNKNOWN_WORDS, Examples, Given, Shown, Words, read
 from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
 from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
@@ -66,32 +70,61 @@ class Finding:
 
     def ask(
         self, vocabulary: Given | None = None, *, encoder: Encoder | str | None = None,
-        encoder_options: EncoderOptions | None = None, name: str | None = None, **reading: Any,
+        encoder_options: EncoderOptions | None = None, name: str | None = None,
+        shown: Shown | None = None, **reading: Any,
     ) -> Finding:  # fmt: skip
         """The same object read with other words or another readout: nothing is decoded again.
 
         encoder   for words; default: the one that the history was made with
         name      of the history, for what goes wrong
+        shown     examples beside the words
         reading   readout, coordinates, top, …: those of ``find``, with its defaults
         """
         (chosen,) = split(reading, ReadOptions)
         chosen.check()
         options = encoder_options or EncoderOptions(prompts=self.made.prompts)
-        words = Words.of(self.vocabulary if vocabulary is None else vocabulary, options)
-        if vocabulary is None and encoder is None and chosen.absent_at is not None:
+        again = vocabulary is None
+        words = Words.of(self.vocabulary if again else vocabulary, options, shown)
+        if again and encoder is None and chosen.absent_at is not None:
             encoder = encoder_name(self.history)
         needed = words.encoder_for(self.history, encoder, chosen)
-        described, said = words.encoded(needed)
+        described, said = words.encoded(needed, self.made.video)
         found = read(
             self.history, described, chosen, unrelated=words.unrelated(needed, chosen),
             names=(name or f"history {self.history.id}", words.name),
         )  # fmt: skip
-        old = [] if vocabulary is None else [UNKNOWN_WORDS]
+        old = [] if again else [UNKNOWN_WORDS]
         kept = [text for text in self.warnings if not text.startswith(tuple(old))]
         made = replace(self.made, prompts=options.prompts)
         return replace(
             self, vocabulary=described, reading=found, warnings=(*kept, *said), made=made
         )
+
+    def correct(
+        self, examples: Examples | None = None, /, *, changes: Sequence[int | str] = (),
+        **states: Any,
+    ) -> Finding:  # fmt: skip
+        """Read again, with frames that you name: ``finding.correct(empty=12, filled=[80, 95])``.
+
+        Frames are those that ``finding`` itself counts, the frames of its history. A frame, a
+        Window, or several of them; the state None (or "none") is none of the states. changes:
+        frames at which one state ends and another begins. What you said before is kept.
+        """
+        vocabulary = self.vocabulary.with_examples(examples, changes=changes, **states)
+        top = self.reading.retrieval.settings.get("top")
+        return replace(self, vocabulary=vocabulary).ask(readout=self._readout(), top=top)
+
+    def ask_next(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
+        """The frames whose names would tell most about the rest, best first."""
+        readout = self._readout()
+        own = readout if isinstance(readout, Contrast) else None
+        return ask_next(self.history, self.vocabulary, count, readout=own, seed=seed)
+
+    def _readout(self) -> Readout:
+        """The one it was read with; contrast, where that one takes no examples."""
+        settings = dict(self.reading.retrieval.settings.get("readout", {}))
+        kind = READOUTS.get(settings.pop("name", ""), READOUTS["contrast"])
+        return type(kind)(**settings) if kind.takes_examples else READOUTS["contrast"]
 
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...

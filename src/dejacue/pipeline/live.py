@@ -23,8 +23,7 @@ from dejacue.pipeline.options import EncoderOptions
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
 from dejacue.report.thumbnails import PictureAlbum
-from dejacue.sources.build import check_encoder
-from dejacue.sources.crops import picture as cropped
+from dejacue.sources.build import check_encoder, encoder_pixels
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import Made, Pictures
@@ -101,7 +100,7 @@ class Live:
         seen = _mask(image, mask, box)
         row = None
         if seen is not None:
-            row = self.encoder.encode_images([cropped(image, seen, self.encoder.size)])[0]
+            row = self.encoder.encode_images([encoder_pixels(self.encoder, image, seen)])[0]
         update = self.reading.push(row, frame=frame, time_s=time_s, source=source)
         self._looked += 1
         if self._album is not None:

@@ -50,10 +50,6 @@ class Columns:
     source: NDArray[np.int64] | None = None
     absent: NDArray[np.bool_] | None = None
 
-    def __len__(self) -> int:
-        """The number of histories."""
-        return len(self.heads)
-
     def __iter__(self) -> Iterator[Retrieval]:
         return map(self.retrieval, range(len(self.heads)))
 

@@ -103,7 +103,7 @@ class Example:
 Shown = Example | Window | int | tuple[History, int] | NDArray[Any] | str
 
 
-def examples_of(given: Mapping[str | None, Any]) -> tuple[Example, ...]:
+def examples_of(given: Mapping[Any, Any]) -> tuple[Example, ...]:
     """From {state: frames, windows, (history, frame), rows of features, names of sources}; the
     state None (or "none") is none of them."""
     if not isinstance(given, Mapping):

@@ -27,7 +27,8 @@ class History:
     features       (N, d) float32 or float16; only the direction of a row matters
     frames         (N,) strictly increasing integers; a missing index is an unobserved frame
                    (default 0 … N−1)
-    times_s, source_frames, presence   optional (N,) columns that lead back to the file
+    times_s, source_frames, presence   optional (N,) columns that lead back to the file, within
+                   ±2^53 as frames are
     made_with      optional: back end, precision, crop, files … as text, for whoever asks later
     """
 
@@ -55,9 +56,12 @@ class History:
             "run_offsets": frozen(np.concatenate(([0], breaks, [len(frames)])).astype(np.int64)),
         }
         for name, dtype in _OPTIONAL_COLUMNS.items():
-            columns[name] = optional_column(
-                getattr(self, name), len(features), dtype, f"history {self.id}: {name}"
-            )
+            what = f"history {self.id}: {name}"
+            column = optional_column(getattr(self, name), len(features), dtype, what)
+            if column is not None and np.abs(column.astype(np.float64)).max() > MOST_FRAME:
+                raise InputError(f"{what} goes from {column.min()} to {column.max()}, but must be "
+                                 "within ±2^53")  # fmt: skip
+            columns[name] = column
         for name, value in columns.items():
             object.__setattr__(self, name, value)
         if self.made_with is not None:

@@ -77,7 +77,8 @@ class Evidence:
     centre, scale   (Q,) median and robust scale of each row of cosines
     responses  (Q, N) float64: calibrated and smoothed, what the readout sums
     frames     (N,) frame indices of the columns
-    zero       what a response of 0 is: the "median" or the "mean" frame
+    zero       what a response of 0 is: the "median" or the "mean" frame; with examples the "half":
+               above it, a frame is in the state
     """
 
     cosines: NDArray[np.float32]
@@ -297,7 +298,14 @@ class Retrieval:
         }
 
     def to_json(self, indent: int | None = 2) -> str:
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        """As a file of retrievals holds it; a score or setting that JSON has no word for (NaN,
+        infinity, an object of yours) is refused."""
+        try:
+            return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"retrieval of {self.history_id}: cannot be written as JSON ({error})"
+            ) from None
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Flat rows for tables, CSV and data frames: one per description (rank 1), followed by

@@ -70,7 +70,7 @@ class Vocabulary:
     encoder: str | None = None
     object: str | None = None
     examples: Sequence[Example] = ()
-    changes: Sequence[int] = ()
+    changes: Sequence[Example] = ()
     labels: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,11 +95,11 @@ class Vocabulary:
     def _check_examples(self, states: Mapping[str, Any], shown: set[str]) -> None:
         for state in shown - set(states):
             raise unknown("state of an example", state, states)
-        changes = tuple(self.changes)
-        for frame in changes:
-            if not isinstance(frame, int | np.integer) or isinstance(frame, bool):
-                raise InputError(f"vocabulary: a change is at a frame, not at {frame!r}")
-        object.__setattr__(self, "changes", tuple(int(frame) for frame in changes))
+        changes = examples_of({None: self.changes})
+        for change in changes:
+            if change.span is None or change.span[0] != change.span[1]:
+                raise InputError(f"vocabulary: a change is at one frame, not at {change.name}")
+        object.__setattr__(self, "changes", changes)
         for own in self.examples:
             if None not in (own.encoder, self.encoder) and own.encoder != self.encoder:
                 raise InputError(
@@ -109,7 +109,7 @@ class Vocabulary:
 
     def with_examples(
         self, examples: Mapping[str | None, Any] | None = None, /, *,
-        changes: Iterable[int] = (), **states: Any,
+        changes: Iterable[int | str | Example] = (), **states: Any,
     ) -> Vocabulary:  # fmt: skip
         """The same, also shown: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
 
@@ -119,10 +119,11 @@ class Vocabulary:
 
         changes   frames at which one state ends and another begins
         """
-        every: dict[str | None, Any] = dict(examples or {})
-        every.update(states)
+        given = (*examples_of(examples or {}), *examples_of(states))
         return replace(
-            self, examples=(*self.examples, *examples_of(every)), changes=(*self.changes, *changes)
+            self,
+            examples=(*self.examples, *given),
+            changes=(*self.changes, *examples_of({None: tuple(changes)})),
         )
 
     @property
@@ -164,7 +165,7 @@ class Vocabulary:
             )
         changes = document.get("changes", ())
         if isinstance(changes, str | Mapping) or not isinstance(changes, Iterable):
-            changes = [changes]
+            changes = (changes,)
         return cls._from_states(
             document["states"], document.get("none", ()), object=document.get("object"),
             changes=changes,

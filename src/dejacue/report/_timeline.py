@@ -6,10 +6,10 @@ a curve keeps the extremes of every bin, so that no peak is lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,7 +148,8 @@ class Axis:
         low, high = float(values[0]), float(values[-1])
         step: float = _round_step(high - low)
         if values is times:
-            step = next((s for s in _SECONDS if (high - low) / s <= MAX_STEPS), _SECONDS[-1])
+            days = _SECONDS[-1] * _round_step((high - low) / _SECONDS[-1])
+            step = next((s for s in _SECONDS if (high - low) / s <= MAX_STEPS), days)
         counts = np.arange(np.ceil(low / step), high / step + 1e-9)
         digits = 0 if step >= 1 else 1 if step >= 0.1 else 2
         where = np.interp(counts * step, values, frames).tolist()
@@ -161,7 +162,7 @@ class Axis:
 
 def _round_step(span: float) -> int:
     """The smallest of 1, 2, 5, 10, 20, … that gives few enough ticks."""
-    steps: list[int] = [n * 10**power for power in range(19) for n in (1, 2, 5)]
+    steps: Iterator[int] = (n * 10**power for power in count() for n in (1, 2, 5))
     return next(step for step in steps if span / step <= MAX_STEPS)
 
 

@@ -103,7 +103,8 @@ class Container:
         import av
 
         try:
-            container = av.open(f"file:{self.path}")  # a colon in a name is not a protocol
+            # a colon in a name is not a protocol; titles may be in any encoding, and are not read
+            container = av.open(f"file:{self.path}", metadata_errors="replace")
         except av.FFmpegError as error:
             raise InputError(
                 f"is not a video, or was cut off before its index ({error.strerror}); "

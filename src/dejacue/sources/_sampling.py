@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -16,10 +17,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, shown
 
 _CLOSE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
 _MOST_FPS = 1e9
+MOST_S = float(1 << 53)  # as times in a history
 
 
 class Unreadable(Exception):
@@ -70,15 +72,15 @@ class Sampling:
                 raise InputError(f"{name} and {name}_s are both given; keep one")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < math.inf:
-                raise InputError(f"{name} {value} is not a time; give seconds, 0 or more")
+            if value is not None and not is_between(value, 0, MOST_S):
+                raise InputError(f"{name} {shown(value)} is not a time; give seconds, 0 or more")
         for low, high in ((self.start, self.end), (self.start_s, self.end_s)):
             if low is not None and high is not None and low > high:
                 raise InputError(f"start {low} is after end {high}; swap them")
         if _whole("stride", self.stride) < 1:
             raise InputError(f"stride {self.stride} is less than 1; 1 takes every frame")
-        if self.fps is not None and not 0 < self.fps < math.inf:
-            raise InputError(f"fps {self.fps} is invalid; give frames per second above 0")
+        if self.fps is not None and not (is_between(self.fps, 0, sys.float_info.max) and self.fps):
+            raise InputError(f"fps {shown(self.fps)} is invalid; give frames per second above 0")
         if self.fps is not None and self.stride != 1:
             raise InputError("stride and fps are both given; keep one")
 
@@ -141,11 +143,22 @@ def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tupl
         yield held
 
 
+def is_between(value: object, low: float, high: float) -> bool:
+    """Whether it is a number, and neither outside nor NaN."""
+    try:
+        return bool(low <= value <= high)  # type: ignore[operator]
+    except TypeError:
+        return False
+
+
 def _whole(name: str, value: object) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError
-        return operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         hint = "" if name == "stride" else f"; seconds are {name}_s"
-        raise InputError(f"{name} {value!r} is not a whole number of frames{hint}") from None
+        raise InputError(f"{name} {value!r:.40} is not a whole number of frames{hint}") from None
+    if abs(number) > MOST_S:
+        raise InputError(f"{name} is beyond 2^53; no video has so many frames")
+    return number

@@ -28,6 +28,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".dejacue-tmp"
+MOST_NAME = 255  # bytes of a file's name
 _COUNTER = itertools.count()
 _WRONG_PLACE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
@@ -37,7 +38,7 @@ _WRONG_PLACE = (
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> Path:
     """Let ``write`` fill a temporary file, then rename it: readers never see half a file."""
-    target = Path(path).resolve()  # through links, so that they stay
+    target = resolved(path)  # through links, so that they stay
     asked = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
     if special or (os.path.exists(target) and not os.path.isfile(target)):
@@ -172,12 +173,24 @@ def unwritten(error: OSError, path: str | os.PathLike[str], made: bool = False) 
     return InputError(f"{path}: cannot be made there ({error.strerror}); give another place")
 
 
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Where a path leads, through links; refuses links that lead back to themselves."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(f"{path}: is a link that leads back to itself; remove it") from None
+    return Path(path).resolve()
+
+
 def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
     """Refuses, before the work, a file (or folder) that could not be made: what lies above it is
     no folder, or may not be written to."""
     asked = place = os.path.abspath(path)
     if asked.startswith(("/proc/", "/sys/")):
         raise InputError(f"{path}: no file can be made there; give another place")
+    if any(len(os.fsencode(part)) > MOST_NAME for part in resolved(path).parts):
+        raise InputError(f"{path}: cannot be made there (File name too long); give another place")
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if place == asked and not folder:

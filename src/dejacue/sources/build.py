@@ -28,7 +28,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
-from dejacue.sources.crops import picture
+from dejacue.sources.crops import crop, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialFile
 
@@ -177,7 +177,7 @@ def build_histories(
 
         def cut(given: tuple[Track, Frame, NDArray[np.bool_]]) -> Crop:
             track, frame, mask = given
-            pixels = picture(frame.image, mask, encoder.size, padding, minimum)
+            pixels = encoder_pixels(encoder, frame.image, mask, padding, minimum)
             return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
 
         def crops() -> Iterator[Crop]:
@@ -225,6 +225,18 @@ def _seen(
         for track, mask in zip(tracks, masks.unions(frame, wanted), strict=True):
             if mask is not None:
                 yield track, frame, mask
+
+
+def encoder_pixels(
+    encoder: Encoder, image: Pixels, mask: NDArray[np.bool_], padding: float = 0.20,
+    minimum: int = 4,
+) -> Pixels:  # fmt: skip
+    """What an encoder is given of a frame."""
+    fit = getattr(encoder, "fit", None)
+    if fit is None:
+        return picture(image, mask, encoder.size, padding, minimum)
+    own: Pixels = fit(crop(image, mask, padding, minimum))
+    return own
 
 
 def recipe(

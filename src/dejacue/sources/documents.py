@@ -7,6 +7,7 @@ file or the place in it prepend it with ``named``.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -18,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from dejacue.errors import DejaCueError, InputError, unknown
+from dejacue.errors import DejaCueError, InputError, shortened, unknown
 from dejacue.sources.atomic import write_text
 
 MOST_BYTES = 64 << 20
@@ -34,6 +35,7 @@ _IN_WORDS = {
     "object": "an object", "bool": "true or false",
 }  # fmt: skip
 _STRING_OR_CONSTANT = re.compile(r'"(?:\\.|[^"\\])*"|(NaN|-?Infinity)')
+_MAYBE_INFINITE = re.compile(r"[0-9]{200}|[eE]\+?[0-9]{3}")  # a number that float() may not hold
 
 
 class named:
@@ -101,8 +103,23 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
             f"line {line}: {word} is not a JSON number; give a finite one, or text in quotes"
         )
 
+    def finite(digits: str) -> float:
+        if math.isinf(value := float(digits)):
+            line = text.count("\n", 0, text.index(digits)) + 1
+            raise InputError(
+                f"line {line}: {shortened(digits, 40)} is too large a number; give a finite one"
+            )
+        return value
+
+    def whole(digits: str) -> int:
+        finite(digits)  # what a float can hold, int() can read
+        return int(digits)
+
+    checked: dict[str, Any] = {}
+    if _MAYBE_INFINITE.search(text):  # else json's own, which are quicker
+        checked = {"parse_float": finite, "parse_int": whole}
     decoder = json.JSONDecoder(
-        object_pairs_hook=lambda pairs: unique(pairs, twice), parse_constant=constant
+        object_pairs_hook=lambda pairs: unique(pairs, twice), parse_constant=constant, **checked
     )
     documents = []
     at = _INK.search(text)
@@ -132,7 +149,7 @@ def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise InputError(f'"{key}" is {twice}')
+        raise InputError(f'"{shortened(str(key))}" is {twice}')
     return found
 
 
@@ -170,7 +187,7 @@ def _sentence(problem: str, value: Any) -> str:
         problem = re.sub(r"a number [<>]= -?1\.79.*", "a finite number", problem)
         problem = problem.replace(r"matching regex '\\S'", "that is not empty")
     problem = re.sub(
-        "Object contains unknown field `(.*)`", r'unknown key "\1"; remove it', problem
+        "(?s)Object contains unknown field `(.*)`", r'unknown key "\1"; remove it', problem
     )
     problem = re.sub("Object missing required field `(.*)`", r'has no "\1"; add it', problem)
     return f"{path}: {problem}".lstrip(".: ")

@@ -8,15 +8,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
-from dejacue.records import History, Vocabulary
-from dejacue.sources.documents import check_schema, named, parse_json, read_text, unique
+from dejacue.records import Example, History, Vocabulary
+from dejacue.sources.documents import (
+    Finite,
+    check_schema,
+    declared,
+    named,
+    parse_json,
+    read_text,
+    unique,
+)
 from dejacue.sources.npz import read_npz, write_npz
 
 HISTORY_SCHEMA = "dejacue.history/1"
@@ -87,23 +97,100 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
         raise InputError(f"{name}: a vocabulary is a .npz, .yaml, .yml or .json file")
     text = read_text(name, MOST_TEXT_BYTES, "is it a vocabulary?")
     with named(name):
-        return Vocabulary.from_dict(
+        found = Vocabulary.from_dict(
             parse_json(text, twice=_TWICE) if suffix == ".json" else _parse_yaml(text)
         )
+        beside = tuple(_beside(own, Path(name).parent) for own in found.examples)
+        return by_file(replace(found, examples=beside))
+
+
+def by_file(vocabulary: Vocabulary) -> Vocabulary:
+    """The same, with frames counted as those of the file: so a list means the same, however the
+    video is sampled."""
+
+    def counted(own: Example) -> Example:
+        plain = own.span is not None and own.unit == "frames"
+        return replace(own, unit="source") if plain else own
+
+    return replace(
+        vocabulary, examples=tuple(map(counted, vocabulary.examples)),
+        changes=tuple(map(counted, vocabulary.changes)),
+    )  # fmt: skip
+
+
+def _beside(own: Example, folder: Path) -> Example:
+    """A source that lies beside the list is meant, wherever the command runs."""
+    beside = None if own.source is None else folder / own.source.rpartition("@")[0]
+    whole = None if own.source is None else folder / own.source
+    if whole is not None and whole.exists():
+        return replace(own, source=str(whole))
+    if beside is not None and beside != folder and beside.exists():
+        return replace(own, source=str(folder / str(own.source)))
+    return own
 
 
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
     """Write a vocabulary with its text features as ``.npz``; whole or not at all."""
-    if vocabulary.features is None:
+    if vocabulary.features is None and not vocabulary.examples:
         raise InputError("a vocabulary without text features is written as YAML or JSON, not .npz")
     arrays: dict[str, Any] = {"schema": VOCABULARY_SCHEMA}
     for key in ("encoder", "object"):
         if getattr(vocabulary, key) is not None:
             arrays[key] = getattr(vocabulary, key)
     arrays["states"] = np.array(vocabulary.state_names)
-    arrays["descriptions"] = np.array(vocabulary.descriptions)
-    arrays["features"] = vocabulary.features
+    texts = [text for own in vocabulary.states.values() for text in own or ("",)]
+    arrays["descriptions"] = np.array(texts)
+    if vocabulary.features is not None:
+        arrays["features"] = vocabulary.features
+    if vocabulary.examples or vocabulary.changes:
+        arrays |= _example_arrays(vocabulary)
     return write_npz(path, arrays)
+
+
+def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
+    """A JSON text of what is shown where, and the features of what is from elsewhere."""
+    rows = [own.features for own in vocabulary.examples if own.features is not None]
+    described = [
+        [
+            {
+                "state": own.state, "span": own.span, "unit": own.unit, "source": own.source,
+                "centred": own.centred, "encoder": own.encoder, "seen": own.features is not None,
+            }
+            for own in given
+        ]
+        for given in (vocabulary.examples, vocabulary.changes)
+    ]  # fmt: skip
+    arrays: dict[str, Any] = {"examples": json.dumps(described)}
+    if rows:
+        arrays["example_features"] = np.stack(rows).astype(np.float32)
+    return arrays
+
+
+class _ShownDocument(msgspec.Struct, forbid_unknown_fields=True):
+    state: str | None
+    span: tuple[Finite, Finite] | None
+    unit: str
+    source: str | None
+    centred: bool
+    encoder: str | None
+    seen: bool
+
+
+def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    text = _text(arrays, "examples", None)
+    if text is None:
+        return {}
+    given = declared(parse_json(text), tuple[list[_ShownDocument], list[_ShownDocument]])
+    features = iter(arrays.get("example_features", ()))
+
+    def made(own: _ShownDocument) -> Example:
+        row = next(features, None) if own.seen else None
+        if own.seen and row is None:
+            raise InputError("example_features has fewer rows than there are examples")
+        return Example(own.state, own.span, own.unit, own.source, row, own.centred, own.encoder)
+
+    examples, changes = (tuple(map(made, part)) for part in given)
+    return {"examples": examples, "changes": changes}
 
 
 def _vocabulary_from_arrays(
@@ -111,6 +198,10 @@ def _vocabulary_from_arrays(
 ) -> Vocabulary:
     _check_schema(arrays, VOCABULARY_SCHEMA, name)
     what = "a vocabulary"
+    with named(name):
+        shown = _examples_from_arrays(arrays)
+    if "features" not in arrays and shown:
+        return _wordless(arrays, name, shown)
     features = _first(arrays, ("features", "text_features"), name, what)
     states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
     texts = _first(arrays, ("descriptions", "state_texts"), name, what)
@@ -132,7 +223,23 @@ def _vocabulary_from_arrays(
             features,
             encoder=_text(arrays, "encoder", None),
             object=_text(arrays, "object", None),
+            **shown,
         )
+
+
+def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, shown: dict[str, Any]) -> Vocabulary:
+    """A vocabulary whose states are told by examples."""
+    with named(name):
+        columns = [
+            _first(arrays, (key,), name, "a vocabulary") for key in ("states", "descriptions")
+        ]
+        if any(column.ndim != 1 or column.dtype.kind != "U" for column in columns):
+            raise InputError("states and descriptions must be lists of text")
+        states: dict[str, list[str]] = {}
+        for state, text in zip(*(column.tolist() for column in columns), strict=False):
+            states.setdefault(state, []).extend([text] if text else [])
+        known = {key: _text(arrays, key, None) for key in ("encoder", "object")}
+        return Vocabulary(states, **known, **shown)
 
 
 def grouped_vocabulary(

@@ -20,7 +20,7 @@ from dejacue._version import __version__
 from dejacue.errors import InputError
 from dejacue.records import Evidence, History, Reading, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
-from dejacue.sources.documents import declared, named, read_json
+from dejacue.sources.documents import as_json, declared, named, parse_json, read_json
 from dejacue.sources.files import (
     file_name,
     read_history,
@@ -105,7 +105,7 @@ def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures |
     of); None where there are none."""
     try:
         arrays = read_npz(path)
-        made_of = json.loads(str(arrays.pop(OF)))
+        made_of = parse_json(str(arrays.pop(OF)))
         if of is not None and made_of != dict(of):
             return None
         found = Pictures({}, {})
@@ -129,14 +129,6 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         "vocabulary": folder / f"{stem}.vocabulary.npz",
         "evidence": folder / f"{stem}.evidence.npz",
     }
-    path.unlink(missing_ok=True)
-    write_history(own, history)
-    write_vocabulary(files["vocabulary"], finding.vocabulary)
-    evidence = finding.reading.evidence
-    write_npz(files["evidence"], {name: getattr(evidence, name) for name in _EVIDENCE})
-    known = history.made_with or {}
-    of = {key: known[key] for key in PIXELS if key in known}
-    write_pictures(files["pictures"], finding.pictures, of)
     every = finding.reading.occurrences
     document = {
         "schema": f"{KIND}/{VERSION}",
@@ -149,6 +141,16 @@ def write_finding(folder: Path, finding: Parts) -> Path:
             state: [moment.to_dict() for moment in moments] for state, moments in every.items()
         },
     }  # fmt: skip
+    with named(str(path)):
+        as_json(msgspec.to_builtins(document))  # msgspec writes null for NaN and infinity
+    path.unlink(missing_ok=True)
+    write_history(own, history)
+    write_vocabulary(files["vocabulary"], finding.vocabulary)
+    evidence = finding.reading.evidence
+    write_npz(files["evidence"], {name: getattr(evidence, name) for name in _EVIDENCE})
+    known = history.made_with or {}
+    of = {key: known[key] for key in PIXELS if key in known}
+    write_pictures(files["pictures"], finding.pictures, of)
     return write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
 
 
@@ -164,7 +166,7 @@ def _known_path(path: str | None, folder: Path) -> str | None:
 
 
 def holds_finding(folder: Path) -> bool:
-    return (folder / DOCUMENT).is_file()
+    return os.path.isfile(folder / DOCUMENT)
 
 
 def read_finding(folder: Path) -> Parts:
@@ -181,10 +183,8 @@ def read_finding(folder: Path) -> Parts:
     with named(str(folder)):
         found = document.retrieval.retrieval()
         told = tuple(moment.description for moment in found)
-        whole = set(_EVIDENCE) <= set(arrays)
-        if not whole or told != vocabulary.descriptions or found.history_id != history.id or (
-            not np.array_equal(arrays["frames"], history.frames)
-        ):  # fmt: skip
+        same = told == vocabulary.descriptions and found.history_id == history.id
+        if not same or not _is_evidence(arrays, history, vocabulary):
             raise InputError(
                 "its files do not belong together; were some replaced? Locate again, or copy it "
                 "again as a whole"
@@ -203,9 +203,22 @@ def read_finding(folder: Path) -> Parts:
     )  # fmt: skip
 
 
+def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabulary) -> bool:
+    """Whether all of it is there, in numbers, for these frames and descriptions."""
+    shape = len(vocabulary), len(history)
+    shapes = {"cosines": shape, "responses": shape, "centre": shape[:1], "scale": shape[:1]}
+    return (
+        set(_EVIDENCE) <= set(arrays)
+        and np.array_equal(arrays["frames"], history.frames)
+        and all(arrays[name].shape == own for name, own in shapes.items())
+        and all(arrays[name].dtype.kind == "f" for name in shapes)
+        and all(bool(np.isfinite(arrays[name]).all()) for name in shapes)
+    )
+
+
 def _document(folder: Path) -> _Document:
     path = folder / DOCUMENT
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(
             f"{folder}: holds no finding, {DOCUMENT} is not there; finding.write(folder) and "
             "dejacue locate -o folder write one"
@@ -214,11 +227,11 @@ def _document(folder: Path) -> _Document:
     with named(str(path)):
         schema = document.get("schema") if isinstance(document, dict) else None
         kind, _, version = str(schema).partition("/")
-        if kind != KIND or not version.isdigit():
+        if kind != KIND or not (version.isascii() and version.isdecimal()):
             raise InputError(f'is "{kind:.40}", not a finding')
-        if int(version) > VERSION:
+        if len(version) > 9 or int(version) > VERSION:
             raise InputError(
-                f"was written by a newer dejacue (version {version} of the format, known here: "
+                f"was written by a newer dejacue (version {version:.9} of the format, known here: "
                 f"{VERSION}); update dejacue to read it"
             )
         return declared(document, _Document)

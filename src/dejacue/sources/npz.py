@@ -65,12 +65,12 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
         stream.read(1)  # at the end of a member the checksum is verified
     if len(data) != size:
         raise InputError(f"{where} is truncated")
-    if dtype.kind == "U" and not _is_text(data, dtype):
+    if dtype.kind == "U" and not is_text(data, dtype):
         raise InputError(f"{where} holds text that is not Unicode; the file is damaged")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _is_text(data: bytes, dtype: Any) -> bool:
+def is_text(data: bytes, dtype: Any) -> bool:
     try:
         data.decode("utf-32-be" if dtype.str.startswith(">") else "utf-32-le")
     except UnicodeDecodeError:

@@ -10,7 +10,6 @@ import glob
 import hashlib
 import itertools
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -22,14 +21,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, shown, unknown
 from dejacue.sources._containers import Container
-from dejacue.sources._sampling import Picture, Sampling, Source, Unreadable
+from dejacue.sources._sampling import (
+    Picture,
+    Sampling,
+    Source,
+    Unreadable,
+    is_between,
+)
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
+RATES = (1e-9, 1e9)  # of images, a second; others are typing errors
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 # mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
 _QUALITY = {"libx264": {"crf": "18", "mbtree": "0"}, "mpeg4": {"qmin": "2", "qmax": "4"}}
@@ -132,8 +138,8 @@ def open_video(
     with named(name):
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
-        if rate is not None and not 0 < rate < math.inf:
-            raise InputError(f"rate {rate} is invalid; give images per second above 0")
+        if rate is not None and not is_between(rate, *RATES):
+            raise InputError(f"rate {shown(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = Sampling(start, end, start_s, end_s, stride, fps)
         try:
             source = _source(name, rate)

@@ -1,47 +1,74 @@
-"""Frozen image–text encoders by name.
+"""Frozen image encoders by name, most of them with a text encoder beside it (docs/encoders.md).
 
 siglip2                the published model: ONNX Runtime on the CPU, or torch where it is installed
+siglip2-large, …       its larger sizes, through torch
 mini                   embedded, knows the rendered scenes only
-hf:NAME, openclip:NAME any CLIP or SigLIP
+hf:NAME                an image model of transformers: CLIP, SigLIP, MetaCLIP, DINOv2, DINOv3, ViT …
+openclip:NAME          a CLIP of open_clip: PE-Core, DFN, MetaCLIP …
+timm:NAME              an image model of timm
 plug-ins               entry points of the group "dejacue.encoders": a callable → Encoder
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from dejacue.errors import InputError, unknown
 from dejacue.records import History
-from dejacue.sources.encoders.base import FORMS, PROMPTS, Encoder, encode_vocabulary
+from dejacue.sources.encoders.base import (
+    FORMS,
+    PROMPTS,
+    Encoder,
+    ImageEncoder,
+    encode_vocabulary,
+)  # fmt: skip
 
 GROUP = "dejacue.encoders"
 BUILT_IN = ("siglip2", "mini")
+SIZES = {  # of siglip2; no revision and no hashes of them are known here: what is used is recorded
+    "siglip2-large": "google/siglip2-large-patch16-256",
+    "siglip2-large-384": "google/siglip2-large-patch16-384",
+    "siglip2-so400m": "google/siglip2-so400m-patch14-224",
+    "siglip2-so400m-384": "google/siglip2-so400m-patch14-384",
+}
+FAMILIES = ("hf:", "openclip:", "timm:")
+EXAMPLES = (
+    "openclip:PE-Core-B-16", "openclip:ViT-B-16/dfn2b", "openclip:ViT-B-16/metaclip_fullcc",
+    "hf:openai/clip-vit-base-patch32", "hf:facebook/metaclip-2-worldwide-huge-quickgelu",
+    "hf:facebook/dinov2-base", "hf:facebook/dinov3-vits16-pretrain-lvd1689m",
+    "timm:vit_base_patch14_dinov2.lvd142m",
+)  # fmt: skip
 
 
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     """An encoder by name.
 
     options   of the encoder; for siglip2: backend ("onnx", "torch"; default: torch if a CUDA or
-              MPS device and the extra are there, else onnx), precision, device, lower, …
+              MPS device and the extra are there, else onnx), precision, device, lower, …; for the
+              others through torch: device, precision, batch
     """
-    if name.startswith("hf:"):
-        from dejacue.sources.encoders._clip import Transformers
-
-        return Transformers(name.removeprefix("hf:"), **options)
-    if name.startswith("openclip:"):
-        from dejacue.sources.encoders._clip import OpenClip
-
-        return OpenClip(name.removeprefix("openclip:"), **options)
+    if not isinstance(name, str):
+        raise InputError(f"encoder {name!r:.40} is neither a name nor an Encoder")
+    family, _, model = name.partition(":")
+    if f"{family}:" in FAMILIES:
+        if not model:
+            examples = [one for one in EXAMPLES if one.startswith(name)]
+            raise InputError(f'"{name}" names no model; give one, such as {examples[0]}')
+        return _made(name, _loader(family), options, model)
     if name == "siglip2":
         return _siglip(**options)
+    if name in SIZES:
+        return _made(name, _loader("hf"), options, SIZES[name], called=name)
     if name == "mini":
         from dejacue.sources.encoders.mini import Mini
 
-        return Mini(**options)
+        return _made(name, Mini, options)
     plug_ins = {entry.name: entry for entry in _entry_points()}
     if name not in plug_ins:
-        raise unknown("encoder", name, [*BUILT_IN, *plug_ins, "hf:NAME", "openclip:NAME"])
-    made = plug_ins[name].load()(**options)
+        raise _unknown_encoder(name, list(plug_ins))
+    made = _made(name, plug_ins[name].load(), options)
     if not isinstance(made, Encoder):
         raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')
     return made
@@ -50,29 +77,71 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
 def encoder_name(history: History) -> str:
     """The name of the encoder that a history was made with."""
     identity = history.encoder or ""
-    if identity.startswith("google/siglip2-base-patch16-224"):
+    model = identity.partition("@")[0]
+    for name, repository in SIZES.items():
+        if model == repository:
+            return name
+    if "/" in model and (history.made_with or {}).get("backend") == "transformers":
+        return f"hf:{model}"
+    if model == "google/siglip2-base-patch16-224":
         return "siglip2"
-    if identity.startswith("dejacue-mini"):
+    if model == "dejacue-mini":
         return "mini"
-    if identity.startswith("openclip:"):
-        return identity
+    if model.startswith(("openclip:", "timm:")):
+        return model
     raise InputError(
         f'history {history.id} was made with "{identity or "an unnamed encoder"}"; name the '
         "encoder for the words with --encoder, or give an .npz vocabulary"
     )
 
 
+def _loader(family: str) -> Callable[..., Encoder]:
+    if family == "hf":
+        from dejacue.sources.encoders._transformers import load_transformers
+
+        return load_transformers
+    if family == "openclip":
+        from dejacue.sources.encoders._open_clip import OpenClip
+
+        return OpenClip
+    from dejacue.sources.encoders._timm import Timm
+
+    return Timm
+
+
+def _made(
+    name: str, load: Callable[..., Any], options: dict[str, Any], *model: str, **own: str
+) -> Encoder:
+    """An encoder with the options of its user, of which it must know all."""
+    known = inspect.signature(load).parameters if options else {}
+    strange = [option for option in options if option not in known]
+    if strange and all(one.kind is not one.VAR_KEYWORD for one in known.values()):
+        raise InputError(f"{name} has no {', '.join(strange)}; leave it out")
+    made: Encoder = load(*model, **own, **options)
+    return made
+
+
+def _unknown_encoder(name: str, plug_ins: list[str]) -> InputError:
+    known = [*BUILT_IN, *SIZES, *plug_ins, *(f"{family}NAME" for family in FAMILIES)]
+    near = [one for one in EXAMPLES if name and name.lower() in one.lower()]
+    if near:
+        return InputError(
+            f'unknown encoder "{name}"; did you mean "{near[0]}"? known: {", ".join(known)}'
+        )
+    return unknown("encoder", name, known)
+
+
 def _siglip(backend: str | None = None, **options: Any) -> Encoder:
-    if backend is None:
-        backend = "torch" if _accelerated() else "onnx"
+    if backend is None:  # a device is one of torch
+        backend = "torch" if "device" in options or _accelerated() else "onnx"
     if backend == "onnx":
         from dejacue.sources.encoders.siglip_onnx import OnnxSiglip
 
-        return OnnxSiglip(**options)
+        return _made("siglip2 through onnx", OnnxSiglip, options)
     if backend == "torch":
         from dejacue.sources.encoders.siglip_torch import TorchSiglip
 
-        return TorchSiglip(**options)
+        return _made("siglip2 through torch", TorchSiglip, options)
     raise unknown("backend", backend, ("onnx", "torch"))
 
 
@@ -92,4 +161,7 @@ def _entry_points() -> Any:
     return entry_points(group=GROUP)
 
 
-__all__ = ["FORMS", "PROMPTS", "Encoder", "encode_vocabulary", "encoder_name", "load_encoder"]
+__all__ = [
+    "FORMS", "PROMPTS", "Encoder", "ImageEncoder", "encode_vocabulary", "encoder_name",
+    "load_encoder",
+]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,10 @@ class Encoder(ABC):
     identity    model and revision: histories and vocabularies with the same one may be mixed
     dimension   of the rows
     size        side in pixels of the square that images are resized to
+    fit         how an image becomes size × size pixels (None: squashed, bilinear filter); one that
+                has this size already is taken as it is
     details     back end, precision, files …: recorded in what is made with it
+    has_text    whether it knows words; one that does not reads states that are shown by examples
     batch       preferred number of images per call; workers: how many calls may overlap
     """
 
@@ -34,7 +38,9 @@ class Encoder(ABC):
     identity: str
     dimension: int
     size: int
+    fit: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None
     details: dict[str, str]
+    has_text: bool = True
     batch: int = 32
     workers: int = 1
 
@@ -45,6 +51,21 @@ class Encoder(ABC):
     @abstractmethod
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         """(n, dimension) rows."""
+
+
+class ImageEncoder(Encoder):
+    """A frozen model of images alone: DINOv2, say."""
+
+    has_text = False
+
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        raise _no_words(self)
+
+
+def _no_words(encoder: Encoder) -> InputError:
+    return InputError(
+        f"{encoder.name} has no words; show the states by examples (--example empty=120)"
+    )
 
 
 def unit(rows: NDArray[np.floating], what: str) -> Rows:
@@ -79,10 +100,12 @@ def encode_vocabulary(
         raise unknown("prompts", prompts, PROMPTS)
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_dict(vocabulary)
+    if not encoder.has_text and not vocabulary.examples:
+        raise _no_words(encoder)
+    if not vocabulary.spoken or not encoder.has_text:
+        return replace(vocabulary, encoder=encoder.identity)  # examples tell its states
     forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
     texts = [form.format(text) for form in forms for text in vocabulary.descriptions]
     rows = unit(encoder.encode_texts(texts), "description")
     mean = rows.reshape(len(forms), len(vocabulary), -1).mean(axis=0)
-    return Vocabulary(
-        vocabulary.states, unit(mean, "description"), encoder.identity, vocabulary.object
-    )
+    return replace(vocabulary, features=unit(mean, "description"), encoder=encoder.identity)

@@ -7,16 +7,17 @@ and words, nothing else: real footage needs siglip2.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.errors import InputError
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip import pixels
 from dejacue.sources.encoders.siglip_onnx import run, session
@@ -67,8 +68,7 @@ class Mini(Encoder):
     def __init__(self, *, threads: int | None = None) -> None:
         parts = {name: _file(f"mini_{name}.onnx") for name in ("image", "text")}
         self._image, self._text = (session(data, threads) for data in parts.values())
-        known = self._text.get_modelmeta().custom_metadata_map["words"]
-        self.words = WordTokenizer(tuple(json.loads(known)))
+        self.words = WordTokenizer(_words(self._text.get_modelmeta().custom_metadata_map))
         digest = hashlib.sha256(b"".join(parts.values())).hexdigest()
         self.identity = f"dejacue-mini@{digest[:12]}"
         self.dimension = int(self._image.get_outputs()[0].shape[-1])
@@ -81,6 +81,15 @@ class Mini(Encoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         return unit(run(self._text, "input_ids", self.words(texts)), "text")
+
+
+def _words(metadata: Mapping[str, str]) -> tuple[str, ...]:
+    try:
+        return tuple(msgspec.json.decode(metadata.get("words", ""), type=list[str]))
+    except (msgspec.DecodeError, RecursionError):
+        raise InputError(
+            "the embedded model holds no list of words; install dejacue again"
+        ) from None
 
 
 def _file(name: str) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, first_line
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders.base import Crops
 from dejacue.sources.encoders.weights import Weights
@@ -43,7 +43,7 @@ class Tokenizer:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain exceptions
-            raise InputError(f"{path}: is not a tokenizer file ({error})") from None
+            raise InputError(f"{path}: is not a tokenizer file ({first_line(error)})") from None
         self._tokenizer.enable_truncation(length)
         pad = self._tokenizer.token_to_id("<pad>")
         self._tokenizer.enable_padding(length=length, pad_id=pad or 0, pad_token="<pad>")

@@ -46,6 +46,10 @@ def choose_device(device: str | None) -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
+def choose_precision(precision: str | None, device: str) -> str:
+    return precision or ("bf16" if device.startswith("cuda") else "fp32")
+
+
 def dtype_of(precision: str) -> Any:
     torch = need("torch", REMEDY)
     if precision not in PRECISIONS:
@@ -69,7 +73,7 @@ class TorchSiglip(Encoder):
     ) -> None:  # fmt: skip
         transformers = need("transformers", REMEDY)
         self.device = choose_device(device)
-        precision = precision or ("bf16" if self.device.startswith("cuda") else "fp32")
+        precision = choose_precision(precision, self.device)
         self._dtype = dtype_of(precision)
         published = Weights(siglip.REPOSITORY, siglip.REVISION, FILES)
         files = published.fetch() if folder is None else files_in(folder, FILES)
@@ -95,7 +99,7 @@ class TorchSiglip(Encoder):
             for first in range(0, len(crops), self.batch):
                 own = [fit(crop, self.size) for crop in crops[first : first + self.batch]]
                 # channels stay last in memory, which is faster for the convolution
-                images = _BUFFERS.send(own, self.device).permute(0, 3, 1, 2)
+                images = to_device(own, self.device).permute(0, 3, 1, 2)
                 images = (images.float() / 127.5 - 1).to(self._dtype)
                 parts.append(pooled(self._model.get_image_features(pixel_values=images)))
             rows = torch.cat(parts).float().cpu().numpy()
@@ -142,3 +146,4 @@ class _PinnedBuffers(threading.local):
 
 
 _BUFFERS = _PinnedBuffers()
+to_device = _BUFFERS.send

@@ -11,7 +11,7 @@ _coverage.py warns where masks and video do not seem to belong together.
 
 from dejacue.sources.masks._masks import Masks
 from dejacue.sources.masks._matching import MATCHES
-from dejacue.sources.masks._open import KINDS, open_masks
+from dejacue.sources.masks._open import KINDS, check_path, open_masks
 from dejacue.sources.masks.write import WRITTEN, write_masks
 
-__all__ = ["KINDS", "MATCHES", "WRITTEN", "Masks", "open_masks", "write_masks"]
+__all__ = ["KINDS", "MATCHES", "WRITTEN", "Masks", "check_path", "open_masks", "write_masks"]

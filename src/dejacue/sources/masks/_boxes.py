@@ -23,7 +23,8 @@ from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import ListedRows, Objects
 
 Box = tuple[float, float, float, float]
-Frames = dict[int, dict[int, list[Box]]]
+Shape = tuple[float, ...]  # a Box, or the corners of an outline: x, y, x, y, …
+Frames = dict[int, dict[int, list[Shape]]]
 MOT = ("frame", "id", "x", "y", "w", "h", "conf")
 SIDES, CORNERS = MOT[2:6], ("x1", "y1", "x2", "y2")
 NAMES = {  # what other tools call our columns; the first that is there counts
@@ -45,37 +46,29 @@ class BoxRow(NamedTuple):
     where: str
     frame: int
     id: int | None
-    box: Box
+    box: Shape
 
 
 class Boxes(ListedRows):
-    """Rows of boxes, drawn on access.
-
-    rows       the boxes of each row by object
-    relative   whether boxes are given as parts of the frame's width and height
-    """
+    """Rows of boxes by object, drawn on access."""
 
     complete = False  # a frame without boxes is not in the file
 
-    def __init__(
-        self,
-        keys: Keys,
-        files: list[Path],
-        rows: list[dict[int, list[Box]]],
-        relative: bool = False,
-    ) -> None:
-        self.keys, self.files = keys, files
-        self._objects, self._relative = rows, relative
+    def __init__(self, keys: Keys, files: list[Path], rows: list[dict[int, list[Shape]]]) -> None:
+        self.keys, self.files, self._objects = keys, files, rows
 
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:
         found: Objects = {}
-        down, right = shape if self._relative else (1, 1)
         for one, boxes in self._wanted(row, wanted):
             found[one] = np.zeros(shape, dtype=bool)
-            for x, y, width, height in boxes:
-                box = (x * right, y * down, width * right, height * down)
-                found[one][_pixels(box, shape)] = True
+            for box in boxes:
+                found[one] |= self.draw(box, shape)
         return found
+
+    def draw(self, box: Shape, size: tuple[int, int]) -> NDArray[np.bool_]:
+        """The mask of one of them in a frame of this (height, width)."""
+        x, y, width, height = box
+        return box_mask((x, y, width, height), size)
 
 
 def box_mask(box: Box, shape: tuple[int, int]) -> NDArray[np.bool_]:

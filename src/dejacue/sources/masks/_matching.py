@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError, shortened, unknown
 
 if TYPE_CHECKING:
     from dejacue.sources.video import Frame
 
 MATCHES = ("auto", "stem", "source", "one-based", "index")
 CHOOSE = 'choose the match "source" or "index" (--match)'
+MOST_NAME = 255  # letters of a file's name; the numbers in it are read
 _DIGITS = re.compile(r"\d+")
 
 
@@ -63,6 +64,11 @@ class Matching:
             raise unknown("match", match, MATCHES)
         self.keys, self.match, self.where, self.frames = keys, match, where, frames
         names = keys.names or ()
+        if long := next((name for name in names if len(name) > MOST_NAME), None):
+            raise InputError(
+                f'{where}: a mask is called "{shortened(long)}"; no file has a name of more than '
+                f"{MOST_NAME} letters"
+            )
         self._stems = {name: row for row, name in enumerate(names)}
         if len(self._stems) < len(names):
             twice = next(name for row, name in enumerate(names) if self._stems[name] != row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from dejacue.sources.masks._coco import open_coco
 from dejacue.sources.masks._folders import Folders, is_of_one_object, object_number
 from dejacue.sources.masks._masks import Masks
 from dejacue.sources.masks._stacks import open_stack
-from dejacue.sources.masks._yolo import is_yolo, open_yolo
+from dejacue.sources.masks._yolo import FORMS, is_yolo, open_yolo
 from dejacue.sources.masks.labels import PICTURES, folder_labels
 from dejacue.sources.masks.reader import Rows
 
@@ -25,6 +26,7 @@ _BY_SUFFIX = {
     ".npz": "stack", ".npy": "stack", ".json": "coco", ".jsonl": "coco", ".txt": "boxes",
     ".csv": "boxes",
 }  # fmt: skip
+_NUMBER = re.compile("[0-9]{1,9}")
 
 
 def open_masks(
@@ -46,16 +48,30 @@ def open_masks(
     """
     if kind is not None and kind not in KINDS:
         raise unknown("kind of masks", kind, KINDS)
+    check_path(path)
     place = Path(path)
-    if place.is_dir():
+    if os.path.isdir(place):
         found, rows = _open_folder(place, kind)
-    elif place.exists():
+    elif os.path.exists(place):
         found, rows = _open_file(place, kind)
     elif glob.has_magic(os.fspath(path)):
         found, rows = _open_pattern(place, kind)
     else:
         raise InputError(f"{path}: no such file or folder of masks")
     return Masks(place, found, rows, match, frames)
+
+
+def check_path(masks: Any) -> None:
+    """Refuses what is no path; arrays are saved first, so that a run says what it was made of."""
+    if isinstance(masks, str | os.PathLike):
+        return
+    shape = getattr(masks, "shape", None)
+    given = type(masks).__name__ if shape is None else f"an array of shape {shape}"
+    raise InputError(
+        f'masks are given by their path, not as {given}; np.savez("masks.npz", masks=array) saves '
+        "an array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of "
+        "the first frame alone, (H, W), is the option mask"
+    )
 
 
 def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
@@ -97,7 +113,7 @@ def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
     if kind == "boxes" or not pictures:
         texts = natural(entry for entry in folder.iterdir() if is_yolo(entry))
         if not texts:
-            raise InputError(f"{folder}: holds no YOLO text files (class cx cy w h [conf] [id])")
+            raise InputError(f"{folder}: holds no YOLO text files ({FORMS})")
         return "boxes", open_yolo(texts)
     return _open_pictures(pictures, kind, path)
 
@@ -174,7 +190,7 @@ def _objects(document: Any, video: str, meta: Path) -> frozenset[int] | None:
     if not isinstance(videos, dict) or video not in videos:
         return None  # some other meta.json
     objects = videos[video].get("objects") if isinstance(videos[video], dict) else None
-    if not isinstance(objects, dict) or not all(key.isdecimal() for key in objects):
+    if not isinstance(objects, dict) or not all(map(_NUMBER.fullmatch, objects)):
         raise InputError(f'{meta}: video "{video}" has no "objects" with their numbers')
     return frozenset(map(int, objects))
 

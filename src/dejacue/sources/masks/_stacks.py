@@ -26,7 +26,7 @@ from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.labels import Labels, refuse_photograph
 from dejacue.sources.masks.reader import ListedRows, Objects, Rows
 from dejacue.sources.masks.rle import MOST_PIXELS
-from dejacue.sources.npz import read_header
+from dejacue.sources.npz import is_text, read_header
 
 _COLUMNS = ("frames", "names", "ids")
 _MOST_COLUMN_BYTES = 1 << 28
@@ -60,7 +60,10 @@ class _Stack:
         if size > _MOST_COLUMN_BYTES:
             raise InputError("is too large")
         self._stream.seek(self._start)
-        return np.frombuffer(self._stream.read(size), self.dtype).reshape(self.shape)
+        data = self._stream.read(size)
+        if self.dtype.kind == "U" and not is_text(data, self.dtype):
+            raise InputError("holds text that is not Unicode; the file is damaged")
+        return np.frombuffer(data, self.dtype).reshape(self.shape)
 
 
 def open_stack(path: Path, kind: str | None) -> tuple[str, Rows]:
@@ -68,7 +71,7 @@ def open_stack(path: Path, kind: str | None) -> tuple[str, Rows]:
     with named(str(path)):
         arrays = _arrays(path)
         masks = _masks(arrays)
-        columns = {name: arrays[name].whole() for name in _COLUMNS if name in arrays}
+        columns = {name: _column(arrays[name], name) for name in _COLUMNS if name in arrays}
         keys = _keys(columns, masks.shape[0])
         ids = _ids(columns)
         if masks.dtype.kind == "b":
@@ -154,7 +157,17 @@ def _row(masks: _Stack, row: int) -> NDArray[Any]:
     try:
         return masks[row]
     except Exception as error:  # zip and its codecs raise many kinds of errors
-        raise InputError(f"cannot be read; the file is damaged ({error})") from None
+        raise InputError(f"cannot be read; the file is damaged ({first_line(error)})") from None
+
+
+def _column(array: _Stack, name: str) -> NDArray[Any]:
+    with named(name):
+        try:
+            return array.whole()
+        except InputError:
+            raise
+        except Exception as error:  # as above
+            raise InputError(f"cannot be read; the file is damaged ({first_line(error)})") from None
 
 
 def _arrays(path: Path) -> dict[str, _Stack]:
@@ -166,6 +179,8 @@ def _arrays(path: Path) -> dict[str, _Stack]:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             with named(name):
+                if member.flag_bits & 0x1:
+                    raise InputError("is encrypted; save it without a password")
                 found[name] = _Stack(archive.open(member), member.file_size, name)
         return found
     except FileNotFoundError:

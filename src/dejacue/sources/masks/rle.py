@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.sources.documents import check_object
 
 MOST_PIXELS = 1 << 28
 
 
 def rle_size(value: Any) -> tuple[int, int]:
     """(height, width) of a run-length encoded mask."""
+    check_object(value, ("size", "counts"))
     size = value.get("size")
     if (
         not isinstance(size, list)

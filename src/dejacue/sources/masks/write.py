@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, need, unknown
-from dejacue.sources.atomic import temporary_folder, write_whole
-from dejacue.sources.documents import as_json, write_document
+from dejacue.sources.atomic import check_place, temporary_folder, write_whole
+from dejacue.sources.documents import MOST_FRAME, as_json, write_document
 from dejacue.sources.images import natural
 from dejacue.sources.masks.labels import VOID
 from dejacue.sources.masks.rle import decode_rle
@@ -50,7 +50,9 @@ def write_masks(
             raise InputError(f"{path}: masks are written to a folder, .npz or .json")
     if kind not in WRITTEN:
         raise unknown("kind of written masks", kind, WRITTEN)
-    if kind == "indexed" and target.exists() and (not target.is_dir() or any(target.iterdir())):
+    check_place(target)
+    there = kind == "indexed" and os.path.lexists(target)
+    if there and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{path}: already exists; remove it or choose another folder")
     checked = _CheckedFrames(frames)
     if kind == "indexed":
@@ -75,6 +77,8 @@ class _CheckedFrames:
         for key, masks in self._frames:
             if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
                 raise InputError(f"frame {key!r:.40} is neither a number nor a file stem")
+            if type(key) is int and abs(key) > MOST_FRAME:
+                raise InputError(f"a frame is numbered above {MOST_FRAME}; frames count from 0")
             if type(key) is int and key < 0:
                 raise InputError(f"frame {key}: frames count from 0")
             for one, mask in masks.items():

@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
+from dejacue.errors import InputError, first_line
 from dejacue.sources.masks.rle import decode_rle
 from dejacue.sources.masks.write import pack
 from dejacue.sources.partial import PartialFile
@@ -23,7 +25,10 @@ from dejacue.sources.tracks.base import Mask, Observation, Session, bounding_box
 from dejacue.sources.tracks.doubts import colour_signature
 from dejacue.sources.video import Frame
 
-BACKWARD, FORWARD = "backward", "forward"
+Direction = Literal["backward", "forward"]
+BACKWARD: Direction = "backward"
+FORWARD: Direction = "forward"
+COLOURS = 64  # numbers of a colour_signature
 EVERY_FRAMES, EVERY_S = 50, 30.0  # whichever comes first
 MOST_OLD_BYTES = 64 << 20  # of states that are no longer needed, in the file
 
@@ -38,7 +43,7 @@ class PackedObservation(NamedTuple):
     presence: float
     area: int
     box: tuple[int, int, int, int]
-    colours: bytes
+    colours: Annotated[bytes, Meta(min_length=COLOURS, max_length=COLOURS)]
 
     @classmethod
     def of(cls, image: NDArray[np.uint8], seen: Observation) -> PackedObservation:
@@ -58,7 +63,7 @@ class PackedObservation(NamedTuple):
 class FrameRecord(msgspec.Struct, tag="frame"):
     """A frame without its pixels, and the objects that are seen in it by the pass ``direction``."""
 
-    direction: str
+    direction: Direction
     index: int
     source: int
     time_s: float | None
@@ -66,14 +71,16 @@ class FrameRecord(msgspec.Struct, tag="frame"):
     objects: dict[int, PackedObservation]
 
     @classmethod
-    def of(cls, direction: str, frame: Frame, objects: dict[int, PackedObservation]) -> FrameRecord:
+    def of(
+        cls, direction: Direction, frame: Frame, objects: dict[int, PackedObservation]
+    ) -> FrameRecord:
         return cls(direction, frame.index, frame.source, frame.time_s, frame.name, objects)
 
 
 class _State(msgspec.Struct, tag="state"):
     """The session of the pass ``direction``, after ``done`` of its frames."""
 
-    direction: str
+    direction: Direction
     done: int
     session: bytes
 
@@ -82,7 +89,7 @@ class Checkpoint:
     """The frames of both passes; kept in the file ``path``, where one is given, under ``key``."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None, key: str = "") -> None:
-        self.frames: dict[str, list[FrameRecord]] = {BACKWARD: [], FORWARD: []}
+        self.frames: dict[Direction, list[FrameRecord]] = {BACKWARD: [], FORWARD: []}
         self.kept = 0  # frames of the pass that was last in the file
         self._file = None if path is None else PartialFile(path, key)
         self._pending: list[bytes] = []
@@ -97,11 +104,18 @@ class Checkpoint:
         if self._file is not None:
             self._pending.append(msgspec.msgpack.encode(record))
 
-    def resume(self, direction: str, session: Session) -> int:
+    def resume(self, direction: Direction, session: Session) -> int:
         """How many frames of this pass are done; the session is brought to where it was then."""
         if self._state is None or self._state.direction != direction:
             return 0
-        session.restore(self._state.session)
+        assert self._file is not None
+        try:
+            session.restore(self._state.session)
+        except (ValueError, TypeError, LookupError) as error:
+            raise InputError(
+                f"{self._file.path}: what an earlier run has left cannot be gone on with "
+                f"({first_line(error)}); remove it"
+            ) from None
         return self._state.done
 
     @property
@@ -109,13 +123,13 @@ class Checkpoint:
         """Whether an earlier run has done all of the backward pass."""
         return self._state is not None and self._state.direction == FORWARD
 
-    def step(self, direction: str, done: int, session: Session) -> None:
+    def step(self, direction: Direction, done: int, session: Session) -> None:
         """After each frame: from time to time all is written."""
         late = time.monotonic() - self._clock >= EVERY_S
         if len(self._pending) >= EVERY_FRAMES or late:
             self.save(direction, done, session)
 
-    def save(self, direction: str, done: int, session: Session) -> None:
+    def save(self, direction: Direction, done: int, session: Session) -> None:
         """Writes the frames that are not in the file yet, and the state of the session."""
         if self._file is None or not self._pending:
             return
@@ -143,7 +157,7 @@ class Checkpoint:
         """Takes over what an earlier run has left, up to its last state."""
         records = file.read()
         found: list[FrameRecord | _State] = []
-        with contextlib.suppress(msgspec.DecodeError):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
             found = [_RECORD.decode(record) for record in records]
         states = [at for at, own in enumerate(found) if isinstance(own, _State)]
         end = states[-1] + 1 if states else 0

@@ -71,7 +71,7 @@ def _box_of(prompt: Prompt) -> Box:
 
 
 def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:
-    """The pixels of a frame that a box touches."""
+    """The pixels of a frame that a box touches; it may stick out."""
     mask = np.zeros(image.shape[:2], dtype=bool)
     mask[_whole(box[1], box[3]), _whole(box[0], box[2])] = True
     return mask

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dejacue.errors import InputError
 from dejacue.progress import Progress, silent
+from dejacue.records.arrays import as_array
 from dejacue.sources.tracks.base import Mask, Prompt, Tracker
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.notes import Notes, notes_path, read_notes
@@ -41,14 +40,14 @@ def first_prompts(
     if isinstance(mask, str | os.PathLike):
         given.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
     elif mask is not None:
-        given.append(RawPrompt(1, None, mask=np.asarray(mask, dtype=bool)))
+        given.append(RawPrompt(1, None, mask=as_array(mask, "the mask").astype(bool)))
     return given
 
 
 def _numbers(given: Sequence[float], count: int, remedy: str) -> list[float]:
     try:
         numbers = [float(one) for one in given]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = []
     if len(numbers) != count:
         raise InputError(f"{remedy} in pixels from the upper left corner, not {given!r:.60}")
@@ -80,6 +79,8 @@ class TrackerOptions:
     def load(self, tracker: Tracker | str | None) -> Tracker:
         """``None``: the default of load_tracker."""
         if tracker is not None and not isinstance(tracker, str):
+            if not hasattr(tracker, "session"):
+                raise InputError(f"tracker {tracker!r:.40} is neither a name nor a Tracker")
             return tracker
         options: dict[str, Any] = {"device": self.device, "precision": self.precision}
         options |= {"fallback": True} if self.fallback else {}
@@ -145,8 +146,8 @@ def _request(
             )
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, given), lineages)
     else:
-        shown = [own for own in prompts if isinstance(own, Prompt)]
-        typed = [own for own in prompts if isinstance(own, RawPrompt)]
+        typed = [own for own in _listed(prompts) if isinstance(own, RawPrompt)]
+        shown = [own for own in prompts if not isinstance(own, RawPrompt)]
         placed = [*(check_prompts(video, shown) if shown else ())]
         placed += resolve_prompts(video, typed) if typed else ()
         lineages = {one: (one,) for one in sorted({own.object for own in placed})}
@@ -154,6 +155,12 @@ def _request(
     if before:
         _check_same(output, before, video, loaded, options)
     return TrackRequest(video, placed, loaded, options.backward, options.presence), lineages
+
+
+def _listed(prompts: Any) -> Iterable[Any]:
+    if isinstance(prompts, str) or not isinstance(prompts, Iterable):
+        raise InputError(f"prompts {prompts!r:.40}: give a list of Prompt records")
+    return prompts
 
 
 def _check_same(

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, first_line
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json
 from dejacue.sources.masks.rle import decode_rle
@@ -135,7 +135,7 @@ class Notes(
 def notes_path(masks: str | os.PathLike[str]) -> Path:
     """Where the notes of these masks lie."""
     path = Path(masks)
-    if path.is_dir() or not path.suffix:
+    if os.path.isdir(path) or not path.suffix:
         return path / "track.json"
     return path.with_name(f"{path.name}.track.json")
 
@@ -143,7 +143,7 @@ def notes_path(masks: str | os.PathLike[str]) -> Path:
 def has_notes(masks: str | os.PathLike[str]) -> bool:
     """Whether notes of ours lie there, sound or not; another's track.json is none."""
     path = notes_path(masks)
-    return path.is_file() and KIND.encode() in path.read_bytes()
+    return os.path.isfile(path) and KIND.encode() in path.read_bytes()
 
 
 def match_of(masks: str | os.PathLike[str]) -> str | None:
@@ -159,9 +159,10 @@ def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
     path = notes_path(masks)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Notes, dec_hook=_unpack)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
-            f"{path}: is not what dejacue track writes ({error}); remove it, or track again"
+            f"{path}: is not what dejacue track writes ({first_line(error)}); remove it, or track "
+            "again"
         ) from None
 
 

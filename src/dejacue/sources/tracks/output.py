@@ -19,6 +19,7 @@ from dejacue.sources.atomic import (
     check_place,
     is_temporary,
     left_folder,
+    resolved,
     temporary_folder,
     write_bytes,
 )
@@ -140,6 +141,7 @@ def check_target(target: Path) -> None:
         raise InputError(f"{target}: masks are written to a folder, .npz or .json")
     if target.name in ("", ".."):
         raise InputError(f"{target}: give the folder for the masks a name, such as masks")
+    check_place(target)
     _recover(target)
     if objection := _objection(target):
         raise InputError(f"{target}: {objection}")
@@ -289,7 +291,7 @@ class _Pictures:
 
 def _real(target: Path) -> Path:
     """Where it is: a link stays one."""
-    return target.resolve() if target.is_symlink() else target
+    return resolved(target) if target.is_symlink() else target
 
 
 def _write(target: Path, pictures: _Pictures, checkpoint: Checkpoint) -> Notes:

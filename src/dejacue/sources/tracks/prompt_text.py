@@ -7,10 +7,10 @@ finds their positions in the sampled sequence.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -160,7 +160,7 @@ def _mask(text: str) -> RawPrompt:
 
 def _any(text: str) -> RawPrompt:
     commas = text.count(",")
-    if commas in (1, 3) and not Path(text).exists():
+    if commas in (1, 3) and not os.path.exists(text):
         return _box(text) if commas == 3 else _inside(text)
     return _mask(text)
 

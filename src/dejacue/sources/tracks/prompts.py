@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, shown
+from dejacue.records.arrays import as_array
 from dejacue.sources.documents import named
 from dejacue.sources.masks.labels import LOSSY, MOST_LABELS, VOID, read_picture
 from dejacue.sources.masks.reader import resize_nearest
@@ -56,14 +59,34 @@ def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
         raise InputError("nothing says where the object is; give at least one Prompt")
     with named(video.path):
         for prompt in prompts:
-            if not 1 <= prompt.object <= MOST_OBJECT:
-                raise InputError(f"object {prompt.object}: objects are numbered 1 to {MOST_OBJECT}")
-            if prompt.box is not None and np.shape(prompt.box) != (4,):
-                raise InputError(f"box {prompt.box}: a box is (x0, y0, x1, y1)")
-            if any(len(point) != 3 for point in prompt.points):
-                raise InputError(f"points {prompt.points}: a point is (x, y, inside)")
+            _check_fields(prompt)
         found = _find_frames(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
         return _combined(prompts, {frame.index: frame for frame in found.values()})
+
+
+def _check_fields(prompt: Any) -> None:
+    if not isinstance(prompt, Prompt):
+        raise InputError(f"prompts are Prompt records, not {prompt!r:.40}")
+    if not _is_whole(prompt.frame):
+        raise InputError(f"frame {prompt.frame!r:.40}: give the position of a frame, from 0 on")
+    if not _is_whole(prompt.object) or not 1 <= prompt.object <= MOST_OBJECT:
+        raise InputError(f"object {shown(prompt.object)}: objects are numbered 1 to {MOST_OBJECT}")
+    if prompt.box is not None and not _are_numbers([prompt.box], 4):
+        raise InputError(f"box {prompt.box!s:.60}: a box is (x0, y0, x1, y1)")
+    if not _are_numbers(prompt.points, 3):
+        raise InputError(f"points {prompt.points!s:.60}: a point is (x, y, inside)")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _are_numbers(rows: Any, count: int) -> bool:
+    """Whether each row is so many numbers."""
+    try:
+        return all(len([float(value) for value in row]) == count for row in rows)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def drop_repeated_pieces(
@@ -142,7 +165,7 @@ def _size(frame: Frame) -> tuple[int, int]:
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     """The object in a picture, at the size of the frame."""
     with named(str(path)):
-        if path.is_dir():
+        if os.path.isdir(path):
             raise InputError(
                 "is a folder; --mask is one picture of the object, --masks are those of every frame"
             )
@@ -197,16 +220,16 @@ def _combined(prompts: Sequence[Prompt], frames: Mapping[int, Frame]) -> list[Pr
 def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     """All that is said of one object in one frame; a mask says all, what agrees with it is left
     out."""
-    first = prompts[0]
+    frame, one = int(prompts[0].frame), int(prompts[0].object)
     boxes = {_clipped(own.box, size): own.box for own in prompts if own.box is not None}
     if len(boxes) > 1:
-        one, other, *_ = (_written(box) for box in boxes.values())
-        raise InputError(f"the boxes {one} and {other} contradict each other; keep one")
+        first, other, *_ = (_written(box) for box in boxes.values())
+        raise InputError(f"the boxes {first} and {other} contradict each other; keep one")
     box = next(iter(boxes), None)
     given = ((float(x), float(y), bool(on)) for own in prompts for x, y, on in own.points)
     points = tuple(dict.fromkeys(given))
     _check_points(points, box, size)
-    masks = [own.mask for own in prompts if own.mask is not None]
+    masks = [_single(own.mask) for own in prompts if own.mask is not None]
     for mask in masks:
         if mask.shape != size or mask.dtype != bool or not mask.any():
             raise InputError(
@@ -217,10 +240,18 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
             raise InputError("two masks are given, which differ; keep one")
         _check_mask(mask, box, points)
     if masks:
-        return Prompt(first.frame, first.object, mask=masks[0])
+        return Prompt(frame, one, mask=masks[0])
     if box is None and not points:
         raise InputError("the prompt says nothing; give a box, points or a mask")
-    return Prompt(first.frame, first.object, box, points)
+    return Prompt(frame, one, box, points)
+
+
+def _single(mask: Any) -> Mask:
+    """One mask (H, W); models give it as (1, H, W), too."""
+    array = as_array(mask, "the mask")
+    while array.ndim > 2 and len(array) == 1:
+        array = array[0]
+    return array
 
 
 def _clipped(box: Box, size: tuple[int, int]) -> Box:

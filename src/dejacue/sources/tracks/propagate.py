@@ -26,6 +26,7 @@ from dejacue.sources.tracks._checkpoint import (
     BACKWARD,
     FORWARD,
     Checkpoint,
+    Direction,
     FrameRecord,
     PackedObservation,
 )
@@ -170,7 +171,7 @@ def _go_back(request: TrackRequest, checkpoint: Checkpoint, progress: Progress) 
 class _Pass:
     """One pass over ``total`` frames (None: not known) with these of the prompts."""
 
-    direction: str
+    direction: Direction
     request: TrackRequest
     prompts: Iterable[Prompt]
     total: int | None

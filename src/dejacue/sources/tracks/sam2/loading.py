@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, first_line, need, unknown
+from dejacue.errors import InputError, first_line, need, shown, unknown
 from dejacue.sources.encoders.siglip_torch import choose_device, dtype_of
 from dejacue.sources.encoders.weights import Weights, commit, files_in, sha256
 from dejacue.sources.tracks.sam2.images import REMEDY
@@ -81,15 +81,15 @@ def _classes(path: Path) -> tuple[str, str]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind = config["model_type"]
-    except (OSError, ValueError, TypeError, LookupError):
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         raise InputError(f"{path}: is not the configuration of a model; get it again") from None
-    if kind not in CLASSES:
+    if str(kind) not in CLASSES:
         raise InputError(
-            f'{path}: describes a "{kind}"; a tracker must be one of {", ".join(CLASSES)}'
+            f'{path}: describes a "{shown(kind)}"; a tracker must be one of {", ".join(CLASSES)}'
         )
     if '"timm_wrapper"' in json.dumps(config):
         need("timm", "EdgeTAM needs it as well: pip install 'dejacue[track]' timm")
-    return CLASSES[kind]
+    return CLASSES[str(kind)]
 
 
 def _model(kind: Any, folder: Path, dtype: Any) -> Any:

@@ -1,0 +1,105 @@
+"""One object seen by several encoders: their evidence, each brought to mean 0 and deviation 1, is
+averaged, so that what they agree on stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method import _labelling as labelling
+from dejacue.method._tables import Answers, EvidenceTables
+from dejacue.method.coordinates import check_pair
+from dejacue.method.joint import Joint
+from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.state_readout import StateReadout
+from dejacue.method.states import LEAST_SCALE
+from dejacue.method.view import Readout, View
+from dejacue.records import History, Reading, Vocabulary
+
+
+def read_together(
+    pairs: Sequence[tuple[History, Vocabulary]], *, readout: str | Readout = DEFAULT_READOUT,
+    top: int | None = None, engine: str = "auto",
+) -> Reading:  # fmt: skip
+    """All that contrast or joint say of one object that several encoders have seen.
+
+    pairs   its history and the vocabulary by each encoder: the same states and descriptions, the
+            same frames (those that only some have are left out)
+    """
+    plan = Plan.of(None, readout, None, top, False, engine)
+    own = plan.readout
+    if not isinstance(own, StateReadout) or own.pooling != 1:
+        raise InputError(f"several encoders are read with contrast or joint, not with {own.name}")
+    pairs = _common(pairs)
+    views = [plan.view(*pair) for pair in pairs]
+    mean = np.mean([own.seen(view)[1].responses[0] for view in views], axis=0)
+    mean -= mean.mean(axis=1, keepdims=True)
+    mean /= np.maximum(mean.std(axis=1, keepdims=True), LEAST_SCALE)
+    first = views[0]
+    first.put(("states", own), _found(own, first, mean))
+    found = plan.read(first, hints=True)
+    names = " and ".join(history.encoder or "an unnamed encoder" for history, _ in pairs)
+    notes = (*found.retrieval.notes, f"the evidence of {names}, averaged")
+    return replace(found, retrieval=replace(found.retrieval, notes=notes, encoder=names))
+
+
+def _common(pairs: Sequence[tuple[History, Vocabulary]]) -> list[tuple[History, Vocabulary]]:
+    if len(pairs) < 2:
+        raise InputError("give the history and the vocabulary of two encoders or more")
+    for history, vocabulary in pairs:
+        check_pair(history, vocabulary)
+        if vocabulary.examples or vocabulary.changes:
+            raise InputError("examples are read with one encoder; leave them out, or the others")
+        if dict(vocabulary.states) != dict(pairs[0][1].states):
+            raise InputError("the vocabularies differ; several encoders answer the same question")
+    frames = pairs[0][0].frames
+    for history, _ in pairs[1:]:
+        frames = np.intersect1d(frames, history.frames)
+    if not len(frames):
+        raise InputError(
+            f"histories {pairs[0][0].id} and {pairs[1][0].id} share no frame; is it one video?"
+        )
+    return [(_only(history, frames), vocabulary) for history, vocabulary in pairs]
+
+
+def _only(history: History, frames: NDArray[np.int64]) -> History:
+    if len(frames) == len(history):
+        return history
+    at = np.searchsorted(history.frames, frames)
+    columns: dict[str, Any] = {
+        name: None if getattr(history, name) is None else getattr(history, name)[at]
+        for name in ("times_s", "source_frames", "presence")
+    }
+    return replace(history, features=history.features[at], frames=frames, **columns)
+
+
+def _found(
+    readout: StateReadout, view: View, mean: NDArray[np.float64]
+) -> tuple[Answers, EvidenceTables]:
+    """What the readout gives of this evidence, as it keeps it."""
+    cuts, count = readout.bounds(view.history), mean.shape[1]
+    kept = readout.seen(view)[1]
+    start, end, score = view.engine.search(mean, cuts, count)
+    path, levels = kept.paths[0], np.zeros(len(mean))
+    absent = None
+    if isinstance(readout, Joint):
+        rules = readout.rules([view.history], [view.vocabulary], [cuts])
+        path, levels = view.engine.label_responses(mean, cuts, rules)
+        stretches = labelling.stretches(mean - levels[:, None], path, cuts)
+        absent = np.array([not own for own in stretches])
+        score = np.where(absent, 0.0, score)
+        for state, own in enumerate(stretches):
+            if own:
+                start[state], end[state], score[state] = own[0]
+    rows = view.vocabulary.labels
+    ones = np.ones(len(rows))
+    answers = Answers.at(
+        view.history.frames, start[rows], end[rows], score[rows], centre=0 * ones, scale=ones,
+        absent=None if absent is None else absent[rows],
+    )  # fmt: skip
+    return answers, EvidenceTables(kept.cosines, [mean], [path], [levels])

@@ -1,0 +1,110 @@
+"""Examples from elsewhere: pictures, frames of other videos, frames of other histories.
+
+cup.jpg                    a picture of the object
+kitchen.mp4@120            a frame of a video: of the one that is read, a frame of its history;
+                           of another one, the whole picture
+kitchen.history.npz@120    a frame of a history, or of the folder of a finding
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.records import Example, History, Vocabulary
+from dejacue.records.example import from_history
+from dejacue.sources._sampling import Unreadable
+from dejacue.sources.documents import named
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.files import read_history
+from dejacue.sources.images import is_image, read_rgb
+from dejacue.sources.video import open_video
+
+KINDS = "a picture (cup.jpg), or a frame of a video or history (kitchen.mp4@120)"
+
+
+def unseen(vocabulary: Vocabulary) -> bool:
+    """Whether some example has still to be looked up."""
+    return any(own.features is None for own in vocabulary.elsewhere)
+
+
+def resolved(
+    vocabulary: Vocabulary, load: Callable[[], Encoder | None], video: str | None = None
+) -> Vocabulary:
+    """The vocabulary with features for examples from elsewhere; frames of ``video``, which is the
+    one that is read, become frames of its history.
+
+    load   gives the encoder, where one is needed
+    """
+    if not unseen(vocabulary):
+        return vocabulary
+    found: list[Example] = []
+    for own in vocabulary.examples:
+        if own.source is None or own.features is not None:
+            found.append(own)
+            continue
+        with named(f"the example {own.source} of {own.state or 'none'}"):
+            found.append(_resolved(own, own.source, load, video))
+    return replace(vocabulary, examples=tuple(found))
+
+
+def _resolved(
+    own: Example, source: str, load: Callable[[], Encoder | None], video: str | None
+) -> Example:
+    path, frame = _parts(source)
+    if frame is not None and video is not None and _same(path, video):
+        return replace(own, source=None, span=(frame, frame), unit="source")
+    if not path.exists():
+        raise InputError(f"{path} is not there; an example is {KINDS}")
+    history = None if frame is None else _history(path)
+    if frame is not None and history is not None:
+        return replace(from_history(own.state, history, frame), source=source)
+    encoder = load()
+    if encoder is None:
+        raise InputError("a picture needs an encoder; name the one of the history")
+    picture = _picture(path, frame)
+    row = encoder.encode_images([picture])[0]
+    return replace(own, features=row, encoder=encoder.identity)
+
+
+def _parts(source: str) -> tuple[Path, int | None]:
+    """The file and the frame; a name may itself hold an @."""
+    head, mark, tail = source.rpartition("@")
+    if mark and tail.isascii() and tail.isdecimal() and len(tail) <= 15 and head:
+        return Path(head), int(tail)
+    return Path(source), None
+
+
+def _same(path: Path, video: str) -> bool:
+    if path.exists() and os.path.exists(video):
+        return os.path.samefile(path, video)
+    return path.name == Path(video).name
+
+
+def _history(path: Path) -> History | None:
+    """The history in a file or a folder; None for a video."""
+    if path.is_dir():
+        there = sorted(path.glob("*.history.npz"))
+        if len(there) > 1:
+            raise InputError(f"{path} holds {len(there)} histories; give one of them")
+        return read_history(there[0]) if there else None
+    return read_history(path) if path.suffix.lower() == ".npz" else None
+
+
+def _picture(path: Path, frame: int | None) -> NDArray[np.uint8]:
+    if frame is not None:
+        for shown in open_video(path, start=frame, end=frame):
+            return shown.image
+        raise InputError(f"{path} has no frame {frame}")
+    if not is_image(path):
+        raise InputError(f"{path} is no picture; an example is {KINDS}")
+    try:
+        return read_rgb(path)
+    except Unreadable as error:
+        raise InputError(f"{path} cannot be read as a picture ({error})") from None

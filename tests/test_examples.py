@@ -1,0 +1,744 @@
+"""States shown by examples: named frames are facts, and carry to frames that look alike."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dejacue import (
+    Contrast,
+    Example,
+    Finding,
+    History,
+    InputError,
+    Joint,
+    Vocabulary,
+    Window,
+    ask_next,
+    find,
+    generate,
+    load_encoder,
+    locate,
+    locate_many,
+    occurrences,
+    read_vocabulary,
+    write_history,
+    write_vocabulary,
+)
+from dejacue.data.rendered import render, write_scene
+from dejacue.evaluation import best_tiou
+from dejacue.method import _labelling as labelling
+from dejacue.method import facts as f
+from dejacue.method import shown
+from dejacue.method.kernel import compiled, engine
+from dejacue.records.example import examples_of, from_text
+
+ENGINES = ["numpy", *compiled()]
+
+
+def scene(seed=3, **more):
+    return generate(
+        seed, episodes=[("empty", 60), ("filled", 80), ("empty", 40)], signal=0.8, **more
+    )
+
+
+def overlap(one, other):
+    return float(best_tiou([tuple(one)], [np.array([tuple(other)])])[0])
+
+
+def swapped(vocabulary):
+    """The same states with each other's words."""
+    features = np.asarray(vocabulary.features)
+    return Vocabulary(
+        vocabulary.states, features[::-1].copy(), vocabulary.encoder, vocabulary.object
+    )
+
+
+# ── what an example is ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "unit"),
+    [
+        ("120", (120, 120), "frames"),
+        ("120-180", (120, 180), "frames"),
+        ("4.5s", (4.5, 4.5), "seconds"),
+        ("4s-6.25s", (4, 6.25), "seconds"),
+        ("1:30", (90, 90), "seconds"),
+        ("1:02:03.5", (3723.5, 3723.5), "seconds"),
+    ],
+)
+def test_examples_are_written_as_frames_or_times(text, span, unit):
+    own = from_text("empty", text)
+    assert (own.span, own.unit, own.source) == (span, unit, None)
+
+
+@pytest.mark.parametrize("text", ["cup.jpg", "kitchen.mp4@120", "1e5", "-3", "12.5", "9" * 400])
+def test_what_is_neither_a_frame_nor_a_time_names_a_source(text):
+    assert from_text("empty", text).source == text
+
+
+def test_a_vocabulary_gathers_examples():
+    made = scene()
+    vocabulary = made.vocabulary.with_examples(empty=[3, Window(10, 20)], none=70, changes=[60])
+    again = vocabulary.with_examples({"filled": np.int64(90), None: [75]})
+    assert [(own.state, own.name) for own in again.examples] == [
+        ("empty", "3"), ("empty", "10-20"), (None, "70"), ("filled", "90"), (None, "75"),
+    ]  # fmt: skip
+    assert [own.name for own in again.changes] == ["60"]
+    assert made.vocabulary.examples == ()
+    assert "5 examples" in repr(again)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"empty": True}, "is a frame, not True"),
+        ({"empty": 1.5}, "not 1.5"),
+        ({"empty": ""}, "is empty"),
+        ({"nope": 3}, 'unknown state of an example "nope"'),
+        ({"empty": "9-3"}, "ends before it begins"),
+        ({"empty": np.zeros(4)}, "zero vector"),
+        ({"empty": np.full(4, np.nan)}, "nan"),
+        ([3], "states with the frames"),
+    ],
+)
+def test_what_is_no_example_is_refused(given, words):
+    with pytest.raises(InputError, match=words):
+        scene().vocabulary.with_examples(given)
+
+
+def test_an_example_is_of_the_history_or_from_elsewhere():
+    with pytest.raises(InputError, match="span of frames"):
+        Example("empty")
+    with pytest.raises(InputError, match="span of frames"):
+        Example("empty", (3, 3), source="cup.jpg")
+    with pytest.raises(InputError, match="counts in"):
+        Example("empty", (3, 3), "minutes")
+
+
+def test_states_need_words_or_examples():
+    with pytest.raises(InputError, match="add at least one, or an example"):
+        Vocabulary({"empty": [], "filled": "cup"})
+    made = Vocabulary({"empty": [], "filled": "cup"}, examples=examples_of({"empty": 3}))
+    assert made.descriptions == ("empty", "cup")
+    assert not made.spoken
+
+
+# ── named frames are facts ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_words_that_point_the_wrong_way_are_turned_round(name):
+    made = scene()
+    wrong = swapped(made.vocabulary)
+    truth = made.references["filled"][0]
+    assert overlap(locate(made.history, wrong, engine=name)["filled"][0].window, truth) < 0.3
+    named = wrong.with_examples(filled=100, empty=[20, 160])
+    found = locate(made.history, named, engine=name)["filled"][0].window
+    assert overlap(found, truth) > 0.75
+
+
+def test_every_engine_reads_examples_the_same_way():
+    made = scene()
+    named = made.vocabulary.with_examples(filled=[100], empty=[20], none=[70], changes=[61])
+    for readout in ("contrast", "joint"):
+        found = [
+            [(m.window, m.score) for m in locate(made.history, named, readout=readout, engine=e)]
+            for e in ENGINES
+        ]
+        assert all(own == found[0] for own in found)
+
+
+def test_a_window_has_its_own_frames_and_none_of_the_others():
+    rng = np.random.default_rng(5)
+    for seed in range(20):
+        made = scene(seed)
+        at = rng.choice(180, 6, replace=False)
+        names = rng.choice(["empty", "filled", "none"], 6)
+        given = {}
+        for frame, state in zip(at.tolist(), names.tolist(), strict=True):
+            given.setdefault(state, []).append(frame)
+        named = made.vocabulary.with_examples(given)
+        found = locate(made.history, named)
+        every = occurrences(made.history, named)
+        for state in ("empty", "filled"):
+            window = found[state][0].window
+            inside = [
+                s
+                for s, t in zip(names, at, strict=True)
+                if t in range(window.start, window.end + 1)
+            ]
+            assert set(inside) <= {state}
+            if state in given:
+                assert inside
+            for frame in given.get(state, ()):
+                assert any(m.window.start <= frame <= m.window.end for m in every[state])
+            for other in set(given) - {state}:
+                for frame in given[other]:
+                    assert not any(m.window.start <= frame <= m.window.end for m in every[state])
+
+
+def test_a_span_is_kept_whole_and_ends_where_it_was_said_to():
+    made = scene()
+    named = made.vocabulary.with_examples(filled=Window(70, 110), none=Window(111, 139))
+    assert locate(made.history, named)["filled"][0].window.end == 110
+    assert occurrences(made.history, named)["filled"][0].window.end == 110
+
+
+def test_none_of_these_frames_are_in_no_window():
+    made = scene()
+    named = made.vocabulary.with_examples(none=Window(60, 139))
+    for state in ("empty", "filled"):
+        window = locate(made.history, named)[state][0].window
+        assert window.end < 60 or window.start > 139
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint"])
+def test_no_window_crosses_a_change(readout):
+    made = scene()
+    for frame in (30, 100):
+        named = made.vocabulary.with_examples(changes=[frame])
+        for moment in locate(made.history, named, readout=readout):
+            assert moment.window.end < frame or moment.window.start >= frame
+
+
+def test_a_labelling_changes_at_every_mark():
+    made = scene()
+    named = made.vocabulary.with_examples(changes=[30, 100])
+    labels = np.full(180, -1)
+    for state, own in enumerate(occurrences(made.history, named).values()):
+        for moment in own:
+            labels[moment.window.start : moment.window.end + 1] = state
+    assert labels[29] != labels[30]
+    assert labels[99] != labels[100]
+
+
+def test_examples_alone_tell_states():
+    made = scene()
+    named = examples_of({"empty": [20, 160], "filled": 100})
+    bare = Vocabulary({"empty": (), "filled": ()}, examples=named)
+    found = locate(made.history, bare)
+    assert [m.description for m in found] == ["empty", "filled"]
+    assert overlap(found["filled"][0].window, made.references["filled"][0]) > 0.5
+    assert "read with examples: empty 20, 160; filled 100" in found.notes
+
+
+def test_a_history_with_gaps_and_times():
+    made = scene()
+    keep = np.r_[0:40, 45:120, 121:180]
+    history = History(
+        made.history.features[keep], made.history.frames[keep], times_s=keep / 10,
+        source_frames=keep * 3, id="gaps",
+    )  # fmt: skip
+    by_time = made.vocabulary.with_examples(filled="10s", empty="2s")
+    by_file = made.vocabulary.with_examples(
+        filled=Example("filled", (300, 300), "source"), empty=Example("empty", (60, 60), "source")
+    )
+    by_frame = made.vocabulary.with_examples(filled=100, empty=20)
+    windows = [[m.window for m in locate(history, own)] for own in (by_time, by_file, by_frame)]
+    assert windows[0] == windows[1] == windows[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"empty": 42}, "the example 42 of empty: the object is not observed there"),
+        ({"empty": 9999}, "in frames 0-39, 45-179"),
+        ({"empty": "3s"}, "has no times"),
+        ({"empty": 20, "filled": 20}, "the example 20 is given for empty and for filled"),
+        ({"empty": Window(10, 30), None: 20}, "given for empty and for none"),
+        ({"empty": "cup.jpg"}, "cup.jpg is not encoded yet"),
+        ({"empty": np.ones(7, np.float32)}, "dimensions but the example"),
+    ],
+)
+def test_examples_that_do_not_fit_the_history_are_refused(given, words):
+    made = scene()
+    keep = np.r_[0:40, 45:180]
+    history = History(made.history.features[keep], keep)
+    with pytest.raises(InputError, match=words):
+        locate(history, made.vocabulary.with_examples(given))
+
+
+@pytest.mark.parametrize("frame", [0, -4, 180, 10**9])
+def test_a_change_lies_inside_the_history(frame):
+    made = scene()
+    with pytest.raises(InputError, match="a change at frame"):
+        locate(made.history, made.vocabulary.with_examples(changes=[frame]))
+
+
+def test_other_readouts_do_not_leave_examples_unread():
+    made = scene()
+    named = made.vocabulary.with_examples(empty=3)
+    for readout in ("published", "peak", Contrast(pooling=0.5)):
+        with pytest.raises(InputError, match="reads words only"):
+            locate(made.history, named, readout=readout)
+    with pytest.raises(InputError, match="in the coordinates vocabulary"):
+        locate(made.history, named, coordinates="absolute")
+    with pytest.raises(InputError, match="no room"):
+        locate(made.history, made.vocabulary.with_examples(none=3, empty=9),
+               readout=Joint(irreversible=True))  # fmt: skip
+
+
+def test_an_order_is_kept_beside_examples():
+    made = scene()
+    named = made.vocabulary.with_examples(filled=100, empty=20)
+    found = occurrences(made.history, named, readout=Joint(irreversible=True))
+    assert [len(own) for own in found.values()] == [1, 1]
+
+
+def test_many_histories_are_read_as_each_alone():
+    made = [scene(seed) for seed in range(3)]
+    named = [m.vocabulary.with_examples(filled=100 + k) for k, m in enumerate(made)]
+    named[1] = made[1].vocabulary
+    found = locate_many([m.history for m in made], named)
+    for m, words, own in zip(made, named, found, strict=True):
+        assert [x.window for x in own] == [x.window for x in locate(m.history, words)]
+
+
+def test_a_still_picture_is_read_by_time_alone():
+    made = scene()
+    history = History(np.tile(made.history.features[:1], (60, 1)))
+    found = locate(history, made.vocabulary.with_examples(filled=10, empty=50))
+    assert found["filled"][0].window.start <= 10 <= found["filled"][0].window.end < 50
+
+
+# ── the parts ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_window_around_named_frames_is_the_best_of_all():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        count = int(rng.integers(1, 12))
+        lead = rng.standard_normal(count)
+        own = np.zeros(count, bool)
+        own[rng.integers(count)] = True
+        first, last, score = shown.window_around(lead, own, [(0, count)])
+        at = int(np.flatnonzero(own)[0])
+        best = max(lead[a : b + 1].sum() for a in range(at + 1) for b in range(at, count))
+        assert score == pytest.approx(best)
+        assert score == pytest.approx(lead[first : last + 1].sum())
+
+
+def test_several_named_frames_say_how_far_it_goes():
+    chance = shown.goes_on(100, 40, 60, 3)
+    assert (chance[40:61] == 1).all()
+    assert chance[80] == pytest.approx(0.25)  # as far again as they are apart
+    assert chance[20] == chance[80]
+    # three frames drawn from stretches of any length: how often does the stretch go on that far?
+    rng = np.random.default_rng(1)
+    length = np.exp(rng.uniform(0, 12, 400_000))
+    drawn = np.sort(rng.uniform(0, 1, (len(length), 3)), axis=1) * length[:, None]
+    apart = drawn[:, 2] - drawn[:, 0]
+    near = (apart > 40) & (apart < 42)
+    assert (length - drawn[:, 2] > apart)[near].mean() == pytest.approx(0.25, abs=0.03)
+
+
+def test_the_window_of_leads_is_the_best_of_all():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        lead = rng.standard_normal(int(rng.integers(1, 9)))
+        found = shown.window_of(lead, 0, len(lead))
+        pairs = itertools.combinations_with_replacement(range(len(lead)), 2)
+        best = max(lead[a : b + 1].sum() for a, b in pairs)
+        assert (found[2] if found else 0) == pytest.approx(max(best, 0))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
+    rng = np.random.default_rng(3)
+    nodes = labelling.nodes_for(3, None, False)
+    for _ in range(30):
+        rows = rng.standard_normal((3, 6))
+        labels = np.where(rng.random(6) < 0.4, rng.integers(0, 3, 6), -1)
+        marks = np.flatnonzero(rng.random(6) < 0.2)
+        marks = marks[marks > 0]
+        marks = marks[~((labels[marks] == labels[marks - 1]) & (labels[marks] >= 0))]
+        known = f.Facts(labels, np.empty(0, np.int64), marks, 2)
+        found = shown.path(engine(name), rows, known, np.array([0, 6]), nodes, 0.7, 1)
+
+        def worth(path, rows=rows):
+            return rows[list(path), range(6)].sum() - 0.7 * sum(
+                a != b for a, b in itertools.pairwise(path)
+            )
+
+        allowed = [
+            path for path in itertools.product(range(3), repeat=6)
+            if all(k < 0 or k == p for k, p in zip(labels, path, strict=True))
+            and all(path[m] != path[m - 1] for m in marks)
+        ]  # fmt: skip
+        assert worth(found.tolist()) == pytest.approx(max(map(worth, allowed)))
+        assert tuple(found.tolist()) in allowed
+
+
+def test_membership_is_that_of_the_whole_covariance():
+    """The columns that are kept, by the engine, against x · x of smoothed frames."""
+    made = scene()
+    readout = Contrast()
+    from dejacue.method.plan import Plan
+
+    view = Plan.of(None, readout, None, 1, False, "auto").view(made.history, made.vocabulary)
+    smoothing = readout.smoothing_of(made.history)
+    every = np.arange(len(made.history))
+    x = f.moments_of(made.history, every.tolist(), smoothing)
+    scale = (x * x).sum(axis=1).mean()
+    np.testing.assert_allclose(
+        f.likeness(view, every[[3, 77, 150]], smoothing), x[[3, 77, 150]] @ x.T / scale, atol=2e-4
+    )
+
+
+# ── examples from elsewhere ────────────────────────────────────────────────────────────────────
+
+
+def another(made, number=7):
+    """The same states of another object."""
+    rows = np.asarray(made.history.features, np.float64)
+    rows = rows / np.linalg.norm(rows, axis=1)[:, None]
+    strange = rows + 2 * np.roll(rows[:1], number, axis=1)
+    return History(strange.astype(np.float32), id=f"another {number}")
+
+
+def test_another_history_of_the_kind_teaches_this_one():
+    made = scene(3)
+    truth = made.references["filled"][0]
+    named = examples_of(
+        {"filled": [(another(made), t) for t in (80, 100, 120)],
+         "empty": [(another(made), t) for t in (10, 30, 170)]}
+    )  # fmt: skip
+    alone = Vocabulary({"empty": (), "filled": ()}, examples=named)
+    assert overlap(locate(made.history, alone)["filled"][0].window, truth) > 0.7
+
+
+def test_words_weigh_as_much_as_four_histories_however_many_frames_they_show():
+    made = scene(3)
+    truth, wrong = made.references["filled"][0], swapped(made.vocabulary)
+
+    def found(histories, frames):
+        others = [another(made, 7 + k) for k in range(histories)]
+        taught = wrong.with_examples(
+            filled=[(own, 80 + 5 * t) for own in others for t in range(frames)],
+            empty=[(own, 5 + 5 * t) for own in others for t in range(frames)],
+        )
+        return overlap(locate(made.history, taught)["filled"][0].window, truth)
+
+    assert found(1, 8) < 0.3
+    assert found(12, 2) > 0.5
+
+
+def test_one_state_shown_in_another_history_is_enough():
+    made = scene(3)
+    taught = made.vocabulary.with_examples(filled=(another(made), 100))
+    assert taught.elsewhere[0].centred
+    assert (
+        overlap(locate(made.history, taught)["filled"][0].window, made.references["filled"][0])
+        > 0.8
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda m, o: m.vocabulary.with_examples(filled=(o.history, 4000)), "not observed there"),
+        (lambda m, o: m.vocabulary.with_examples(none=(o.history, 4)), "shown by frames"),
+        (
+            lambda m, o: m.vocabulary.with_examples(filled=np.asarray(o.history.features[3])),
+            'pictures of "filled" only',
+        ),
+        (
+            lambda m, o: Vocabulary(
+                {"empty": (), "filled": "filled cup"},
+                examples=examples_of({"empty": (o.history, 3)}),
+            ),
+            'nothing shows "filled"',
+        ),
+    ],
+)
+def test_examples_from_elsewhere_that_say_nothing_are_refused(make, words):
+    made, other = scene(3), scene(4)
+    with pytest.raises(InputError, match=words):
+        locate(made.history, make(made, other))
+
+
+def test_an_example_of_another_encoder_is_refused():
+    made, other = scene(3), scene(4)
+    strange = History(other.history.features, id="other", encoder="another")
+    own = History(made.history.features, id="own", encoder="one")
+    words = Vocabulary(made.vocabulary.states, made.vocabulary.features, "one")
+    with pytest.raises(InputError, match='"another" but the vocabulary with "one"'):
+        words.with_examples(filled=(strange, 3))
+    unnamed = Vocabulary(made.vocabulary.states, made.vocabulary.features)
+    with pytest.raises(InputError, match='"one" but the example other@3 with "another"'):
+        locate(own, unnamed.with_examples(filled=(strange, 3)))
+
+
+# ── which frame to ask about ───────────────────────────────────────────────────────────────────
+
+
+def test_questions_are_about_frames_that_are_not_known_and_the_same_each_time():
+    made = scene()
+    named = made.vocabulary.with_examples(filled=[100], none=Window(0, 30))
+    asked = ask_next(made.history, named, 4)
+    assert asked == ask_next(made.history, named, 4)
+    frames = [q.frame for q in asked]
+    assert len(set(frames)) == 4
+    assert not {100, *range(31)} & set(frames)
+    for question in asked:
+        assert sum(question.expects.values()) == pytest.approx(1)
+        assert question.gain >= 0
+    assert "frame" in str(asked[0])
+
+
+def test_answers_lead_to_the_truth():
+    """Words that say nothing; a person who answers four questions."""
+    hits = 0
+    for seed in range(6):
+        made = generate(seed, episodes=[("empty", 70), ("filled", 50), ("empty", 60)], signal=0.7)
+        noise = np.random.default_rng(seed).standard_normal(made.vocabulary.features.shape)
+        words = Vocabulary(made.vocabulary.states, noise.astype(np.float32))
+        truth = made.references["filled"][0]
+        for _ in range(4):
+            frame = ask_next(made.history, words)[0].frame
+            state = "filled" if truth.start <= frame <= truth.end else "empty"
+            words = words.with_examples({state: frame})
+        hits += overlap(locate(made.history, words)["filled"][0].window, truth) >= 0.5
+    assert hits >= 5
+
+
+def test_nothing_is_left_to_ask_where_everything_is_known():
+    made = scene()
+    named = made.vocabulary.with_examples(empty=[Window(0, 59), Window(140, 179)],
+                                          filled=Window(60, 139))  # fmt: skip
+    assert ask_next(made.history, named, 3) == ()
+    with pytest.raises(InputError, match="give a number"):
+        ask_next(made.history, named, 0)
+
+
+def test_a_long_history_is_asked_about_quickly():
+    made = generate(1, frames=3000)
+    question = ask_next(made.history, made.vocabulary.with_examples(filled=3))[0]
+    assert question.frame in made.history.frames
+
+
+# ── files, find and the command line ───────────────────────────────────────────────────────────
+
+
+def test_a_vocabulary_with_examples_is_written_and_read(tmp_path):
+    made, other = scene(3), scene(4)
+    full = made.vocabulary.with_examples(
+        empty=[3, Window(9, 12), "4.5s", (other.history, 20)], none=70, changes=[60, "5s"]
+    )
+    bare = Vocabulary({"empty": (), "filled": "cup"}, examples=examples_of({"empty": 3}))
+    for number, own in enumerate((full, bare)):
+        path = write_vocabulary(tmp_path / f"{number}.npz", own)
+        again = read_vocabulary(path)
+        assert dict(again.states) == dict(own.states)
+        for mine, theirs in zip((*own.examples, *own.changes), (*again.examples, *again.changes),
+                                strict=True):  # fmt: skip
+            assert (mine.state, mine.span, mine.unit, mine.source, mine.centred) == (
+                theirs.state, theirs.span, theirs.unit, theirs.source, theirs.centred
+            )  # fmt: skip
+            np.testing.assert_array_equal(mine.features, theirs.features)
+    windows = [
+        [m.window for m in locate(_timed(made.history), v)]
+        for v in (full, read_vocabulary(tmp_path / "0.npz"))
+    ]
+    assert windows[0] == windows[1]
+
+
+def _timed(history):
+    return History(history.features, history.frames, times_s=history.frames / 10)
+
+
+def test_a_list_in_yaml_shows_states(tmp_path):
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "cup.png")
+    (tmp_path / "cup.yaml").write_text(
+        "object: cup\nstates:\n  empty:\n    words: [empty cup]\n"
+        "    examples: [12, 4.5s, cup.png]\n  filled: [filled cup]\nnone: [45]\nchanges: 60\n"
+    )
+    made = read_vocabulary(tmp_path / "cup.yaml")
+    assert [(own.state, own.unit) for own in made.examples] == [
+        (None, "source"), ("empty", "source"), ("empty", "seconds"), ("empty", "frames"),
+    ]  # fmt: skip
+    assert made.examples[-1].source == str(tmp_path / "cup.png")
+    assert made.changes[0].span == (60, 60)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("empty: {words: a, looks: b}\nfilled: c", 'has "words" and "examples", not words, looks'),
+        ("states: {empty: a, filled: b}\nchanges: [1-4]", "a change is at one frame"),
+        ("states: {empty: a, filled: b}\nnone: [[3]]", "is a frame, a Window"),
+        ("states: {empty: {examples: 3}, filled: {}}", 'state "filled" has no description'),
+    ],
+)
+def test_lists_that_show_nothing_are_refused(tmp_path, text, words):
+    (tmp_path / "cup.yaml").write_text(text)
+    with pytest.raises(InputError, match=words):
+        read_vocabulary(tmp_path / "cup.yaml")
+
+
+@pytest.fixture(scope="module")
+def cup(tmp_path_factory):
+    """A small rendered video, and what was found in it."""
+    folder = tmp_path_factory.mktemp("examples") / "cup"
+    write_scene(folder, render(11, family="cup", topology="binary", frames=60, distractors=1))
+    given = {"masks": folder / "Annotations", "objects": [1], "encoder": "mini"}
+    found = find(folder / "scene.mp4", folder / "vocabulary.yaml", folder=folder / "out", **given)
+    return folder, given, found
+
+
+def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
+    folder, given, found = cup
+    one, other = found.vocabulary.states
+    window = found[one][0].window
+    middle = (window.start + window.end) // 2
+    away = found[other][0].window.start + 1
+    named = {one: middle, other: [away, f"{found.history.times_s[away]:.3f}s"]}
+    both = find(folder / "scene.mp4", folder / "vocabulary.yaml", examples=named, **given)
+    alone = find(folder / "scene.mp4", examples=named, **given)
+    for own in (both, alone):
+        assert own[one][0].window.start <= middle <= own[one][0].window.end
+    assert [m.description for m in alone] == [one, other]
+    for word in ("read with examples", f"{one} {middle}"):
+        assert any(word in note for note in both.retrieval.notes)
+    assert any("examples alone tell" in note for note in find(
+        folder / "scene.mp4", {one: "cup", other: {"examples": [away]}},
+        examples={one: middle}, **given).retrieval.notes)  # fmt: skip
+    both.write(tmp_path / "saved")
+    again = Finding.read(tmp_path / "saved")
+    assert [m.window for m in again] == [m.window for m in both]
+    assert len(again.vocabulary.examples) == 3
+    alone.write(tmp_path / "alone")
+    assert Finding.read(tmp_path / "alone").vocabulary.wordless
+
+
+def test_frames_are_those_of_the_file_however_it_is_sampled(cup):
+    folder, given, found = cup
+    one = next(iter(found.vocabulary.states))
+    at = int(found.history.frames[found[one][0].window.start + 4])
+    sampled = find(
+        folder / "scene.mp4", folder / "vocabulary.yaml", stride=2, examples={one: at}, **given
+    )
+    assert sampled.history.sampled
+    source = sampled[one][0].source
+    assert source.start <= at <= source.end
+
+
+def test_a_finding_is_corrected_and_asks_back(cup):
+    _, _, found = cup
+    one, other = found.vocabulary.states
+    question = found.ask_next()[0]
+    assert question.source is not None
+    assert question.time_s == pytest.approx(float(found.history.times_s[question.frame]), abs=0.05)
+    corrected = found.correct({one: question.frame}).correct(none=Window(0, 3))
+    assert len(corrected.vocabulary.examples) == 2
+    window = corrected[one][0].window
+    assert window.start <= question.frame <= window.end
+    assert corrected[other][0].window.start > 3
+    assert corrected.thumbnails == found.thumbnails
+    joint = found.ask(readout=Joint(stay=3)).correct({one: question.frame})
+    assert joint.reading.retrieval.settings["readout"]["stay"] == 3
+    assert found.ask(readout="published").correct({one: question.frame}).retrieval.settings[
+        "readout"]["name"] == "contrast"  # fmt: skip
+
+
+def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
+    folder, given, found = cup
+    one, other = found.vocabulary.states
+    for state in (one, other):
+        window = found[state][0].window
+        near = min(found.crops, key=lambda t: abs(t - (window.start + window.end) // 2))
+        (tmp_path / f"{state}.jpg").write_bytes(found.crops[near])
+    write_history(tmp_path / "teacher.history.npz", found.history)
+    at = found[one][0].window.start + 3
+    named = {
+        one: [str(tmp_path / f"{one}.jpg"), f"{tmp_path / 'teacher.history.npz'}@{at}"],
+        other: str(tmp_path / f"{other}.jpg"),
+    }
+    taught = find(folder / "scene.mp4", folder / "vocabulary.yaml", examples=named, **given)
+    assert [own.centred for own in taught.vocabulary.elsewhere] == [False, True, False]
+    for state in (one, other):
+        assert overlap(taught[state][0].window, found[state][0].window) > 0.5
+    # of the video that is read: a frame of its history
+    video = f"{folder / 'scene.mp4'}@{at}"
+    own = find(folder / "scene.mp4", folder / "vocabulary.yaml", examples={one: video}, **given)
+    assert own.vocabulary.facts[0].span == (at, at)
+    whole = folder / "scene.mp4"
+    (tmp_path / "copy.mp4").write_bytes(whole.read_bytes())
+    frames = {one: f"{tmp_path / 'copy.mp4'}@{at}", other: f"{tmp_path / 'copy.mp4'}@0"}
+    other_video = find(whole, folder / "vocabulary.yaml", examples=frames, **given)
+    assert len(other_video.vocabulary.elsewhere) == 2
+
+
+@pytest.mark.parametrize(
+    ("example", "words"),
+    [
+        ("empty=missing.jpg", "missing.jpg is not there"),
+        ("empty=words.txt", "words.txt is no picture"),
+        ("empty=broken.png", "cannot be read as a picture"),
+        ("empty=scene.mp4@100000", "100000"),
+        ("empty=99999", "outside of history"),
+        ("empty", "give STATE=WHAT"),
+        ("nope=3", 'unknown state of an example "nope"'),
+    ],
+)
+def test_the_command_refuses_what_is_no_example(
+    cup, tmp_path, dejacue, monkeypatch, example, words
+):
+    folder, _, found = cup
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.txt").write_text("cup")
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    (tmp_path / "scene.mp4").write_bytes((folder / "scene.mp4").read_bytes())
+    example = example.replace("empty", next(iter(found.vocabulary.states)))
+    ran = dejacue("locate", folder / "out", "-v", folder / "vocabulary.yaml", "--example", example,
+                  "-o", tmp_path / "x.json")  # fmt: skip
+    assert ran.code != 0
+    assert words in ran.err
+    assert ran.err.count("\n") <= 2
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
+    folder, _, found = cup
+    one = next(iter(found.vocabulary.states))
+    at = found[one][0].window.start + 5
+    ran = dejacue("locate", folder / "out", "--example", f"{one}={at}", "-e", "none=0-2",
+                  "--change", 30, "--ask", 2, "-o", tmp_path / "x.json")  # fmt: skip
+    assert ran.code == 0, ran.err
+    document = json.loads((tmp_path / "x.json").read_text())
+    notes = json.dumps(document)
+    assert f"read with examples: {one} {at}; none 0-2; changes at 30" in notes
+    assert ran.err.count("ask: what is frame") == 2
+    assert "--example STATE=" in ran.err
+    assert dejacue("locate", folder / "out", "--ask", 0).code != 0
+    nothing = dejacue("locate", folder / "out", "--example", f"{one}={at}")
+    assert nothing.code == 0  # the words of the finding
+    bare = dejacue(
+        "locate", folder / "scene.mp4", "--masks", folder / "Annotations", "--object", 1,
+        "--encoder", "mini", "--example", f"{one}={at}", "-o", tmp_path / "y.json",
+    )  # fmt: skip
+    assert bare.code != 0
+    assert "examples of two states at least" in bare.err
+
+
+def test_an_encoder_without_words_reads_examples(cup):
+    folder, given, found = cup
+    one, other = found.vocabulary.states
+
+    class Blind(type(load_encoder("mini"))):
+        has_text = False
+
+        def encode_texts(self, texts):
+            raise AssertionError("it has no words")
+
+    named = {one: found[one][0].window.start + 2, other: found[other][0].window.start + 2}
+    seen = find(folder / "scene.mp4", folder / "vocabulary.yaml", examples=named,
+                **(given | {"encoder": Blind()}))  # fmt: skip
+    assert any("has no words" in note for note in seen.retrieval.notes)
+    assert seen.vocabulary.wordless
+    with pytest.raises(InputError, match="has no words"):
+        find(folder / "scene.mp4", folder / "vocabulary.yaml", **(given | {"encoder": Blind()}))

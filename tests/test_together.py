@@ -1,0 +1,74 @@
+"""Several encoders that look at one object."""
+
+import numpy as np
+import pytest
+
+from dejacue import History, InputError, Vocabulary, generate, locate, read_together
+from dejacue.evaluation import best_tiou
+from dejacue.method.locate import read
+
+EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]
+
+
+def seen(seed, signal=0.8, name="one"):
+    made = generate(seed, episodes=EPISODES, signal=signal)
+    history = History(made.history.features, id="cup", encoder=name)
+    return made, (history, Vocabulary(made.vocabulary.states, made.vocabulary.features, name))
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint"])
+def test_the_same_evidence_twice_changes_nothing(readout):
+    _, pair = seen(3)
+    alone, twice = read(*pair, readout=readout), read_together([pair, pair], readout=readout)
+    np.testing.assert_allclose(twice.evidence.responses, alone.evidence.responses, atol=1e-9)
+    assert [m.window for m in twice.retrieval] == [m.window for m in alone.retrieval]
+    others = [[[a.window for a in m.alternatives] for m in own.retrieval] for own in (alone, twice)]
+    assert others[0] == others[1]
+    if readout == "joint":
+        assert {s: [m.window for m in own] for s, own in twice.occurrences.items()} == {
+            s: [m.window for m in own] for s, own in alone.occurrences.items()
+        }
+
+
+def test_two_weak_witnesses_are_better_than_each():
+    alone, both = [], []
+    for seed in range(12):
+        made, one = seen(seed, 0.14, "one")
+        _, other = seen(seed + 100, 0.14, "other")
+        truth = [np.array([tuple(made.references["filled"][0])])]
+        for pair in (one, other):
+            alone.append(best_tiou([tuple(locate(*pair)["filled"][0].window)], truth)[0])
+        together = read_together([one, other]).retrieval
+        both.append(best_tiou([tuple(together["filled"][0].window)], truth)[0])
+    assert np.mean(both) > np.mean(alone) + 0.02
+
+
+def test_frames_that_only_some_have_are_left_out_and_both_are_named():
+    _, (history, words) = seen(3)
+    fewer = History(history.features[20:], history.frames[20:], id="cup", encoder="two")
+    two = Vocabulary(words.states, words.features, "two")
+    found = read_together([(history, words), (fewer, two)])
+    assert found.evidence.frames[0] == 20
+    assert found.retrieval.encoder == "one and two"
+    assert "the evidence of one and two, averaged" in found.retrieval.notes
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda h, v: [(h, v)], "two encoders or more"),
+        (lambda h, v: [(h, v), (h, v.with_examples(empty=3))], "examples are read with one"),
+        (lambda h, v: [(h, v), (h, Vocabulary({"a": "x", "b": "y"}, v.features[:2]))], "differ"),
+        (lambda h, v: [(h, v), (History(h.features, h.frames + 5000), v)], "share no frame"),
+    ],
+)
+def test_what_cannot_be_read_together_is_refused(make, words):
+    _, (history, vocabulary) = seen(3)
+    with pytest.raises(InputError, match=words):
+        read_together(make(history, vocabulary))
+
+
+def test_other_readouts_read_one_encoder():
+    _, pair = seen(3)
+    with pytest.raises(InputError, match="contrast or joint, not with scan"):
+        read_together([pair, pair], readout="published")
