@@ -254,14 +254,17 @@ def test_an_object_that_is_never_seen_is_said_in_one_sentence(live):
 # Streams
 
 
-def test_a_stream_is_read_to_its_end(live, transport_stream):
+def test_a_stream_is_read_to_its_end(live, transport_stream, tmp_path):
     with served(transport_stream) as address:
-        ran = live("--jsonl", "--horizon", 3, source=address, where=BOX)
+        ran = live("--jsonl", "--horizon", 3, "-o", "out", source=address, where=BOX)
     assert ran.code == 0, ran.err
     last = json.loads(ran.out.splitlines()[-1])["retrieval"]
     assert last["history"] == "stream"
     assert any("only the last 36 of 60 observed frames are kept" in own for own in last["notes"])
     assert "broke off" not in ran.err
+    written = [path.read_bytes() for path in (tmp_path / "out").iterdir()]
+    assert len(written) > 10
+    assert not any(b"secret" in content for content in written)
     assert "secret" not in ran.out + ran.err
 
 
