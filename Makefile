@@ -56,8 +56,8 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	  test_joint.py \
 	  test_pixels.py
 
-fuzz: $(VENV)/.developer ## the .npz reader against damaged files, 60 s (atheris if it is there)
-	$(BIN)/python tests/fuzz/fuzz_npz.py 60
+fuzz: $(VENV)/.developer ## 100,000 changed inputs against all that reads, writes and computes
+	$(BIN)/python tests/fuzz/fuzz.py
 
 crash: $(VENV)/.developer ## kill commands at every file operation, and run them again
 	$(BIN)/python tests/crash/crash.py

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import stat
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -443,6 +445,48 @@ def test_only_arrays_may_be_members(tmp_path):
         read_history(path)
 
 
+def bomb(path, members):
+    """Zeros that pack a thousandfold: {name: (shape, dtype)}."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (shape, dtype) in members.items():
+            text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}"
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                stream.write(header(text))
+                left = math.prod(shape) * np.dtype(dtype).itemsize
+                while left:
+                    left -= stream.write(b"\0" * min(left, 1 << 20))
+    return path
+
+
+def test_a_file_that_unpacks_a_hundredfold_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("dejacue.sources.npz.ALWAYS_UNPACKED", 1 << 24)
+    shape = (10_000, 768)
+    path = bomb(tmp_path / "x.npz", {"features": (shape, "<f4"), "frames": (shape[:1], "<i8")})
+    tracemalloc.start()
+    with refused(path, r"would unpack 0 MB to 29 MB, as no features do; .* numpy\.savez"):
+        read_history(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+
+
+def test_what_nobody_asks_for_is_not_unpacked(tmp_path):
+    path = bomb(tmp_path / "x.npz", {"extra": ((30 << 20,), "|u1")})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("features.npy", npy(ROWS))
+    tracemalloc.start()
+    assert len(read_history(path)) == len(ROWS)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+
+
+def test_an_array_that_is_there_twice_is_refused(tmp_path):
+    path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("features.npy", npy(ROWS))
+    with refused(path, r"features\.npy is in it twice"):
+        read_history(path)
+
+
 def test_an_encrypted_member_is_refused(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
     content = bytearray(path.read_bytes())
@@ -598,6 +642,12 @@ def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes,
         assert isinstance(history, History)
 
 
+def test_brackets_without_end_are_refused_at_once(tmp_path):
+    (path := tmp_path / "x.yaml").write_text("# states\na: " + "[" * 1_000_000)
+    with refused(path, "line 2: brackets nested too deep"):
+        read_vocabulary(path)
+
+
 # Writing
 
 
@@ -650,7 +700,7 @@ def test_an_array_that_cannot_be_saved_leaves_nothing_behind(tmp_path):
 
 def test_folders_are_made_for_a_file(tmp_path):
     path = write_npz(tmp_path / "a" / "b" / "x.npz", {"good": ROWS})
-    assert np.array_equal(read_npz(path)["good"], ROWS)
+    assert np.array_equal(read_npz(path, ["good"])["good"], ROWS)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")

@@ -405,6 +405,18 @@ def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"id": " "}, "retrieval.history ' ': expected text"), ({"frames": range(-9, 3)}, "start -")],
+)
+def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message) -> None:
+    made = generate(frames=12, dimension=9)
+    found = find(replace(made.history, **change), made.vocabulary)
+    with pytest.raises(InputError, match=message):
+        found.write(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> None:
     with pytest.raises(InputError, match=r"holds no finding, finding\.json is not there"):
         Finding.read(tmp_path)

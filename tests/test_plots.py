@@ -99,6 +99,13 @@ def test_titles_name_the_windows_that_are_shaded_and_no_others() -> None:
     assert title.endswith(": not found")
 
 
+def test_a_single_frame_of_a_huge_number_is_drawn_without_a_warning(tmp_path) -> None:
+    history = History(MADE.history.features[:1], [2**53])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert save_png(tmp_path / "p.png", drawn("a cup", history=history)).is_file()
+
+
 def test_very_many_descriptions_still_fit_into_a_picture(tmp_path) -> None:
     from matplotlib.figure import Figure
 

@@ -83,7 +83,9 @@ def test_states_keep_the_order_of_the_manifest(release):
 def test_s05_to_s07_leave_out_the_state_that_only_their_text_file_holds(release):
     manifest = json.loads((release.folder / "data/seven_history/manifest.json").read_text())
     for row in manifest["histories"][4:]:
-        arrays = read_npz(release.folder / row["text_features"])
+        arrays = read_npz(
+            release.folder / row["text_features"], ["state_tokens", "state_texts", "text_features"]
+        )
         vocabulary = release.seven[row["history_id"]].vocabulary
         assert len(set(arrays["state_tokens"].tolist())) == len(vocabulary.states) + 1
         texts = arrays["state_texts"].tolist()
@@ -124,7 +126,8 @@ def test_the_original_four_have_two_tracks_each_that_share_the_view(release):
 def test_a_prompt_variant_changes_the_features_but_not_the_words(release, prompts, row):
     entry = release.vost["H001"]
     vocabulary = entry.prompted(prompts)
-    table = read_npz(release.folder / "data/features/siglip2_prompts/H001.npz")["text_features"]
+    path = release.folder / "data/features/siglip2_prompts/H001.npz"
+    table = read_npz(path, ["text_features"])["text_features"]
     assert np.array_equal(vocabulary.features, table[row])
     assert vocabulary.states == entry.vocabulary.states
     assert not np.array_equal(vocabulary.features, entry.vocabulary.features)
@@ -250,6 +253,14 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
         _ = release.vost
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, "U3", bool])
+def test_features_that_are_no_numbers_are_refused(fake, dtype):
+    rows = fake.files["visual"]["visual_features"]
+    fake.files["visual"]["visual_features"] = rows.astype(dtype)
+    with pytest.raises(InputError, match=r"visual_features holds .* instead of numbers"):
+        _ = fake.load().vost
+
+
 @pytest.mark.parametrize(
     ("file", "key"), [("visual", "visual_features"), ("text", "text_features")]
 )
@@ -278,7 +289,7 @@ def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     [
         ("visual", "frame_indices", np.array([0, 1, 1, 3, 4, 5, 6, 7, 8]), "frames are repeated"),
         ("visual", "frame_indices", np.arange(3), "9 feature rows but 3 frames"),
-        ("visual", "visual_features", np.array(["a"]), "the format of the release"),
+        ("visual", "visual_features", np.array(["a"]), "instead of numbers"),
         ("text", "state_ids", np.array(["filled", "empty", "empty"]), "the format of the release"),
         ("text", "state_ids", np.array(["filled", "filled"]), "at least two alternatives"),
     ],

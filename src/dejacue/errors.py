@@ -74,6 +74,12 @@ def first_line(error: BaseException) -> str:
     return shortened(said[0], 2 * MOST_QUOTED) if said else type(error).__name__
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Whether it says that memory, or room for a thread, is not there: each library has its way."""
+    said = ("can't start new thread", "failed to map segment", "annot allocate memory", "bad_alloc")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
+
+
 def counted(number: int, word: str) -> str:
     """1 frame, 2 frames."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
@@ -93,4 +99,6 @@ def need(module: str, remedy: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        if lacks_memory(error):
+            raise
         raise MissingExtra(f"{module} is not installed; {remedy}") from error

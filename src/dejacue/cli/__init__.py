@@ -11,9 +11,13 @@ import logging
 import os
 import sys
 
-from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
+from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
 
 STOPPED = 130  # what shells give for Ctrl-C
+NO_MEMORY = (
+    "the memory of this machine, or the limit that is set for it (ulimit -v), is not enough; free "
+    "some, raise the limit, or give a smaller video"
+)
 
 
 def main() -> None:
@@ -61,6 +65,10 @@ def main() -> None:
             sys.exit(1)  # the reader (head, less) has gone: nothing to say
         where = f"{error.filename}: " if error.filename else ""
         code, message = 1, f"{where}{error.strerror or error}"
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        code, message = 1, NO_MEMORY
     else:
         return
     print(f"dejacue: {one_line(message)}", file=sys.stderr)

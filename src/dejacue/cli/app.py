@@ -58,6 +58,7 @@ def encode(
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    max_pixels: o.MaxPixels = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -98,6 +99,7 @@ def track(
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    max_pixels: o.MaxPixels = None,
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
@@ -144,6 +146,7 @@ def locate(
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    max_pixels: o.MaxPixels = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,

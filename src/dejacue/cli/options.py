@@ -129,6 +129,23 @@ Rate = Annotated[Number, _video("Images a second, for a folder of images.")]
 Errors = Annotated[str, _video("Frames that cannot be decoded: skip or fail.")]
 
 
+def _limit(context: typer.Context, value: int | None) -> int | None:
+    """Holds while the command runs."""
+    from dejacue.sources.sizes import pixel_limit
+
+    context.with_resource(pixel_limit(value))
+    return value
+
+
+MaxPixels = Annotated[
+    Count,
+    typer.Option(
+        help="Pixels of the largest picture or mask that is read (default: 67108864).",
+        rich_help_panel="Video and masks", callback=_limit,
+    ),
+]  # fmt: skip
+
+
 def _encoders() -> list[str]:
     from dejacue.sources.encoders import BUILT_IN, EXAMPLES, FAMILIES, SIZES
 

@@ -243,7 +243,7 @@ class Release:
 
     def _history(self, relative: str, id: str) -> History:
         path = self._path(relative)
-        arrays = read_npz(path)
+        arrays = read_npz(path, ("visual_features", "frame_indices"))
         with named(str(path)):
             features = _need(arrays, "visual_features")
             _check_unit(features, "visual_features")
@@ -258,7 +258,7 @@ class Release:
     ) -> Vocabulary:
         """Rows of the states in ``tokens`` (file's token → state), in the order of ``tokens``."""
         path = self._path(relative)
-        arrays = read_npz(path)
+        arrays = read_npz(path, ("text_features", field, "state_texts", "description_indices"))
         with named(str(path)):
             features = _need(arrays, "text_features")
             _check_unit(features, "text_features")
@@ -285,6 +285,8 @@ def _need(arrays: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any]:
 
 
 def _check_unit(rows: NDArray[Any], what: str) -> None:
+    if rows.dtype.kind != "f":
+        raise InputError(f"{what} holds {rows.dtype} instead of numbers; the file is damaged")
     norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
     off = np.flatnonzero(~(np.abs(norms.ravel() - 1) < UNIT_TOLERANCE))
     if off.size:

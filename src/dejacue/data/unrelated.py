@@ -105,7 +105,7 @@ def _read_cache(path: Path, rows: int, dimension: int) -> np.ndarray | None:
     if not path.is_file():
         return None
     try:
-        found = read_npz(path).get("features")
+        found = read_npz(path, ["features"]).get("features")
     except DejaCueError:
         return None
     if found is None or found.shape != (rows, dimension) or not np.isfinite(found).all():

@@ -328,7 +328,9 @@ def _curve_figure(lines: Mapping[str, Mapping[str, list[tuple[float, float, floa
     from dejacue.experiments._robustness_figures import levels_figure
 
     panels = {
-        name: {row: own for row, own in rows.items() if not row.startswith("no pixels, at")}
+        f"{name}, R@1 .5": {
+            row: own for row, own in rows.items() if not row.startswith("no pixels, at")
+        }
         for name, rows in lines.items()
     }
     return levels_figure(list(ANSWERS), panels, "answers")

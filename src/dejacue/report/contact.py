@@ -19,6 +19,7 @@ from dejacue.report.plots import COLOURS
 
 MOST, MOST_DOUBTFUL = 24, 12
 COLUMNS, WIDTH, GAP, LINE = 6, 240, 8, 16  # pixels, but for the columns
+TALLEST = 3  # times its width is a small picture high; what is taller is made narrower
 PAPER, INK, WARNING = (255, 255, 255), (34, 34, 34), (200, 30, 30)
 
 
@@ -52,7 +53,7 @@ def drawn(
     """The frame made small, each object tinted and outlined in its own colour."""
     from PIL import Image
 
-    size = (width, max(1, round(image.shape[0] * width / image.shape[1])))
+    size = small_size(image.shape, width)
     pixels = np.array(Image.fromarray(image).resize(size, Image.Resampling.BOX))
     for one, mask in masks.items():
         if not mask.any():
@@ -68,6 +69,13 @@ def drawn(
     return pixels
 
 
+def small_size(shape: Sequence[int], width: int) -> tuple[int, int]:
+    """Width and height of a frame of this shape (height, width, …) that is made small."""
+    if shape[0] > TALLEST * shape[1]:
+        return max(1, round(shape[1] * TALLEST * width / shape[0])), TALLEST * width
+    return width, max(1, round(shape[0] * width / shape[1]))
+
+
 def contact_sheet(
     shots: Sequence[Shot], title: str = "", texts: Mapping[str, str] | None = None
 ) -> bytes:
@@ -80,6 +88,7 @@ def contact_sheet(
 
     columns = min(COLUMNS, len(shots))
     height, width = shots[0].image.shape[:2]
+    width = max(width, WIDTH // 4)  # room for words
     font = ImageFont.load_default(12)
     head = _lines(title, font, columns * (width + GAP) - GAP)
     captions = [_caption(shot, font, width) for shot in shots]

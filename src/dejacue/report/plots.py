@@ -48,7 +48,8 @@ def evidence_figure(
     figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
     states = list(dict.fromkeys(moment.state for moment in retrieval))
-    edge = (history.frames[0] - 0.5, history.frames[-1] + 0.5)
+    beside = max(0.5, 1e-14 * float(np.abs(history.frames).max()))  # of 2^53, 0.5 is nothing
+    edge = (history.frames[0] - beside, history.frames[-1] + beside)
     for axis, words, (moment, _, response) in zip(axes, titles, answers, strict=True):
         colour = COLOURS[states.index(moment.state) % len(COLOURS)]
         for a, b in _gaps(history.frames):

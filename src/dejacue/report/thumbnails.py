@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.report.contact import grown
+from dejacue.report.contact import grown, small_size
 from dejacue.sources.build import Lineage
 from dejacue.sources.crops import crop
 from dejacue.sources.findings import Pictures
@@ -73,8 +73,7 @@ def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes
     """The whole frame as a small JPEG, with a line around the object."""
     from PIL import Image
 
-    height, width = image.shape[:2]
-    size = (WIDTH, max(1, round(height * WIDTH / width)))
+    size = small_size(image.shape, WIDTH)
     pixels = np.array(Image.fromarray(image).resize(size, reducing_gap=2.0))
     if mask is not None:
         covered = Image.fromarray(255 * mask.astype(np.uint8)).resize(size, Image.Resampling.BOX)

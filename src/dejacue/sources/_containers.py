@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, lacks_memory
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
+from dejacue.sources.sizes import check_size
 
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
 
@@ -39,6 +40,7 @@ class Container:
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
         with self._open() as container:
             stream = video_stream(container)
+            check_size(stream.codec_context.width, stream.codec_context.height)
             self._rate = float(stream.average_rate) if stream.average_rate else None
             self._seconds = (container.duration or 0) / 1e6
             self._count = stream.frames  # 0 where the format has no such field
@@ -247,9 +249,12 @@ class DisplayConverter:
 
         if frame.is_corrupt:
             raise Unreadable("damaged data")
+        check_size(frame.width, frame.height)
         try:
             image: Any = self._converter.reformat(frame, format="rgb24").to_ndarray()
         except (av.FFmpegError, ValueError) as error:
+            if lacks_memory(error):
+                raise
             raise Unreadable(f"pixel format {frame.format.name}: {error}") from None
         matrix = self._matrix(frame)
         if matrix is None:

@@ -2,7 +2,8 @@
 
     decode ──▶ union of masks ──▶ crop ──▶ encode, a batch at a time
 
-Decoding and cropping run ahead of the encoder in threads; nothing holds more than a few batches.
+Decoding and cropping run ahead of the encoder in threads; nothing holds more than a few batches,
+nor more than a few frames where these are large.
 What has been encoded is kept in a partial file, keyed by the pixels of each crop, so that a
 stopped run goes on where it was and a changed mask is never mistaken for an old one.
 """
@@ -43,6 +44,7 @@ Pixels = NDArray[np.uint8]
 ENCODER = ("identity", "dimension", "size", "details", "batch", "workers", "encode_images")
 CROPPERS = 2
 CHUNK = 8  # frames a thread takes at a time
+HELD = 256 << 20  # bytes of frames that wait or are being cropped
 
 
 @dataclass
@@ -182,7 +184,7 @@ def build_histories(
 
         def crops() -> Iterator[Crop]:
             seen = _seen(video, masks, tracks, list(lineages.values()), tell)
-            for made in ahead(cut, seen, croppers, CHUNK):
+            for made in ahead(cut, seen, croppers, CHUNK, lambda one: one[1].image.nbytes):
                 tell("crop", 1)
                 yield made
 
@@ -291,25 +293,50 @@ def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
 
 
 def ahead(
-    function: Callable[[T], U], items: Iterable[T], workers: int, chunk: int = 1
-) -> Iterator[U]:
-    """``map`` in threads, in order, a few chunks of items ahead of whoever takes the results."""
-    running: deque[Future[list[U]]] = deque()
+    function: Callable[[T], U], items: Iterable[T], workers: int, chunk: int = 1,
+    size: Callable[[T], int] = lambda _: 0,
+) -> Iterator[U]:  # fmt: skip
+    """``map`` in threads, in order, a few chunks of items ahead of whoever takes the results.
+
+    size   the bytes of an item: of large ones fewer wait
+    """
+    running: deque[tuple[Future[list[U]], int]] = deque()
+    held = 0
 
     def run(own: list[T]) -> list[U]:
         return [function(item) for item in own]
 
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for own in batches(items, chunk):
-                running.append(pool.submit(run, own))
-                if len(running) > 2 * workers:
-                    yield from running.popleft().result()
+            for own, weight in _chunks(items, chunk, size, HELD // (2 * workers)):
+                running.append((pool.submit(run, own), weight))
+                held += weight
+                while len(running) > 2 * workers or held > HELD:
+                    future, done = running.popleft()
+                    held -= done
+                    yield from future.result()
             while running:
-                yield from running.popleft().result()
+                yield from running.popleft()[0].result()
         finally:
-            for future in running:
+            for future, _ in running:
                 future.cancel()
+
+
+def _chunks(
+    items: Iterable[T], most: int, size: Callable[[T], int], most_bytes: int
+) -> Iterator[tuple[list[T], int]]:
+    """Lists of so many items, or of fewer where these are large, and their bytes."""
+    own: list[T] = []
+    weight = 0
+    for item in items:
+        own.append(item)
+        weight += size(item)
+        del item  # it waits for the next one otherwise
+        if len(own) == most or weight >= most_bytes:
+            yield own, weight
+            own, weight = [], 0
+    if own:
+        yield own, weight
 
 
 class Partial:

@@ -58,10 +58,12 @@ def read_text(
     """The text of a UTF-8 file, which is not empty; larger than ``limit`` bytes is refused."""
     with named(os.fspath(path)):
         try:
+            raw = bytearray()
             with open(path, "rb") as stream:
-                raw = stream.read(limit + 1)
-            if len(raw) > limit:
-                raise InputError(f"larger than {limit >> 20} MB; {remedy}")
+                while piece := stream.read(1 << 20):  # room is made for as much as is asked for
+                    raw += piece
+                    if len(raw) > limit:
+                        raise InputError(f"larger than {limit >> 20} MB; {remedy}")
             text = raw.decode("utf-8-sig")
         except FileNotFoundError:
             raise InputError("no such file") from None

@@ -27,13 +27,19 @@ from dejacue.sources.documents import (
     read_text,
     unique,
 )
-from dejacue.sources.npz import read_npz, write_npz
+from dejacue.sources.npz import names_in, read_npz, write_npz
 
 HISTORY_SCHEMA = "dejacue.history/1"
 VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
 MOST_TEXT_BYTES = 1 << 20
+MOST_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
+_OF_HISTORY = ("schema", "id", "encoder", "made_with", "features", "visual_features", "frames",
+               "frame_indices", *_COLUMNS)  # fmt: skip
+_OF_VOCABULARY = ("schema", "encoder", "object", "features", "text_features", "states", "state_ids",
+                  "state_tokens", "descriptions", "state_texts", "variant_names", "examples",
+                  "example_features")  # fmt: skip
 
 
 def file_name(text: str) -> str:
@@ -44,10 +50,10 @@ def file_name(text: str) -> str:
 def read_history(path: str | os.PathLike[str]) -> History:
     """A ``.npz`` history of ours (features, frames, …) or of the public release
     (visual_features, frame_indices)."""
-    arrays = read_npz(path)
+    arrays = read_npz(path, _OF_HISTORY)
     name = os.fspath(path)
     _check_schema(arrays, HISTORY_SCHEMA, name)
-    if {"states", "descriptions", "text_features"} & set(arrays):
+    if {"states", "descriptions", "text_features"} & set(names_in(path)):
         raise InputError(f"{name}: holds descriptions, so it is a vocabulary, not a history")
     features = _first(arrays, ("features", "visual_features"), name, "a history")
     frames = arrays.get("frames", arrays.get("frame_indices"))
@@ -92,7 +98,7 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix == ".npz":
-        return _vocabulary_from_arrays(read_npz(path), name, prompts)
+        return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, prompts)
     if suffix not in (".yaml", ".yml", ".json"):
         raise InputError(f"{name}: a vocabulary is a .npz, .yaml, .yml or .json file")
     text = read_text(name, MOST_TEXT_BYTES, "is it a vocabulary?")
@@ -282,7 +288,8 @@ def _first(
     for key in keys:
         if key in arrays:
             return arrays[key]
-    held = ", ".join([*arrays][:8]) + (", …" if len(arrays) > 8 else "") or "nothing"
+    names = names_in(name)
+    held = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") or "nothing"
     raise InputError(f"{name}: no {' or '.join(keys)}; it holds {held} and is not {what}")
 
 
@@ -305,6 +312,12 @@ def _parse_yaml(text: str) -> Any:
 
     class Loader(yaml.SafeLoader):
         """YAML in which a key may appear only once; plain YAML silently keeps the last."""
+
+        def fetch_flow_collection_start(self, kind: Any) -> None:
+            if self.flow_level >= MOST_BRACKETS:  # the time grows with their square
+                line = self.get_mark().line + 1
+                raise InputError(f"not valid YAML (line {line}: brackets nested too deep)")
+            super().fetch_flow_collection_start(kind)
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         make = loader.construct_object

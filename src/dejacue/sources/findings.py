@@ -28,7 +28,7 @@ from dejacue.sources.files import (
     write_history,
     write_vocabulary,
 )
-from dejacue.sources.npz import read_npz, write_npz
+from dejacue.sources.npz import names_in, read_npz, write_npz
 from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
 
 DOCUMENT = "finding.json"
@@ -104,7 +104,7 @@ def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures |
     """Those in a file, if they are of the same video, masks and object (None: whatever they are
     of); None where there are none."""
     try:
-        arrays = read_npz(path)
+        arrays = read_npz(path, names_in(path))
         made_of = parse_json(str(arrays.pop(OF)))
         if of is not None and made_of != dict(of):
             return None
@@ -142,7 +142,9 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         },
     }  # fmt: skip
     with named(str(path)):
-        as_json(msgspec.to_builtins(document))  # msgspec writes null for NaN and infinity
+        plain = msgspec.to_builtins(document)
+        as_json(plain)  # msgspec writes null for NaN and infinity
+        declared(plain, _Document)  # what could not be read again
     path.unlink(missing_ok=True)
     write_history(own, history)
     write_vocabulary(files["vocabulary"], finding.vocabulary)
@@ -179,7 +181,7 @@ def read_finding(folder: Path) -> Parts:
             raise InputError(f"{folder / DOCUMENT}: names no file for its {what}; write it again")
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
-    arrays = read_npz(files["evidence"])
+    arrays = read_npz(files["evidence"], _EVIDENCE)
     with named(str(folder)):
         found = document.retrieval.retrieval()
         told = tuple(moment.description for moment in found)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
+from dejacue.sources.documents import named
+from dejacue.sources.sizes import open_picture
 
 SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pnm")
@@ -88,12 +90,12 @@ class Images:
 
 def _size(file: Path) -> tuple[int, int] | None:
     """Width and height as shown, from the header; none where it is damaged: the pass says so."""
-    from PIL import Image
-
     try:
-        with Image.open(file) as image:
+        with named(file.name), open_picture(file) as image:
             turned = image.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
             return image.size[::-1] if turned else image.size
+    except InputError:
+        raise
     except Exception:  # Pillow's readers raise many kinds of errors
         return None
 
@@ -101,10 +103,10 @@ def _size(file: Path) -> tuple[int, int] | None:
 def read_rgb(file: Path) -> NDArray[np.uint8]:
     """(H, W, 3): turned as EXIF says, 16 bits scaled to 8, grey and palettes as colours;
     transparency is dropped and leaves the colours beneath it."""
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
     try:
-        with Image.open(file) as opened:
+        with open_picture(file) as opened:
             image = ImageOps.exif_transpose(opened)
             if image.mode == "F":
                 raise Unreadable("floating-point pixels; save it with 8 or 16 bits")

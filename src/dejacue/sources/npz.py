@@ -1,7 +1,8 @@
 """Reading ``.npz`` files that may come from anywhere, and writing files whole or not at all.
 
 numpy.load trusts a header before it looks at the data; here every size is checked first, nothing
-is unpickled, and every problem is one sentence that names the file.
+is unpickled, what nobody asks for is not unpacked, and every problem is one sentence that names the
+file.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import math
 import os
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +23,46 @@ from dejacue.sources.atomic import write_whole
 
 MOST_HEADER_BYTES = 10_000
 MOST_BYTES = 64 << 30
+ALWAYS_UNPACKED = 256 << 20  # bytes; what is larger may be a bomb, and is one from
+MOST_PACKED = 100  # times its size in the file on: packed features are hardly smaller than plain
+T = TypeVar("T")
 
 
-def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """All arrays of an ``.npz`` file, by name."""
+def read_npz(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of an ``.npz`` file that have these names; others are not looked at."""
+    name, names = os.fspath(path), set(wanted)
+
+    def read(archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
+        members: dict[str, zipfile.ZipInfo] = {}
+        for member in archive.infolist():
+            if not member.filename.endswith(".npy"):
+                raise InputError(f"{name}: {member.filename:.80} is not an array; an .npz file "
+                                 "holds .npy members only")  # fmt: skip
+            own = member.filename.removesuffix(".npy")
+            if own in members:
+                raise InputError(f"{name}: {member.filename} is in it twice; the file is damaged")
+            if own in names:
+                members[own] = member
+        packed, size = os.path.getsize(name), sum(own.file_size for own in members.values())
+        if size > max(ALWAYS_UNPACKED, MOST_PACKED * packed):
+            raise InputError(f"{name}: would unpack {packed >> 20} MB to {size >> 20} MB, as no "
+                             "features do; if they are right, save them with numpy.savez, which "
+                             "does not compress")  # fmt: skip
+        return {own: _read_member(archive, member, name) for own, member in members.items()}
+
+    return _opened(path, read)
+
+
+def names_in(path: str | os.PathLike[str]) -> list[str]:
+    """What an ``.npz`` file holds."""
+    return _opened(path, lambda file: [m.removesuffix(".npy") for m in file.namelist()])
+
+
+def _opened(path: str | os.PathLike[str], read: Callable[[zipfile.ZipFile], T]) -> T:
     name = os.fspath(path)
     try:
         with zipfile.ZipFile(name) as archive:
-            return {
-                member.filename.removesuffix(".npy"): _read_member(archive, member, name)
-                for member in archive.infolist()
-            }
+            return read(archive)
     except InputError:
         raise
     except FileNotFoundError:
@@ -49,8 +79,6 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> NDArray[Any]:
     where = f"{name}: {member.filename}"
-    if not member.filename.endswith(".npy"):
-        raise InputError(f"{where} is not an array; an .npz file holds .npy members only")
     if member.flag_bits & 0x1:
         raise InputError(f"{where} is encrypted; save it without a password")
     with archive.open(member) as stream:

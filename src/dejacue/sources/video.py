@@ -79,7 +79,7 @@ class Video:
 
     def __iter__(self) -> Iterator[Frame]:
         self.problems = []
-        first: Frame | None = None
+        first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with named(self.path), closing(self._source.pictures(self._report)) as pictures:
             for index, (source, picture) in enumerate(self._sampling.select(pictures)):
@@ -92,13 +92,15 @@ class Video:
                     )
                     continue
                 frame = Frame(index, source, picture.time_s, picture.name, image)
-                first = first or frame
-                if image.shape != first.image.shape:
+                first = first or (source, image.shape)
+                if image.shape != first[1]:
                     raise InputError(
-                        f"frame {first.source} has {_size(first)} pixels, frame {source} "
-                        f"{_size(frame)}; resize all frames to one size"
+                        f"frame {first[0]} has {_size(first[1])} pixels, frame {source} "
+                        f"{_size(image.shape)}; resize all frames to one size"
                     )
+                del picture, image  # while the next is decoded, the taker decides what is kept
                 yield frame
+                del frame
             if first is None:
                 raise InputError(self._nothing(index + 1))
 
@@ -175,8 +177,8 @@ def _place(source: int, picture: Picture) -> str:
     return f"frame {source} ({more})" if more else f"frame {source}"
 
 
-def _size(frame: Frame) -> str:
-    return f"{frame.image.shape[1]} × {frame.image.shape[0]}"
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[1]} × {shape[0]}"
 
 
 def write_video(

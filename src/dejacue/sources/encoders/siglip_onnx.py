@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError, first_line, unknown
+from dejacue.errors import InputError, first_line, lacks_memory, unknown
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
@@ -66,6 +66,8 @@ def session(path: Path | bytes, threads: int | None = None) -> Any:
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime has one kind of error per status
+        if lacks_memory(error):
+            raise
         name = "the embedded model" if isinstance(path, bytes) else path
         raise InputError(f"{name}: is not a usable ONNX model ({first_line(error)})") from None
 

@@ -25,11 +25,13 @@ from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.labels import Labels, refuse_photograph
 from dejacue.sources.masks.reader import ListedRows, Objects, Rows
-from dejacue.sources.masks.rle import MOST_PIXELS
 from dejacue.sources.npz import is_text, read_header
+from dejacue.sources.sizes import check_size
 
 _COLUMNS = ("frames", "names", "ids")
 _MOST_COLUMN_BYTES = 1 << 28
+_MOST_ROW_BYTES = 1 << 30
+_MOST_MASKS = 1 << 22
 
 
 class _Stack:
@@ -42,8 +44,6 @@ class _Stack:
             raise InputError("is stored column by column; save np.ascontiguousarray of it")
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
             raise InputError("is truncated, or damaged: its size is not what its header says")
-        if math.prod(self.shape[-2:]) > MOST_PIXELS:
-            raise InputError(f"has the shape {self.shape}; that is not a stack of masks")
 
     def __del__(self) -> None:
         self._stream.close()
@@ -204,6 +204,12 @@ def _masks(arrays: Mapping[str, _Stack]) -> _Stack:
             f"masks of type {masks.dtype} and shape {masks.shape}; give bool, or integer labels of "
             "shape (N, H, W)"
         )
+    check_size(masks.shape[-1], masks.shape[-2])
+    if math.prod(masks.shape[1:]) * masks.dtype.itemsize > _MOST_ROW_BYTES:
+        raise InputError(f"masks of shape {masks.shape}: a frame takes more than 1 GB; leave out "
+                         "objects, or make the masks smaller")  # fmt: skip
+    if math.prod(masks.shape[:-2]) > _MOST_MASKS:
+        raise InputError(f"masks of shape {masks.shape} are more than {_MOST_MASKS}; split them")
     return masks
 
 

@@ -18,6 +18,7 @@ from dejacue.errors import InputError, first_line
 from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import Objects, Rows
+from dejacue.sources.sizes import open_picture
 
 VOID = 255
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -146,12 +147,12 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     A colour picture is taken if it is grey or ``binary``, a photograph never. JPEG blurs edges:
     there, what is darker than half of the brightest pixel counts as 0.
     """
-    from PIL import Image
-
     try:
-        with Image.open(path) as picture:
+        with named(str(path)), open_picture(path) as picture:
             mode = picture.mode
             array = np.asarray(picture)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except Exception as error:  # decoders raise many kinds of errors

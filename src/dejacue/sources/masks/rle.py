@@ -6,7 +6,6 @@ first. Masks are stored column by column.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import check_object
-
-MOST_PIXELS = 1 << 28
+from dejacue.sources.sizes import check_size
 
 
 def rle_size(value: Any) -> tuple[int, int]:
@@ -25,10 +23,10 @@ def rle_size(value: Any) -> tuple[int, int]:
     if (
         not isinstance(size, list)
         or len(size) != 2
-        or any(type(length) is not int or length < 1 for length in size)
-        or math.prod(size) > MOST_PIXELS
+        or any(type(length) is not int or not 1 <= length < 1 << 31 for length in size)
     ):
         raise InputError(f"size {size!r:.40} is not [height, width]")
+    check_size(size[1], size[0])
     return size[0], size[1]
 
 
@@ -39,7 +37,7 @@ def decode_rle(value: Any) -> NDArray[np.bool_]:
     if isinstance(counts, str):
         runs = _runs(counts)
     elif isinstance(counts, list) and all(type(run) is int for run in counts):
-        runs = np.array([min(max(run, -1), MOST_PIXELS) for run in counts], dtype=np.int64)
+        runs = np.array([min(max(run, -1), height * width + 1) for run in counts], dtype=np.int64)
     else:
         raise InputError("the counts of a run-length mask are a text or a list of whole numbers")
     if (runs < 0).any() or runs.sum() != height * width:

@@ -1,0 +1,60 @@
+"""How large a picture may be: one limit for frames and masks, checked before pixels are read.
+
+A few kilobytes of a file can claim a picture that takes minutes and all of the memory.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from dejacue.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+MOST_PIXELS = 1 << 26  # 8192 × 8192; 8K video has half of that
+_most: ContextVar[int] = ContextVar("dejacue_most_pixels", default=MOST_PIXELS)
+_pillow = threading.Lock()
+
+
+@contextmanager
+def pixel_limit(pixels: int | None) -> Iterator[None]:
+    """Within it, pictures may have so many pixels; None: as many as before."""
+    if pixels is not None and pixels < 1:
+        raise InputError(f"max_pixels {pixels} is less than 1; {MOST_PIXELS} is the default")
+    before = _most.set(_most.get() if pixels is None else pixels)
+    try:
+        yield
+    finally:
+        _most.reset(before)
+
+
+def check_size(width: int, height: int) -> None:
+    """Refuses a picture of more pixels than may be read."""
+    most = _most.get()
+    if width * height > most:
+        raise InputError(
+            f"{width} × {height} pixels are more than the {most} that are read; make it smaller, "
+            f"or give --max-pixels {width * height} (in Python: sources.sizes.pixel_limit)"
+        )
+
+
+@contextmanager
+def open_picture(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
+    """Pillow's picture, not larger than allowed; its pixels are not yet read."""
+    from PIL import Image
+
+    with _pillow:  # its own limit warns at one size and fails at another
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            picture = Image.open(path)
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
+    with picture:
+        check_size(*picture.size)
+        yield picture

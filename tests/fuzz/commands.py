@@ -1,0 +1,185 @@
+"""The command line: every option of every command that takes milliseconds, with any value."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import matplotlib
+import mutate
+import readers
+from readers import Target
+
+from dejacue import write_history, write_vocabulary
+from dejacue.cli import main, options, readouts
+from dejacue.cli.annotate import _frames
+from dejacue.errors import InputError
+from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
+
+LONG = ("demo", "reproduce", "fetch")  # they compute for seconds, or download
+HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
+LIKELY: dict[str, list[str]] = {
+    "source": [*HISTORIES, *HISTORIES, *VIDEOS], "video": VIDEOS, "history": ["x.npz"],
+    "vocabulary": ["words.npz", "words.npz", "words.yaml"], "masks": ["masks.csv"],
+    "output": ["out", "out.json", "out.csv", "out.npz", "a/b.vtt", "x.npz", "finding", "."],
+    "encoder": ["mini"], "tracker": ["box"], "box": ["4,4,30,30", "2:4,4,30,30@2"],
+    "point": ["9,9"], "mask": ["mask.png"], "add": ["1:9,9,20,20@3"],
+    "objects": ["1", "1,2", "all"],
+    "readout": ["contrast", "joint", "published", "scan", "peak", "boxcar", "non-overlap"],
+    "coordinates": ["absolute", "dual", "vocabulary", "trajectory"], "top": ["1", "3", "1000000"],
+    "smoothing": ["3", "0.8s", "1e300s"], "durations": ["5,10", "generated", "published"],
+    "order": ["a,b"], "stay": ["1", "5"], "norm": ["sqrt", "mean"], "runs": ["strict", "bridged"],
+    "bridge": ["auto", "3"], "format": ["json", "csv", "table"], "engine": ["numpy", "baseline"],
+    "files": ["found.json", "truth.json", "one.json"], "references": ["truth.json"],
+    "first": ["one.json"], "second": ["other.json"], "decisions": ["decisions.json"],
+    "start": ["0", "1", "0.1s", "0:00.2"], "end": ["3", "0.4s"], "stride": ["1", "2"],
+    "frames": ["0:9"], "id": ["h"], "annotator": ["ann"], "group": ["vost"], "plot": ["out.png"],
+    "fps": ["5", "1e-9"], "rate": ["10"], "match": ["auto", "stem", "index"], "kind": ["boxes"],
+    "errors": ["skip", "fail"], "prompts": ["raw", "ensemble"], "absent_at": ["0.05", "2"],
+}  # fmt: skip
+FIXED = ("encoder", "tracker", "vocabulary")  # given more often: the defaults need models
+RARE = ("plot", "cut")  # they draw and encode, which takes longer
+
+
+def alone(place: Path) -> None:
+    """No model, no data and no setting of whoever runs this."""
+    os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # its fonts take long to list
+    for name in ("HOME", "XDG_CACHE_HOME", "HF_HOME", "DEJACUE_DATA"):
+        os.environ[name] = str(place / "home")
+    os.environ |= {"HF_HUB_OFFLINE": "1", "COLUMNS": "100", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
+
+
+def files(folder: Path) -> None:
+    own = readers.made()
+    write_history(folder / "x.npz", own.history)
+    write_vocabulary(folder / "words.npz", own.vocabulary)
+    (folder / "words.yaml").write_text("a: a full cup\nb: an empty cup\n")
+    for name in ("finding", "images"):
+        (folder / name).mkdir()
+    readers.finding(folder / "finding")
+    readers.images(folder / "images")
+    shutil.copy2(folder / "images" / "1.png", folder / "mask.png")
+    readers.small_video(folder / "clip.mkv")
+    rows = [f"{k},4,5,20,22" for k in range(readers.COUNT)]
+    (folder / "masks.csv").write_text("\n".join(["frame,x,y,w,h", *rows]) + "\n")
+    readers.two_passes(folder)
+    readers.retrievals(folder, ".json")
+    (folder / "x.json").rename(folder / "found.json")
+    readers.references(folder, ".json")
+    (folder / "x.json").rename(folder / "truth.json")
+
+
+def known_commands() -> list[tuple[tuple[str, ...], list[Any]]]:
+    """The words that name each command, and its parameters."""
+    from typer.main import get_command
+
+    from dejacue.cli.app import app
+
+    found: list[tuple[tuple[str, ...], list[Any]]] = []
+
+    def walk(command: Any, words: tuple[str, ...]) -> None:
+        if words[-1:] and words[-1] in LONG:
+            return
+        for name, inner in getattr(command, "commands", {}).items():
+            walk(inner, (*words, name))
+        if not hasattr(command, "commands"):
+            found.append((words, command.params))
+
+    walk(get_command(app), ())
+    return found
+
+
+def typed(rng: Random, name: str) -> str:
+    likely = LIKELY.get(name)
+    if likely and rng.random() < 0.75:
+        return rng.choice(likely)
+    return mutate.word(rng).replace("\0", "")
+
+
+def line(rng: Random) -> list[str]:
+    """A command with some of its options."""
+    words, parameters = rng.choice(known_commands())
+    given = list(words)
+    usual = rng.choice((0.03, 0.1, 0.4))
+    for own in parameters:
+        flag = getattr(own, "is_flag", False)
+        if own.param_type_name == "argument":
+            often = 0.97 if own.required else 0.5
+        elif own.required or own.name in FIXED:
+            often = 0.95
+        else:
+            often = 0.01 if own.name in RARE else usual
+        if rng.random() > often or own.name == "help":
+            continue
+        for _ in range(rng.choice((1, 1, 2)) if own.multiple or own.nargs == -1 else 1):
+            names = [] if own.param_type_name == "argument" else [rng.choice(own.opts)]
+            given += names if flag else [*names, typed(rng, own.name)]
+    return given
+
+
+def command(rng: Random, valid: Path, folder: Path) -> None:
+    shutil.copytree(valid, folder, dirs_exist_ok=True)
+    given = line(rng)
+    (folder / "command.txt").write_text(repr(given))
+    out, err = io.StringIO(), io.StringIO()
+    before, sys.argv = sys.argv, ["dejacue", *given]
+    code: Any = 0
+    try:
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("default")  # the command line shows them
+            main()
+    except SystemExit as leaving:
+        code = leaving.code or 0
+    finally:
+        sys.argv = before
+    assert code in (0, 1, 2), f"exit code {code}"
+    assert "Traceback" not in err.getvalue()
+    said = [text for text in err.getvalue().splitlines() if text.startswith("dejacue: ")]
+    assert code != 1 or said, f"exit code 1 without a word: {err.getvalue()[-300:]!r}"
+    assert max(map(len, said), default=0) < 2000, f"a long sentence: {said[-1][:300]}"
+
+
+def texts(rng: Random, valid: Path, folder: Path) -> None:
+    """What is typed, without the command around it."""
+    kind = rng.randrange(6)
+    if kind == 0:
+        options.sampling(typed(rng, "start"), typed(rng, "end"), stride=1)
+    elif kind == 1:
+        options.objects(typed(rng, "objects"))
+    elif kind == 2:
+        names = ("smoothing", "durations", "order", "bridge", "norm", "runs", "stay", "pooling")
+        own = {name: typed(rng, name) for name in rng.sample(names, rng.randint(1, 2))}
+        for name, convert in (("stay", int), ("pooling", float)):
+            if name in own:
+                try:
+                    own[name] = convert(own[name])
+                except ValueError:  # typer's
+                    raise InputError(f"{name} is no number") from None
+        readouts.readout_from(typed(rng, "readout"), **own)
+    elif kind == 3:
+        shown = {name: (typed(rng, key),) for name, key in (
+            ("boxes", "box"), ("points", "point"), ("masks", "mask"), ("adds", "add")
+        ) if rng.random() < 0.5}  # fmt: skip
+        read_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **shown))
+    elif kind == 4:
+        _frames(typed(rng, "frames"))
+    else:
+        paths = [Path(typed(rng, "video")) for _ in range(rng.randint(1, 3))]
+        options.one(paths[0], [str(path) for path in paths[1:]])
+
+
+TARGETS = [
+    Target("command", 30, files, command),
+    Target("text", 150, lambda folder: None, texts),
+]

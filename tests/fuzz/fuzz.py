@@ -1,0 +1,284 @@
+"""Whatever is given becomes a record or a DejaCueError, and nothing else.
+
+    python tests/fuzz/fuzz.py [--inputs 100000] [--seed 0] [--jobs 2] [target ...]
+    python tests/fuzz/fuzz.py --seed 0 --replay history:17
+    python tests/fuzz/fuzz.py --list
+
+Each input is a small valid one with something changed, made by its target, the seed and its
+number alone. It must be answered, or refused in one line of less than 2,000 letters, within 10 s
+and 2 GB, with no temporary file left. Inputs run in forks of this process, which another watches:
+what hangs, dies or eats the memory is told with its input as well. The files of an input that
+breaks the rule are kept, and the command that runs it again is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests of the kernel
+
+import commands
+import kernels
+import readers
+import writers
+from readers import Target
+
+from dejacue.errors import DejaCueError
+from dejacue.sources.atomic import is_temporary
+
+MOST_SECONDS, MOST_BYTES, MOST_LETTERS = 10, 2 << 30, 2000
+TARGETS: dict[str, Target] = {
+    own.name: own for kind in (readers, commands, writers, kernels) for own in kind.TARGETS
+}
+Input = tuple[str, int]  # target and number
+
+
+class Failure(NamedTuple):
+    input: Input
+    message: str
+
+
+def broken_rule(target: Target, number: int, seed: int, corpus: Path, folder: Path) -> str | None:
+    """Runs one input; what is wrong with the answer."""
+    rng = random.Random(f"{seed}/{target.name}/{number}")
+    try:
+        target.run(rng, corpus / target.name / "valid", folder)
+    except DejaCueError as error:
+        text = str(error)
+        if len(text.splitlines()) != 1 or len(text) >= MOST_LETTERS:
+            lines = len(text.splitlines())
+            return f"the sentence has {len(text)} letters in {lines} lines: {text[:300]!r}"
+    except target.allowed:
+        pass
+    except BaseException:
+        return traceback.format_exc()
+    left = [path.name for path in folder.rglob("*") if is_temporary(path)]
+    return f"left behind: {', '.join(left[:5])}" if left else None
+
+
+def work(
+    inputs: Sequence[Input], seed: int, corpus: Path, folder: Path, now: Any, failures: Any
+) -> None:
+    """In a fork: runs the inputs from ``now[0]`` on; ``now[1]`` is when the present one started,
+    ``now[2]`` how long this process had computed by then."""
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)  # of FFmpeg
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("error")
+    watcher = os.getppid()
+    while now[0] < len(inputs) and os.getppid() == watcher:
+        name, number = inputs[int(now[0])]
+        clear(folder)
+        os.chdir(folder)
+        now[2] = time.process_time()
+        now[1] = time.monotonic()
+        message = broken_rule(TARGETS[name], number, seed, corpus, folder)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        if message is None and peak > MOST_BYTES:
+            message = f"took {peak >> 20} MB of memory"
+        if message is not None:
+            failures.put(Failure((name, number), message))
+            keep(folder, name, seed, number, message)
+        now[0] += 1
+        now[1] = 0
+        if peak > MOST_BYTES:
+            os._exit(0)  # the peak is for good: go on in another process
+
+
+def clear(folder: Path) -> None:
+    os.chdir("/")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def keep(folder: Path, name: str, seed: int, number: int, message: str) -> None:
+    place = KEPT / f"{name}-{seed}-{number}"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder, place, symlinks=True)
+    (place / "problem.txt").write_text(message, errors="replace")
+
+
+KEPT = Path("out/fuzz").absolute()
+
+
+class Worker:
+    """A fork, started anew after each input that it does not survive."""
+
+    def __init__(self, inputs: list[Input], seed: int, corpus: Path, folder: Path) -> None:
+        self.inputs, self.seed, self.corpus, self.folder = inputs, seed, corpus, folder
+        self.context = multiprocessing.get_context("fork")
+        self.now = self.context.Array("d", 3, lock=False)
+        self.failures = self.context.SimpleQueue()
+        self.start()
+
+    def start(self) -> None:
+        arguments = (self.inputs, self.seed, self.corpus, self.folder, self.now, self.failures)
+        self.process = self.context.Process(target=work, args=arguments)
+        self.process.start()
+
+    def watch(self) -> list[Failure]:
+        """What has failed since; kills what hangs, and goes on after what has died."""
+        found = []
+        started = self.now[1]
+        if self.process.is_alive():
+            late = bool(started) and (
+                computed(self.process.pid) - self.now[2] > MOST_SECONDS
+                or time.monotonic() - started > 3 * MOST_SECONDS  # others may want the machine
+            )
+            large = resident(self.process.pid) > MOST_BYTES
+            if late or large:
+                self.process.kill()
+                self.process.join()
+                found.append(
+                    self.blame(
+                        f"took more than {MOST_SECONDS} s" if late else "took more than 2 GB"
+                    )
+                )
+        elif self.now[0] < len(self.inputs):
+            if started:
+                code = self.process.exitcode or 0
+                how = signal.strsignal(-code) if code < 0 else f"exit code {code}"
+                found.append(self.blame(f"the process died: {how}"))
+            else:
+                self.start()
+        while not self.failures.empty():
+            found.append(self.failures.get())
+        return found
+
+    def blame(self, message: str) -> Failure:
+        name, number = self.inputs[int(self.now[0])]
+        keep(self.folder, name, self.seed, number, message)
+        self.now[0] += 1
+        self.now[1] = 0
+        self.start()
+        return Failure((name, number), message)
+
+    @property
+    def done(self) -> bool:
+        over = not self.process.is_alive() and self.now[0] >= len(self.inputs)
+        return over and self.failures.empty()
+
+
+def resident(pid: int | None) -> int:
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    return 0
+
+
+def computed(pid: int | None) -> float:
+    """Seconds that a process has computed."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def schedule(names: Sequence[str], count: int) -> list[Input]:
+    """So many inputs, by the shares of the targets, mixed: a stopped run has seen all of them."""
+    total = sum(TARGETS[name].share for name in names)
+    inputs = [
+        ((k + 0.5) / most, name, k)
+        for name in names
+        for most in [max(1, round(count * TARGETS[name].share / total))]
+        for k in range(most)
+    ]
+    return [(name, k) for _, name, k in sorted(inputs)]
+
+
+def run(inputs: list[Input], seed: int, jobs: int, scratch: Path) -> Counter[str]:
+    """How many inputs of each target break the rule."""
+    corpus = scratch / "corpus"
+    for name in {name for name, _ in inputs}:
+        (corpus / name / "valid").mkdir(parents=True)
+        TARGETS[name].make(corpus / name / "valid")
+    workers = [Worker(inputs[k::jobs], seed, corpus, scratch / f"worker-{k}") for k in range(jobs)]
+    failed: Counter[str] = Counter()
+    told = time.monotonic()
+    try:
+        while not all(worker.done for worker in workers):
+            if time.monotonic() - told > 30:
+                told += 30
+                done = sum(int(worker.now[0]) for worker in workers)
+                print(f"{done} of {len(inputs)}", file=sys.stderr)
+            for failure in (found for worker in workers for found in worker.watch()):
+                name, number = failure.input
+                failed[name] += 1
+                said = failure.message.strip().splitlines()
+                print(f"{name}:{number}: {said[-1][:300]}")
+                print(f"  python tests/fuzz/fuzz.py --seed {seed} --replay {name}:{number}")
+            time.sleep(0.05)
+    finally:
+        for worker in workers:
+            worker.process.kill()
+            worker.process.join()
+    return failed
+
+
+def replay(name: str, number: int, seed: int, scratch: Path) -> int:
+    """One input in this process, with all it says."""
+    target, valid, folder = TARGETS[name], scratch / name / "valid", scratch / "own"
+    valid.mkdir(parents=True)
+    target.make(valid)
+    clear(folder)
+    os.chdir(folder)
+    warnings.simplefilter("error")
+    message = broken_rule(target, number, seed, scratch, folder)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        print(f"{path.relative_to(folder)}: {path.read_bytes()[:200]!r}")
+    print(message or "the rule holds")
+    return int(message is not None)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("targets", nargs="*", metavar="target", help="default: all")
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--replay", metavar="TARGET:NUMBER")
+    parser.add_argument("--list", action="store_true", help="the targets and their shares")
+    given = parser.parse_args()
+    unknown = [name for name in given.targets if name not in TARGETS]
+    if unknown:
+        parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
+    if given.list:
+        print("\n".join(f"{own.share:5d} {name}" for name, own in TARGETS.items()))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="dejacue-fuzz-") as place:
+        commands.alone(Path(place))
+        if given.replay:
+            name, _, number = given.replay.rpartition(":")
+            return replay(name, int(number), given.seed, Path(place))
+        inputs = schedule(given.targets or list(TARGETS), given.inputs)
+        began = time.monotonic()
+        failed = run(inputs, given.seed, given.jobs, Path(place))
+        os.chdir("/")
+    took, used = time.monotonic() - began, sum(os.times()[:4])
+    print(
+        f"{len(inputs)} inputs of {len({name for name, _ in inputs})} targets in {took:.0f} s "
+        f"({used:.0f} s of computing): {failed.total()} break the rule"
+    )
+    if failed:
+        print(f"by target: {dict(failed)}; their files are in {KEPT}")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
