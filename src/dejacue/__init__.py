@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.contrast import Contrast as Contrast
     from dejacue.method.durations import Grid as Grid
     from dejacue.method.joint import Joint as Joint
+    from dejacue.method.live import LiveReading as LiveReading
     from dejacue.method.locate import candidates as candidates
     from dejacue.method.locate import evidence as evidence
     from dejacue.method.locate import locate as locate
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
+    from dejacue.pipeline.live import Live as Live
     from dejacue.pipeline.words import check_words as check_words
     from dejacue.records import Diagnostics as Diagnostics
     from dejacue.records import Evidence as Evidence
@@ -77,6 +79,7 @@ _NAMES = {
     "pipeline": "find find_each Finding",
     "pipeline.words": "check_words",
     "records.words": "WordsReport",
+    "pipeline.live": "Live",
     "records": "Window History Vocabulary Example Evidence Moment Diagnostics Retrieval Reference "
     "Reading",
     "sources.files": "read_history write_history read_vocabulary write_vocabulary",
@@ -91,6 +94,7 @@ _NAMES = {
     "method.batch": "locate_many",
     "method.contrast": "Contrast",
     "method.joint": "Joint",
+    "method.live": "LiveReading",
     "method.together": "read_together",
     "method.readouts": "Scan MeanWindow Boxcar MaxFrame Peak",
     "method.durations": "Grid",

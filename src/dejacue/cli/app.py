@@ -217,6 +217,57 @@ def locate(
 
 
 @app.command()
+def live(
+    source: Annotated[
+        str, typer.Argument(help="A video, a folder of images, camera:0, or rtsp://…, http://…")
+    ],
+    vocabulary: o.Vocabulary,
+    box: Annotated[
+        str | None, o.option("x0,y0,x1,y1 around the object in the first frame.")
+    ] = None,
+    tracker: Annotated[str, o.option("That follows the box: box (stays put), sam2, …")] = "box",
+    masks: o.Masks = None,
+    match: o.Match = "auto",
+    objects: o.Objects = None,
+    fps: o.Fps = None,
+    rate: o.Rate = None,
+    delay: Annotated[
+        float, o.option("Seconds after which what is said of a frame changes no more.")
+    ] = 4.0,
+    horizon: Annotated[
+        float | None, o.option("Seconds that are kept (default: of a file all, else 600).")
+    ] = None,
+    like: Annotated[
+        Path | None, o.option("x.history.npz of such an object, to begin the calibration with.")
+    ] = None,
+    timeout: Annotated[float, o.option("Seconds without a frame that end a stream.")] = 10.0,
+    realtime: Annotated[bool, o.flag("Play a file at its own rate.", "--realtime")] = False,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+    readout: o.ReadoutName = "contrast",
+    jsonl: Annotated[bool, o.flag("A JSON object a frame, a line each.", "--jsonl")] = False,
+    output: Annotated[
+        Path | None, o.option("Folder for what locate writes, at the end.", "--output", "-o")
+    ] = None,
+) -> None:
+    """Say which state the object is in while it is being filmed; Ctrl-C ends it."""
+    from dejacue.cli import live as command
+    from dejacue.pipeline import EncoderOptions
+
+    command.run(
+        command.Shown(source, masks, match, o.objects(objects), box, tracker, fps, rate, timeout),
+        {
+            "vocabulary": vocabulary, "encoder": encoder or "siglip2", "readout": readout,
+            "delay_s": delay, "horizon_s": horizon, "like": like,
+            "encoder_options": EncoderOptions(backend, precision, device),
+        },
+        jsonl, realtime, output,
+    )  # fmt: skip
+
+
+@app.command()
 def words(
     vocabulary: Annotated[
         Path, typer.Argument(help="Descriptions by state: words (.yaml, .json), features (.npz).")

@@ -201,7 +201,7 @@ def _write(
         finding.plot(path, references=references)
         say_written(path, "plot")
     if folder is not None:
-        _write_folder(folder, finding, references)
+        write_folder(folder, finding, references)
     if wanted.cut:
         for path in finding.cut(clips):
             say_written(path, "clip")
@@ -209,7 +209,7 @@ def _write(
         say_written(folder / "report.html", "report")
 
 
-def _write_folder(folder: Path, finding: Finding, references: References | None) -> None:
+def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
     """Everything a reader or another tool may want."""
     finding.report(folder / "report.html", references=references)
     finding.plot(folder / "evidence.png", references=references)

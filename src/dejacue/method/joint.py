@@ -103,7 +103,7 @@ class Joint(StateReadout):
         if self.stay > 1:
             for history, own in zip(histories, cuts, strict=True):
                 self._check_stay(history, int(np.diff(own).max()))
-        nodes = [self._nodes(vocabulary) for vocabulary in vocabularies]
+        nodes = [self.nodes(vocabulary) for vocabulary in vocabularies]
         return Labelling(
             [own.state for own in nodes], [own.first for own in nodes],
             [own.follows for own in nodes],
@@ -120,7 +120,8 @@ class Joint(StateReadout):
                 f"stretch, the longest has {longest}; ask for less"
             )
 
-    def _nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
+    def nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
+        """What a path may be in, and what may follow what."""
         names = list(vocabulary.states)
         for name in self.order or ():
             if name not in names:
@@ -133,7 +134,7 @@ class Joint(StateReadout):
         count = len(vocabulary.states)
         if self.order is None and not self.irreversible:
             return labelling.nodes_for(count + 1, None, False)
-        return labelling.with_none(self._nodes(vocabulary), count, not self.irreversible)
+        return labelling.with_none(self.nodes(vocabulary), count, not self.irreversible)
 
     def find_one(self, view: View) -> Answers:
         if self.none is None or self.known(view) is not None:
@@ -177,7 +178,7 @@ class Joint(StateReadout):
         """What a labelling sums, and its nodes; with ``none``, its row is the last."""
         rows = responses - levels[:, None]
         if self.none is None:
-            return rows, self._nodes(view.vocabulary)
+            return rows, self.nodes(view.vocabulary)
         return _and_none(rows - self.none), self._nodes_and_none(view.vocabulary)
 
     def _known_rows(
@@ -197,7 +198,7 @@ class Joint(StateReadout):
                 "an example of none of the states: a known order has no room for it; leave out "
                 "either the order or the example, or make room with Joint(none=True)"
             )
-        return rows, self._nodes(view.vocabulary), shown.SWITCH * cost
+        return rows, self.nodes(view.vocabulary), shown.SWITCH * cost
 
     def occurrences(self, view: View) -> list[list[ScoredWindow]]:
         """All stretches of each state, best first; none where it does not occur."""

@@ -20,40 +20,53 @@ LINE = 3  # pixels; thumbnails are shown smaller still
 INSIDE, OUTSIDE = (0, 255, 255), (0, 0, 0)  # of the outline: a colour that few things have
 
 
-class PictureMasks:
-    """Masks that keep a few pictures of the frames they are asked for, evenly over the video."""
+class PictureAlbum:
+    """A few pictures of the frames that are shown to it, evenly over however many there are."""
 
-    def __init__(self, masks: Masks) -> None:
-        self.key, self.path, self._masks = masks.key, masks.path, masks
-        self.check_matched = masks.check_matched
+    def __init__(self) -> None:
         self._kept: dict[int, list[tuple[bytes, bytes | None]]] = {}
         self._step = 1
 
-    def unions(self, frame: Frame, lineages: Sequence[Lineage]) -> list[NDArray[np.bool_] | None]:
-        found = self._masks.unions(frame, lineages)
-        if frame.index % self._step == 0:
-            self._kept[frame.index] = [
-                (thumbnail(frame.image, mask), None if mask is None else _crop(frame.image, mask))
-                for mask in found
-            ]
-            if len(self._kept) > 4 * MOST:  # the length need not be known
-                self._step *= 2
-                self._kept = {k: v for k, v in self._kept.items() if k % self._step == 0}
-        return found
+    def see(
+        self, index: int, image: NDArray[np.uint8], masks: Sequence[NDArray[np.bool_] | None]
+    ) -> None:
+        """A frame and the masks of the objects in it."""
+        if index % self._step:
+            return
+        self._kept[index] = [
+            (thumbnail(image, mask), None if mask is None else _crop(image, mask)) for mask in masks
+        ]
+        if len(self._kept) > 4 * MOST:  # the length need not be known
+            self._step *= 2
+            self._kept = {k: v for k, v in self._kept.items() if k % self._step == 0}
 
-    @property
-    def problems(self) -> list[str]:
-        return self._masks.problems
-
-    def pictures(self, at: int) -> Pictures:
-        """At most MOST of each, of the object at this place among the lineages."""
-        every = list(self._kept.items())
+    def pictures(self, at: int, first: int = 0) -> Pictures:
+        """At most MOST of each, of the object at this place among the masks, from a frame on."""
+        every = [(frame, own) for frame, own in self._kept.items() if frame >= first]
         count = min(MOST, len(every))
         chosen = {f: own[at] for f, own in (every[k * len(every) // count] for k in range(count))}
         return Pictures(
             {frame: whole for frame, (whole, _) in chosen.items()},
             {frame: part for frame, (_, part) in chosen.items() if part is not None},
         )
+
+
+class PictureMasks(PictureAlbum):
+    """Masks that keep a few pictures of the frames they are asked for."""
+
+    def __init__(self, masks: Masks) -> None:
+        super().__init__()
+        self.key, self.path, self._masks = masks.key, masks.path, masks
+        self.check_matched = masks.check_matched
+
+    def unions(self, frame: Frame, lineages: Sequence[Lineage]) -> list[NDArray[np.bool_] | None]:
+        found = self._masks.unions(frame, lineages)
+        self.see(frame.index, frame.image, found)
+        return found
+
+    @property
+    def problems(self) -> list[str]:
+        return self._masks.problems
 
 
 def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes:

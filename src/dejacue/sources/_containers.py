@@ -39,7 +39,7 @@ class Container:
             raise InputError("is empty (0 bytes); copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
         with self._open() as container:
-            stream = _video_stream(container)
+            stream = video_stream(container)
             check_size(stream.codec_context.width, stream.codec_context.height)
             self._rate = float(stream.average_rate) if stream.average_rate else None
             self._seconds = (container.duration or 0) / 1e6
@@ -76,11 +76,11 @@ class Container:
         import av
 
         with self._open() as container:
-            stream = _video_stream(container)
+            stream = video_stream(container)
             stream.thread_type = threads
             end = _StreamEnd(container, stream)
             timestamps = _Timestamps()
-            converter = _DisplayConverter()
+            converter = DisplayConverter()
             for packet in end.packets():
                 timestamps.feed(packet)
                 frames: list[Any] = []
@@ -221,7 +221,7 @@ def _clock_time(text: str) -> float:
         return 0.0
 
 
-def _video_stream(container: Any) -> Any:
+def video_stream(container: Any) -> Any:
     from av.stream import Disposition
 
     for stream in container.streams.video:
@@ -235,7 +235,7 @@ def _lost() -> NDArray[np.uint8]:
     raise Unreadable("damaged data")
 
 
-class _DisplayConverter:
+class DisplayConverter:
     """Frames as they are displayed: RGB, turned and mirrored by the display matrix."""
 
     def __init__(self) -> None:

@@ -179,7 +179,7 @@ def build_histories(
 
         def cut(given: tuple[Track, Frame, NDArray[np.bool_]]) -> Crop:
             track, frame, mask = given
-            pixels = _pixels(encoder, frame.image, mask, padding, minimum)
+            pixels = encoder_pixels(encoder, frame.image, mask, padding, minimum)
             return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
 
         def crops() -> Iterator[Crop]:
@@ -229,9 +229,10 @@ def _seen(
                 yield track, frame, mask
 
 
-def _pixels(
-    encoder: Encoder, image: Pixels, mask: NDArray[np.bool_], padding: float, minimum: int
-) -> Pixels:
+def encoder_pixels(
+    encoder: Encoder, image: Pixels, mask: NDArray[np.bool_], padding: float = 0.20,
+    minimum: int = 4,
+) -> Pixels:  # fmt: skip
     """What an encoder is given of a frame."""
     fit = getattr(encoder, "fit", None)
     if fit is None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources.tracks.base import Box, Observation, Prompt, bounding_box
+from dejacue.sources.tracks.base import Box, Mask, Observation, Prompt, bounding_box
 
 NOTE = (
     "nothing is followed: the box stays where it is in every frame until another prompt moves it; "
@@ -46,13 +46,10 @@ class BoxSession:
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
         self._boxes |= {prompt.object: _box_of(prompt) for prompt in prompts}
-        height, width = image.shape[:2]
-        found = {}
-        for number, box in sorted(self._boxes.items()):
-            mask = np.zeros((height, width), dtype=bool)
-            mask[_whole(box[1], box[3]), _whole(box[0], box[2])] = True
-            found[number] = Observation(mask, 1.0)
-        return found
+        return {
+            number: Observation(box_mask(box, image), 1.0)
+            for number, box in sorted(self._boxes.items())
+        }
 
     def state(self) -> bytes:
         return json.dumps(list(self._boxes.items())).encode()
@@ -73,6 +70,13 @@ def _box_of(prompt: Prompt) -> Box:
     return box
 
 
+def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:
+    """The pixels of a frame that a box touches; it may stick out."""
+    mask = np.zeros(image.shape[:2], dtype=bool)
+    mask[_whole(box[1], box[3]), _whole(box[0], box[2])] = True
+    return mask
+
+
 def _whole(start: float, end: float) -> slice:
     """All pixels that the side touches."""
-    return slice(math.floor(start), math.ceil(end))
+    return slice(max(math.floor(start), 0), max(math.ceil(end), 0))

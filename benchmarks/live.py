@@ -1,0 +1,158 @@
+"""A live reading a frame at a time: python benchmarks/live.py
+
+How long a push takes: features of 768 dimensions that are already encoded, 10 states, 25 frames a
+second. It does not depend on how many went before; beside it, what reading the whole history again
+would cost. Then (--labels, needs the release) how often what is said is right, a frame at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dejacue import History, LiveReading, Vocabulary, Window, generate, load_release, occurrences
+from dejacue.experiments.rendered import SceneRequest, build_entries, moderate
+from dejacue.method.locate import read
+
+DIMENSION, STATES, RATE, VISIT = 768, 10, 25.0, 200
+HORIZON, TIMED = 15_000, 2_000  # frames
+SCENES = 40
+AGAIN = (1_000, 10_000, 50_000)
+RELEASE = Path(__file__).resolve().parent.parent.parent / "shared" / "release"
+
+
+def speed(frames: int) -> None:
+    rng = np.random.default_rng(0)
+    words = rng.normal(size=(STATES, DIMENSION)).astype(np.float32)
+    vocabulary = Vocabulary({f"state {k}": [f"thing {k}"] for k in range(STATES)}, words)
+    noise = rng.normal(size=(4096, DIMENSION)).astype(np.float32)
+
+    def row(t: int) -> np.ndarray:
+        return noise[t * 7919 % len(noise)] + 0.5 * words[t // VISIT % STATES]
+
+    print(f"{DIMENSION} dimensions, {STATES} states, {RATE:g} frames a second, "
+          f"horizon {HORIZON} frames: ms a frame")  # fmt: skip
+    print(f"{'frame':>10} {'median':>9} {'99 %':>9} {'slowest':>9} {'peak memory':>12}")
+    live = LiveReading(vocabulary, horizon=HORIZON)
+    marks = {n for n in (20_000, 100_000, 1_000_000, frames) if n <= frames}
+    spent: list[float] = []
+    median = 0.0
+    for t in range(frames):
+        features = row(t)
+        start = time.perf_counter()
+        live.push(features, time_s=t / RATE)
+        spent.append(1e3 * (time.perf_counter() - start))
+        if t + 1 in marks:
+            own = np.array(spent[-TIMED:])
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+            median = float(np.median(own))
+            print(f"{t + 1:>10,} {median:9.3f} {np.quantile(own, 0.99):9.3f} {own.max():9.3f} "
+                  f"{memory:9.0f} MB", flush=True)  # fmt: skip
+        if len(spent) > 2 * TIMED:
+            del spent[:TIMED]
+    print(f"\nreading all frames again instead (contrast): ms, and how many pushes of {median:.3f}")
+    for count in (n for n in AGAIN if n <= frames):
+        features = np.stack([row(t) for t in range(count)])
+        best = np.inf
+        for _ in range(3):
+            history = History(features, times_s=np.arange(count) / RATE)
+            start = time.perf_counter()
+            read(history, vocabulary)
+            best = min(best, 1e3 * (time.perf_counter() - start))
+        print(f"{count:>10,} {best:9.1f} {best / median:9.0f}×")
+
+
+def labels() -> None:
+    """Share of frames inside the references that are given to their state, mean over histories."""
+    release = load_release(os.environ.get("DEJACUE_DATA") or RELEASE)
+    vost = list(release.vost)
+    sets: dict[str, Sequence] = {
+        "VOST, half A": vost[::2], "VOST, half B": vost[1::2], "seven": list(release.seven),
+        "rendered, mini": [build_entries(SceneRequest(moderate(n)))[0] for n in range(SCENES)],
+        "generated": [generate(seed, frames=400, recurrences=2, states=("a", "b", "c"))
+                      for seed in range(SCENES)],
+    }  # fmt: skip
+    print("frames of the references that are given to their state, in %; like: calibrated with the "
+          "history itself, as if it had been seen before; changes: how many, how many frames "
+          "after one it is noticed (median), and how many of them never")  # fmt: skip
+    print(f"{'':14} {'at once':>9} {'settled':>9} {'offline':>9} {'like: at once':>14} "
+          f"{'settled':>9} {'changes':>8} {'after':>6} {'never':>6}")  # fmt: skip
+    for name, entries in sets.items():
+        rows, waited = zip(*(_measured(own) for own in entries), strict=True)
+        once, settled, offline, *like = (100 * np.mean(rows, axis=0)).tolist()
+        every = [frames for own in waited for frames in own]
+        noticed = [frames for frames in every if frames is not None]
+        never = len(every) - len(noticed)
+        print(f"{name:14} {once:9.1f} {settled:9.1f} {offline:9.1f} {like[0]:14.1f} {like[1]:9.1f} "
+              f"{len(every):8} {np.median(noticed):6.0f} {never:6}")  # fmt: skip
+
+
+def _measured(entry) -> tuple[list[float], list[int | None]]:
+    history, vocabulary, references = entry.history, entry.vocabulary, entry.references
+    truth = _frames(references.items(), history)
+    whole = occurrences(history, vocabulary)
+    offline = _frames(((s, [m.window for m in own]) for s, own in whole.items()), history)
+    found = [*_said(history, vocabulary, None), offline, *_said(history, vocabulary, history)]
+    shares = [
+        float(np.mean([own.get(frame) == state for frame, state in truth.items()])) for own in found
+    ]
+    return shares, _waited(found[0], references)
+
+
+def _waited(
+    once: Mapping[int, str], references: Mapping[str, Sequence[Window]]
+) -> list[int | None]:
+    """For each change, after how many frames its state is named; None: not before it ends."""
+    visits = sorted((w.start, w.end, state) for state, own in references.items() for w in own)
+    return [
+        next((f - first for f in range(first, last + 1) if once.get(f) == state), None)
+        for first, last, state in visits[1:]
+    ]
+
+
+def _frames(windows, history: History) -> dict[int, str]:
+    seen = set(history.frames.tolist())
+    return {
+        frame: state
+        for state, own in windows
+        for window in own
+        for frame in range(window.start, window.end + 1)
+        if frame in seen
+    }
+
+
+def _said(
+    history: History, vocabulary: Vocabulary, like: History | None
+) -> tuple[dict[int, str], dict[int, str]]:
+    """What is said of each frame when it comes, and when it is settled."""
+    live = LiveReading(vocabulary, like=like)
+    pairs = zip(history.features, history.frames.tolist(), strict=True)
+    updates = [live.push(row, frame=frame) for row, frame in pairs]
+    once = {own.frame: own.state for own in updates if own.state is not None}
+    closed = [window for own in (*updates, live.flush()) for window in own.closed]
+    return once, _frames(((own.state, [own.window]) for own in closed), history)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--labels", action="store_true", help="how often it is right, instead")
+    options = parser.parse_args()
+    if options.labels:
+        labels()
+    else:
+        speed(options.frames)
+
+
+if __name__ == "__main__":
+    main()

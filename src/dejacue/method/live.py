@@ -1,0 +1,388 @@
+"""LiveReading: features one frame at a time → the state now, and windows as they close.
+
+The same evidence as offline, as far as it is known: cosines with the states' directions, smoothed
+over time, brought to mean 0 and deviation 1 of what was seen so far, and labelled by the best path
+through the states. Three things differ, because the future is not known:
+
+    smoothing     of a frame waits for one deviation of later frames, not four
+    calibration   is that of the frames so far, and begins with plain similarity
+    labels        are settled when every path that may still win agrees, or after the delay
+
+Labels that are not settled may change, and every change is announced. A frame costs the same
+whatever went before it, and ``finish`` reads what was kept exactly as offline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dejacue.errors import InputError
+from dejacue.method._live_labels import NOTHING, Labeller, Labels, Span
+from dejacue.method._online import Calibration, Row
+from dejacue.method.coordinates import Coordinates, check_pair, query_directions
+from dejacue.method.joint import Joint
+from dejacue.method.kernel import engine
+from dejacue.method.locate import read
+from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.state_readout import (
+    FRAMES_WITHOUT_TIMES,
+    SMOOTHING_S,
+    StateReadout,
+    is_count,
+    is_number,
+)
+from dejacue.method.view import Readout, View
+from dejacue.records import History, Moment, Reading, Vocabulary, Window
+from dejacue.records.arrays import NORM_RANGE, as_array
+from dejacue.records.history import MOST_FRAME
+
+DELAY_S = 4.0
+INTERVAL_S = SMOOTHING_S / FRAMES_WITHOUT_TIMES  # what a frame is taken to last without times
+MOST_WIDTH = 250.0  # frames: deviation of the smoothing, 0.8 s at more than 300 frames a second
+READY = 2  # deviations of the smoothing that are looked at before anything is said
+RATE_FROM = 5  # frames that tell the rate, where the calibration is known
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Frames of which something else was said before; was None: nothing was."""
+
+    window: Window
+    was: str | None
+    now: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"start": self.window.start, "end": self.window.end, "was": self.was,
+                "now": self.now}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one more frame has brought.
+
+    state      that the object is in now; None: it is not seen, or too little of it was so far
+    since      the frame from which on it is, as far as is known now
+    evidence   by state, in deviations from its mean so far; empty where the object is not seen
+    closed     windows that have ended; they change no more
+    revised    frames of which something else was said before
+    waits      frames that have to come before the first state is named
+    """
+
+    frame: int
+    time_s: float | None = None
+    state: str | None = None
+    since: int | None = None
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    closed: tuple[Moment, ...] = ()
+    revised: tuple[Revision, ...] = ()
+    waits: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; what is not known or empty is left out, but for the state."""
+        found = {
+            "time_s": self.time_s, "since": self.since,
+            "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
+            "closed": [own.to_dict() for own in self.closed],
+            "revised": [own.to_dict() for own in self.revised], "waits": self.waits or None,
+        }  # fmt: skip
+        known = {name: value for name, value in found.items() if value not in (None, {}, [])}
+        return {"frame": self.frame, "state": self.state, **known}
+
+
+class LiveReading:
+    """The state of one object while it is being looked at; see ``push``.
+
+    vocabulary         with features
+    readout            of ``finish``; contrast and joint also give smoothing, bridging, the cost of
+                       a switch and the order of states
+    delay_s, delay     after which the state of a frame is settled at the latest, in seconds or,
+                       instead, in frames (without times five frames count as a second)
+    horizon_s, horizon how much is kept for ``finish``, and how much the calibration looks back;
+                       None: everything
+    like               a history of such an object, with which the calibration begins; without one
+                       the first state that is named is the most similar one, no more
+
+    Nothing runs beside the calls: the same calls give the same answers.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        readout: str | Readout = DEFAULT_READOUT,
+        coordinates: str | Coordinates | None = None,
+        delay_s: float = DELAY_S,
+        delay: int | None = None,
+        horizon_s: float | None = None,
+        horizon: int | None = None,
+        like: History | None = None,
+    ) -> None:
+        plan = Plan.of(coordinates, readout, None, None, False, "auto")
+        self.vocabulary, self.readout, self.coordinates = vocabulary, plan.readout, plan.coordinates
+        self._rules = _labelling_of(plan)
+        plan.check_examples(vocabulary)
+        if vocabulary.facts or vocabulary.changes:
+            raise InputError(
+                "frames that are named as examples or changes are those of a history that is "
+                "there; a live reading takes pictures and frames of other histories"
+            )
+        self._directions = query_directions(vocabulary, plan.coordinates, 1.0).states
+        self._names = list(vocabulary.states)
+        if not is_number(delay_s) or not (delay is None or is_count(delay, 0)):
+            raise InputError("the delay must be 0 or more, in seconds or in frames")
+        lasting = horizon_s is None or is_number(horizon_s, 1e-9)
+        if not lasting or not (horizon is None or is_count(horizon, 1)):
+            raise InputError("the horizon must be more than 0, in seconds or in frames")
+        self._wanted = (delay_s, horizon_s)
+        self.delay, self.horizon = delay, horizon
+        self._like, self._nodes = like, self._rules.nodes(vocabulary)
+        self._labeller: Labeller | None = None
+        self._early: list[tuple[int, float | None, Row]] = []  # before the rate is known
+        self._kept: deque[tuple[int, float | None, NDArray[Any], int]]
+        self._kept = deque(maxlen=horizon)
+        self.observed = 0
+        self._now: tuple[int, float | None] | None = None
+        if like is not None:
+            check_pair(like, vocabulary)
+
+    def push(
+        self, features: ArrayLike | None = None, *, frame: int | None = None,
+        time_s: float | None = None, source: int | None = None,
+    ) -> Update:  # fmt: skip
+        """The next frame: its features (d,), or None where the object is not seen.
+
+        frame    its number; default: one more than the last. Those that are left out count as not
+                 seen
+        time_s   its time: of every frame, or of none
+        source   its number in a file, where that is another one; kept for the history
+
+        What is refused changes nothing.
+        """
+        at = self._checked(frame, time_s)
+        if features is None:
+            self._now = (at, time_s)
+            return self._next(at, time_s, None)
+        row, cosines = self._cosines(features, at)
+        self._now = (at, time_s)
+        self._kept.append((at, time_s, row, at if source is None else source))
+        self.observed += 1
+        return self._next(at, time_s, cosines)
+
+    def flush(self) -> Update:
+        """Settles all labels and closes the last window, as when nothing more comes; of the last
+        frame it says again what is known."""
+        frame, time_s = self._now or (0, None)
+        if not self.observed:
+            return Update(frame, time_s)
+        if self._labeller is None:
+            self._begin()
+        assert self._labeller is not None
+        seen = self._kept[-1][0] == frame
+        return self._update(self._labeller.conclude(ending=True), frame, time_s, seen)
+
+    def history(self, id: str = "live", **more: Any) -> History:
+        """What was observed, as far as it is kept; ``more`` as History takes it."""
+        if not self._kept:
+            raise InputError("the object was seen in no frame; is it where box or masks say?")
+        frames, times, rows, source = zip(*self._kept, strict=True)
+        times_s = None if times[0] is None else np.array(times)
+        source_frames = None if source == frames else np.array(source)
+        about = {"encoder": self.vocabulary.encoder, **more}
+        return History(
+            np.stack(rows), np.array(frames), id, times_s=times_s, source_frames=source_frames,
+            **about,
+        )  # fmt: skip
+
+    def finish(self, history: History | None = None) -> Reading:
+        """What ``read`` says of the history: the answer of the offline method for what is kept.
+
+        history   as ``history()`` gives it, where it is there already
+        """
+        found = read(
+            history or self.history(), self.vocabulary, readout=self.readout,
+            coordinates=self.coordinates,
+        )  # fmt: skip
+        if not self.forgotten:
+            return found
+        note = (
+            f"only the last {len(self._kept)} of {self.observed} observed frames are kept, so "
+            "that nothing before them was looked at; a longer horizon keeps more"
+        )
+        notes = (*found.retrieval.notes, note)
+        return replace(found, retrieval=replace(found.retrieval, notes=notes))
+
+    @property
+    def forgotten(self) -> int:
+        """Observed frames that are no longer kept."""
+        return self.observed - len(self._kept)
+
+    def _checked(self, frame: int | None, time_s: float | None) -> int:
+        """The number of the frame; refuses one that is not after the last."""
+        before, then_s = self._now or (-1, None)
+        at = before + 1 if frame is None else frame
+        if not is_count(at, 0) or at > MOST_FRAME:
+            raise InputError(f"frame {frame!r} is not a whole number, 0 or more")
+        if at <= before:
+            raise InputError(
+                f"frame {at} comes after frame {before}; give frames in order, each once"
+            )
+        if time_s is not None and not (is_number(time_s, -np.inf)):
+            raise InputError(f"frame {at}: the time {time_s!r} is not a number of seconds")
+        if self._now is not None and (time_s is None) != (then_s is None):
+            raise InputError(f"frame {at}: give the times of all frames, or of none")
+        if time_s is not None and then_s is not None and time_s < then_s:
+            raise InputError(
+                f"frame {at}: the times run backwards, {time_s:.3f} s comes after {then_s:.3f} s; "
+                "begin a new reading where a stream starts anew"
+            )
+        return int(at)
+
+    def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Row]:
+        """A row as a history keeps it, and its cosines with the states."""
+        what = f"frame {frame}: features"
+        given = as_array(features, what)
+        if given.dtype.kind not in "fiu":
+            raise InputError(f"{what} must be one row of numbers, not {given.dtype}")
+        expected = self._directions.shape[1]
+        if given.shape != (expected,):
+            raise InputError(
+                f"{what} of shape {given.shape}, but the vocabulary has {expected} dimensions; "
+                "encode both with the same encoder"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            row = given.astype(np.float16 if given.dtype == np.float16 else np.float32)
+            wide = row.astype(np.float32, copy=False)
+            length = float(np.sqrt(np.vdot(wide, wide)))
+        if not NORM_RANGE[0] < length < NORM_RANGE[1]:
+            reason = "zero" if length <= NORM_RANGE[0] else "not finite, or too large"
+            raise InputError(f"{what} are {reason}; encode it again, or push None instead")
+        return row, (self._directions @ wide).astype(np.float64) / length
+
+    def _next(self, frame: int, time_s: float | None, cosines: Row | None) -> Update:
+        labeller = self._labeller
+        if labeller is not None:
+            _feed(labeller, frame, time_s, cosines)
+        else:
+            self._early += [] if cosines is None else [(frame, time_s, cosines)]
+            if not self._early or (waits := self._waits()):
+                return Update(frame, time_s, waits=waits if self._early else 0)
+            labeller = self._begin()
+        return self._update(labeller.conclude(), frame, time_s, cosines is not None)
+
+    def _waits(self) -> int:
+        """Frames with the object that are needed before the calibration means anything."""
+        if self._like is None:
+            needed = math.ceil(READY * self._width())
+        else:
+            needed = 1 if self._early[0][1] is None else RATE_FROM
+        return max(0, needed - len(self._early))
+
+    def _interval_s(self) -> float | None:
+        """Seconds from one frame to the next, of those that came first."""
+        if self._early[0][1] is None or len(self._early) < 2:
+            return None
+        frames, times, _ = zip(*self._early, strict=True)
+        interval = float(np.median(np.diff(times) / np.diff(frames)))
+        return interval if interval > 0 else None
+
+    def _width(self) -> float:
+        """Deviation of the smoothing in frames."""
+        if self._rules.width is not None:
+            return min(self._rules.width, MOST_WIDTH)
+        interval = self._interval_s()
+        wide = FRAMES_WITHOUT_TIMES if interval is None else self._rules.smoothing_s / interval
+        return min(wide, MOST_WIDTH)
+
+    def _begin(self) -> Labeller:
+        """With what the first frames say of the rate."""
+        interval, width = self._interval_s() or INTERVAL_S, self._width()
+        delay_s, horizon_s = self._wanted
+        self.delay = round(delay_s / interval) if self.delay is None else self.delay
+        if self.horizon is None and horizon_s is not None:
+            self.horizon = max(1, round(horizon_s / interval))
+            self._kept = deque(self._kept, maxlen=self.horizon)
+        calibration = Calibration(len(self._names), self.horizon)
+        if self._like is not None:
+            self._learn(calibration, self._like)
+        else:
+            first = np.array([cosines for _, _, cosines in self._early])
+            calibration.suppose(first, math.ceil(READY * width) or 1)
+        bridge = self._rules.bridge
+        self._labeller = Labeller(
+            self._nodes, calibration, width=width, delay=self.delay,
+            bridge=round(width) if isinstance(bridge, str) else bridge, switch=self._rules.switch,
+        )  # fmt: skip
+        for early in self._early:
+            _feed(self._labeller, *early)
+        self._early = []
+        return self._labeller
+
+    def _learn(self, calibration: Calibration, like: History) -> None:
+        """The calibration of a history, labelled as offline."""
+        view = View(like, self.vocabulary, self.coordinates, 1.0, engine("auto"))
+        found, tables = self._rules.seen(view)
+        firsts = view.query_directions.firsts
+        assert found.centre is not None
+        assert found.scale is not None
+        centre, scale = found.centre[firsts], found.scale[firsts]
+        for row, state in zip(tables.responses[0].T, tables.paths[0].tolist(), strict=True):
+            cosines = row * scale + centre
+            calibration.add(cosines)
+            calibration.label(cosines, state)
+
+    def _update(self, labels: Labels, frame: int, time_s: float | None, seen: bool) -> Update:
+        assert self._labeller is not None
+        evidence = self._labeller.evidence().tolist() if seen else []
+        return Update(
+            frame, time_s, self._names[labels.state] if seen else None,
+            labels.since if seen else None, dict(zip(self._names, evidence, strict=False)),
+            tuple(map(self._moment, labels.closed)),
+            tuple(
+                Revision(
+                    Window(own.first, own.last),
+                    None if own.was == NOTHING else self._names[own.was], self._names[own.now],
+                )
+                for own in labels.changes
+            ),
+        )  # fmt: skip
+
+    def _moment(self, span: Span) -> Moment:
+        state, (first, last) = self._names[span.state], (span.first, span.last)
+        times = None
+        if first.time_s is not None and last.time_s is not None:
+            times = (first.time_s, last.time_s)
+        text = next(iter(self.vocabulary.states[state]), state)
+        return Moment(state, text, Window(first.frame, last.frame), span.score, "state", times)
+
+
+def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Row | None) -> None:
+    """One frame, after those that were left out."""
+    labeller.skip(frame - 1)
+    labeller.tick(frame, time_s, cosines)
+
+
+def _labelling_of(plan: Plan) -> Joint:
+    """How frames are labelled while the readout's own answer is not there yet."""
+    if plan.coordinates.centred_frames:
+        raise InputError(
+            f"the coordinates {plan.coordinates.name} measure frames from the middle of a whole "
+            "history; a live reading needs vocabulary, absolute or query-uniform"
+        )
+    given = plan.readout
+    if isinstance(given, Joint):
+        if given.stay > 1 or (given.irreversible and given.order is None):
+            raise InputError(
+                "a live reading has no least stay, and an irreversible change needs the order of "
+                "its states"
+            )
+        return given
+    if isinstance(given, StateReadout):
+        return Joint(smoothing_s=given.smoothing_s, width=given.width, bridge=given.bridge)
+    return Joint()

@@ -1,0 +1,162 @@
+"""Live: pictures one at a time → the state of the object now, and a Finding at the end.
+
+picture, mask ──▶ crop ──▶ encode ──▶ LiveReading ──▶ Update
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dejacue.errors import InputError
+from dejacue.method.coordinates import Coordinates
+from dejacue.method.live import DELAY_S, LiveReading, Update
+from dejacue.method.view import Readout
+from dejacue.pipeline._encode import history_warnings
+from dejacue.pipeline._read import Given, Words
+from dejacue.pipeline.finding import Finding
+from dejacue.pipeline.options import EncoderOptions
+from dejacue.records import History
+from dejacue.records.history import LOOKED_AT
+from dejacue.report.thumbnails import PictureAlbum
+from dejacue.sources.build import check_encoder, encoder_pixels
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.files import read_history
+from dejacue.sources.findings import Made, Pictures
+from dejacue.sources.tracks.box import box_mask
+
+
+class Live:
+    """The state of one object, frame by frame, while it is being filmed.
+
+    vocabulary   a path, {state: descriptions}, or a Vocabulary
+    encoder      a name or an Encoder (siglip2)
+    delay_s      seconds after which what is said of a frame changes no more
+    horizon_s    how much is kept for ``finish``, and how far the calibration looks back; None: all
+    like         a history (or its file) of such an object with which the calibration begins
+    on_update    called with every Update
+    pictures     keep a few for the report
+
+    readout and coordinates are those of ``find``. Nothing runs beside the calls.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Given,
+        *,
+        encoder: Encoder | str = "siglip2",
+        readout: str | Readout = "contrast",
+        coordinates: str | Coordinates | None = None,
+        delay_s: float = DELAY_S,
+        horizon_s: float | None = None,
+        like: History | str | os.PathLike[str] | None = None,
+        on_update: Callable[[Update], object] | None = None,
+        id: str = "live",
+        pictures: bool = False,
+        encoder_options: EncoderOptions | None = None,
+    ) -> None:
+        options = encoder_options or EncoderOptions()
+        words = Words.of(vocabulary, options)
+        known = read_history(like) if isinstance(like, str | os.PathLike) else like
+        self.encoder = options.load(encoder)
+        check_encoder(self.encoder)
+        described, self._said = words.encoded(self.encoder)
+        _check_encoder(self.encoder, described.encoder, words.name)
+        self.reading = LiveReading(
+            described, readout=readout, coordinates=coordinates, delay_s=delay_s,
+            horizon_s=horizon_s, like=known,
+        )  # fmt: skip
+        self._on_update, self._id, self._looked = on_update, id, 0
+        self._album = PictureAlbum() if pictures else None
+        self._made = Made(encoder=self.encoder.identity, prompts=options.prompts)
+
+    def push(
+        self,
+        picture: ArrayLike,
+        *,
+        mask: ArrayLike | None = None,
+        box: Sequence[float] | None = None,
+        time_s: float | None = None,
+        frame: int | None = None,
+        source: int | None = None,
+    ) -> Update:
+        """The next frame: (H, W, 3) RGB uint8, and where the object is in it.
+
+        mask     (H, W), not 0 on the object; or box (x0, y0, x1, y1) in pixels around it. Neither,
+                 or an empty one: the object is not seen
+        time_s   seconds: of all frames, or of none
+        frame    its number; default: one more than the last. source: that in a file
+        """
+        image = np.asarray(picture)
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
+            raise InputError(
+                f"a picture of {image.dtype} and shape {image.shape}; give uint8 of (height, "
+                "width, 3), RGB"
+            )
+        seen = _mask(image, mask, box)
+        row = None
+        if seen is not None:
+            row = self.encoder.encode_images([encoder_pixels(self.encoder, image, seen)])[0]
+        update = self.reading.push(row, frame=frame, time_s=time_s, source=source)
+        self._looked += 1
+        if self._album is not None:
+            self._album.see(update.frame, image, [seen])
+        return self._told(update)
+
+    def flush(self) -> Update:
+        """Settles what was said of the last frames, and closes the last window."""
+        return self._told(self.reading.flush())
+
+    def finish(self, made: Made | None = None, warnings: Sequence[str] = ()) -> Finding:
+        """What ``find`` says of the frames that are kept.
+
+        made, warnings   what else is known of where they came from
+        """
+        details = {**self.encoder.details, LOOKED_AT: str(self._looked)}
+        history = self.reading.history(self._id, encoder=self.encoder.identity, made_with=details)
+        said = (*warnings, *history_warnings(history), *self._said)
+        pictures = Pictures({}, {})
+        if self._album is not None:
+            pictures = self._album.pictures(0, int(history.frames[0]))
+        found = self.reading.finish(history)
+        own = self._made
+        about = own if made is None else replace(made, encoder=own.encoder, prompts=own.prompts)
+        return Finding(history, self.reading.vocabulary, found, *pictures, (), said, about)
+
+    def _told(self, update: Update) -> Update:
+        if self._on_update is not None:
+            self._on_update(update)
+        return update
+
+
+def _mask(
+    image: NDArray[np.uint8], mask: ArrayLike | None, box: Sequence[float] | None
+) -> NDArray[np.bool_] | None:
+    """Where the object is; None where it is not seen."""
+    if mask is not None and box is not None:
+        raise InputError("a mask and a box are given; leave one of them out")
+    if mask is not None:
+        found = np.asarray(mask) != 0
+        if found.shape != image.shape[:2]:
+            raise InputError(f"a mask of shape {found.shape} for an image of shape {image.shape}")
+    elif box is not None:
+        corners = np.asarray(box, dtype=float) if len(box) == 4 else np.full(4, np.nan)
+        x0, y0, x1, y1 = corners.tolist()
+        if not (np.isfinite(corners).all() and x0 < x1 and y0 < y1):
+            raise InputError(f"box {box}: give (x0, y0, x1, y1) in pixels, x0 < x1 and y0 < y1")
+        found = box_mask((x0, y0, x1, y1), image)
+    else:
+        return None
+    return found if found.any() else None
+
+
+def _check_encoder(encoder: Encoder, identity: str | None, words: str) -> None:
+    if identity not in (None, encoder.identity):
+        raise InputError(
+            f'{words}: was encoded with "{identity}", and pictures are encoded with '
+            f'"{encoder.identity}"; encode both with the same encoder'
+        )

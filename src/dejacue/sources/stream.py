@@ -1,0 +1,118 @@
+"""Cameras and network streams as a Video: read once, as they come, through PyAV.
+
+    camera:0        /dev/video0 on Linux, the first camera of AVFoundation on a Mac
+    rtsp://…, http://…, udp://…, …   what FFmpeg opens
+
+There is no going back, so a stream that fails ends: ``Video.problems`` says why.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+from dejacue.errors import InputError
+from dejacue.sources._containers import DisplayConverter, video_stream
+from dejacue.sources._sampling import Picture, Sampling
+from dejacue.sources.documents import named
+from dejacue.sources.video import Video
+
+CAMERA = "camera:"
+TIMEOUT_S = 10.0
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.]+://", re.IGNORECASE)
+_SECRET = re.compile(r"(?<=://)[^/@]*@")  # user and password
+_DEVICES = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}")}
+
+
+def is_stream(name: str) -> bool:
+    """Whether it is a camera or an address, not a file."""
+    return name.startswith(CAMERA) or _ADDRESS.match(name) is not None
+
+
+def open_stream(name: str, *, fps: float | None = None, timeout_s: float = TIMEOUT_S) -> Video:
+    """The frames of a camera or an address, to be iterated once.
+
+    fps         take this many frames a second
+    timeout_s   without a frame for so long, it has ended
+    """
+    shown = _SECRET.sub("", name)  # what is written and said of it is no place for a password
+    with named(shown):
+        if not timeout_s > 0:
+            raise InputError(f"the timeout {timeout_s} must be more than 0 seconds")
+        return Video(shown, Stream(name, timeout_s), Sampling(fps=fps), "skip", shown)
+
+
+class Stream:
+    """See ``_sampling.Source``."""
+
+    def __init__(self, address: str, timeout_s: float) -> None:
+        self.identity: list[tuple[str, int, int]] = []
+        self.name = "camera" if address.startswith(CAMERA) else "stream"
+        self._address, self._timeout_s = address, timeout_s
+        if address.startswith(CAMERA):
+            self._device = _device(address.removeprefix(CAMERA))
+
+    def expected(self, sampling: Sampling) -> int | None:
+        return None
+
+    def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
+        import av
+
+        with closing(self._open()) as container:
+            stream = video_stream(container)
+            stream.thread_type = "SLICE"  # threads over frames would hold some of them back
+            converter = DisplayConverter()
+            zero = None
+            for packet in self._packets(container, stream, report):
+                try:
+                    frames = stream.decode(packet)
+                except av.FFmpegError:
+                    continue  # part of it was lost on the way; the next key frame mends it
+                for frame in frames:
+                    time_s = None if frame.pts is None else float(frame.pts * stream.time_base)
+                    zero = time_s if zero is None else zero
+                    since = None if time_s is None or zero is None else time_s - zero
+                    yield Picture(since, None, partial(converter.rgb, frame))
+
+    def _packets(
+        self, container: Any, stream: Any, report: Callable[[str], None]
+    ) -> Generator[Any]:
+        """Until the stream ends or fails; finally one that empties the decoder."""
+        import av
+
+        try:
+            yield from (packet for packet in container.demux(stream) if packet.size)
+        except av.error.ExitError:
+            report(f"no frame came for {self._timeout_s:g} s, so it was taken to have ended")
+        except (av.FFmpegError, OSError) as error:
+            report(f"the stream broke off ({error.strerror})")
+        yield None
+
+    def _open(self) -> Any:
+        import av
+
+        limit = self._timeout_s
+        try:
+            if self._address.startswith(CAMERA):
+                kind, device = self._device
+                return av.open(device, format=kind, timeout=limit)
+            options = {"rtsp_transport": "tcp"} if self._address.startswith("rtsp") else {}
+            return av.open(self._address, options=options, timeout=limit)
+        except av.error.ExitError:
+            raise InputError(f"does not answer within {limit:g} s; is the address right?") from None
+        except (av.FFmpegError, ValueError, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot be opened ({reason}); is the address right?") from None
+
+
+def _device(number: str) -> tuple[str, str]:
+    if not (number.isascii() and number.isdecimal()):
+        raise InputError("a camera has a number, such as camera:0")
+    if sys.platform not in _DEVICES:
+        raise InputError("cameras are opened on Linux and macOS only; give the address of a stream")
+    kind, place = _DEVICES[sys.platform]
+    return kind, place.format(number)

@@ -1,0 +1,556 @@
+"""A live reading: what is said frame by frame, what is settled, and how it ends: as offline."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find, generate
+from dejacue import occurrences as all_occurrences
+from dejacue.data.rendered import render, write_scene
+from dejacue.errors import InputError
+from dejacue.method import _labelling as labelling
+from dejacue.method._online import Calibration, Survivors
+from dejacue.method.live import Update
+from dejacue.method.locate import read
+from dejacue.pipeline.live import _mask
+
+SCENE = generate(3, frames=300, recurrences=2, missing=0.05, gaps=[(120, 40)])
+
+
+def stream(live: LiveReading, history: History) -> list[Update]:
+    """Pushes every frame of a history, seen or not; then flushes."""
+    rows = dict(zip(history.frames.tolist(), range(len(history)), strict=True))
+    found = []
+    for frame in range(int(history.frames[0]), int(history.frames[-1]) + 1):
+        at = rows.get(frame)
+        time_s = None if history.times_s is None else float(history.times_s[at])
+        row = None if at is None else history.features[at]
+        found.append(live.push(row, frame=frame, time_s=time_s))
+    return [*found, live.flush()]
+
+
+def said_at_the_end(updates: list[Update], history: History) -> dict[int, str]:
+    """What has been announced of each observed frame, revisions included."""
+    said: dict[int, str] = {}
+    for update in updates:
+        for own in update.revised:
+            for frame in history.frames[_inside(history, own.window)].tolist():
+                assert said.get(frame) == own.was, "a revision names what was said before"
+                said[frame] = own.now
+        if update.state is not None:
+            said[update.frame] = update.state
+    return said
+
+
+def _inside(history: History, window) -> np.ndarray:
+    return (history.frames >= window.start) & (history.frames <= window.end)
+
+
+def as_labels(windows, history: History) -> dict[int, str]:
+    return {
+        frame: own.state
+        for own in windows
+        for frame in history.frames[_inside(history, own.window)].tolist()
+    }
+
+
+def truth_of(scene) -> dict[int, str]:
+    return {
+        frame: state
+        for state, windows in scene.references.items()
+        for window in windows
+        for frame in range(window.start, window.end + 1)
+    }
+
+
+# The end is the offline reading
+
+
+@pytest.mark.parametrize(
+    "readout", ["contrast", "joint", "published", Contrast(width=2.0, bridge=3)], ids=str
+)
+def test_at_the_end_it_says_what_the_offline_reading_says(readout):
+    live = LiveReading(SCENE.vocabulary, readout=readout)
+    stream(live, SCENE.history)
+    offline = read(live.history(SCENE.history.id), SCENE.vocabulary, readout=readout)
+    given = History(SCENE.history.features, SCENE.history.frames, "live", "generated")
+    again = read(given, SCENE.vocabulary, readout=readout)
+    found = live.finish()
+    assert found.retrieval.to_dict() == again.retrieval.to_dict()
+    assert offline.retrieval.moments == again.retrieval.moments
+    for name in ("cosines", "centre", "scale", "responses", "frames"):
+        assert np.array_equal(getattr(found.evidence, name), getattr(again.evidence, name))
+    assert found.occurrences == again.occurrences
+
+
+def test_its_history_is_what_was_pushed():
+    live = LiveReading(SCENE.vocabulary)
+    times = np.linspace(1.0, 9.0, len(SCENE.history))
+    for row, frame, time_s in zip(SCENE.history.features, SCENE.history.frames, times, strict=True):
+        live.push(row, frame=int(frame), time_s=float(time_s), source=3 * int(frame))
+    made = live.history("cup", made_with={"by": "hand"})
+    assert np.array_equal(made.features, SCENE.history.features)
+    assert np.array_equal(made.frames, SCENE.history.frames)
+    assert np.array_equal(made.times_s, times)
+    assert np.array_equal(made.source_frames, 3 * SCENE.history.frames)
+    assert (made.id, made.encoder, made.made_with) == ("cup", "generated", {"by": "hand"})
+
+
+# What is said on the way
+
+
+@pytest.mark.parametrize("delay", [0, 3, 20, 10_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_announcements_and_revisions_add_up_to_the_closed_windows(seed, delay):
+    scene = generate(seed, frames=260, recurrences=3, noise=2.0, missing=0.1, gaps=[(90, 30)],
+                     states=("a", "b", "c"))  # fmt: skip
+    updates = stream(LiveReading(scene.vocabulary, delay=delay), scene.history)
+    closed = [own for update in updates for own in update.closed]
+    assert said_at_the_end(updates, scene.history) == as_labels(closed, scene.history)
+    assert [own.window for own in closed] == sorted(own.window for own in closed)
+    covered = sum(int(_inside(scene.history, own.window).sum()) for own in closed)
+    assert covered == len(scene.history), "every observed frame is in one window"
+
+
+@pytest.mark.parametrize("delay", [5, 12, 30])
+def test_after_the_delay_nothing_is_revised(delay):
+    revised = 0
+    for seed in range(6):
+        scene = generate(seed, frames=300, recurrences=3, noise=3.0)
+        for update in stream(LiveReading(scene.vocabulary, delay=delay), scene.history)[20:-1]:
+            revised += len(update.revised)
+            assert all(own.window.start > update.frame - delay - 1 for own in update.revised)
+            assert all(own.window.end < update.frame for own in update.closed)
+    assert revised > 6
+
+
+def test_a_window_is_closed_within_the_delay_of_its_end():
+    scene = generate(1, episodes=[("empty", 100), ("filled", 100)], noise=0.5)
+    updates = stream(LiveReading(scene.vocabulary, delay=15), scene.history)
+    first = next(update for update in updates if update.closed)
+    assert 99 < first.frame <= 99 + 15 + 3
+    assert abs(first.closed[0].window.end - 99) <= 2
+
+
+def test_states_are_named_as_they_are_and_a_little_late():
+    right, now, agreed = [], [], []
+    for seed in range(10):
+        scene = generate(seed, frames=400, recurrences=2, states=("a", "b", "c"))
+        updates = stream(LiveReading(scene.vocabulary), scene.history)
+        truth, said = truth_of(scene), said_at_the_end(updates, scene.history)
+        offline = as_labels(itertools.chain(*all_occurrences(
+            scene.history, scene.vocabulary).values()), scene.history)  # fmt: skip
+        right.append(np.mean([said[frame] == truth[frame] for frame in said]))
+        agreed.append(np.mean([said[frame] == offline.get(frame) for frame in said]))
+        now.append(np.mean([u.state == truth[u.frame] for u in updates[:-1] if u.state]))
+    assert np.mean(right) > 0.95
+    assert np.mean(agreed) > 0.95
+    assert 0.85 < np.mean(now) < np.mean(right)
+
+
+def test_with_a_calibration_from_a_like_history_it_labels_as_offline():
+    scene = generate(5, frames=400, recurrences=3, noise=1.5, states=("a", "b", "c"))
+    live = LiveReading(scene.vocabulary, like=scene.history)
+    updates = stream(live, scene.history)
+    assert updates[0].state is not None
+    said = said_at_the_end(updates, scene.history)
+    offline = as_labels(itertools.chain(*all_occurrences(
+        scene.history, scene.vocabulary).values()), scene.history)  # fmt: skip
+    assert np.mean([said[frame] == offline.get(frame) for frame in said]) > 0.97
+
+
+def test_an_object_that_never_changes_is_not_told_from_noise():
+    scene = generate(4, episodes=[("filled", 400)], noise=1.0)
+    updates = stream(LiveReading(scene.vocabulary), scene.history)
+    assert {update.state for update in updates if update.state} == {"filled"}
+
+
+def test_evidence_is_that_of_the_frames_so_far():
+    live = LiveReading(SCENE.vocabulary)
+    updates = stream(live, SCENE.history)
+    last = next(update for update in reversed(updates[:-1]) if update.state)
+    offline = live.finish().evidence
+    by_state = dict(zip(SCENE.vocabulary.states, offline.responses[::2, -1], strict=True))
+    assert last.evidence == pytest.approx(by_state, abs=0.5)
+    assert not updates[125].evidence, "the object is away"
+
+
+def test_it_says_how_long_the_first_state_is_waited_for():
+    scene = generate(0)
+    live = LiveReading(scene.vocabulary)
+    updates = [live.push(row) for row in scene.history.features[:10]]
+    assert [update.waits for update in updates] == [7, 6, 5, 4, 3, 2, 1, 0, 0, 0]
+    assert [update.state is None for update in updates] == [True] * 7 + [False] * 3
+    assert updates[7].revised[0].was is None
+    assert tuple(updates[7].revised[0].window) == (0, 6)
+
+
+def test_since_is_where_the_state_began_as_far_as_is_known():
+    scene = generate(1, episodes=[("empty", 100), ("filled", 100)], noise=0.5)
+    updates = stream(LiveReading(scene.vocabulary), scene.history)
+    assert updates[60].since == 0
+    assert abs(updates[150].since - 100) <= 2
+
+
+# Gaps, times
+
+
+def test_a_long_absence_cuts_a_window_and_a_short_one_does_not():
+    for away, windows in ((3, 1), (30, 2)):
+        scene = generate(4, episodes=[("filled", 200)], gaps=[(100, away)], noise=0.5)
+        updates = stream(LiveReading(scene.vocabulary), scene.history)
+        closed = [own for update in updates for own in update.closed]
+        assert len(closed) == windows
+        assert updates[101].state is None
+    assert tuple(closed[0].window) == (0, 99)
+    gone = next(update for update in updates if update.closed)
+    assert gone.frame <= 99 + 20 + 1, "it is closed while the object is still away"
+
+
+def test_frames_that_are_left_out_are_frames_in_which_it_is_not_seen():
+    one, other = LiveReading(SCENE.vocabulary), LiveReading(SCENE.vocabulary)
+    updates = stream(one, SCENE.history)
+    pairs = zip(SCENE.history.features, SCENE.history.frames.tolist(), strict=True)
+    skipped = [other.push(row, frame=frame) for row, frame in pairs] + [other.flush()]
+    assert said_at_the_end(updates, SCENE.history) == said_at_the_end(skipped, SCENE.history)
+    closed = [[w.window for u in own for w in u.closed] for own in (updates, skipped)]
+    assert closed[0] == closed[1]
+
+
+def test_a_gap_of_any_length_costs_little():
+    for bridge in ("auto", 5, 10**9):
+        live = LiveReading(SCENE.vocabulary, readout=Contrast(bridge=bridge))
+        for row in SCENE.history.features[:40]:
+            live.push(row)
+        update = live.push(SCENE.history.features[40], frame=10**8)
+        closed = [own.window.end for own in (*update.closed, *live.flush().closed)]
+        assert (39 in closed) == (bridge != 10**9)
+        assert closed[-1] == 10**8
+
+
+@pytest.mark.parametrize("rate", [0.05, 1.0, 12.0, 1000.0])
+def test_any_rate_will_do(rate):
+    scene = generate(1, frames=700 if rate > 100 else 150, noise=0.5)
+    times = np.arange(len(scene.history)) / rate
+    history = History(scene.history.features, scene.history.frames, times_s=times)
+    updates = stream(LiveReading(scene.vocabulary), history)
+    said = said_at_the_end(updates, history)
+    assert len(said) == len(history)
+    assert sum(own.waits > 0 for own in updates) < 2.1 * max(1, 0.8 * min(rate, 313))
+
+
+@pytest.mark.parametrize("readout", [Contrast(width=0), Contrast(smoothing_s=0), Joint(switch=0)])
+def test_no_smoothing_and_no_cost_are_settings_too(readout):
+    updates = stream(LiveReading(SCENE.vocabulary, readout=readout), SCENE.history)
+    assert len(said_at_the_end(updates, SCENE.history)) == len(SCENE.history)
+
+
+def test_half_precision_stays_as_it_is():
+    half = SCENE.history.features.astype(np.float16)
+    live = LiveReading(SCENE.vocabulary)
+    for row in half:
+        live.push(row)
+    assert live.history().features.dtype == np.float16
+    offline = read(History(half, id="live", encoder="generated"), SCENE.vocabulary)
+    assert live.finish().retrieval.to_dict() == offline.retrieval.to_dict()
+
+
+def test_widths_and_delays_are_in_seconds_where_there_are_times():
+    scene = generate(0, frames=200)
+    live = LiveReading(scene.vocabulary, delay_s=2.0, horizon_s=4.0)
+    for at, row in enumerate(scene.history.features):
+        live.push(row, time_s=at / 25)
+    assert (live.delay, live.horizon) == (50, 100)
+    assert live.finish().retrieval.notes[-1].startswith("only the last 100 of 200 observed frames")
+    slow = LiveReading(scene.vocabulary, delay_s=2.0)
+    for at, row in enumerate(scene.history.features):
+        slow.push(row, time_s=at / 5)
+    assert slow.delay == 10
+
+
+# Long streams
+
+
+def test_memory_is_bounded_by_the_horizon():
+    scene = generate(0, frames=1600, recurrences=20, noise=2.0)
+    live = LiveReading(scene.vocabulary, horizon=200)
+    tracemalloc.start()
+    held = []
+    for at, row in enumerate(scene.history.features):
+        live.push(row)
+        if at % 400 == 399:
+            held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert max(held[1:]) < held[0] + 20_000
+    assert len(live.history()) == 200
+    assert live.forgotten == 1400
+    found = live.finish()
+    assert "only the last 200 of 1600 observed frames are kept" in found.retrieval.notes[-1]
+    assert all(moment.window.start >= 1400 for moment in found.retrieval)
+
+
+def test_without_a_horizon_everything_is_kept_and_no_note_is_made():
+    live = LiveReading(SCENE.vocabulary)
+    stream(live, SCENE.history)
+    assert live.forgotten == 0
+    assert not any("kept" in note for note in live.finish().retrieval.notes)
+
+
+def test_the_calibration_forgets_with_the_horizon():
+    rng = np.random.default_rng(0)
+    fading, lasting = Calibration(2, 50), Calibration(2, None)
+    for value in itertools.chain(rng.normal(0, 1, (400, 2)), rng.normal(10, 2, (400, 2))):
+        fading.add(value)
+        lasting.add(value)
+    assert fading.mean == pytest.approx([10, 10], abs=1)
+    assert fading.scale == pytest.approx([2, 2], rel=0.4)
+    assert lasting.mean == pytest.approx([5, 5], abs=0.3)
+
+
+def test_running_mean_and_deviation_are_exact():
+    values = np.random.default_rng(1).normal(3, 2, (200, 3))
+    running = Calibration(3, None)
+    for at, value in enumerate(values):
+        running.add(value)
+        running.label(value, at % 3)
+    assert running.mean == pytest.approx(values.mean(axis=0))
+    assert running.scale == pytest.approx(values.std(axis=0))
+    path = np.arange(200) % 3
+    assert running.levels() == pytest.approx(labelling.levels_of(values.T, path))
+
+
+def test_the_same_calls_give_the_same_answers():
+    first, second = (stream(LiveReading(SCENE.vocabulary), SCENE.history) for _ in range(2))
+    assert [own.to_dict() for own in first] == [own.to_dict() for own in second]
+
+
+def test_after_a_flush_it_goes_on():
+    live = LiveReading(SCENE.vocabulary)
+    rows = SCENE.history.features
+    for row in rows[:50]:
+        live.push(row)
+    assert live.flush().closed
+    updates = [live.push(row) for row in rows[50:100]]
+    closed = [own for update in (*updates, live.flush()) for own in update.closed]
+    assert closed[0].window.start == 50
+    assert closed[-1].window.end == 99
+
+
+# Paths
+
+
+@pytest.mark.parametrize("order", [None, (0, 1, 2), (2, 0)])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_surviving_path_is_the_best_one(seed, order):
+    responses = np.random.default_rng(seed).normal(size=(3, 80)).cumsum(axis=1) / 4
+    responses -= np.median(responses, axis=1, keepdims=True)
+    nodes = labelling.nodes_for(3, order, order is not None)
+    paths = Survivors(nodes)
+    settled = []
+    for at, gains in enumerate(responses.T):
+        paths.step(at, gains[nodes.state], 2.0)
+        settled.append(paths.settle(-1))
+    best = labelling.best_path(responses, nodes, 2.0, 1)
+    starts = paths.path(int(paths.score.argmax()))
+    found = np.concatenate([
+        np.full(end - start, state)
+        for (start, state), end in zip(starts, [s for s, _ in starts[1:]] + [80], strict=True)
+    ])  # fmt: skip
+    assert np.array_equal(found, best)
+    assert settled == sorted(settled), "what is settled stays so"
+
+
+def test_an_order_is_kept():
+    scene = generate(2, states=("a", "b", "c"), frames=300, noise=3.0)
+    readout = Joint(order=("a", "b", "c"), irreversible=True)
+    updates = stream(LiveReading(scene.vocabulary, readout=readout), scene.history)
+    closed = [own.state for update in updates for own in update.closed]
+    assert closed == sorted(closed)
+
+
+# What is refused
+
+
+def reading_at_20() -> LiveReading:
+    live = LiveReading(SCENE.vocabulary)
+    for at in range(20):
+        live.push(SCENE.history.features[at], time_s=at / 10)
+    return live
+
+
+@pytest.mark.parametrize(
+    ("features", "options", "sentence"),
+    [
+        (np.full(64, np.nan), {"time_s": 2.0}, "frame 20: features are not finite"),
+        (np.zeros(64), {"time_s": 2.0}, "frame 20: features are zero"),
+        (np.ones(63), {"time_s": 2.0}, r"features of shape \(63,\), but the vocabulary has 64"),
+        (np.ones((1, 64)), {"time_s": 2.0}, r"features of shape \(1, 64\)"),
+        (np.full(64, 1e-20), {"time_s": 2.0}, "frame 20: features are zero"),
+        (np.full(64, 1e200), {"time_s": 2.0}, "not finite, or too large"),
+        (np.ones(64, complex), {"time_s": 2.0}, "must be one row of numbers, not complex"),
+        ("text", {"time_s": 2.0}, "must be one row of numbers"),
+        ([[1], [2, 3]], {"time_s": 2.0}, "numbers only"),
+        (np.ones(64), {"time_s": 1.5}, "times run backwards, 1.500 s comes after 1.900 s"),
+        (np.ones(64), {}, "give the times of all frames, or of none"),
+        (np.ones(64), {"time_s": np.nan}, "is not a number of seconds"),
+        (np.ones(64), {"time_s": 2.0, "frame": 19}, "frame 19 comes after frame 19"),
+        (np.ones(64), {"time_s": 2.0, "frame": -1}, "is not a whole number"),
+        (np.ones(64), {"time_s": 2.0, "frame": 20.5}, "is not a whole number"),
+        (None, {"time_s": 1.0}, "times run backwards"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(features, options, sentence):
+    live, other = reading_at_20(), reading_at_20()
+    with pytest.raises(InputError, match=sentence):
+        live.push(features, **options)
+    after = [own.push(SCENE.history.features[20], time_s=2.0) for own in (live, other)]
+    assert after[0].to_dict() == after[1].to_dict()
+    assert len(live.history()) == 21
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"coordinates": "dual"}, "the coordinates dual measure frames from the middle"),
+        ({"readout": Joint(stay=3)}, "no least stay"),
+        ({"readout": Joint(irreversible=True)}, "needs the order"),
+        ({"readout": "pek"}, 'did you mean "peak"'),
+        ({"delay_s": -1}, "delay must be 0 or more"),
+        ({"delay": 1.5}, "delay must be 0 or more"),
+        ({"horizon_s": -2.0}, "horizon must be more than 0"),
+        ({"horizon_s": 0.0}, "horizon must be more than 0"),
+        ({"horizon": 0}, "horizon must be more than 0"),
+        ({"like": generate(0, dimension=32).history}, "32 dimensions"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        LiveReading(SCENE.vocabulary, **options)
+
+
+def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
+    other = generate(3, frames=200, recurrences=2)
+    empty, filled = (other.references[state][0].start + 2 for state in ("empty", "filled"))
+    shown = SCENE.vocabulary.with_examples(
+        {"empty": (other.history, empty), "filled": (other.history, filled)}
+    )
+    live = LiveReading(shown)
+    stream(live, SCENE.history)
+    offline = read(live.history(), shown)
+    assert live.finish().retrieval.to_dict() == offline.retrieval.to_dict()
+    assert (
+        offline.evidence.cosines[0, 0]
+        != read(live.history(), SCENE.vocabulary).evidence.cosines[0, 0]
+    )
+    with pytest.raises(InputError, match="frames of other histories"):
+        LiveReading(SCENE.vocabulary.with_examples({"empty": 5}))
+    with pytest.raises(InputError, match="reads words only"):
+        LiveReading(shown, readout="published")
+
+
+def test_words_without_features_are_refused():
+    with pytest.raises(InputError, match="no text features yet"):
+        LiveReading(Vocabulary({"a": ["one"], "b": ["two"]}))
+
+
+def test_one_frame_is_enough_to_finish_and_none_is_refused():
+    live = LiveReading(SCENE.vocabulary)
+    assert live.flush() == Update(0)
+    live.push(None)
+    with pytest.raises(InputError, match="seen in no frame"):
+        live.finish()
+    live.push(SCENE.history.features[0])
+    closed = live.flush().closed
+    assert [tuple(own.window) for own in closed] == [(1, 1)]
+    offline = read(History(SCENE.history.features[:1], [1], "live"), SCENE.vocabulary)
+    assert live.finish().retrieval.moments == offline.retrieval.moments
+
+
+# From pixels
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("live") / "cup"
+    made = render(7, family="cup", topology="three", frames=60)
+    write_scene(folder, made)
+    return folder, made
+
+
+def pushed(live: Live, folder) -> list[Update]:
+    from dejacue import open_masks, open_video
+
+    video, masks = open_video(folder / "scene.mp4"), open_masks(folder / "Annotations")
+    found = []
+    for frame in video:
+        mask = masks.unions(frame, [None])[0]
+        found.append(live.push(frame.image, mask=mask, time_s=frame.time_s))
+    return [*found, live.flush()]
+
+
+def test_from_pixels_it_ends_with_what_find_finds(scene):
+    folder, _ = scene
+    told: list[Update] = []
+    live = Live(folder / "vocabulary.yaml", encoder="mini", on_update=told.append, id="scene")
+    assert pushed(live, folder) == told
+    found = live.finish()
+    offline = find(folder / "scene.mp4", folder / "vocabulary.yaml", masks=folder / "Annotations",
+                   encoder="mini")  # fmt: skip
+    assert np.array_equal(found.history.frames, offline.history.frames)
+    assert np.allclose(found.history.features, offline.history.features, atol=1e-5)
+    windows = [[(m.state, m.window, m.times_s) for m in own] for own in (found, offline)]
+    assert windows[0] == windows[1]
+    assert found.warnings == offline.warnings
+    assert found.history.frames_looked_at == 60
+
+
+def test_a_finding_of_it_is_written_and_read_again(scene, tmp_path):
+    folder, _ = scene
+    live = Live(folder / "vocabulary.yaml", encoder="mini", pictures=True, horizon_s=2.0)
+    pushed(live, folder)
+    found = live.finish()
+    again = type(found).read(found.write(tmp_path / "found").parent)
+    assert again.retrieval.to_dict() == found.retrieval.to_dict()
+    assert found.thumbnails
+    assert min(found.thumbnails) >= int(found.history.frames[0]) > 0
+
+
+def test_a_box_is_the_mask_of_its_pixels(scene):
+    image = np.zeros((40, 60, 3), np.uint8)
+    mask = np.zeros((40, 60), bool)
+    mask[5:20, 10:31] = True
+    assert np.array_equal(_mask(image, None, (10, 5, 30.5, 20)), mask)
+    assert _mask(image, None, (70, 5, 80, 20)) is None
+    assert _mask(image, None, (-9, 5, -2, 20)) is None
+    corner = np.zeros((40, 60), bool)
+    corner[:3, :4] = True
+    assert np.array_equal(_mask(image, None, (-5, -5, 4, 3)), corner)
+    assert _mask(image, np.zeros((40, 60)), None) is None
+    assert _mask(image, None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"box": (1, 2, 3)}, "give \\(x0, y0, x1, y1\\)"),
+        ({"box": (9, 2, 3, 4)}, "x0 < x1"),
+        ({"box": (1, 2, 3, np.nan)}, "x0 < x1"),
+        ({"mask": np.ones((4, 4))}, "a mask of shape"),
+        ({"mask": np.ones((40, 60)), "box": (1, 2, 3, 4)}, "leave one of them out"),
+    ],
+)
+def test_a_mask_that_does_not_fit_is_refused(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        _mask(np.zeros((40, 60, 3), np.uint8), options.get("mask"), options.get("box"))
+
+
+def test_pictures_and_words_that_do_not_fit_are_refused(scene):
+    live = Live(scene[0] / "vocabulary.yaml", encoder="mini")
+    with pytest.raises(InputError, match="give uint8 of"):
+        live.push(np.zeros((4, 4, 3)), box=(0, 0, 2, 2))
+    with pytest.raises(InputError, match='was encoded with "generated"'):
+        Live(SCENE.vocabulary, encoder="mini")
