@@ -417,6 +417,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, senten
     [
         ({"coordinates": "dual"}, "the coordinates dual measure frames from the middle"),
         ({"readout": Joint(stay=3)}, "no least stay"),
+        ({"readout": Joint(none=True)}, "no label for none"),
         ({"readout": Joint(irreversible=True)}, "needs the order"),
         ({"readout": "pek"}, 'did you mean "peak"'),
         ({"delay_s": -1}, "delay must be 0 or more"),

@@ -377,10 +377,11 @@ def _labelling_of(plan: Plan) -> Joint:
         )
     given = plan.readout
     if isinstance(given, Joint):
-        if given.stay > 1 or (given.irreversible and given.order is None):
+        unordered = given.irreversible and given.order is None
+        if given.stay > 1 or given.none is not None or unordered:
             raise InputError(
-                "a live reading has no least stay, and an irreversible change needs the order of "
-                "its states"
+                "a live reading has no least stay and no label for none of the states, and an "
+                "irreversible change needs the order of its states"
             )
         return given
     if isinstance(given, StateReadout):
