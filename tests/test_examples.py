@@ -781,3 +781,29 @@ def test_an_encoder_without_words_reads_examples(cup):
     assert seen.vocabulary.wordless
     with pytest.raises(InputError, match="has no words"):
         find(folder / "scene.mp4", folder / "vocabulary.yaml", **(given | {"encoder": Blind()}))
+
+
+def test_one_frame_few_frames_and_half_precision():
+    made = scene()
+    for count in (1, 2, 3):
+        history = History(made.history.features[:count].astype(np.float16))
+        named = made.vocabulary.with_examples(empty=0)
+        assert locate(history, named)["empty"][0].window.start == 0
+        asked = ask_next(history, made.vocabulary, 2)
+        assert len(asked) == min(2, count)
+        assert ask_next(history, named, 5) == ask_next(history, named, 5)
+
+
+def test_memory_is_bounded_on_a_long_history(monkeypatch):
+    """Of many named frames of a long history, some are computed with; all are kept."""
+    monkeypatch.setattr(f, "MOST_CELLS", 1000)
+    made = scene()
+    named = made.vocabulary.with_examples(filled=list(range(60, 140, 2)), empty=[20, 160])
+    known = f.facts_of(made.history, named)
+    assert len(known.looked) == 1000 // 180
+    assert (known.labels >= 0).sum() == 42
+    window = locate(made.history, named)["filled"][0].window
+    assert window.start <= 60
+    assert window.end >= 138
+    kept = next(own for key, own in made.history.derived.items() if key[0] == "likeness")
+    assert len(kept) * 180 <= 3000

@@ -35,7 +35,7 @@ NOISE = 0.1  # variance of what a person says, which need not be true of the fra
 REACH = 0.15  # of the observed frames: how far time carries
 HALF = 0.5  # what f must reach
 PER_SPAN = 5  # frames of a longer span that f is computed from; all of them are kept
-MOST = 400  # frames in all that f is computed from
+MOST, MOST_CELLS = 400, 1 << 25  # frames in all that f is computed from; times those of the history
 FOR_SCALE = 256  # frames whose looks say how far apart looks are
 
 
@@ -91,8 +91,9 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
         count = min(PER_SPAN, last - first)
         looked.append(np.linspace(first, last - 1, count).round().astype(np.int64))
     chosen = np.unique(np.concatenate(looked)) if looked else np.empty(0, np.int64)
-    if len(chosen) > MOST:
-        chosen = chosen[np.linspace(0, len(chosen) - 1, MOST).round().astype(np.int64)]
+    most = min(MOST, max(1, MOST_CELLS // len(history)))
+    if len(chosen) > most:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
     return Facts(labels, chosen, _marks(history, vocabulary), len(names))
 
 
@@ -157,6 +158,8 @@ def likeness(
     history = view.history
     key = ("likeness", *(part.tobytes() for part in smoothing))
     known = history.derived.setdefault(key, {})
+    if len(known) * len(history) > 2 * MOST_CELLS:
+        known.clear()
     missing = [e for e in at.tolist() if e not in known]
     if missing:
         rows = moments_of(history, missing, smoothing)
