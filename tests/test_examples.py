@@ -33,7 +33,6 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import facts as f
 from dejacue.method import shown
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.locate import read
 from dejacue.records.example import examples_of, from_text
 
 ENGINES = ["numpy", *compiled()]
@@ -246,11 +245,14 @@ def test_a_history_with_gaps_and_times():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"empty": 42}, "the example 42 of empty: the object is not observed there"),
+        ({"empty": 42}, "the example 42 of empty is not observed"),
         ({"empty": 9999}, "in frames 0-39, 45-179"),
         ({"empty": "3s"}, "has no times"),
-        ({"empty": 20, "filled": 20}, "the example 20 is given for empty and for filled"),
-        ({"empty": Window(10, 30), None: 20}, "given for empty and for none"),
+        (
+            {"empty": 20, "filled": 20},
+            "the example 20 is given for filled, but a frame of it for empty",
+        ),
+        ({"empty": Window(10, 30), None: 20}, "given for none, but a frame of it for empty"),
         ({"empty": "cup.jpg"}, "cup.jpg is not encoded yet"),
         ({"empty": np.ones(7, np.float32)}, "dimensions but the example"),
     ],
@@ -266,7 +268,7 @@ def test_examples_that_do_not_fit_the_history_are_refused(given, words):
 @pytest.mark.parametrize("frame", [0, -4, 180, 10**9])
 def test_a_change_lies_inside_the_history(frame):
     made = scene()
-    with pytest.raises(InputError, match="a change at frame"):
+    with pytest.raises(InputError, match=r"a change at .* nothing is observed"):
         locate(made.history, made.vocabulary.with_examples(changes=[frame]))
 
 
@@ -274,7 +276,7 @@ def test_other_readouts_do_not_leave_examples_unread():
     made = scene()
     named = made.vocabulary.with_examples(empty=3)
     for readout in ("published", "peak", Contrast(pooling=0.5)):
-        with pytest.raises(InputError, match="reads words only"):
+        with pytest.raises(InputError, match="words alone are read"):
             locate(made.history, named, readout=readout)
     with pytest.raises(InputError, match="in the coordinates vocabulary"):
         locate(made.history, named, coordinates="absolute")
@@ -290,15 +292,56 @@ def test_an_order_is_kept_beside_examples():
     assert [len(own) for own in found.values()] == [1, 1]
 
 
-def test_a_state_that_nothing_shows_here_is_absent_not_guessed():
+def test_a_state_that_nothing_shows_here_is_refused_not_guessed():
     """Words are missing, and its only example is from elsewhere."""
     made = scene()
-    named = examples_of({"filled": 100, "empty": (another(made), 20)})
-    bare = Vocabulary({"empty": (), "filled": ()}, examples=named)
-    found = locate(made.history, bare, top=3)
-    assert [m.absent for m in found] == [True, False]
-    assert found["empty"][0].alternatives == ()
-    assert len(read(made.history, bare).evidence.responses) == 2
+    for more in ({"empty": (another(made), 20)}, {}):
+        named = examples_of({"filled": 100, **more})
+        bare = Vocabulary({"empty": "empty cup", "filled": ()}, examples=named)
+        with pytest.raises(InputError, match='no frame of the history shows "empty"'):
+            locate(made.history, bare, top=3)
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint"])
+def test_states_that_nobody_names_are_looked_for_by_their_words(readout):
+    made = generate(2, states=("raw", "fried", "burnt"), frames=240, signal=0.8)
+    truth = made.references["raw"][0]
+    named = made.vocabulary.with_examples(raw=(truth.start + truth.end) // 2)
+    found = locate(made.history, named, readout=readout)
+    for state in ("fried", "burnt"):
+        assert not found[state][0].absent
+        best = max(overlap(found[state][0].window, own) for own in made.references[state])
+        assert best > 0.5
+
+
+def test_a_span_says_nothing_of_what_lies_beyond_it():
+    """It is one look, as long as it is."""
+    made = scene()
+    one = locate(made.history, made.vocabulary.with_examples(filled=Window(90, 110)))
+    truth = made.references["filled"][0]
+    assert overlap(one["filled"][0].window, truth) > 0.8
+
+
+def test_a_frame_of_the_file_without_the_object_is_not_moved():
+    made = scene()
+    keep = np.r_[0:66, 76:180]
+    history = History(made.history.features[keep], keep, source_frames=keep, times_s=keep / 10)
+    for unit, at in (("source", 70), ("seconds", 7.0)):
+        named = made.vocabulary.with_examples({None: Example(None, (at, at), unit)})
+        with pytest.raises(InputError, match="is not observed"):
+            locate(history, named)
+    late = locate(
+        history, made.vocabulary.with_examples(changes=[Example(None, (70, 70), "source")])
+    )
+    assert all(m.window.end <= 65 or m.window.start >= 76 for m in late)
+
+
+def test_what_is_said_twice_is_kept_once():
+    made = scene()
+    named = made.vocabulary.with_examples(empty=[3, 3], changes=60).with_examples(
+        empty=3, changes=[60]
+    )
+    assert (len(named.examples), len(named.changes)) == (1, 1)
 
 
 def test_alternatives_keep_what_is_known_too():
@@ -354,7 +397,7 @@ def test_the_window_around_named_frames_is_the_best_of_all():
         lead = rng.standard_normal(count)
         own = np.zeros(count, bool)
         own[rng.integers(count)] = True
-        first, last, score = shown.window_around(lead, own, [(0, count)])
+        first, last, score = shown.window_around(lead, own, own.astype(np.int64), [(0, count)])
         at = int(np.flatnonzero(own)[0])
         best = max(lead[a : b + 1].sum() for a in range(at + 1) for b in range(at, count))
         assert score == pytest.approx(best)
@@ -395,7 +438,8 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
         marks = np.flatnonzero(rng.random(6) < 0.2)
         marks = marks[marks > 0]
         marks = marks[~((labels[marks] == labels[marks - 1]) & (labels[marks] >= 0))]
-        known = f.Facts(labels, np.empty(0, np.int64), marks, 2)
+        nothing = np.empty(0, np.int64)
+        known = f.Facts(labels, nothing, nothing, marks, 2)
         found = shown.path(engine(name), rows, known, np.array([0, 6]), nodes, 0.7, 1)
 
         def worth(path, rows=rows):
@@ -490,7 +534,7 @@ def test_one_state_shown_in_another_history_is_enough():
                 {"empty": (), "filled": "filled cup"},
                 examples=examples_of({"empty": (o.history, 3)}),
             ),
-            'nothing shows "filled"',
+            "no frame of the history shows",
         ),
     ],
 )
@@ -719,7 +763,7 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
         ("empty=words.txt", "words.txt is no picture"),
         ("empty=broken.png", "cannot be read as a picture"),
         ("empty=scene.mp4@100000", "100000"),
-        ("empty=99999", "outside of history"),
+        ("empty=99999", "is not observed; the object is observed in frames"),
         ("empty", "give STATE=WHAT"),
         ("nope=3", 'unknown state of an example "nope"'),
     ],
@@ -754,6 +798,8 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     assert ran.err.count("ask: what is frame") == 2
     assert "--example STATE=" in ran.err
     assert dejacue("locate", folder / "out", "--ask", 0).code != 0
+    published = dejacue("locate", folder / "out", "--ask", 1, "-r", "published")
+    assert "--ask goes with" in published.err
     nothing = dejacue("locate", folder / "out", "--example", f"{one}={at}")
     assert nothing.code == 0  # the words of the finding
     bare = dejacue(

@@ -23,6 +23,7 @@ from dejacue.cli.tables import (
 )
 from dejacue.cli.track import summarise
 from dejacue.errors import DejaCueError, InputError, MissingExtra
+from dejacue.method.plan import as_readout
 from dejacue.pipeline import Finding, VideoOptions, find_each, sample
 from dejacue.pipeline.finding import References, export_findings
 from dejacue.report.clips import remove_clips
@@ -145,6 +146,8 @@ def _check(
     read = [source, search["vocabulary"], search.get("masks"), wanted.references]
     if wanted.ask is not None and wanted.ask < 1:
         raise InputError(f"--ask {wanted.ask}: give a number of frames, 1 or more")
+    if wanted.ask is not None and not as_readout(search["readout"]).takes_examples:
+        raise InputError("--ask goes with the readouts contrast and joint, which read the answers")
     for place in (file, wanted.plot):
         if place is None:
             continue

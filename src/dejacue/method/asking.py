@@ -74,8 +74,8 @@ def ask_next(
     evidence: NDArray[np.float64] | None
     if own is None:
         evidence = readout.seen(view)[1].responses[0]
-        nothing = np.full(len(history), -1), np.empty(0, np.int64), np.empty(0, np.int64)
-        facts = Facts(*nothing, len(vocabulary.states))
+        empty = np.empty(0, np.int64)
+        facts = Facts(np.full(len(history), -1), empty, empty, empty, len(vocabulary.states))
     else:
         evidence, facts = own.evidence, own.facts
     at = _looked_at(history, facts)
@@ -103,7 +103,8 @@ def _committee(
     cost = shown.SWITCH * math.log(len(view.history)) / weight
     nodes = labelling.nodes_for(states + 1, None, False)
     marks = np.unique(np.searchsorted(at, facts.marks))
-    seen = Facts(facts.labels[at], np.empty(0, np.int64), marks[marks < count], states)
+    empty = np.empty(0, np.int64)
+    seen = Facts(facts.labels[at], empty, empty, marks[marks < count], states)
     cuts, none = np.array([0, count]), np.zeros((1, count))
     paths = np.stack(
         [

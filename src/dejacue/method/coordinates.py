@@ -212,11 +212,13 @@ def _shown_only(
 ) -> Directions:
     """Directions without words: none (no dimensions) where frames of the history show states."""
     hidden = [state for state in vocabulary.states if state not in shown]
-    if hidden and not vocabulary.facts:
-        raise InputError(
-            f'nothing shows "{hidden[0]}", and not every state has words; give it an example, or '
-            "words to all"
-        )
+    named = {own.state for own in vocabulary.facts}
+    for state in hidden and vocabulary.states:
+        if state not in named:
+            raise InputError(
+                f'no frame of the history shows "{state}", and not every state has words that are '
+                "read; give it an example, or words to all"
+            )
     queries = np.zeros((len(vocabulary), 0), np.float32)
     if not hidden:
         queries = np.stack([shown[state][0] for state in vocabulary.state_names]).astype(np.float32)

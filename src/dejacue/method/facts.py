@@ -10,11 +10,14 @@ named another state or none. Between the named frames f is what a Gaussian proce
                                 that are near; and a constant
 
 with mean 0: far from every named frame, in looks and in time, no state is expected. A frame is in
-the state with the highest f, and in none of them where that is below one half.
+the state with the highest f, and in none of them where that is below one half. A state of which no
+frame is named is expected where its words say so: f is ½ + (r − level)/2 before anything is known
+of it, with the level half way between inside and outside (_labelling.py).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,12 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._tables import Ragged
+from dejacue.method import _labelling as labelling
+from dejacue.method._tables import Labelling, Ragged
 from dejacue.records import History, Vocabulary
 
 if TYPE_CHECKING:
     from dejacue.method.view import View
 
+ROUNDS = 4  # of labelling; more change next to nothing
 LOOKS, TIME, CONSTANT = 1.0, 1.0, 0.5  # prior variances of the parts of f
 WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
 NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
@@ -44,12 +49,14 @@ class Facts:
     """What is known of a history, by positions among its observed frames.
 
     labels   (N,) the number of the state, S for none of them, −1 where nothing is known
+    looks    (N,) how many examples begin there: a frame, or a span of them, is one look
     looked   positions that f is computed from
     marks    positions that begin something else than what was before
     states   S
     """
 
     labels: NDArray[np.int64]
+    looks: NDArray[np.int64]
     looked: NDArray[np.int64]
     marks: NDArray[np.int64]
     states: int
@@ -70,46 +77,51 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
     if not vocabulary.facts and not vocabulary.changes:
         return None
     names = list(vocabulary.states)
-    labels = np.full(len(history), -1)
+    labels, looks = np.full(len(history), -1), np.zeros(len(history), np.int64)
     looked: list[NDArray[np.int64]] = []
     for own in vocabulary.facts:
-        window = own.window(history)
-        first = int(np.searchsorted(history.frames, window.start))
-        last = int(np.searchsorted(history.frames, window.end, side="right"))
-        if first == last:
-            raise InputError(f"the example {own.name} of {own.state or 'none'}: {_where(history)}")
+        first, last = own.positions(history)
+        if first >= last:
+            raise InputError(
+                f"the example {own.name} of {own.state or 'none'} is not observed; "
+                f"{_where(history)}"
+            )
         state = len(names) if own.state is None else names.index(own.state)
         span = labels[first:last]
         other = span[(span >= 0) & (span != state)]
         if other.size:
             before = [*names, "none"][int(other[0])]
             raise InputError(
-                f"the example {own.name} is given for {before} and for {own.state or 'none'}; one "
-                "frame shows one of them"
+                f"the example {own.name} is given for {own.state or 'none'}, but a frame of it for "
+                f"{before} (now or before); one frame shows one of them"
             )
         labels[first:last] = state
+        looks[first] += 1
         count = min(PER_SPAN, last - first)
         looked.append(np.linspace(first, last - 1, count).round().astype(np.int64))
     chosen = np.unique(np.concatenate(looked)) if looked else np.empty(0, np.int64)
     most = min(MOST, max(1, MOST_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
-    return Facts(labels, chosen, _marks(history, vocabulary), len(names))
+    return Facts(labels, looks, chosen, _marks(history, vocabulary), len(names))
 
 
 def _marks(history: History, vocabulary: Vocabulary) -> NDArray[np.int64]:
-    found = [change.window(history).start for change in vocabulary.changes]
-    for frame in found:
-        if not history.frames[0] < frame <= history.frames[-1]:
-            raise InputError(f"a change at frame {frame}: {_where(history)}")
-    return np.unique(np.searchsorted(history.frames, found)).astype(np.int64)
+    found = [change.change_at(history) for change in vocabulary.changes]
+    for change, at in zip(vocabulary.changes, found, strict=True):
+        if not 0 < at < len(history):
+            side = "before" if at == 0 else "after"
+            raise InputError(
+                f"a change at {change.name}: nothing is observed {side} it; {_where(history)}"
+            )
+    return np.unique(np.array(found, np.int64))
 
 
 def _where(history: History) -> str:
     runs = history.runs()
     seen = ", ".join(f"{run.start}-{run.end}" for run in runs[:3])
     more = f", … {runs[-1].start}-{runs[-1].end}" if len(runs) > 3 else ""
-    return f"the object is not observed there, but in frames {seen}{more}"
+    return f"the object is observed in frames {seen}{more}"
 
 
 def membership(
@@ -122,20 +134,37 @@ def membership(
     smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
     """
     at = facts.looked
+    if evidence is None:
+        expected = np.zeros((facts.states, len(view.history)))
+    else:
+        unseen = HALF + (evidence - _levels(view, evidence, smoothing[0])[:, None]) / 2
+        expected = np.where(np.array(facts.shown)[:, None], TRUST * evidence, unseen)
     if not len(at):
-        rows = (facts.states, len(view.history))
-        return np.zeros(rows) if evidence is None else HALF + TRUST * evidence
+        return expected
     columns = covariances(view, at, smoothing)
     square = columns[:, at] + NOISE * np.eye(len(at))
     wanted = (facts.labels[at] == np.arange(facts.states)[:, None]).astype(np.float64)
+    wanted -= expected[:, at]
     if evidence is None:
         return np.linalg.solve(square, wanted.T).T @ columns
     heard = evidence[:, at]  # what words say of the named frames
     squares = square + WORDS * heard[:, :, None] * heard[:, None, :]
-    weights = np.linalg.solve(squares, (wanted - TRUST * heard)[:, :, None])[:, :, 0]
-    trust = TRUST + WORDS * np.einsum("se,se->s", weights, heard)
-    found: NDArray[np.float64] = weights @ columns + trust[:, None] * evidence
+    weights = np.linalg.solve(squares, wanted[:, :, None])[:, :, 0]
+    trust = WORDS * np.einsum("se,se->s", weights, heard)
+    found: NDArray[np.float64] = expected + weights @ columns + trust[:, None] * evidence
     return found
+
+
+def _levels(
+    view: View, evidence: NDArray[np.float64], cuts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """(S,) half way between what words say inside each state and outside, by one labelling."""
+    states, count = evidence.shape
+    nodes = labelling.nodes_for(states, None, False)
+    rules = Labelling(
+        [nodes.state], [nodes.first], [nodes.follows], np.array([math.log(count)]), 1, ROUNDS
+    )
+    return view.engine.label_responses(evidence, cuts, rules)[1]
 
 
 def covariances(

@@ -27,13 +27,12 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import shown
 from dejacue.method._reading import quoted
 from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged
-from dejacue.method.facts import HALF
+from dejacue.method.facts import HALF, ROUNDS
 from dejacue.method.state_readout import Known, StateReadout, is_count, is_number
 from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
 
-ROUNDS = 4  # of labelling; more change next to nothing
 ALL = 1000  # occurrences
 NONE = 0.4  # deviations of the response; docs/beyond.md says how it was chosen
 

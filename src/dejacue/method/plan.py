@@ -107,9 +107,10 @@ class Plan:
         if not vocabulary.examples and not vocabulary.changes:
             return
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
+            what = "this pooling" if self.readout.takes_examples else f"{self.readout.name}"
             raise InputError(
-                f"the readout {self.readout.name} reads words only; contrast and joint (with the "
-                "usual pooling) read examples, too"
+                f"with {what} words alone are read; examples are for the readouts contrast and "
+                "joint as they are (pooling 1)"
             )
         if self.coordinates.name != DEFAULT_COORDINATES:
             raise InputError(

@@ -32,12 +32,14 @@ def open_parts(
 
 
 def window_around(
-    lead: NDArray[np.float64], own: NDArray[np.bool_], parts: list[tuple[int, int]]
-) -> ScoredWindow | None:
+    lead: NDArray[np.float64], own: NDArray[np.bool_], looks: NDArray[np.int64],
+    parts: list[tuple[int, int]],
+) -> ScoredWindow | None:  # fmt: skip
     """The highest sum of leads of a window that has a known frame of the state, and all that lie
     in the same part; None where no frame is known.
 
-    Where several are known, how far they are apart has as much say as looks (``goes_on``).
+    looks   (N,) how many examples of the state begin at each position; where there are several,
+            how far they are apart has as much say as what they look like (``goes_on``)
     """
     best: ScoredWindow | None = None
     for first, end in parts:
@@ -46,8 +48,9 @@ def window_around(
             continue
         low, high = int(known[0]), int(known[-1])
         own_lead = lead[first:end]
-        if len(known) > 1:
-            own_lead = (own_lead + goes_on(end - first, low, high, len(known)) - HALF) / 2
+        count = int(looks[first:end].sum())
+        if count > 1 and high > low:
+            own_lead = (own_lead + goes_on(end - first, low, high, count) - HALF) / 2
         prefix = np.concatenate(([0.0], np.cumsum(own_lead)))
         start = low - int(prefix[low::-1].argmin())  # of equal ones the nearest
         stop = high + 1 + int(prefix[high + 1 :].argmax())
@@ -103,7 +106,8 @@ def windows(
     for state, shown in enumerate(facts.shown):
         parts = open_parts(facts.barred(state), cuts, facts.marks)
         if shown:
-            found.append(window_around(lead[state], facts.labels == state, parts))
+            own = facts.labels == state
+            found.append(window_around(lead[state], own, np.where(own, facts.looks, 0), parts))
         elif evidence is not None:
             found.append(window_of_words(engine, evidence[state], parts))
         else:

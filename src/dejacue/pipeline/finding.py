@@ -102,8 +102,7 @@ class Finding:
         )
 
     def correct(
-        self, examples: Examples | None = None, /, *, changes: Sequence[int | str] = (),
-        **states: Any,
+        self, examples: Examples | None = None, /, *, changes: Any = (), **states: Any,
     ) -> Finding:  # fmt: skip
         """Read again, with frames that you name: ``finding.correct(empty=12, filled=[80, 95])``.
 
@@ -126,7 +125,10 @@ class Finding:
         """State → the windows in which a person says that it holds; None: none of them."""
         found: dict[str | None, list[Window]] = {}
         for own in self.vocabulary.facts:
-            found.setdefault(own.state, []).append(own.window(self.history))
+            first, end = own.positions(self.history)
+            frames = self.history.frames
+            window = Window(int(frames[first]), int(frames[end - 1]))
+            found.setdefault(own.state, []).append(window)
         return found
 
     def segments(self, count: int | None = None) -> tuple[Window, ...]:

@@ -71,30 +71,41 @@ class Example:
         first, last = (f"{value:.17g}{mark}" for value in self.span)
         return first if first == last else f"{first}-{last}"
 
-    def window(self, history: History) -> Window:
-        """Its frames in this history."""
+    def positions(self, history: History) -> tuple[int, int]:
+        """First position among the observed frames, and the end; equal where it is not observed.
+
+        Of frames of the file and of seconds, the nearest one that was sampled is meant.
+        """
         assert self.span is not None
         first, last = self.span
-        if self.unit == "frames":
-            return Window(int(first), int(last))
-        column = history.source_frames if self.unit == "source" else history.times_s
-        if self.unit == "source" and column is None:
-            return Window(int(first), int(last))
-        if column is None:
+        column, step = self._counted(history)
+        slack = 0.0 if column is history.frames else step / 2 + 1e-9 * abs(first)
+        if first == last and column is not history.frames:
+            at = int(np.abs(column - first).argmin())
+            return (at, at + 1) if abs(column[at] - first) <= slack else (at, at)
+        return (
+            int(np.searchsorted(column, first - slack)),
+            int(np.searchsorted(column, last + slack, side="right")),
+        )
+
+    def change_at(self, history: History) -> int:
+        """The first observed position from there on."""
+        assert self.span is not None
+        column, _ = self._counted(history)
+        return int(np.searchsorted(column, self.span[0] - 1e-9 * abs(self.span[0])))
+
+    def _counted(self, history: History) -> tuple[NDArray[Any], float]:
+        """What it counts, and from one frame to the next."""
+        if self.unit == "seconds" and history.times_s is None:
             raise InputError(
                 f"history {history.id} has no times, so the example {self.name} is not found; give "
                 "its frame"
             )
-        ends = [int(np.abs(column - value).argmin()) for value in (first, last)]
-        step = float(np.median(np.diff(column))) if len(column) > 1 else 1.0
-        for value in (first, last):
-            if not column[0] - step <= value <= column[-1] + step:
-                what = "seconds" if self.unit == "seconds" else "frames of the file"
-                raise InputError(
-                    f"the example {self.name} is outside of history {history.id}, which goes from "
-                    f"{column[0]:g} to {column[-1]:g} {what}"
-                )
-        return Window(int(history.frames[ends[0]]), int(history.frames[ends[1]]))
+        columns = {"source": history.source_frames, "seconds": history.times_s}
+        column = columns.get(self.unit)
+        if column is None:
+            return history.frames, 1.0
+        return column, float(np.median(np.diff(column))) if len(column) > 1 else 1.0
 
     def __repr__(self) -> str:
         return f"<Example {self.state or NONE}: {self.name}>"
@@ -169,8 +180,8 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
     at = int(np.searchsorted(history.frames, frame))
     if at == len(history) or history.frames[at] != frame:
         raise InputError(
-            f"history {history.id}: frame {frame} is no example, the object is not observed there; "
-            f"it is from {history.frames[0]} to {history.frames[-1]}, with gaps"
+            f"history {history.id}: frame {frame} is no example, the object is not observed there, "
+            f"but from {history.frames[0]} to {history.frames[-1]}"
         )
     row = history.features[at].astype(np.float64)
     row = row / np.linalg.norm(row) - history.mean_direction

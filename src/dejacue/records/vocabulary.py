@@ -54,6 +54,15 @@ def _checked_states(states: Mapping[str, Any], shown: set[str]) -> dict[str, tup
     return checked
 
 
+def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
+    """Each once, however often it is said."""
+    kept = {
+        (own.state, own.span, own.unit, own.source, own.features is None or id(own)): own
+        for own in examples
+    }
+    return tuple(kept.values())
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """The closed list of alternatives: states, each with one or more descriptions.
@@ -109,7 +118,7 @@ class Vocabulary:
 
     def with_examples(
         self, examples: Mapping[str | None, Any] | None = None, /, *,
-        changes: Iterable[int | str | Example] = (), **states: Any,
+        changes: Any = (), **states: Any,
     ) -> Vocabulary:  # fmt: skip
         """The same, also shown: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
 
@@ -122,8 +131,8 @@ class Vocabulary:
         given = (*examples_of(examples or {}), *examples_of(states))
         return replace(
             self,
-            examples=(*self.examples, *given),
-            changes=(*self.changes, *examples_of({None: tuple(changes)})),
+            examples=_distinct((*self.examples, *given)),
+            changes=_distinct((*self.changes, *examples_of({None: changes}))),
         )
 
     @property

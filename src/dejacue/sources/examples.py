@@ -61,7 +61,10 @@ def _resolved(
     if frame is not None and video is not None and _same(path, video):
         return replace(own, source=None, span=(frame, frame), unit="source")
     if not path.exists():
-        raise InputError(f"{path} is not there; an example is {KINDS}")
+        raise InputError(
+            f"{path} is not there; an example is a frame (120), frames (120-180), a time (4.5s), "
+            f"{KINDS}"
+        )
     history = None if frame is None else _history(path)
     if frame is not None and history is not None:
         return replace(from_history(own.state, history, frame), source=source)
