@@ -36,15 +36,16 @@ def kept(count: int) -> PictureMasks:
         (1, [0]),
         (5, range(5)),
         (12, range(12)),
-        (13, [*range(12)]),
-        (48, range(0, 48, 4)),
-        (200, range(0, 192, 16)),  # every eighth is kept by then, and of those every second
-        (1000, [32 * (k * 32 // 12) for k in range(12)]),
+        (13, [*range(11), 12]),
+        (45, range(0, 45, 4)),
+        (200, [8 * (k * 24 // 11) for k in range(12)]),  # every eighth is kept by then
+        (1000, [32 * (k * 31 // 11) for k in range(12)]),
     ],
 )
 def test_twelve_pictures_lie_evenly_over_a_video_whose_length_is_not_known(count, frames) -> None:
     pictures = kept(count).pictures(0)
     assert list(pictures.thumbnails) == list(frames)
+    assert max(frames) >= 0.96 * (count - 1)  # the end is seen
     assert list(pictures.crops) == [frame for frame in frames if frame % 3]
     assert all(data.startswith(b"\xff\xd8\xff") for data in pictures.thumbnails.values())
 

@@ -43,8 +43,9 @@ class PictureAlbum:
     def pictures(self, at: int, first: int = 0) -> Pictures:
         """At most MOST of each, of the object at this place among the masks, from a frame on."""
         every = [(frame, own) for frame, own in self._kept.items() if frame >= first]
-        count = min(MOST, len(every))
-        chosen = {f: own[at] for f, own in (every[k * len(every) // count] for k in range(count))}
+        last = len(every) - 1
+        places = range(len(every)) if last < MOST else (k * last // (MOST - 1) for k in range(MOST))
+        chosen = {f: own[at] for f, own in (every[place] for place in places)}
         return Pictures(
             {frame: whole for frame, (whole, _) in chosen.items()},
             {frame: part for frame, (_, part) in chosen.items() if part is not None},
