@@ -630,6 +630,24 @@ def test_a_vocabulary_with_examples_is_written_and_read(tmp_path):
     assert windows[0] == windows[1]
 
 
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.float32(3), "rows × dimensions"),
+        (np.empty((0, 64), np.float32), "fewer rows"),
+        (np.zeros((1, 64), np.float32), "zero vector"),
+    ],
+)
+def test_features_of_examples_that_are_none_are_refused(tmp_path, array, words):
+    made = scene(3)
+    named = made.vocabulary.with_examples(empty=(another(made), 20))
+    with np.load(write_vocabulary(tmp_path / "v.npz", named)) as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "v.npz", **(arrays | {"example_features": array}))
+    with pytest.raises(InputError, match=words):
+        read_vocabulary(tmp_path / "v.npz")
+
+
 def _timed(history):
     return History(history.features, history.frames, times_s=history.frames / 10)
 

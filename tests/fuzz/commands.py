@@ -35,6 +35,8 @@ LIKELY: dict[str, list[str]] = {
     "readout": ["contrast", "joint", "published", "scan", "peak", "boxcar", "non-overlap"],
     "coordinates": ["absolute", "dual", "vocabulary", "trajectory"], "top": ["1", "3", "1000000"],
     "smoothing": ["3", "0.8s", "1e300s"], "durations": ["5,10", "generated", "published"],
+    "example": ["a=1", "b=3-4", "none=2", "a=0.2s", "b=mask.png", "a=x.npz@1"],
+    "change": ["2", "0.3s"], "ask": ["1", "3"], "delay": ["0.2"], "horizon": ["1"],
     "order": ["a,b"], "stay": ["1", "5"], "norm": ["sqrt", "mean"], "runs": ["strict", "bridged"],
     "bridge": ["auto", "3"], "format": ["json", "csv", "table"], "engine": ["numpy", "baseline"],
     "files": ["found.json", "truth.json", "one.json"], "references": ["truth.json"],

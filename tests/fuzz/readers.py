@@ -44,7 +44,6 @@ from dejacue.sources.tracks.follow import first_prompts, follow
 from dejacue.sources.video import Frame, open_video, write_video
 
 COUNT, HEIGHT, WIDTH = 6, 48, 64
-JSON_WORDS = {"schema": "dejacue.vocabulary/1", "states": {"a": ["one", "two"], "b": ["three"]}}
 
 
 class Target(NamedTuple):
@@ -296,9 +295,12 @@ def read_images(rng: Random, folder: Path) -> None:
 
 
 def words(folder: Path, suffix: str) -> None:
+    shown = {"words": ["one"], "examples": [3, "4.5s", "1-2", "cup.jpg", "a.mp4@7"]}
+    document = {"object": "cup", "states": {"a": shown, "b": ["three"]}, "none": [5], "changes": 6}
     (folder / f"x{suffix}").write_text(
-        json.dumps(JSON_WORDS["states"]) if suffix == ".json"
-        else "# states\na: [one, two]\nb: [three, 'four']\n"
+        json.dumps(document) if suffix == ".json"
+        else "# states\nstates:\n  a: [one, two]\n  b: {words: 'four', examples: [3, 1-2, a.jpg]}\n"
+        "none: 4\nchanges: [2]\n"
     )  # fmt: skip
 
 
@@ -307,7 +309,10 @@ def history(folder: Path) -> None:
 
 
 def encoded_words(folder: Path) -> None:
-    write_vocabulary(folder / "x.npz", made().vocabulary)
+    own = made()
+    state = next(iter(own.vocabulary.states))
+    shown = {state: [1, (own.history, int(own.history.frames[0]))], None: 2}
+    write_vocabulary(folder / "x.npz", own.vocabulary.with_examples(shown, changes=3))
 
 
 MASKS = ("coco", "plain", "youtube-vis", "sam2", "stack", "planes", "labels", "mot", "boxes",

@@ -63,9 +63,13 @@ def vocabulary(rng: Random, dimension: int) -> Vocabulary:
     }
     rows = sum(map(len, states.values()))
     draw = np.random.default_rng(rng.getrandbits(64))
-    return Vocabulary(
+    found = Vocabulary(
         states, draw.normal(size=(rows, dimension)), object=rng.choice((None, text(rng)))
     )
+    if rng.random() < 0.7:
+        return found
+    frames = [rng.choice((0, 1, 2, 5, -3, 1 << 53)) for _ in range(rng.randint(1, 4))]
+    return found.with_examples({rng.choice((None, *names)): frame for frame in frames})
 
 
 def found(rng: Random) -> Finding:

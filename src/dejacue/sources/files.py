@@ -187,7 +187,10 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     if text is None:
         return {}
     given = declared(parse_json(text), tuple[list[_ShownDocument], list[_ShownDocument]])
-    features = iter(arrays.get("example_features", ()))
+    rows = arrays.get("example_features", np.empty((0, 1)))
+    if rows.ndim != 2:
+        raise InputError(f"example_features must be rows × dimensions, not of shape {rows.shape}")
+    features = iter(rows)
 
     def made(own: _ShownDocument) -> Example:
         row = next(features, None) if own.seen else None
