@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from dejacue.method import facts as f
 from dejacue.method import shown
 from dejacue.method.kernel import compiled, engine
 from dejacue.records.example import examples_of, from_text
+from dejacue.sources.examples import resolved
 
 ENGINES = ["numpy", *compiled()]
 
@@ -664,6 +666,16 @@ def test_a_list_in_yaml_shows_states(tmp_path):
     ]  # fmt: skip
     assert made.examples[-1].source == str(tmp_path / "cup.png")
     assert made.changes[0].span == (60, 60)
+
+
+def test_any_text_may_name_an_example(tmp_path):
+    strange = ["a" * 5000, "a\0b", "@3", "@", "cup.jpg@", "a" * 5000 + "@7", "."]
+    document = {"states": {"empty": {"words": "a", "examples": strange}, "filled": "b"}}
+    (tmp_path / "cup.json").write_text(json.dumps(document))
+    made = read_vocabulary(tmp_path / "cup.json")
+    for own in made.elsewhere:
+        with pytest.raises(InputError):
+            resolved(replace(made, examples=(own,)), lambda: None, "scene.mp4")
 
 
 @pytest.mark.parametrize(

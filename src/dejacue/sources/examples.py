@@ -22,7 +22,7 @@ from dejacue.records.example import from_history
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import Encoder
-from dejacue.sources.files import read_history
+from dejacue.sources.files import is_there, read_history
 from dejacue.sources.images import is_image, read_rgb
 from dejacue.sources.video import open_video
 
@@ -60,7 +60,7 @@ def _resolved(
     path, frame = _parts(source)
     if frame is not None and video is not None and _same(path, video):
         return replace(own, source=None, span=(frame, frame), unit="source")
-    if not path.exists():
+    if not is_there(path):
         raise InputError(
             f"{path} is not there; an example is a frame (120), frames (120-180), a time (4.5s), "
             f"{KINDS}"
@@ -85,7 +85,7 @@ def _parts(source: str) -> tuple[Path, int | None]:
 
 
 def _same(path: Path, video: str) -> bool:
-    if path.exists() and os.path.exists(video):
+    if is_there(path) and is_there(Path(video)):
         return os.path.samefile(path, video)
     return path.name == Path(video).name
 

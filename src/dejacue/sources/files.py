@@ -124,6 +124,37 @@ def by_file(vocabulary: Vocabulary) -> Vocabulary:
     )  # fmt: skip
 
 
+def is_there(path: Path) -> bool:
+    """Whether something of this name exists; any text may be asked about."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long for a name, or with a zero in it
+        return False
+
+
+def _beside(own: Example, folder: Path) -> Example:
+    """A source that lies beside the list is meant, wherever the command runs."""
+    if own.source is None:
+        return own
+    head = own.source.rpartition("@")[0]
+    found = is_there(folder / own.source) or (head and is_there(folder / head))
+    return replace(own, source=str(folder / own.source)) if found else own
+
+
+def by_file(vocabulary: Vocabulary) -> Vocabulary:
+    """The same, with frames counted as those of the file: so a list means the same, however the
+    video is sampled."""
+
+    def counted(own: Example) -> Example:
+        plain = own.span is not None and own.unit == "frames"
+        return replace(own, unit="source") if plain else own
+
+    return replace(
+        vocabulary, examples=tuple(map(counted, vocabulary.examples)),
+        changes=tuple(map(counted, vocabulary.changes)),
+    )  # fmt: skip
+
+
 def _beside(own: Example, folder: Path) -> Example:
     """A source that lies beside the list is meant, wherever the command runs."""
     beside = None if own.source is None else folder / own.source.rpartition("@")[0]
