@@ -141,31 +141,6 @@ def _beside(own: Example, folder: Path) -> Example:
     return replace(own, source=str(folder / own.source)) if found else own
 
 
-def by_file(vocabulary: Vocabulary) -> Vocabulary:
-    """The same, with frames counted as those of the file: so a list means the same, however the
-    video is sampled."""
-
-    def counted(own: Example) -> Example:
-        plain = own.span is not None and own.unit == "frames"
-        return replace(own, unit="source") if plain else own
-
-    return replace(
-        vocabulary, examples=tuple(map(counted, vocabulary.examples)),
-        changes=tuple(map(counted, vocabulary.changes)),
-    )  # fmt: skip
-
-
-def _beside(own: Example, folder: Path) -> Example:
-    """A source that lies beside the list is meant, wherever the command runs."""
-    beside = None if own.source is None else folder / own.source.rpartition("@")[0]
-    whole = None if own.source is None else folder / own.source
-    if whole is not None and whole.exists():
-        return replace(own, source=str(whole))
-    if beside is not None and beside != folder and beside.exists():
-        return replace(own, source=str(folder / str(own.source)))
-    return own
-
-
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
     """Write a vocabulary with its text features as ``.npz``; whole or not at all."""
     if vocabulary.features is None and not vocabulary.examples:
