@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.records.arrays import feature_rows, frozen
-from dejacue.records.history import History
+from dejacue.records.history import MOST_FRAME, History
 from dejacue.records.window import Window
 
 _CLOCK = r"(\d{1,9}(?:\.\d{1,9})?s|\d{1,6}(?::\d\d){1,2}(?:\.\d{1,9})?)"
@@ -55,7 +54,7 @@ class Example:
         if self.unit not in UNITS:
             raise InputError(f"an example counts in {', '.join(UNITS)}, not in {self.unit!r}")
         if self.span is not None:
-            object.__setattr__(self, "span", _checked_span(self.span, self.unit, self.name))
+            object.__setattr__(self, "span", _checked_span(self.span, self.unit))
         if self.features is not None:
             row = feature_rows(np.atleast_2d(self.features), f"the example {self.source or ''}")
             if len(row) != 1:
@@ -193,11 +192,13 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
     )  # fmt: skip
 
 
-def _checked_span(span: Any, unit: str, name: str) -> tuple[float, float]:
+def _checked_span(span: Any, unit: str) -> tuple[float, float]:
     first, last = span
     for value in (first, last):
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not real or not math.isfinite(value) or (unit != "seconds" and value != int(value)):
+        if not real or not -MOST_FRAME <= value <= MOST_FRAME:  # nor is NaN
+            raise InputError("an example is at a frame or a second, a number within ±2^53")
+        if unit != "seconds" and value != int(value):
             raise InputError(f"an example at {value!r}: give a frame, or seconds")
     if last < first:
         raise InputError(f"the example {first}-{last} ends before it begins")
