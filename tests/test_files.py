@@ -806,3 +806,15 @@ def test_of_many_strange_arrays_a_few_are_named(tmp_path) -> None:
 def test_the_number_of_frames_looked_at_is_read_with_care(text, known) -> None:
     made = History(np.ones((3, 2)), made_with={"frames": text})
     assert made.frames_looked_at == known
+
+
+def test_values_without_size_are_not_counted_out(tmp_path) -> None:
+    """As many as anybody likes to declare fit into no bytes at all."""
+    header = b"{'descr': '|S0', 'fortran_order': False, 'shape': (1000000000000,), }"
+    header += b" " * (117 - len(header)) + b"\n"
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr(
+            "states.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+        )
+    with pytest.raises(InputError, match="without any size"):
+        read_vocabulary(tmp_path / "x.npz")

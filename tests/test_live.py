@@ -449,7 +449,7 @@ def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
     )
     with pytest.raises(InputError, match="frames of other histories"):
         LiveReading(SCENE.vocabulary.with_examples({"empty": 5}))
-    with pytest.raises(InputError, match="reads words only"):
+    with pytest.raises(InputError, match="words alone are read"):
         LiveReading(shown, readout="published")
 
 

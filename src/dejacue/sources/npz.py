@@ -125,6 +125,8 @@ def read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, A
         raise InputError(f"{where} has no usable array header ({first_line(error)})") from None
     if any(length < 0 for length in shape):
         raise InputError(f"{where} declares a negative length")
+    if dtype.itemsize == 0 and math.prod(shape):
+        raise InputError(f"{where} declares values without any size; the file is damaged")
     if dtype.hasobject:
         raise InputError(
             f"{where} holds pickled objects, which are never loaded; save plain numbers and strings"
