@@ -25,6 +25,7 @@ MOST_HEADER_BYTES = 10_000
 MOST_BYTES = 64 << 30
 ALWAYS_UNPACKED = 256 << 20  # bytes; what is larger may be a bomb, and is one from
 MOST_PACKED = 100  # times its size in the file on: packed features are hardly smaller than plain
+MANY = 1 << 20  # values that take no bytes at all, which nobody needs
 T = TypeVar("T")
 
 
@@ -98,6 +99,10 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
+def _at_least_one(length: int) -> int:
+    return max(length, 1)
+
+
 def is_text(data: bytes, dtype: Any) -> bool:
     try:
         data.decode("utf-32-be" if dtype.str.startswith(">") else "utf-32-le")
@@ -125,8 +130,8 @@ def read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, A
         raise InputError(f"{where} has no usable array header ({first_line(error)})") from None
     if any(length < 0 for length in shape):
         raise InputError(f"{where} declares a negative length")
-    if dtype.itemsize == 0 and math.prod(shape):
-        raise InputError(f"{where} declares values without any size; the file is damaged")
+    if not (math.prod(shape) and dtype.itemsize) and math.prod(map(_at_least_one, shape)) > MANY:
+        raise InputError(f"{where} declares {shape} values without any size; the file is damaged")
     if dtype.hasobject:
         raise InputError(
             f"{where} holds pickled objects, which are never loaded; save plain numbers and strings"
