@@ -1,0 +1,107 @@
+"""A history as a store keeps it, and back: rows of features, and the columns of the index."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.records import History
+from dejacue.records.arrays import frozen
+
+ROWS_AT_A_TIME = 1024
+SAFE = (0.1, 1000.0)  # lengths of rows that float16 holds well
+SAME = b""  # source_frames that are the frames
+
+
+class Packed(NamedTuple):
+    """Columns of the index; arrays as little-endian bytes, frames as pairs (first, count) of their
+    runs."""
+
+    id: str
+    object: str | None
+    source: str | None
+    interval_s: float | None
+    made_with: str | None
+    runs: bytes
+    times_s: bytes | None
+    source_frames: bytes | None
+    presence: bytes | None
+
+
+NAMES = ", ".join(Packed._fields)
+
+
+def packed(history: History, object: str | None, source: str | None) -> Packed:
+    own = history.source_frames
+    if own is not None:
+        own_bytes = _bytes(own, "<i8") if (own != history.frames).any() else SAME
+    made = None if history.made_with is None else json.dumps(dict(history.made_with))
+    starts = history.frames[history.run_offsets[:-1]]
+    runs = np.stack([starts, np.diff(history.run_offsets)], axis=1)
+    return Packed(
+        history.id, object, source, history.frame_interval_s, made, _bytes(runs, "<i8"),
+        _bytes(history.times_s, "<f8"), None if own is None else own_bytes,
+        _bytes(history.presence, "<f8"),
+    )  # fmt: skip
+
+
+def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
+    """The history of these rows, without looking at them: they were checked when it was added."""
+    runs = np.frombuffer(own.runs, "<i8").reshape(-1, 2)
+    first, count = runs[0].tolist()
+    if len(runs) == 1:
+        frames, offsets = np.arange(first, first + count), np.array([0, count])
+    else:
+        offsets = np.concatenate(([0], np.cumsum(runs[:, 1])))
+        frames = np.arange(offsets[-1]) + np.repeat(runs[:, 0] - offsets[:-1], runs[:, 1])
+    frozen_frames = frozen(frames)
+    source = _array(own.source_frames, "<i8")
+    return History.trusted(
+        features=rows, frames=frozen_frames, run_offsets=frozen(offsets), id=own.id,
+        encoder=encoder, times_s=_array(own.times_s, "<f8"),
+        source_frames=frozen_frames if own.source_frames == SAME else source,
+        presence=_array(own.presence, "<f8"), frame_interval_s=own.interval_s,
+        made_with=None if own.made_with is None else json.loads(own.made_with),
+    )  # fmt: skip
+
+
+def _bytes(values: NDArray[Any] | None, dtype: str) -> bytes | None:
+    return None if values is None else values.astype(dtype, copy=False).tobytes()
+
+
+def _array(data: bytes | None, dtype: str) -> Any:
+    return np.frombuffer(data, dtype) if data else None
+
+
+def stored_rows(
+    features: NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    """The rows in the type of the store, and their mean direction.
+
+    Rows that float16 would not hold are brought to unit length: only their direction matters.
+    """
+    rows = features if features.dtype == dtype else np.empty(features.shape, dtype)
+    mean = np.zeros(features.shape[1], np.float32)
+    for first in range(0, len(features), ROWS_AT_A_TIME):
+        part = slice(first, first + ROWS_AT_A_TIME)
+        block = features[part].astype(np.float32, copy=False)
+        norms = np.sqrt(np.einsum("nd,nd->n", block, block))
+        mean += (1 / norms) @ block
+        if rows is not features:
+            safe = (norms > SAFE[0]) & (norms < SAFE[1])
+            rows[part] = block if safe.all() else block / np.where(safe, 1, norms)[:, None]
+    return rows, mean / len(features)
+
+
+def checksum(rows: NDArray[Any], mean: NDArray[np.float32], own: Sequence[Any]) -> int:
+    """CRC-32 of all that is kept of a history."""
+    found = zlib.crc32(mean, zlib.crc32(rows))  # type: ignore[arg-type]
+    for value in own:
+        data = value if isinstance(value, bytes) else repr(value).encode("utf-8", "replace")
+        found = zlib.crc32(data, found)
+    return found
