@@ -93,8 +93,8 @@ def _answers(table: Table) -> Iterator[Answer]:
     count = len(table["start"])
 
     def column(name: str, missing: Any = None) -> list[Any]:
-        values = table.get(name, [missing] * count)
-        return values.tolist() if isinstance(values, np.ndarray) else values
+        values: Any = table.get(name, [missing] * count)
+        return list(values.tolist() if isinstance(values, np.ndarray) else values)
 
     nothing = [None] * count
     times = zip(column("start_s"), column("end_s"), strict=True) if "start_s" in table else nothing
@@ -107,7 +107,7 @@ def _answers(table: Table) -> Iterator[Answer]:
     for *own, when, where, absent, notes in zip(*plain, times, frames, *more, strict=True):
         when = None if when is None or when[0] != when[0] else when
         where = None if where is None or where[0] < 0 else where
-        yield Answer(*own, when, where, absent, notes)
+        yield Answer._make((*own, when, where, absent, notes))
 
 
 def ask(
@@ -235,7 +235,7 @@ class _Reader:
         for number, segment, first, length, id, source, interval, *blobs in now.execute(
             query, (wanted,)
         ):
-            own = Packed(id, None, source, interval, None, *blobs, None)
+            own = Packed._make((id, None, source, interval, None, *blobs, None))
             rows = segments[segment].rows[first : first + length]
             found[number] = unpacked(own, rows, encoder), source
         inside = [found[number] for number in numbers.tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.records import History
-from dejacue.records.arrays import frozen
 
 ROWS_AT_A_TIME = 1024
 SAFE = (0.1, 1000.0)  # lengths of rows that float16 holds well
@@ -37,41 +37,47 @@ NAMES = ", ".join(Packed._fields)
 
 
 def packed(history: History, object: str | None, source: str | None) -> Packed:
-    own = history.source_frames
+    own, source_frames = history.source_frames, None
     if own is not None:
-        own_bytes = _bytes(own, "<i8") if (own != history.frames).any() else SAME
+        source_frames = _bytes(own, "<i8") if (own != history.frames).any() else SAME
     made = None if history.made_with is None else json.dumps(dict(history.made_with))
     starts = history.frames[history.run_offsets[:-1]]
     runs = np.stack([starts, np.diff(history.run_offsets)], axis=1)
     return Packed(
         history.id, object, source, history.frame_interval_s, made, _bytes(runs, "<i8"),
-        _bytes(history.times_s, "<f8"), None if own is None else own_bytes,
-        _bytes(history.presence, "<f8"),
+        _optional(history.times_s, "<f8"), source_frames,
+        _optional(history.presence, "<f8"),
     )  # fmt: skip
 
 
 def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
     """The history of these rows, without looking at them: they were checked when it was added."""
-    runs = np.frombuffer(own.runs, "<i8").reshape(-1, 2)
-    first, count = runs[0].tolist()
-    if len(runs) == 1:
+    if len(own.runs) == 16:  # a single run, as most are
+        first, count = struct.unpack("<2q", own.runs)
         frames, offsets = np.arange(first, first + count), np.array([0, count])
     else:
-        offsets = np.concatenate(([0], np.cumsum(runs[:, 1])))
-        frames = np.arange(offsets[-1]) + np.repeat(runs[:, 0] - offsets[:-1], runs[:, 1])
-    frozen_frames = frozen(frames)
+        runs = np.frombuffer(own.runs, "<i8").reshape(-1, 2)
+        offsets = np.zeros(len(runs) + 1, np.int64)
+        runs[:, 1].cumsum(out=offsets[1:])
+        frames = (runs[:, 0] - offsets[:-1]).repeat(runs[:, 1])
+        frames += np.arange(len(frames))
+    frames.flags.writeable = offsets.flags.writeable = False
     source = _array(own.source_frames, "<i8")
     return History.trusted(
-        features=rows, frames=frozen_frames, run_offsets=frozen(offsets), id=own.id,
+        features=rows, frames=frames, run_offsets=offsets, id=own.id,
         encoder=encoder, times_s=_array(own.times_s, "<f8"),
-        source_frames=frozen_frames if own.source_frames == SAME else source,
+        source_frames=frames if own.source_frames == SAME else source,
         presence=_array(own.presence, "<f8"), frame_interval_s=own.interval_s,
         made_with=None if own.made_with is None else json.loads(own.made_with),
     )  # fmt: skip
 
 
-def _bytes(values: NDArray[Any] | None, dtype: str) -> bytes | None:
-    return None if values is None else values.astype(dtype, copy=False).tobytes()
+def _bytes(values: NDArray[Any], dtype: str) -> bytes:
+    return values.astype(dtype, copy=False).tobytes()
+
+
+def _optional(values: NDArray[Any] | None, dtype: str) -> bytes | None:
+    return None if values is None else _bytes(values, dtype)
 
 
 def _array(data: bytes | None, dtype: str) -> Any:
@@ -85,17 +91,33 @@ def stored_rows(
 
     Rows that float16 would not hold are brought to unit length: only their direction matters.
     """
-    rows = features if features.dtype == dtype else np.empty(features.shape, dtype)
+    rows: NDArray[Any] = features
+    if features.dtype != dtype:
+        rows = np.empty(features.shape, dtype)
     mean = np.zeros(features.shape[1], np.float32)
     for first in range(0, len(features), ROWS_AT_A_TIME):
         part = slice(first, first + ROWS_AT_A_TIME)
-        block = features[part].astype(np.float32, copy=False)
+        block = _wide(features[part])
         norms = np.sqrt(np.einsum("nd,nd->n", block, block))
         mean += (1 / norms) @ block
         if rows is not features:
             safe = (norms > SAFE[0]) & (norms < SAFE[1])
             rows[part] = block if safe.all() else block / np.where(safe, 1, norms)[:, None]
-    return rows, mean / len(features)
+    mean /= len(features)
+    return rows, mean
+
+
+def _wide(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """As float32. Finite float16 are moved bit by bit, which is exact and several times faster than
+    astype: sign, exponent and fraction to their places, then 2^(127 − 15) for the other bias."""
+    if rows.dtype != np.float16:
+        return rows.astype(np.float32, copy=False)
+    bits = rows.view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= np.int32(-0x70002000)
+    found = bits.view(np.float32)
+    found *= np.float32(2.0**112)
+    return found
 
 
 def checksum(rows: NDArray[Any], mean: NDArray[np.float32], own: Sequence[Any]) -> int:

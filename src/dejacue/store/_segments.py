@@ -76,14 +76,15 @@ class _Growing:
     """A file that rows are added to; what lies behind the rows that count is cut off first."""
 
     def __init__(self, path: Path, dtype: Any, dimension: int, rows: int) -> None:
-        self.rows, self._dtype, self._dimension = rows, dtype, dimension
+        self.rows: int = rows
+        self._dtype, self._dimension = dtype, dimension
         self._stream = open(path, "r+b" if path.exists() else "x+b")  # noqa: SIM115 (see close)
         self._stream.truncate(self.size)
         self._stream.seek(self.size)
 
     @property
     def size(self) -> int:
-        return HEADER + self.rows * self._dimension * self._dtype.itemsize
+        return HEADER + self.rows * self._dimension * int(self._dtype.itemsize)
 
     def add(self, rows: NDArray[Any]) -> int:
         first = self.rows

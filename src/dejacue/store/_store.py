@@ -25,7 +25,7 @@ from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
 from dejacue.store._verify import verify
 
-DTYPES = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
+DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
 Where = Mapping[str, str]
 
@@ -225,8 +225,8 @@ class Store:
 
     @property
     def size(self) -> int:
-        """Bytes on the disk."""
-        return sum(own.stat().st_size for own in self.path.rglob("*") if own.is_file())
+        """Bytes of its segments on the disk."""
+        return sum(own.stat().st_size for own in (self.path / "segments").glob("*.npy"))
 
     def verify(self, progress: Progress = silent) -> list[Problem]:
         """Reads every byte again and names what is not as it was written; empty: all is well."""
