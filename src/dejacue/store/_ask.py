@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dejacue.store._store import Store
 
 Table = dict[str, Any]
-_LOOKED_AT = "number, segment, first, length, id, source, interval_s, runs, times_s, source_frames"
+_LOOKED_AT = "segment, slot, first, length, id, source, interval_s, runs, times_s, source_frames"
 _EMPTY: Table = {
     "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
     "state": [], "description": [], "start": np.empty(0, np.int64), "end": np.empty(0, np.int64),
@@ -181,7 +181,7 @@ class _Reader:
             done = 0
             for part in self._chunks(places[order, 3]):
                 chosen = order[part]
-                histories, sources = self._histories(now, segments, places[chosen, 0])
+                histories, sources = self._histories(now, segments, places[chosen])
                 yield self._table(histories, sources, scores[chosen], done)
                 done += len(chosen)
                 progress("ask", done, len(order))
@@ -198,6 +198,7 @@ class _Reader:
         places = np.array(found, np.int64).reshape(-1, 4)
         used = set(np.unique(places[:, 1]).tolist())
         sizes = now.execute("SELECT number, rows, histories FROM segments").fetchall()
+        self._store.forget_but({own[0] for own in sizes})
         return {own[0]: self._store.segment(*own) for own in sizes if own[0] in used}, places
 
     def _object_scores(
@@ -223,22 +224,26 @@ class _Reader:
             yield slice(first, len(lengths))
 
     def _histories(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], numbers: NDArray[np.int64]
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: NDArray[np.int64]
     ) -> tuple[list[History], list[str | None]]:
-        wanted = json.dumps(numbers.tolist())
+        """Those at these places, and their sources; what an earlier question has made is taken."""
+        keys = list(zip(places[:, 1].tolist(), places[:, 2].tolist(), strict=True))
+        found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
+        numbers = places[:, 0].tolist()
+        missing = [own for own, key in zip(numbers, keys, strict=True) if key not in found]
         query = (
             f"SELECT {_LOOKED_AT} FROM histories "
             "WHERE number IN (SELECT value FROM json_each(?))"
         )  # fmt: skip
-        found: dict[int, tuple[History, str | None]] = {}
         encoder = self._store.encoder
-        for number, segment, first, length, id, source, interval, *blobs in now.execute(
-            query, (wanted,)
+        for segment, slot, first, length, id, source, interval, *blobs in now.execute(
+            query, (json.dumps(missing),)
         ):
             own = Packed._make((id, None, source, interval, None, *blobs, None))
             rows = segments[segment].rows[first : first + length]
-            found[number] = unpacked(own, rows, encoder), source
-        inside = [found[number] for number in numbers.tolist()]
+            known = found[segment, slot] = unpacked(own, rows, encoder), source
+            self._store.keep((segment, slot), known)
+        inside = [found[key] for key in keys]
         return [own for own, _ in inside], [source for _, source in inside]
 
     def _table(

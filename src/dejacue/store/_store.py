@@ -27,6 +27,7 @@ from dejacue.store._verify import verify
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
+MOST_KEPT = 5_000_000  # frames whose numbers and times are kept for the next question: 100 MB
 Where = Mapping[str, str]
 
 
@@ -70,6 +71,8 @@ class Store:
             self._meta = index.meta(self._reader)
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
+        self.kept: dict[tuple[int, int], tuple[History, str | None]] = {}
+        self._kept_frames = 0
 
     @classmethod
     def create(
@@ -104,7 +107,7 @@ class Store:
 
     def close(self) -> None:
         self._reader.close()
-        self._mapped.clear()
+        self.forget_but(set())
 
     def __enter__(self) -> Store:
         return self
@@ -267,9 +270,20 @@ class Store:
         """
         return ask(self, vocabulary, readout, top, where, threads, progress)
 
-    def forget(self, number: int) -> None:
-        """A segment that is gone."""
-        self._mapped.pop(number, None)
+    def keep(self, place: tuple[int, int], known: tuple[History, str | None]) -> None:
+        """A history and its source for the next question, by segment and slot, which are never
+        given again; as many as fit."""
+        frames = len(known[0])
+        if self._kept_frames + frames <= MOST_KEPT:
+            self.kept[place] = known
+            self._kept_frames += frames
+
+    def forget_but(self, numbers: set[int]) -> None:
+        """Lets go of segments that are gone, so that their bytes are freed."""
+        for number in self._mapped.keys() - numbers:
+            del self._mapped[number]
+            self.kept.clear()
+            self._kept_frames = 0
 
     def segment(self, number: int, rows: int, histories: int) -> Segment:
         """Mapped once; again where it has grown."""

@@ -170,6 +170,8 @@ def compact(store: Store) -> None:
         for number in old:
             _move(store, own.now, number, writer)
             own.now.execute("DELETE FROM segments WHERE number = ?", (number,))
+        left = {number for (number,) in own.now.execute("SELECT number FROM segments")}
+    store.forget_but(left)
     with contextlib.suppress(InputError), _writing(store) as own:
         own.sweep()  # another writer that is quicker does it, too
 
@@ -183,4 +185,3 @@ def _move(store: Store, now: sqlite3.Connection, number: int, writer: SegmentWri
         place = writer.add(segment.rows[first : first + length], segment.means[slot])
         moved = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
         now.execute(moved, (*place, own))
-    store.forget(number)
