@@ -147,6 +147,7 @@ def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
         (History(rows(0), id="x"), 'an unnamed encoder but the store holds "e"'),
         (History(rows(0, 3, 8), id="x", encoder="e"), "has 8 dimensions but the store 16"),
         ("x.npz", "a store holds histories, not str"),
+        (history("\udcff"), r"the id '\\udcff' is not Unicode"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(store, given, message) -> None:
@@ -318,6 +319,32 @@ def test_verify_looks_at_the_index_too(store) -> None:
     assert [own.id for own in store.verify()] == ["a"]
     (store.path / "segments" / "000001.means.npy").unlink()
     assert {own.id for own in store.verify()} == {None, "a", "b"}
+
+
+@pytest.mark.parametrize("column", ["runs", "times_s"])
+def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column) -> None:
+    store.add(history("a", 1, times_s=np.arange(30.0)))
+    long = np.array([0, 31], "<i8").tobytes() if column == "runs" else bytes(31 * 8)
+    with _index.transaction(store.path) as now:
+        now.execute(f"UPDATE histories SET {column} = ?", (long,))
+    for read in (lambda: store["a"], lambda: list(store.ask(words()))):
+        with pytest.raises(InputError, match='entry of history "a" is damaged; add it again'):
+            read()
+    assert [own.id for own in store.verify()] == ["a"]
+
+
+def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
+    store.add(history("a", 1))
+    monkeypatch.setattr(_index.os, "access", lambda *_: False)  # the tests may run as root
+    for wal in (True, False):
+        if not wal:
+            store.close()
+        assert (store.path / f"{_index.NAME}-wal").exists() == wal
+        with Store.open(store.path) as again:
+            assert np.array_equal(again["a"].features, rows(1))
+    assert repr(store).endswith("store: closed>")
+    with pytest.raises(InputError, match="this store was closed; open it again"):
+        store.ids()
 
 
 def test_a_killed_writer_loses_nothing_and_doubles_nothing(tmp_path) -> None:

@@ -87,6 +87,8 @@ def told(folder: Path) -> Iterator[None]:
     """Says in a sentence what SQLite says in its own words."""
     try:
         yield
+    except sqlite3.ProgrammingError:
+        raise InputError(f"{folder}: this store was closed; open it again") from None
     except sqlite3.DatabaseError as error:
         said = str(error)
         if "locked" in said or "busy" in said:

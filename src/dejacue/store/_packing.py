@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.errors import InputError, shortened
 from dejacue.records import History
 
 ROWS_AT_A_TIME = 1024
@@ -62,12 +63,20 @@ def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
         frames = (runs[:, 0] - offsets[:-1]).repeat(runs[:, 1])
         frames += np.arange(len(frames))
     frames.flags.writeable = offsets.flags.writeable = False
-    source = _array(own.source_frames, "<i8")
+    columns = {
+        "times_s": _array(own.times_s, "<f8"),
+        "source_frames": frames if own.source_frames == SAME else _array(own.source_frames, "<i8"),
+        "presence": _array(own.presence, "<f8"),
+    }
+    for column in (frames, *columns.values()):
+        if column is not None and len(column) != len(rows):  # all that could reach beyond a file
+            raise InputError(
+                f'the index entry of history "{shortened(own.id)}" is damaged; add it again with '
+                "--replace"
+            )
     return History.trusted(
-        features=rows, frames=frames, run_offsets=offsets, id=own.id,
-        encoder=encoder, times_s=_array(own.times_s, "<f8"),
-        source_frames=frames if own.source_frames == SAME else source,
-        presence=_array(own.presence, "<f8"), frame_interval_s=own.interval_s,
+        features=rows, frames=frames, run_offsets=offsets, id=own.id, encoder=encoder, **columns,
+        frame_interval_s=own.interval_s,
         made_with=None if own.made_with is None else json.loads(own.made_with),
     )  # fmt: skip
 

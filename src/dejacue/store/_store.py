@@ -69,6 +69,9 @@ class Store:
         self._reader = index.connect(self.path)
         with index.told(self.path):
             self._meta = index.meta(self._reader)
+        if self._meta.get("dtype") not in DTYPES:
+            self._reader.close()
+            raise InputError(f"{self.path}: the index is damaged (no dtype); take a copy")
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
         self.kept: dict[tuple[int, int], tuple[History, str | None]] = {}
@@ -136,7 +139,10 @@ class Store:
         return self._meta.get(key)
 
     def __repr__(self) -> str:
-        count = len(self)
+        try:
+            count = len(self)
+        except InputError:
+            return f"<Store {self.path}: closed>"
         kind = f"{self.dimension or '?'}-d {self.dtype.name}, encoder {self.encoder or 'unnamed'}"
         return f"<Store {self.path}: {count} {'history' if count == 1 else 'histories'}, {kind}>"
 

@@ -23,6 +23,15 @@ _ALIVE = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
 _BURY = "UPDATE histories SET dead = 1 WHERE id = ? AND dead = 0"
 
 
+def is_unicode(text: str) -> bool:
+    """Names of files may have bytes that are no letters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class _Writing:
     """A transaction, and the writer of rows that belongs to it."""
 
@@ -78,6 +87,9 @@ def add(
     progress: Progress,
 ) -> int:  # fmt: skip
     names: set[str] = set()
+    for name, text in (("object", object), ("source", source)):
+        if text is not None and not (isinstance(text, str) and is_unicode(text)):
+            raise InputError(f"{store.path}: {name} {text!r:.80} must be text")
     with _writing(store) as own:
         known = index.meta(own.now)
         for history in histories:
@@ -120,6 +132,8 @@ def _check(path: Path, history: Any, known: Mapping[str, str], names: set[str]) 
             "read_history"
         )
     which = f'history "{shortened(history.id)}"'
+    if not is_unicode(history.id):
+        raise InputError(f"{path}: the id {history.id!r:.80} is not Unicode; give it another one")
     if history.id in names:
         raise InputError(f"{path}: {which} is given twice; an id belongs to one history")
     wanted = known.get("encoder")
