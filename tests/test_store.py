@@ -84,7 +84,10 @@ def test_what_is_added_comes_back_as_it_was(tmp_path) -> None:
             assert not again[own.id].features.flags.writeable
             assert np.shares_memory(again[own.id].features, again[own.id].features)
         assert "h3" in again
-        assert "cup" not in again
+        for id in ("cup", "\udcff", 3):
+            assert id not in again
+            with pytest.raises(InputError, match="has no history"):
+                _ = again[id]
         assert pickle.loads(pickle.dumps(again)).ids() == again.ids()
 
 
@@ -251,6 +254,8 @@ def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeyp
     store.add([history(str(k), k) for k in range(6)])
     with pytest.raises(InputError, match='has no history "x", so none was removed'):
         store.remove(["1", "x"])
+    with pytest.raises(InputError, match='has no history "3", so none was removed'):
+        store.remove([3])  # type: ignore[list-item]
     assert store.remove(["1", "2"]) == 2
     assert store.ids() == ["0", "3", "4", "5"]
     with pytest.raises(InputError, match='has no history "1"; dejacue store ls'):
@@ -390,6 +395,11 @@ def test_a_question_as_columns(store) -> None:
     assert columns["rank"].tolist() == [1, 1, 2, 2]
     assert {"history", "state", "start", "end", "score", "object_score"} <= set(columns)
     assert len(store.ask(words()).to_dataframe("pandas")) == 10
+    asked = store.ask(words())
+    assert len(list(asked)) == 10
+    for again in (asked.columns, lambda: list(asked)):
+        with pytest.raises(InputError, match="have been read already"):
+            again()
     assert store.ask(words()).to_arrow().num_rows == 10
     scan = store.ask(words(), readout="scan", top=1).columns()
     assert sorted(scan["description"]) == sorted(words().descriptions)

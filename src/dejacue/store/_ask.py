@@ -69,15 +69,33 @@ class Asked(Iterator[Answer]):
     def __init__(self, tables: Iterator[Table]) -> None:
         self._tables = tables
         self._now: Iterator[Answer] = iter(())
+        self._read = False
+
+    def __iter__(self) -> Asked:
+        self._check_unread()
+        return self
+
+    def _check_unread(self) -> None:
+        if self._read:
+            raise InputError(
+                "these answers have been read already, and are not kept; ask again, or keep them: "
+                "answers = list(store.ask(…))"
+            )
 
     def __next__(self) -> Answer:
         while True:
             for answer in self._now:
                 return answer
-            self._now = _answers(next(self._tables))
+            table = next(self._tables, None)
+            if table is None:
+                self._read = True
+                raise StopIteration
+            self._now = _answers(table)
 
     def columns(self) -> Table:
         """Named columns of equal length: arrays of numbers, lists of text."""
+        self._check_unread()
+        self._read = True
         return joined_tables(list(self._tables) or [_EMPTY])
 
     def to_dataframe(self, library: str | None = None) -> Any:

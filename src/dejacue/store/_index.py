@@ -87,10 +87,10 @@ def told(folder: Path) -> Iterator[None]:
     """Says in a sentence what SQLite says in its own words."""
     try:
         yield
-    except sqlite3.ProgrammingError:
-        raise InputError(f"{folder}: this store was closed; open it again") from None
     except sqlite3.DatabaseError as error:
         said = str(error)
+        if "closed" in said:
+            raise InputError(f"{folder}: this store was closed; open it again") from None
         if "locked" in said or "busy" in said:
             raise InputError(
                 f"{folder}: somebody else is writing to this store; wait until that has finished"

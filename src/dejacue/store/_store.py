@@ -24,6 +24,7 @@ from dejacue.store._export import export
 from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
 from dejacue.store._verify import verify
+from dejacue.store._write import is_unicode
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
@@ -152,6 +153,8 @@ class Store:
             return int(found.fetchone()[0])
 
     def __contains__(self, id: object) -> bool:
+        if not isinstance(id, str) or not is_unicode(id):
+            return False
         with index.told(self.path):
             found = self._reader.execute("SELECT 1 FROM histories WHERE id = ? AND dead = 0", (id,))
             return found.fetchone() is not None
@@ -168,10 +171,11 @@ class Store:
 
     def __getitem__(self, id: str) -> History:
         while True:
+            name = id if isinstance(id, str) and is_unicode(id) else None
             with index.told(self.path):
                 found = self._reader.execute(
                     f"SELECT rows, histories, {_PLACED} FROM histories JOIN segments "
-                    "ON segments.number = segment WHERE id = ? AND dead = 0", (id,),
+                    "ON segments.number = segment WHERE id = ? AND dead = 0", (name,),
                 ).fetchone()  # fmt: skip
             if found is None:
                 raise InputError(

@@ -166,7 +166,8 @@ def remove(path: Path, ids: Sequence[str]) -> int:
     names = dict.fromkeys(ids)
     with index.transaction(path) as now:
         for id in names:
-            if not now.execute(_BURY, (id,)).rowcount:
+            known = isinstance(id, str) and is_unicode(id)
+            if not known or not now.execute(_BURY, (id,)).rowcount:
                 raise InputError(
                     f'{path}: has no history "{shortened(str(id))}", so none was removed'
                 )
