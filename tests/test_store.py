@@ -168,6 +168,13 @@ def test_a_store_may_be_made_for_one_encoder(tmp_path) -> None:
     assert repr(store).endswith("0 histories, ?-d float16, encoder siglip2@1>")
 
 
+def test_a_store_is_made_where_making_one_was_killed(tmp_path) -> None:
+    (tmp_path / ".index.sqlite.dejacue-tmp").write_bytes(b"half")
+    (tmp_path / ".index.sqlite.dejacue-tmp-journal").write_bytes(b"half")
+    assert len(Store.create(tmp_path)) == 0
+    assert sorted(own.name for own in tmp_path.iterdir() if "tmp" in own.name) == []
+
+
 def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
     with pytest.raises(InputError, match="is no store; make one with dejacue store create"):
         Store.open(tmp_path)
@@ -500,7 +507,9 @@ def test_opening_does_not_read_the_index(store, monkeypatch) -> None:
     assert not any("histories" in statement for statement in seen)
 
 
-def test_the_commands(dejacue, tmp_path) -> None:
+def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
+    from dejacue.cli import store as command
+
     folder, files = tmp_path / "s", tmp_path / "files"
     for seed in range(3):
         write_history(files / f"h{seed}.history.npz", drawn(seed))
@@ -514,6 +523,11 @@ def test_the_commands(dejacue, tmp_path) -> None:
     assert "--replace" in again.err
     assert dejacue("store", "add", folder, files / "h1.history.npz", "--replace").code == 0
     assert "k.mp4" in dejacue("store", "ls", folder, "--where", "object=cup").out
+    listed = dejacue("store", "ls", folder, "--jsonl").out.splitlines()
+    assert len(listed) == 3
+    assert listed[0].startswith('{"id": "h0", "object": "cup", "source": "k.mp4", "frames": ')
+    monkeypatch.setattr(command, "MOST_LISTED", 2)
+    assert "the first 2 are listed" in dejacue("store", "ls", folder).err
     assert "camera: c1" in dejacue("store", "show", folder, "h1").out
     asked = dejacue("store", "ask", folder, "-v", tmp_path / "v.npz", "--top", 2)
     assert asked.code == 0

@@ -159,11 +159,15 @@ def add(
 
 
 @store.command()
-def ls(path: StorePath, where: Where = None) -> None:
+def ls(
+    path: StorePath,
+    where: Where = None,
+    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
+) -> None:
     """List the histories."""
     from dejacue.cli import store as command
 
-    command.ls(path, where or [])
+    command.ls(path, where or [], jsonl)
 
 
 @store.command("show")

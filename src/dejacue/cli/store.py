@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from dejacue.records import History
 from dejacue.sources.documents import as_json
 from dejacue.sources.files import read_history
 from dejacue.store import Answer, Store
+
+MOST_LISTED = 1000  # lines of a table
 
 
 def create(path: Path, encoder: str | None, dtype: str) -> None:
@@ -44,18 +47,25 @@ def _histories(files: Sequence[Path]) -> Iterator[History]:
         yield from map(read_history, found)
 
 
-def ls(path: Path, where: Sequence[str]) -> None:
+def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
     with Store.open(path) as store:
+        rows = store.rows(conditions(where))
+        if jsonl:
+            for own in rows:
+                typer.echo(as_json(own._asdict()))
+            return
         table = Table(title=escape(str(store)), title_justify="left")
         for name in ("history", "object", "source"):
             table.add_column(name, overflow="fold")
         for name in ("frames", "runs", "from – to", "seconds"):
             table.add_column(name, justify="right", no_wrap=True)
-        for own in store.rows(conditions(where)):
+        for own in islice(rows, MOST_LISTED):
             names = (escape(text or "") for text in (own.id, own.object, own.source))
             span = f"{own.start} – {own.end}"
             table.add_row(*names, str(own.frames), str(own.runs), span, _seconds(own.times_s))
         show_tables(table)
+        if next(rows, None) is not None:
+            notes(f"the first {MOST_LISTED} are listed; --where chooses, --jsonl lists all")
 
 
 def show(path: Path, id: str) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from dejacue.errors import InputError, unknown
 
 NAME = "index.sqlite"
+UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
 VERSION = 1
 APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files
 WAIT_S = 1.0  # for another writer
@@ -41,8 +42,9 @@ PRAGMA user_version = {VERSION};
 
 def create(folder: Path, meta: Mapping[str, str]) -> None:
     """Made under another name first: it is there whole, or not at all."""
-    temporary = folder / f".{NAME}.dejacue-tmp"
-    temporary.unlink(missing_ok=True)
+    temporary = folder / f"{UNFINISHED}.dejacue-tmp"
+    for left in folder.glob(f"{UNFINISHED}*"):  # with SQLite's own files beside it
+        left.unlink()
     with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as made:
         made.executescript(_SCHEMA)
         made.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())

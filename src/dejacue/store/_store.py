@@ -16,7 +16,7 @@ from dejacue.method.plan import DEFAULT_READOUT
 from dejacue.method.view import Readout
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
-from dejacue.sources.atomic import check_place, is_temporary, unwritten
+from dejacue.sources.atomic import check_place, unwritten
 from dejacue.store import _index as index
 from dejacue.store import _write
 from dejacue.store._ask import Asked, ask
@@ -91,7 +91,9 @@ class Store:
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
         check_place(folder, folder=True)
-        if folder.is_dir() and any(not is_temporary(own) for own in folder.iterdir()):
+        if folder.is_dir() and any(
+            not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
+        ):
             already = (folder / index.NAME).exists()
             what = "is a store already" if already else "is not empty"
             raise InputError(f"{folder}: {what}; give a new folder")
