@@ -333,12 +333,18 @@ def test_verify_looks_at_the_index_too(store) -> None:
     assert {own.id for own in store.verify()} == {None, "a", "b"}
 
 
-@pytest.mark.parametrize("column", ["runs", "times_s"])
-def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column) -> None:
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("runs", [0, 31]), ("runs", [0, 1 << 60]), ("runs", [0, 40, 60, -10]), ("runs", [0, 30, 1]),
+        ("runs", []), ("times_s", [0] * 31), ("times_s", [0]),
+    ],
+)  # fmt: skip
+def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> None:
     store.add(history("a", 1, times_s=np.arange(30.0)))
-    long = np.array([0, 31], "<i8").tobytes() if column == "runs" else bytes(31 * 8)
     with _index.transaction(store.path) as now:
-        now.execute(f"UPDATE histories SET {column} = ?", (long,))
+        changed = np.array(value, "<i8").tobytes()
+        now.execute(f"UPDATE histories SET {column} = ?", (changed,))
     for read in (lambda: store["a"], lambda: list(store.ask(words()))):
         with pytest.raises(InputError, match='entry of history "a" is damaged; add it again'):
             read()

@@ -52,33 +52,49 @@ def packed(history: History, object: str | None, source: str | None) -> Packed:
 
 
 def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
-    """The history of these rows, without looking at them: they were checked when it was added."""
-    if len(own.runs) == 16:  # a single run, as most are
-        first, count = struct.unpack("<2q", own.runs)
-        frames, offsets = np.arange(first, first + count), np.array([0, count])
-    else:
-        runs = np.frombuffer(own.runs, "<i8").reshape(-1, 2)
-        offsets = np.zeros(len(runs) + 1, np.int64)
-        runs[:, 1].cumsum(out=offsets[1:])
-        frames = (runs[:, 0] - offsets[:-1]).repeat(runs[:, 1])
-        frames += np.arange(len(frames))
-    frames.flags.writeable = offsets.flags.writeable = False
-    columns = {
-        "times_s": _array(own.times_s, "<f8"),
-        "source_frames": frames if own.source_frames == SAME else _array(own.source_frames, "<i8"),
-        "presence": _array(own.presence, "<f8"),
-    }
-    for column in (frames, *columns.values()):
-        if column is not None and len(column) != len(rows):  # all that could reach beyond a file
-            raise InputError(
-                f'the index entry of history "{shortened(own.id)}" is damaged; add it again with '
-                "--replace"
-            )
+    """The history of these rows, without looking at them: they were checked when it was added.
+    Only what could reach beyond a file is looked at."""
+    try:
+        frames, offsets = _frames(own.runs, len(rows))
+        columns = {
+            "times_s": _array(own.times_s, "<f8"),
+            "source_frames": _array(own.source_frames, "<i8"),
+            "presence": _array(own.presence, "<f8"),
+            "made_with": None if own.made_with is None else json.loads(own.made_with),
+        }
+        if own.source_frames == SAME:
+            columns["source_frames"] = frames
+        for name in ("times_s", "source_frames", "presence"):
+            if columns[name] is not None and len(columns[name]) != len(rows):
+                raise ValueError
+    except ValueError:
+        raise InputError(
+            f'the index entry of history "{shortened(own.id)}" is damaged; add it again with '
+            "--replace"
+        ) from None
     return History.trusted(
         features=rows, frames=frames, run_offsets=offsets, id=own.id, encoder=encoder, **columns,
         frame_interval_s=own.interval_s,
-        made_with=None if own.made_with is None else json.loads(own.made_with),
     )  # fmt: skip
+
+
+def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Frames and where their runs begin; ValueError where they are not so many."""
+    if len(data) == 16:  # a single run, as most are
+        first, length = struct.unpack("<2q", data)
+        if length != count:
+            raise ValueError
+        frames, offsets = np.arange(first, first + count), np.array([0, count])
+    else:
+        runs = np.frombuffer(data, "<i8").reshape(-1, 2)
+        offsets = np.zeros(len(runs) + 1, np.int64)
+        runs[:, 1].cumsum(out=offsets[1:])
+        if offsets[-1] != count or (runs[:, 1] < 1).any():
+            raise ValueError
+        frames = (runs[:, 0] - offsets[:-1]).repeat(runs[:, 1])
+        frames += np.arange(count)
+    frames.flags.writeable = offsets.flags.writeable = False
+    return frames, offsets
 
 
 def _bytes(values: NDArray[Any], dtype: str) -> bytes:

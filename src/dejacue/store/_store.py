@@ -207,12 +207,16 @@ class Store:
                 f"substr(times_s, -8) FROM histories WHERE {wanted} ORDER BY number", values,
             )  # fmt: skip
             for id, object, source, length, blob, start_s, end_s in found:
-                start, *_, last, count = np.frombuffer(blob, "<i8").tolist() * 2
+                runs = len(blob) // 16
+                if not runs:
+                    raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
+                (start,), (last, count) = (
+                    struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
+                )
                 times = None
                 if start_s is not None:
                     times = struct.unpack("<2d", start_s + end_s)
-                runs, end = len(blob) // 16, last + count - 1
-                yield Stored(id, object, source, length, runs, start, end, times)
+                yield Stored(id, object, source, length, runs, start, last + count - 1, times)
 
     def add(
         self, histories: History | Iterable[History], *, replace: bool = False,
