@@ -256,6 +256,23 @@ def test_a_full_disk_leaves_the_store_as_it_was(store, monkeypatch) -> None:
     assert store.verify() == []
 
 
+def test_an_error_of_the_disk_on_the_way_is_not_missed(store, monkeypatch) -> None:
+    monkeypatch.setattr(_segments, "FLUSHED_AT_ONCE", 100)
+    errors, flushed = iter([OSError(5, "Input/output error")]), _segments.os.fsync
+
+    def once(handle: int) -> None:
+        for error in errors:
+            raise error
+        flushed(handle)
+
+    monkeypatch.setattr(_segments.os, "fsync", once)
+    with pytest.raises(OSError, match="Input/output error"):
+        store.add(history("a", 1))
+    assert store.ids() == []
+    store.add([history("a", 1), history("b", 2)])
+    assert np.array_equal(store["b"].features, rows(2))
+
+
 def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeypatch) -> None:
     monkeypatch.setattr(_segments, "MOST_BYTES", 2500)
     store.add([history(str(k), k) for k in range(6)])

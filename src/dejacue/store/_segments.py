@@ -12,6 +12,7 @@ import contextlib
 import mmap
 import os
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 
 MOST_BYTES = 512 << 20  # of a segment, unless one history is larger
+FLUSHED_AT_ONCE = 32 << 20  # bytes
 HEADER = 128
 MEANS = np.dtype("<f4")
 
@@ -79,6 +81,8 @@ class _Growing:
         self.rows: int = rows
         self._dtype, self._dimension = dtype, dimension
         self._stream = open(path, "r+b" if path.exists() else "x+b")  # noqa: SIM115 (see close)
+        self._pool, self._unflushed = ThreadPoolExecutor(1), 0
+        self._flushing: Future[None] | None = None
         self._stream.truncate(self.size)
         self._stream.seek(self.size)
 
@@ -90,16 +94,29 @@ class _Growing:
         first = self.rows
         self._stream.write(rows.data)
         self.rows += len(rows)
+        self._unflushed += rows.nbytes
+        if self._unflushed > FLUSHED_AT_ONCE and (not self._flushing or self._flushing.done()):
+            self._flush_early()
         return first
+
+    def _flush_early(self) -> None:
+        """The disk writes while the next histories are packed."""
+        if self._flushing:
+            self._flushing.result()  # an error is told once only, so it must not be missed
+        self._flushing = self._pool.submit(os.fsync, self._stream.fileno())
+        self._unflushed = 0
 
     def flush(self) -> None:
         """On the disk, not only on its way."""
+        if self._flushing:
+            self._flushing.result()
         self._stream.seek(0)
         self._stream.write(header(self.rows, self._dtype, self._dimension))
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
     def close(self) -> None:
+        self._pool.shutdown()
         with contextlib.suppress(OSError):  # a full disk was told of before
             self._stream.close()
 

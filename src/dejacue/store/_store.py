@@ -214,7 +214,7 @@ class Store:
                     struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
                 )
                 times = None
-                if start_s is not None:
+                if start_s is not None and len(start_s) == 8:
                     times = struct.unpack("<2d", start_s + end_s)
                 yield Stored(id, object, source, length, runs, start, last + count - 1, times)
 
