@@ -85,7 +85,7 @@ class Store:
         """An empty store, in a folder that is new or empty.
 
         encoder   the identity that all its histories must have; None: that of the first one
-        dtype     float16 (half the bytes, and the same windows but for ties) or float32
+        dtype     float16 (half the bytes; every window of VOST stays the same) or float32
         """
         folder = Path(path)
         if dtype not in DTYPES:
