@@ -432,6 +432,8 @@ def test_every_command_is_known_here():
         "data",
         "data fetch", "data show", "data references", "annotate", "annotate template",
         "annotate consensus", "annotate events",
+        "store", "store create", "store add", "store ls", "store show", "store rm", "store verify",
+        "store compact", "store export", "store ask",
     }  # fmt: skip
 
 

@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.sources.tracks import load_tracker as load_tracker
     from dejacue.sources.tracks import track as track
     from dejacue.sources.video import open_video as open_video
+    from dejacue.store import Store as Store
 
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
 # and ``dejacue --help`` cost next to nothing.
@@ -100,6 +101,7 @@ _NAMES = {
     "method.durations": "Grid",
     "method.nonoverlap": "NonOverlap",
     "method.segments": "segments",
+    "store": "Store",
     "evaluation.evaluate": "evaluate Evaluation",
     "data.release": "load_release",
     "data.synthetic": "generate",

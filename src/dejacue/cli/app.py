@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.groups import annotate, data
+from dejacue.cli.groups import annotate, data, store
 
 app = typer.Typer(
     name="dejacue",
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
+app.add_typer(store, name="store")
 
 
 def _version(wanted: bool) -> None:

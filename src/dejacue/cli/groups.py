@@ -1,4 +1,4 @@
-"""The commands of ``dejacue data`` and ``dejacue annotate``."""
+"""The commands of ``dejacue data``, ``dejacue annotate`` and ``dejacue store``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ data = typer.Typer(help="The public release of frozen features.", no_args_is_hel
 annotate = typer.Typer(
     help="Two passes over the frames of a history, their consensus, its events.",
     no_args_is_help=True,
+)
+store = typer.Typer(
+    help="Many histories in one folder, and questions over all of them.", no_args_is_help=True
 )
 
 
@@ -114,3 +117,129 @@ def events(
     from dejacue.cli import annotate as command
 
     command.events(files, output, minimum, pre, post, component, force, skip)
+
+
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of a store.")]
+Where = Annotated[
+    list[str] | None,
+    o.option("NAME=PATTERN: id, object, source or a name that show lists (kitchen*).", "--where"),
+]
+
+
+@store.command()
+def create(
+    path: StorePath,
+    encoder: Annotated[
+        str | None, o.option("Its identity (default: that of the first history).")
+    ] = None,
+    dtype: Annotated[str, o.option("float16 or float32.")] = "float16",
+) -> None:
+    """Make an empty store."""
+    from dejacue.cli import store as command
+
+    command.create(path, encoder, dtype)
+
+
+@store.command()
+def add(
+    path: StorePath,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Histories (.npz), or folders of them.")
+    ],
+    replace: Annotated[
+        bool, o.flag("Take the place of histories of the same id.", "--replace")
+    ] = False,
+    object: Annotated[str | None, o.option("What they are: cup.")] = None,
+    source: Annotated[str | None, o.option("Where they are from: kitchen.mp4.")] = None,
+) -> None:
+    """Add histories: all of them, or none."""
+    from dejacue.cli import store as command
+
+    command.add(path, files, replace, object, source)
+
+
+@store.command()
+def ls(
+    path: StorePath,
+    where: Where = None,
+    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
+) -> None:
+    """List the histories."""
+    from dejacue.cli import store as command
+
+    command.ls(path, where or [], jsonl)
+
+
+@store.command("show")
+def show_history(
+    path: StorePath, id: Annotated[str, typer.Argument(help="Name of the history.")]
+) -> None:
+    """What is known of a history."""
+    from dejacue.cli import store as command
+
+    command.show(path, id)
+
+
+@store.command()
+def rm(
+    path: StorePath, ids: Annotated[list[str], typer.Argument(metavar="ID", help="Names.")]
+) -> None:
+    """Take histories out: all of them, or none."""
+    from dejacue.cli import store as command
+
+    command.rm(path, ids)
+
+
+@store.command()
+def verify(path: StorePath) -> None:
+    """Read every byte again, and name the histories that are damaged (exit code 1)."""
+    from dejacue.cli import store as command
+
+    command.verify(path)
+
+
+@store.command()
+def compact(path: StorePath) -> None:
+    """Free the bytes of histories that were removed or replaced."""
+    from dejacue.cli import store as command
+
+    command.compact(path)
+
+
+@store.command()
+def export(
+    path: StorePath,
+    output: Annotated[Path, o.option("A folder, or a .parquet file.", "--output", "-o")],
+    kind: Annotated[str | None, o.option("npz or parquet (default: by the name).")] = None,
+    where: Where = None,
+) -> None:
+    """Write the histories for others to read."""
+    from dejacue.cli import store as command
+
+    command.export(path, output, kind, where or [])
+
+
+@store.command()
+def ask(
+    path: StorePath,
+    vocabulary: o.Vocabulary,
+    readout: o.ReadoutName = "contrast",
+    top: Annotated[int, o.option("How many histories.")] = 10,
+    where: Where = None,
+    jsonl: Annotated[
+        bool, o.flag("A JSON object for each answer, a line each.", "--jsonl")
+    ] = False,
+    threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+) -> None:
+    """Where are these states, in all histories? The likeliest objects first."""
+    from dejacue.cli import store as command
+    from dejacue.pipeline import EncoderOptions
+
+    command.ask(
+        path, vocabulary, readout, top, where or [], jsonl, threads, encoder,
+        EncoderOptions(backend, precision, device),
+    )  # fmt: skip

@@ -178,6 +178,8 @@ class StateReadout(Readout):
         return known
 
     def _settings_of(self, history: History) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        if len(history.run_offsets) == 2:  # a single run, as most are: nothing to bridge
+            return history.run_offsets, states.gaussian(self.deviation(history), len(history))
         auto = isinstance(self.bridge, str)
         limit = states.auto_bridge(history) if auto else int(self.bridge)
         cuts = states.stretches(history.frames, limit)

@@ -47,8 +47,8 @@ def auto_bridge(history: History) -> int:
     is below one. If it leaves most gaps unexplained, the object goes away rather than flickers,
     its state may change meanwhile, and nothing is bridged.
     """
-    gaps = np.diff(history.frames)
-    gaps = gaps[gaps > 1] - 1
+    begins = history.run_offsets[1:-1]
+    gaps = history.frames[begins] - history.frames[begins - 1] - 1
     if not len(gaps):
         return 0
     root = np.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))

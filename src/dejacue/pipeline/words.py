@@ -50,6 +50,15 @@ def check_words(
     return replace(report, notes=(*left_out(words.vocabulary), *report.notes))
 
 
+def encoded_words(
+    vocabulary: Given, history: History, encoder: Encoder | str | None = None,
+    options: EncoderOptions | None = None,
+) -> tuple[Vocabulary, tuple[str, ...]]:  # fmt: skip
+    """The vocabulary with features of the encoder that made this history, and warnings."""
+    words = Words.of(vocabulary, options or EncoderOptions())
+    return words.encoded(words.encoder_for(history, encoder, ReadOptions()))
+
+
 def _opened(history: History | Finding | Place) -> Finding:
     found = _saved(history)
     if found is None:

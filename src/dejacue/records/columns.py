@@ -226,8 +226,9 @@ def timed_columns(
     times = np.full((len(start), 2), np.nan) if timed else None
     source = np.full((len(start), 2), -1) if sampled else None
     row = 0
+    ends = np.stack([start, end], axis=1)
     for history, count in zip(histories, counts, strict=True):
-        own = np.stack([start[row : row + count], end[row : row + count]], axis=1)
+        own = ends[row : row + count]
         if times is not None and history.times_s is not None:
             times[row : row + count] = history.times_s[own]
         if source is not None and history.source_frames is not None and history.sampled:

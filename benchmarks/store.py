@@ -1,0 +1,207 @@
+"""What a store costs, as ratios measured in one run: ``python benchmarks/store.py``.
+
+    python benchmarks/store.py [--histories 10000] [--many 100000] [--folder DIR] [--write PAGE]
+
+Random rows, 768 dimensions in float16; a history in four has gaps, all have times. One thread
+unless it says otherwise, the best of five rounds, files in the memory of the system. *Reading the
+bytes* is ``readinto`` a buffer of 1 MB, again and again, and nothing else. Writing is measured to
+the disk (``fsync``), and both sides take turns. With the public release beside the checkout, the
+words of each VOST history are asked over all of them, too.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dejacue import (
+    History,
+    MissingData,
+    Store,
+    Vocabulary,
+    load_release,
+    locate_many,
+    read_history,
+    write_history,
+)
+
+D, FRAMES, ROUNDS = 768, 300, 5
+MARK = "<!-- made by benchmarks/store.py -->"
+RELEASE = Path(__file__).resolve().parents[2] / "shared" / "release"
+
+
+def best(*sides: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """Seconds of each; they take turns."""
+    times = [np.inf] * len(sides)
+    for _ in range(rounds):
+        for at, side in enumerate(sides):
+            start = time.perf_counter()
+            side()
+            times[at] = min(times[at], time.perf_counter() - start)
+    return times
+
+
+def histories(count: int, frames: int = FRAMES, dimension: int = D) -> Iterator[History]:
+    """The checks of History are made for the first thousand only."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((4 * frames, dimension)).astype(np.float16)
+    made = []
+    for k in range(min(count, 1000)):
+        seen = np.flatnonzero(rng.random(2 * frames) > 0.03)[:frames]
+        numbers = seen if k % 4 == 0 else np.arange(frames)
+        first = int(rng.integers(0, 3 * frames))
+        made.append(History(rows[first : first + frames], numbers, f"h{k}", "random", numbers / 5))
+    for k in range(count):
+        yield History.trusted(**{**vars(made[k % len(made)]), "id": f"h{k}"})
+
+
+def words() -> Vocabulary:
+    states = {"open": ["open drawer", "drawer pulled out"], "closed": ["closed drawer", "shut"]}
+    return Vocabulary(states, np.random.default_rng(1).normal(size=(4, D)), encoder="random")
+
+
+def read_bytes(folder: Path) -> None:
+    buffer = bytearray(1 << 20)
+    for path in sorted(folder.glob("*.npy")):
+        with open(path, "rb", buffering=0) as stream:
+            while stream.readinto(buffer):
+                pass
+
+
+def adding(folder: Path) -> Iterator[tuple[str, str]]:
+    given = list(histories(1000))
+
+    def plain() -> None:
+        with open(folder / "plain", "wb") as stream:
+            for own in given:
+                stream.write(own.features.data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        (folder / "plain").unlink()
+
+    def added() -> None:
+        with Store.create(folder / "added") as store:
+            store.add(given)
+        shutil.rmtree(folder / "added")
+
+    base, own = best(plain, added)
+    yield (
+        "adding 1,000 histories / writing their bytes",
+        f"{own:.2f} s / {base:.2f} s = {own / base:.2f}",
+    )
+
+
+def asking(folder: Path, count: int) -> Iterator[tuple[str, str]]:
+    store, vocabulary = Store.create(folder / "store"), words()
+    store.add(histories(count))
+    size = store.size / 1e9
+    read, asked, opened, two, few = best(
+        lambda: read_bytes(folder / "store" / "segments"),
+        lambda: store.ask(vocabulary).columns(),
+        lambda: Store.open(folder / "store").ask(vocabulary).columns(),
+        lambda: store.ask(vocabulary, threads=2).columns(),
+        lambda: store.ask(vocabulary, top=10).columns(),
+    )
+    what = f"{count:,} × {FRAMES} × {D} float16 ({size:.1f} GB), 4 descriptions"
+    yield f"asking {what} / reading the bytes", f"{asked:.2f} s / {read:.2f} s = {asked / read:.2f}"
+    yield "the same, opening the store first", f"{opened:.2f} s = {opened / read:.2f}"
+    yield "one thread / two", f"{asked:.2f} s / {two:.2f} s = {asked / two:.2f}"
+    yield "asking for the 10 likeliest histories", f"{1e3 * few:.1f} ms"
+    made = list(store.histories())
+    list(locate_many(made, vocabulary))
+    (kernel,) = best(lambda: locate_many(made, vocabulary).columns())
+    yield (
+        "histories that lie in memory, ready made: locate_many",
+        f"{kernel:.2f} s = {kernel / read:.2f}",
+    )
+
+
+def against_npz(folder: Path) -> Iterator[tuple[str, str]]:
+    given, vocabulary = list(histories(1000)), words()
+    store = Store.create(folder / "thousand")
+    store.add(given)
+    paths = [write_history(folder / "npz" / f"{own.id}.npz", own) for own in given]
+    files, own = best(
+        lambda: locate_many(map(read_history, paths), vocabulary).columns(),
+        lambda: Store.open(folder / "thousand").ask(vocabulary).columns(),
+    )
+    ratio = f"{files:.2f} s / {own:.2f} s = {files / own:.1f}"
+    yield "asking 1,000 .npz files / the same in a store", ratio
+
+
+def opening(folder: Path, count: int) -> Iterator[tuple[str, str]]:
+    Store.create(folder / "many").add(histories(count, 8, 16))
+    opened, counted, one = best(
+        lambda: Store.open(folder / "many"),
+        lambda: len(Store.open(folder / "many")),
+        lambda: Store.open(folder / "many")[f"h{count // 2}"],
+    )
+    yield f"opening a store of {count:,} histories", f"{1e3 * opened:.1f} ms"
+    yield "… and counting them", f"{1e3 * counted:.1f} ms"
+    yield "… and taking one", f"{1e3 * one:.1f} ms"
+
+
+def finding(folder: Path) -> Iterator[tuple[str, str]]:
+    try:
+        entries = list(load_release(os.environ.get("DEJACUE_DATA", RELEASE)).vost)
+    except MissingData:
+        return
+    store = Store.create(folder / "vost")
+    store.add(entry.history for entry in entries)
+    by_object, by_score = [], []
+    for entry in entries:
+        found = store.ask(entry.vocabulary).columns()
+        own = np.array([name == entry.history.id for name in found["history"]])
+        by_object.append(int(found["rank"][own][0]))
+        best_of = dict.fromkeys(found["history"], 0.0)
+        for name, score in zip(found["history"], found["score"].tolist(), strict=True):
+            best_of[name] = max(best_of[name], score)
+        by_score.append(sorted(best_of, key=lambda n: -best_of[n]).index(entry.history.id) + 1)
+    for name, ranks in (("object score", by_object), ("contrast score instead", by_score)):
+        shares = [f"{100 * np.mean(np.array(ranks) <= k):.1f}" for k in (1, 5, 10)]
+        yield (
+            f"VOST, {len(entries)} vocabularies: R@1, 5, 10 of the history by {name}",
+            (" · ".join(shares) + " %"),
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--histories", type=int, default=10_000)
+    parser.add_argument("--many", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path, help="where to make the stores (default: temporary)")
+    parser.add_argument("--write", type=Path, help="a page to put the table in")
+    given = parser.parse_args()
+    lines = ["| what | measured |", "|---|---|"]
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        for part in (
+            lambda: adding(folder), lambda: asking(folder, given.histories),
+            lambda: against_npz(folder), lambda: opening(folder, given.many),
+            lambda: finding(folder),
+        ):  # fmt: skip
+            for what, figure in part():
+                lines.append(f"| {what} | {figure} |")
+                print(lines[-1], flush=True)
+    if given.write:
+        before, _, rest = given.write.read_text(encoding="utf-8").partition(MARK)
+        _, _, after = rest.partition(MARK)
+        table = "\n".join(lines)
+        given.write.write_text(f"{before}{MARK}\n{table}\n{MARK}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

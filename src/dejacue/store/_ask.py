@@ -1,0 +1,294 @@
+"""One vocabulary over all histories of a store: is this the object, and when in which state?
+
+    means of the frames · centre of the words ──▶ order of the histories
+    rows of the first ``top`` of them ──▶ locate_many ──▶ windows
+
+Histories are read in that order, a chunk at a time, so that the best come first and memory stays
+flat. A question sees the store as it was when it began.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, need
+from dejacue.method.batch import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
+from dejacue.method.coordinates import unit_rows
+from dejacue.method.plan import Plan
+from dejacue.method.state_readout import is_count
+from dejacue.method.view import Readout
+from dejacue.progress import Progress
+from dejacue.records import History, Vocabulary
+from dejacue.records._dataframe import dataframe
+from dejacue.records.columns import joined_tables
+from dejacue.store import _index as index
+from dejacue.store._packing import Packed, unpacked
+from dejacue.store._segments import Segment
+
+if TYPE_CHECKING:
+    from dejacue.store._store import Store
+
+Table = dict[str, Any]
+_LOOKED_AT = "segment, slot, first, length, id, source, interval_s, runs, times_s, source_frames"
+_EMPTY: Table = {
+    "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
+    "state": [], "description": [], "start": np.empty(0, np.int64), "end": np.empty(0, np.int64),
+    "score": np.empty(0), "level": [],
+}  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """A window of a state (or description) in a history; rank is that of the history, from 1."""
+
+    rank: int
+    history: str
+    source: str | None
+    object_score: float
+    state: str
+    description: str
+    start: int
+    end: int
+    score: float
+    times_s: tuple[float, float] | None
+    source_frames: tuple[int, int] | None
+    absent: bool
+    notes: str | None
+
+
+class Asked(Iterator[Answer]):
+    """The answers of a store, the likeliest objects first and of each the clearest state first;
+    computed a chunk at a time, when they are asked for, and once."""
+
+    def __init__(self, tables: Iterator[Table]) -> None:
+        self._tables = tables
+        self._now: Iterator[Answer] = iter(())
+        self._read = False
+
+    def __iter__(self) -> Asked:
+        self._check_unread()
+        return self
+
+    def _check_unread(self) -> None:
+        if self._read:
+            raise InputError(
+                "these answers have been read already, and are not kept; ask again, or keep them: "
+                "answers = list(store.ask(…))"
+            )
+
+    def __next__(self) -> Answer:
+        while True:
+            for answer in self._now:
+                return answer
+            table = next(self._tables, None)
+            if table is None:
+                self._read = True
+                raise StopIteration
+            self._now = _answers(table)
+
+    def columns(self) -> Table:
+        """Named columns of equal length: arrays of numbers, lists of text."""
+        self._check_unread()
+        self._read = True
+        return joined_tables(list(self._tables) or [_EMPTY])
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """A pandas or polars data frame, whichever is installed (pandas first) or named."""
+        return dataframe(self.columns, library)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        return need("pyarrow", "pip install pyarrow").table(self.columns())
+
+
+def _answers(table: Table) -> Iterator[Answer]:
+    count = len(table["start"])
+
+    def column(name: str, missing: Any = None) -> list[Any]:
+        values: Any = table.get(name, [missing] * count)
+        return list(values.tolist() if isinstance(values, np.ndarray) else values)
+
+    nothing = [None] * count
+    times = zip(column("start_s"), column("end_s"), strict=True) if "start_s" in table else nothing
+    frames = (
+        zip(column("source_start"), column("source_end"), strict=True)
+        if "source_start" in table else nothing
+    )  # fmt: skip
+    plain = (column(name) for name in Answer._fields[:9])
+    more = (column("absent", False), column("notes"))
+    for *own, when, where, absent, notes in zip(*plain, times, frames, *more, strict=True):
+        when = None if when is None or when[0] != when[0] else when
+        where = None if where is None or where[0] < 0 else where
+        yield Answer._make((*own, when, where, absent, notes))
+
+
+def ask(
+    store: Store, vocabulary: Vocabulary, readout: str | Readout, top: int | None,
+    where: Mapping[str, str] | None, threads: int, progress: Progress,
+) -> Asked:  # fmt: skip
+    _check(store, vocabulary)
+    Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
+    if top is not None and not is_count(top, 1):
+        raise InputError(f"top={top}: give the number of histories, 1 or more")
+    if not is_count(threads, 1):
+        raise InputError(f"threads {threads} must be at least 1")
+    with index.snapshot(store.path) as now:
+        index.condition(now, where)  # refuses names that are not known
+    read = _Reader(store, vocabulary, readout, threads)
+    return Asked(read.tables(top, where, progress))
+
+
+def _check(store: Store, vocabulary: Vocabulary) -> None:
+    if not isinstance(vocabulary, Vocabulary):
+        raise InputError(
+            f"a Vocabulary is needed, not {type(vocabulary).__name__}; read_vocabulary and "
+            "encode_vocabulary make one"
+        )
+    if vocabulary.features is None:
+        raise InputError(
+            f"{store.path}: which histories are meant is told by words, and the vocabulary has no "
+            "text features; encode its descriptions with the encoder of the store"
+        )
+    if vocabulary.facts or vocabulary.changes:
+        raise InputError(
+            "examples that are frames belong to one history; ask a store with words, pictures or "
+            "frames of named histories"
+        )
+    if None not in (store.encoder, vocabulary.encoder) and store.encoder != vocabulary.encoder:
+        raise InputError(
+            f'{store.path}: holds histories of "{store.encoder}" but the vocabulary was encoded '
+            f'with "{vocabulary.encoder}"; encode both with the same encoder'
+        )
+    if store.dimension not in (None, vocabulary.features.shape[1]):
+        raise InputError(
+            f"{store.path}: has {store.dimension} dimensions but the vocabulary "
+            f"{vocabulary.features.shape[1]}; encode both with the same encoder"
+        )
+
+
+class _Reader:
+    """Answers one question."""
+
+    def __init__(
+        self, store: Store, vocabulary: Vocabulary, readout: str | Readout, threads: int
+    ) -> None:
+        self._store, self._vocabulary = store, vocabulary
+        self._readout, self._threads = readout, threads
+        assert vocabulary.features is not None
+        centre = vocabulary.weights @ unit_rows(vocabulary.features)
+        self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
+
+    def tables(
+        self, top: int | None, where: Mapping[str, str] | None, progress: Progress
+    ) -> Iterator[Table]:
+        with contextlib.ExitStack() as held:
+            while True:
+                now = held.enter_context(index.snapshot(self._store.path))
+                with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: begin again
+                    segments, places = self._places(now, where)
+                    break
+                held.close()
+            scores = self._object_scores(segments, places)
+            order = np.argsort(-scores, kind="stable")[:top]
+            done = 0
+            for part in self._chunks(places[order, 3]):
+                chosen = order[part]
+                histories, sources = self._histories(now, segments, places[chosen])
+                yield self._table(histories, sources, scores[chosen], done)
+                done += len(chosen)
+                progress("ask", done, len(order))
+
+    def _places(
+        self, now: sqlite3.Connection, where: Mapping[str, str] | None
+    ) -> tuple[dict[int, Segment], NDArray[np.int64]]:
+        """The mapped segments, and number, segment, slot and length of each history."""
+        wanted, values = index.condition(now, where)
+        found = now.execute(
+            f"SELECT number, segment, slot, length FROM histories WHERE {wanted} "
+            "ORDER BY segment, slot", values,
+        ).fetchall()  # fmt: skip
+        places = np.array(found, np.int64).reshape(-1, 4)
+        used = set(np.unique(places[:, 1]).tolist())
+        sizes = now.execute("SELECT number, rows, histories FROM segments").fetchall()
+        self._store.forget_but({own[0] for own in sizes})
+        return {own[0]: self._store.segment(*own) for own in sizes if own[0] in used}, places
+
+    def _object_scores(
+        self, segments: Mapping[int, Segment], places: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        scores = np.empty(len(places))
+        starts = np.searchsorted(places[:, 1], list(segments), side="left")
+        ends = np.searchsorted(places[:, 1], list(segments), side="right")
+        for segment, first, end in zip(segments.values(), starts, ends, strict=True):
+            scores[first:end] = (segment.means @ self._centre)[places[first:end, 2]]
+        return scores
+
+    def _chunks(self, lengths: NDArray[np.int64]) -> Iterator[slice]:
+        """Consecutive histories of so many bytes that a kernel call takes."""
+        width = self._store.dtype.itemsize * len(self._centre)
+        first, held = 0, 0
+        for at, size in enumerate((lengths * width).tolist()):
+            if at > first and (held + size > CHUNK_BYTES or at - first == CHUNK_HISTORIES):
+                yield slice(first, at)
+                first, held = at, 0
+            held += size
+        if len(lengths):
+            yield slice(first, len(lengths))
+
+    def _histories(
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: NDArray[np.int64]
+    ) -> tuple[list[History], list[str | None]]:
+        """Those at these places, and their sources; what an earlier question has made is taken."""
+        keys = list(zip(places[:, 1].tolist(), places[:, 2].tolist(), strict=True))
+        found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
+        numbers = places[:, 0].tolist()
+        missing = [own for own, key in zip(numbers, keys, strict=True) if key not in found]
+        query = (
+            f"SELECT {_LOOKED_AT} FROM histories "
+            "WHERE number IN (SELECT value FROM json_each(?))"
+        )  # fmt: skip
+        encoder = self._store.encoder
+        for segment, slot, first, length, id, source, interval, *blobs in now.execute(
+            query, (json.dumps(missing),)
+        ):
+            own = Packed._make((id, None, source, interval, None, *blobs, None))
+            rows = segments[segment].rows[first : first + length]
+            known = found[segment, slot] = unpacked(own, rows, encoder), source
+            self._store.keep((segment, slot), known)
+        inside = [found[key] for key in keys]
+        return [own for own, _ in inside], [source for _, source in inside]
+
+    def _table(
+        self, histories: Sequence[History], sources: Sequence[str | None],
+        object_scores: NDArray[np.float64], before: int,
+    ) -> Table:  # fmt: skip
+        found = locate_many(
+            histories, self._vocabulary, readout=self._readout, threads=self._threads
+        ).columns()
+        labels = self._vocabulary.labels
+        rows = np.arange(len(labels))
+        if found["level"][0] == "state":  # all descriptions of a state have the same answer
+            rows = np.searchsorted(labels, np.arange(len(self._vocabulary.states)))
+        picked = len(labels) * np.arange(len(histories))[:, None] + rows
+        clearest = np.argsort(-found["score"][picked], axis=1, kind="stable")
+        picked = np.take_along_axis(picked, clearest, axis=1).ravel()
+        which = np.repeat(np.arange(len(histories)), len(rows))
+        table: Table = {
+            "rank": before + 1 + which,
+            "history": _taken(found["history"], picked),
+            "source": _taken(sources, which),
+            "object_score": object_scores[which],
+        }
+        return table | {name: _taken(found[name], picked) for name in found if name != "history"}
+
+
+def _taken(values: Any, at: NDArray[np.int64]) -> Any:
+    if isinstance(values, np.ndarray):
+        return values[at]
+    return [values[k] for k in at.tolist()]

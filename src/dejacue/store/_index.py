@@ -1,0 +1,159 @@
+"""The index of a store: one SQLite file (WAL), in which every change is one transaction.
+
+Readers see the store as it was when they began and are never blocked; there is one writer at a
+time, and a lock of SQLite's, which ends with the process, tells a second one so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from dejacue.errors import InputError, unknown
+
+NAME = "index.sqlite"
+UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
+VERSION = 1
+APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files
+WAIT_S = 1.0  # for another writer
+COLUMNS = ("id", "object", "source")  # that ``where`` looks at; other names are those of made_with
+_SCHEMA = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+CREATE TABLE segments (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, histories INTEGER NOT NULL
+);
+CREATE TABLE histories (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL, dead INTEGER NOT NULL DEFAULT 0,
+    segment INTEGER NOT NULL, first INTEGER NOT NULL, length INTEGER NOT NULL,
+    slot INTEGER NOT NULL, checksum INTEGER NOT NULL, object TEXT, source TEXT, interval_s REAL,
+    made_with TEXT, runs BLOB NOT NULL, times_s BLOB, source_frames BLOB, presence BLOB
+);
+CREATE UNIQUE INDEX living ON histories (id) WHERE dead = 0;
+CREATE INDEX places ON histories (segment, slot) WHERE dead = 0;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+"""
+
+
+def create(folder: Path, meta: Mapping[str, str]) -> None:
+    """Made under another name first: it is there whole, or not at all."""
+    temporary = folder / f"{UNFINISHED}.dejacue-tmp"
+    for left in folder.glob(f"{UNFINISHED}*"):  # with SQLite's own files beside it
+        left.unlink()
+    with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as made:
+        made.executescript(_SCHEMA)
+        made.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        made.execute("PRAGMA journal_mode = WAL")
+    os.replace(temporary, folder / NAME)
+
+
+def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
+    """A connection of one's own; refuses what is no store, or one of a newer version."""
+    path = folder / NAME
+    if not path.is_file():
+        raise InputError(f"{folder}: is no store; make one with dejacue store create {folder}")
+    mode = "mode=rw"
+    if not write and not os.access(folder, os.W_OK):  # a disc or share that may only be read
+        mode = "mode=ro" if (folder / f"{NAME}-wal").exists() else "immutable=1"
+    with told(folder):
+        made = sqlite3.connect(
+            f"file:{quote(str(path))}?{mode}", uri=True, timeout=WAIT_S, isolation_level=None,
+            check_same_thread=False,
+        )  # fmt: skip
+        try:
+            (own,), (version,) = (
+                made.execute(f"PRAGMA {name}").fetchone()
+                for name in ("application_id", "user_version")
+            )
+            if own != APPLICATION:
+                raise InputError(f"{path}: is an SQLite file of something else, not of a store")
+            if version > VERSION:
+                raise InputError(
+                    f"{folder}: is a store of version {version}, and this dejacue reads version "
+                    f"{VERSION}; update dejacue"
+                )
+            made.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            made.close()
+            raise
+    return made
+
+
+@contextlib.contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Says in a sentence what SQLite says in its own words."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        said = str(error)
+        if "closed" in said:
+            raise InputError(f"{folder}: this store was closed; open it again") from None
+        if "locked" in said or "busy" in said:
+            raise InputError(
+                f"{folder}: somebody else is writing to this store; wait until that has finished"
+            ) from None
+        if "readonly" in said:
+            raise InputError(f"{folder}: may not be written to; copy the store") from None
+        if "is full" in said:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from None
+        raise InputError(
+            f"{folder / NAME}: the index is damaged ({said}); take a copy of the store, or make it "
+            "again"
+        ) from None
+
+
+@contextlib.contextmanager
+def snapshot(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The store as it is now, whatever is written meanwhile."""
+    with told(folder), contextlib.closing(connect(folder)) as made:
+        made.execute("BEGIN")
+        yield made
+
+
+@contextlib.contextmanager
+def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The one writer: everything that is done in it, or nothing."""
+    with told(folder), contextlib.closing(connect(folder, write=True)) as made:
+        made.execute("BEGIN IMMEDIATE")
+        try:
+            yield made
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                made.execute("ROLLBACK")
+            raise
+        made.execute("COMMIT")
+
+
+def meta(index: sqlite3.Connection) -> dict[str, str]:
+    return dict(index.execute("SELECT key, value FROM meta"))
+
+
+def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tuple[str, list[str]]:
+    """SQL for histories that are there and look so: {"source": "kitchen*"}, all of them."""
+    parts, values = ["dead = 0"], []
+    for name, pattern in (where or {}).items():
+        if not isinstance(name, str) or not isinstance(pattern, str):
+            raise InputError(f"where {name!r:.40}: give names and texts: {{'source': 'kitchen*'}}")
+        if name in COLUMNS:
+            parts.append(f"{name} GLOB ?")
+        else:
+            path = "$." + '"{}"'.format(name.replace('"', ""))
+            have = (
+                "SELECT EXISTS (SELECT 1 FROM histories WHERE json_extract(made_with, ?) NOTNULL)"
+            )
+            if not index.execute(have, (path,)).fetchone()[0]:
+                raise unknown("name in where", name, _names(index))
+            parts.append("json_extract(made_with, ?) GLOB ?")
+            values.append(path)
+        values.append(pattern)
+    return " AND ".join(parts), values
+
+
+def _names(index: sqlite3.Connection) -> list[str]:
+    keys = "SELECT DISTINCT own.key FROM histories, json_each(made_with) AS own WHERE dead = 0"
+    return [*COLUMNS, *(key for (key,) in index.execute(keys))]

@@ -1,0 +1,314 @@
+"""Store: histories of one encoder in a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dejacue.errors import InputError, shortened, unknown
+from dejacue.method.plan import DEFAULT_READOUT
+from dejacue.method.view import Readout
+from dejacue.progress import Progress, silent
+from dejacue.records import History, Vocabulary
+from dejacue.sources.atomic import check_place, unwritten
+from dejacue.store import _index as index
+from dejacue.store import _write
+from dejacue.store._ask import Asked, ask
+from dejacue.store._export import export
+from dejacue.store._packing import NAMES, Packed, unpacked
+from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
+from dejacue.store._verify import verify
+from dejacue.store._write import is_unicode
+
+DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
+_PLACED = f"segment, first, length, {NAMES}"
+MOST_KEPT = 5_000_000  # frames whose numbers and times are kept for the next question: 100 MB
+Where = Mapping[str, str]
+
+
+class Stored(NamedTuple):
+    """What the index says of a history: observed frames, in runs, from start to end."""
+
+    id: str
+    object: str | None
+    source: str | None
+    frames: int
+    runs: int
+    start: int
+    end: int
+    times_s: tuple[float, float] | None
+
+
+class Problem(NamedTuple):
+    """What verify found; id is None where no single history is meant."""
+
+    id: str | None
+    segment: str
+    what: str
+
+    def __str__(self) -> str:
+        whose = "" if self.id is None else f'history "{shortened(self.id)}" in '
+        return f"{whose}{self.segment}: {self.what}"
+
+
+class Store:
+    """Histories of one encoder in a folder: ``Store.create(path)``, then ``Store.open(path)``.
+
+    ``store["cup"]`` is a History whose features are the mapped file; nothing is checked or copied.
+    One process writes at a time, a second one is told; any number read meanwhile, and what they
+    hold stays as it was. A writer that is killed loses nothing that was in the store before.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._reader = index.connect(self.path)
+        with index.told(self.path):
+            self._meta = index.meta(self._reader)
+        if self._meta.get("dtype") not in DTYPES:
+            self._reader.close()
+            raise InputError(f"{self.path}: the index is damaged (no dtype); take a copy")
+        self.dtype = DTYPES[self._meta["dtype"]]
+        self._mapped: dict[int, Segment] = {}
+        self.kept: dict[tuple[int, int], tuple[History, str | None]] = {}
+        self._kept_frames = 0
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], *, encoder: str | None = None, dtype: str = "float16"
+    ) -> Store:
+        """An empty store, in a folder that is new or empty.
+
+        encoder   the identity that all its histories must have; None: that of the first one
+        dtype     float16 (half the bytes; every window of VOST stays the same) or float32
+        """
+        folder = Path(path)
+        if dtype not in DTYPES:
+            raise unknown("dtype", dtype, DTYPES)
+        check_place(folder, folder=True)
+        if folder.is_dir() and any(
+            not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
+        ):
+            already = (folder / index.NAME).exists()
+            what = "is a store already" if already else "is not empty"
+            raise InputError(f"{folder}: {what}; give a new folder")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            index.create(
+                folder, {"dtype": dtype, **({} if encoder is None else {"encoder": encoder})}
+            )
+        except OSError as error:
+            raise unwritten(error, folder) from None
+        return cls(folder)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Store:
+        """A store that is there; quick, however many histories it holds."""
+        return cls(path)
+
+    def close(self) -> None:
+        self._reader.close()
+        self.forget_but(set())
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Store, (self.path,)
+
+    @property
+    def encoder(self) -> str | None:
+        """The one that all its histories were made with; None where it is not known (yet)."""
+        return self._known("encoder")
+
+    @property
+    def dimension(self) -> int | None:
+        """Of its features; None until the first history is there."""
+        known = self._known("dimension")
+        return None if known is None else int(known)
+
+    def _known(self, key: str) -> str | None:
+        if key not in self._meta:  # somebody may have added the first history meanwhile
+            with index.told(self.path):
+                self._meta = index.meta(self._reader)
+        return self._meta.get(key)
+
+    def __repr__(self) -> str:
+        try:
+            count = len(self)
+        except InputError:
+            return f"<Store {self.path}: closed>"
+        kind = f"{self.dimension or '?'}-d {self.dtype.name}, encoder {self.encoder or 'unnamed'}"
+        return f"<Store {self.path}: {count} {'history' if count == 1 else 'histories'}, {kind}>"
+
+    def __len__(self) -> int:
+        with index.told(self.path):
+            found = self._reader.execute("SELECT count(*) FROM histories WHERE dead = 0")
+            return int(found.fetchone()[0])
+
+    def __contains__(self, id: object) -> bool:
+        if not isinstance(id, str) or not is_unicode(id):
+            return False
+        with index.told(self.path):
+            found = self._reader.execute("SELECT 1 FROM histories WHERE id = ? AND dead = 0", (id,))
+            return found.fetchone() is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids())
+
+    def ids(self, where: Where | None = None) -> list[str]:
+        """Names, in the order in which they were added."""
+        with index.told(self.path):
+            wanted, values = index.condition(self._reader, where)
+            found = f"SELECT id FROM histories WHERE {wanted} ORDER BY number"
+            return [id for (id,) in self._reader.execute(found, values)]
+
+    def __getitem__(self, id: str) -> History:
+        while True:
+            name = id if isinstance(id, str) and is_unicode(id) else None
+            with index.told(self.path):
+                found = self._reader.execute(
+                    f"SELECT rows, histories, {_PLACED} FROM histories JOIN segments "
+                    "ON segments.number = segment WHERE id = ? AND dead = 0", (name,),
+                ).fetchone()  # fmt: skip
+            if found is None:
+                raise InputError(
+                    f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
+                    f"{self.path} lists them"
+                )
+            with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: look again
+                rows, histories, number, first, length, *own = found
+                segment = self.segment(number, rows, histories)
+                features = segment.rows[first : first + length]
+                return unpacked(Packed(*own), features, self.encoder)
+
+    def histories(self, where: Where | None = None) -> Iterator[History]:
+        """One after the other, in the order in which they were added."""
+        return map(self.__getitem__, self.ids(where))
+
+    def rows(self, where: Where | None = None) -> Iterator[Stored]:
+        """What the index says of them, without their features.
+
+        where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
+                and what it looks like (``*`` any letters, ``?`` one, ``[ab]`` one of these)
+        """
+        with index.snapshot(self.path) as now:
+            wanted, values = index.condition(now, where)
+            found = now.execute(
+                "SELECT id, object, source, length, runs, substr(times_s, 1, 8), "
+                f"substr(times_s, -8) FROM histories WHERE {wanted} ORDER BY number", values,
+            )  # fmt: skip
+            for id, object, source, length, blob, start_s, end_s in found:
+                runs = len(blob) // 16
+                if not runs:
+                    raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
+                (start,), (last, count) = (
+                    struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
+                )
+                times = None
+                if start_s is not None and len(start_s) == 8:
+                    times = struct.unpack("<2d", start_s + end_s)
+                yield Stored(id, object, source, length, runs, start, last + count - 1, times)
+
+    def add(
+        self, histories: History | Iterable[History], *, replace: bool = False,
+        object: str | None = None, source: str | None = None, progress: Progress = silent,
+    ) -> int:  # fmt: skip
+        """Adds all of them, or none; how many.
+
+        replace   take the place of histories of the same id, which are refused otherwise
+        object    what it is (cup), and
+        source    where it is from (kitchen.mp4), to be asked for with ``where``
+        """
+        given = [histories] if isinstance(histories, History) else histories
+        return _write.add(self, given, replace, object, source, progress)
+
+    def remove(self, ids: str | Iterable[str]) -> int:
+        """Takes these histories out, all or none; their bytes are freed by ``compact``."""
+        return _write.remove(self.path, [ids] if isinstance(ids, str) else list(ids))
+
+    def compact(self) -> int:
+        """Frees the bytes of removed and replaced histories: segments that hold some are written
+        again without them. How many bytes; readers that hold the old ones go on."""
+        before = self.size
+        _write.compact(self)
+        return before - self.size
+
+    @property
+    def size(self) -> int:
+        """Bytes of its segments on the disk."""
+        return sum(own.stat().st_size for own in (self.path / "segments").glob("*.npy"))
+
+    def verify(self, progress: Progress = silent) -> list[Problem]:
+        """Reads every byte again and names what is not as it was written; empty: all is well."""
+        return [Problem(*own) for own in verify(self, progress)]
+
+    def export(
+        self, path: str | os.PathLike[str], kind: str = "npz", *, where: Where | None = None,
+        progress: Progress = silent,
+    ) -> int:  # fmt: skip
+        """Writes the histories for others to read; how many.
+
+        kind   npz: a folder of ``.history.npz`` files; parquet: one file with a row a history
+        """
+        return export(self, Path(path), kind, where, progress)
+
+    def ask(
+        self, vocabulary: Vocabulary, *, readout: str | Readout = DEFAULT_READOUT,
+        top: int | None = None, where: Where | None = None, threads: int = 1,
+        progress: Progress = silent,
+    ) -> Asked:  # fmt: skip
+        """Where are these states, in all histories? The likeliest objects first.
+
+        First: is this the object? ``object_score`` is the mean cosine of a history's frames with
+        the centre of the vocabulary (every state weighs the same): how much it looks like what all
+        the words have in common. Histories are ranked by it, and only by it. Then: when is it in
+        which state? ``score`` is that of the readout and compares windows and states *within* a
+        history. It says nothing about which history is meant: contrast finds the window that
+        differs most from the rest, and something differs in every history. Neither is a
+        probability, and object scores compare under one vocabulary only.
+
+        readout   as in ``locate``
+        top       how many histories; None: all. Features of the others are not read
+        where     which of them, as in ``rows``
+        threads   kernel calls side by side
+
+        Iterate over it for one Answer after the other, computed when they are asked for, or take
+        ``columns()``, ``to_dataframe()`` or ``to_arrow()``.
+        """
+        return ask(self, vocabulary, readout, top, where, threads, progress)
+
+    def keep(self, place: tuple[int, int], known: tuple[History, str | None]) -> None:
+        """A history and its source for the next question, by segment and slot, which are never
+        given again; as many as fit."""
+        frames = len(known[0])
+        if self._kept_frames + frames <= MOST_KEPT:
+            self.kept[place] = known
+            self._kept_frames += frames
+
+    def forget_but(self, numbers: set[int]) -> None:
+        """Lets go of segments that are gone, so that their bytes are freed."""
+        for number in self._mapped.keys() - numbers:
+            del self._mapped[number]
+            self.kept.clear()
+            self._kept_frames = 0
+
+    def segment(self, number: int, rows: int, histories: int) -> Segment:
+        """Mapped once; again where it has grown."""
+        known = self._mapped.get(number)
+        if known is None or len(known.rows) < rows:
+            folder, dimension = self.path / "segments", self.dimension
+            assert dimension is not None
+            known = self._mapped[number] = Segment(
+                mapped(row_path(folder, number), self.dtype, dimension, rows),
+                mapped(mean_path(folder, number), MEANS, dimension, histories),
+            )
+        return known
