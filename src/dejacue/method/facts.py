@@ -158,7 +158,18 @@ def membership(
 def _levels(
     view: View, evidence: NDArray[np.float64], cuts: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """(S,) half way between what words say inside each state and outside, by one labelling."""
+    """(S,) half way between what words say inside each state and outside, by one labelling; kept
+    with the history, since each click asks for the same ones again."""
+    known = view.history.derived.get("levels")
+    if known is None or known[0] is not evidence:
+        known = view.history.derived["levels"] = (evidence, _half_way(view, evidence, cuts))
+    levels: NDArray[np.float64] = known[1]
+    return levels
+
+
+def _half_way(
+    view: View, evidence: NDArray[np.float64], cuts: NDArray[np.int64]
+) -> NDArray[np.float64]:
     states, count = evidence.shape
     nodes = labelling.nodes_for(states, None, False)
     rules = Labelling(
