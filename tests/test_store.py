@@ -196,9 +196,9 @@ def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
 def test_a_store_of_a_newer_version_is_refused(store) -> None:
     store.close()
     with sqlite3.connect(store.path / _index.NAME) as index:
-        index.execute("PRAGMA user_version = 2")
+        index.execute(f"PRAGMA user_version = {_index.VERSION + 1}")
     index.close()
-    with pytest.raises(InputError, match=r"is a store of version 2, .* reads version 1; update"):
+    with pytest.raises(InputError, match=r"is a store of version 3, .* up to 2; update dejacue"):
         Store.open(store.path)
 
 

@@ -152,7 +152,7 @@ def add(
     object: Annotated[str | None, o.option("What they are: cup.")] = None,
     source: Annotated[str | None, o.option("Where they are from: kitchen.mp4.")] = None,
 ) -> None:
-    """Add histories: all of them, or none."""
+    """Add histories, with a picture of each where one lies beside it: all of them, or none."""
     from dejacue.cli import store as command
 
     command.add(path, files, replace, object, source)
@@ -172,12 +172,16 @@ def ls(
 
 @store.command("show")
 def show_history(
-    path: StorePath, id: Annotated[str, typer.Argument(help="Name of the history.")]
+    path: StorePath,
+    id: Annotated[str, typer.Argument(help="Name of the history.")],
+    thumbnail: Annotated[
+        Path | None, o.option("Write its picture to this file (.jpg).", "--thumbnail")
+    ] = None,
 ) -> None:
     """What is known of a history."""
     from dejacue.cli import store as command
 
-    command.show(path, id)
+    command.show(path, id, thumbnail)
 
 
 @store.command()

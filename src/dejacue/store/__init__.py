@@ -2,6 +2,7 @@
 
     _segments.py   rows of features in .npy files that grow at their end, read by memory map
     _index.py      where the rows of a history lie, and everything else of it: one SQLite file
+    _thumbnails.py small pictures, in that file too
     _store.py      Store: add, remove, verify, compact, look up
     _ask.py        one vocabulary over all histories, the most likely objects first
 

@@ -23,6 +23,7 @@ from dejacue.store._ask import Asked, ask
 from dejacue.store._export import export
 from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
+from dejacue.store._thumbnails import get
 from dejacue.store._verify import verify
 from dejacue.store._write import is_unicode
 
@@ -43,6 +44,7 @@ class Stored(NamedTuple):
     start: int
     end: int
     times_s: tuple[float, float] | None
+    thumbnail: bool
 
 
 class Problem(NamedTuple):
@@ -180,10 +182,7 @@ class Store:
                     "ON segments.number = segment WHERE id = ? AND dead = 0", (name,),
                 ).fetchone()  # fmt: skip
             if found is None:
-                raise InputError(
-                    f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
-                    f"{self.path} lists them"
-                )
+                raise self._unknown(id)
             with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: look again
                 rows, histories, number, first, length, *own = found
                 segment = self.segment(number, rows, histories)
@@ -202,11 +201,15 @@ class Store:
         """
         with index.snapshot(self.path) as now:
             wanted, values = index.condition(now, where)
+            shown = "EXISTS (SELECT 1 FROM thumbnails WHERE history = number)"
+            if not index.has(now, "thumbnails"):
+                shown = "0"
             found = now.execute(
                 "SELECT id, object, source, length, runs, substr(times_s, 1, 8), "
-                f"substr(times_s, -8) FROM histories WHERE {wanted} ORDER BY number", values,
-            )  # fmt: skip
-            for id, object, source, length, blob, start_s, end_s in found:
+                f"substr(times_s, -8), {shown} FROM histories WHERE {wanted} ORDER BY number",
+                values,
+            )
+            for id, object, source, length, blob, start_s, end_s, picture in found:
                 runs = len(blob) // 16
                 if not runs:
                     raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
@@ -216,20 +219,41 @@ class Store:
                 times = None
                 if start_s is not None and len(start_s) == 8:
                     times = struct.unpack("<2d", start_s + end_s)
-                yield Stored(id, object, source, length, runs, start, last + count - 1, times)
+                end = last + count - 1
+                yield Stored(id, object, source, length, runs, start, end, times, bool(picture))
+
+    def thumbnail(self, id: str) -> bytes | None:
+        """The small JPEG that was added with a history; None where there is none."""
+        name = id if isinstance(id, str) and is_unicode(id) else None
+        with index.told(self.path):
+            query = "SELECT number FROM histories WHERE id = ? AND dead = 0"
+            found = self._reader.execute(query, (name,)).fetchone()
+            if found is None:
+                raise self._unknown(id)
+            return get(self._reader, found[0])
+
+    def _unknown(self, id: object) -> InputError:
+        return InputError(
+            f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
+            f"{self.path} lists them"
+        )
 
     def add(
         self, histories: History | Iterable[History], *, replace: bool = False,
-        object: str | None = None, source: str | None = None, progress: Progress = silent,
+        object: str | None = None, source: str | None = None,
+        thumbnails: Mapping[str, bytes] | None = None, progress: Progress = silent,
     ) -> int:  # fmt: skip
         """Adds all of them, or none; how many.
 
-        replace   take the place of histories of the same id, which are refused otherwise
-        object    what it is (cup), and
-        source    where it is from (kitchen.mp4), to be asked for with ``where``
+        replace     take the place of histories of the same id, which are refused otherwise
+        object      what it is (cup), and
+        source      where it is from (kitchen.mp4), to be asked for with ``where``
+        thumbnails  id → JPEG to know it by, made smaller where it has more than 8 kB; looked up
+                    after each history, so that whoever makes them one by one may fill it meanwhile
         """
         given = [histories] if isinstance(histories, History) else histories
-        return _write.add(self, given, replace, object, source, progress)
+        pictures = {} if thumbnails is None else thumbnails
+        return _write.add(self, given, replace, object, source, pictures, progress)
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Takes these histories out, all or none; their bytes are freed by ``compact``."""

@@ -15,6 +15,7 @@ from dejacue.sources.atomic import unwritten
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, checksum, packed, stored_rows
 from dejacue.store._segments import SegmentWriter, remove_others
+from dejacue.store._thumbnails import put
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
@@ -84,12 +85,14 @@ def _writing(store: Store) -> Iterator[_Writing]:
 
 def add(
     store: Store, histories: Iterable[Any], replace: bool, object: str | None, source: str | None,
-    progress: Progress,
+    thumbnails: Mapping[str, bytes], progress: Progress,
 ) -> int:  # fmt: skip
     names: set[str] = set()
     for name, text in (("object", object), ("source", source)):
         if text is not None and not (isinstance(text, str) and is_unicode(text)):
             raise InputError(f"{store.path}: {name} {text!r:.80} must be text")
+    if not isinstance(thumbnails, Mapping):
+        raise InputError(f"{store.path}: thumbnails must be a dictionary: id → bytes of a JPEG")
     with _writing(store) as own:
         known = index.meta(own.now)
         for history in histories:
@@ -102,13 +105,23 @@ def add(
             rows, mean = stored_rows(history.features, store.dtype)
             columns = packed(history, object, source)
             place = own.writer.add(rows, mean)
-            own.now.execute(
+            made = own.now.execute(
                 f"INSERT INTO histories (segment, first, slot, length, checksum, {NAMES}) "
                 f"VALUES ({', '.join('?' * (5 + len(columns)))})",
                 (*place, len(rows), checksum(rows, mean, columns), *columns),
             )
+            picture = thumbnails.get(history.id)
+            if picture is not None:
+                assert made.lastrowid is not None
+                put(own.now, store.path, history.id, made.lastrowid, picture)
             names.add(history.id)
             progress("add", len(names))
+        for id in thumbnails:
+            if id not in names:
+                raise InputError(
+                    f'{store.path}: a thumbnail of "{shortened(str(id))}" is given, and no such '
+                    "history; a thumbnail is added with its history"
+                )
     return len(names)
 
 
@@ -181,6 +194,9 @@ def compact(store: Store) -> None:
         if not old:
             return
         own.now.execute("DELETE FROM histories WHERE dead = 1")
+        own.now.execute(
+            "DELETE FROM thumbnails WHERE history NOT IN (SELECT number FROM histories)"
+        )
         writer = own.begin(int(index.meta(own.now)["dimension"]), new=True)
         for number in old:
             _move(store, own.now, number, writer)
