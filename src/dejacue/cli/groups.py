@@ -228,11 +228,15 @@ def ask(
     path: StorePath,
     vocabulary: o.Vocabulary,
     readout: o.ReadoutName = "contrast",
-    top: Annotated[int, o.option("How many histories.")] = 10,
+    top: Annotated[int, o.option("How many histories; 0: all of them.")] = 10,
     where: Where = None,
     jsonl: Annotated[
-        bool, o.flag("A JSON object for each answer, a line each.", "--jsonl")
+        bool, o.flag("A JSON object for each answer, a line each, as they are found.", "--jsonl")
     ] = False,
+    output: Annotated[
+        Path | None,
+        o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
+    ] = None,
     threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
@@ -244,6 +248,6 @@ def ask(
     from dejacue.pipeline import EncoderOptions
 
     command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, threads, encoder,
+        path, vocabulary, readout, top, where or [], jsonl, output, threads, encoder,
         EncoderOptions(backend, precision, device),
     )  # fmt: skip

@@ -21,7 +21,7 @@ from dejacue.sources.atomic import write_bytes
 from dejacue.sources.documents import as_json
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import pictures_path, read_pictures
-from dejacue.store import Answer, Store
+from dejacue.store import Answer, Store, check_output
 
 MOST_LISTED = 1000  # lines of a table
 
@@ -136,27 +136,40 @@ def export(path: Path, output: Path, kind: str | None, where: Sequence[str]) -> 
 
 def ask(
     path: Path, vocabulary: Path, readout: str, top: int, where: Sequence[str], jsonl: bool,
-    threads: int, encoder: str | None, options: EncoderOptions,
+    output: Path | None, threads: int, encoder: str | None, options: EncoderOptions,
 ) -> None:  # fmt: skip
+    """Lines and files are written while answers are computed; a table is shown at the end."""
+    if output is not None:
+        if jsonl:
+            raise InputError("--jsonl prints the answers and --output writes them; give one")
+        check_output(output)
+    as_table = not jsonl and output is None
     with Store.open(path) as store:
         first = next(iter(store.histories()), None)
         if first is None:
             raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
         encoded, warnings = encoded_words(vocabulary, first, encoder, options)
+        if as_table and min(len(store), top or len(store)) > MOST_LISTED:
+            top = MOST_LISTED
+            warnings += (f"the first {top} histories are listed; --jsonl or --output gives all",)
+        answers: list[Answer] = []
         with Bars() as bars:
             found = store.ask(
-                encoded, readout=readout, top=top, where=conditions(where), threads=threads,
-                progress=bars,
+                encoded, readout=readout, top=top or None, where=conditions(where),
+                threads=threads, progress=bars,
             )  # fmt: skip
             if jsonl:
                 for answer in found:
                     typer.echo(as_json(answer._asdict()))
+            elif output is not None:
+                count = found.write(output)
             else:
                 answers = list(found)
-        if not jsonl:
+        if as_table:
             show_tables(_table(answers))
-            warnings += tuple(dict.fromkeys(own.notes for own in answers if own.notes))
-        notes(*warnings)
+        elif output is not None:
+            say_written(output, f"{count} {'answer' if count == 1 else 'answers'} in")
+        notes(*warnings, *(own.notes for own in answers if own.notes))
 
 
 def _table(answers: Iterable[Answer]) -> Table:
