@@ -145,8 +145,8 @@ def _centred(means: Table, centre: Table, others: Table) -> Table:
 
 
 def _near_texts(means: Table, centre: Table, others: Table) -> Table:
-    nearest = np.sort(means @ others.T, axis=1)[:, -NEAR:].mean(axis=1)
-    return 2 * means @ centre - nearest
+    nearest: Table = np.sort(means @ others.T, axis=1)[:, -NEAR:].mean(axis=1)
+    return 2 * (means @ centre) - nearest
 
 
 PLAIN, CENTRED, TEXTS = "mean cosine (as it is)", "centred", "less near texts"

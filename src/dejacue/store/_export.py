@@ -25,6 +25,8 @@ def export(
 ) -> int:
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
+    if path.resolve().is_relative_to(store.path.resolve()):
+        raise InputError(f"{path}: is in the store itself; give another place")
     ids = store.ids(where)
     if not ids:
         raise InputError(f"{store.path}: holds no such history, so there is nothing to export")

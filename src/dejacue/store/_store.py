@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +16,12 @@ from dejacue.method.view import Readout
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
 from dejacue.sources.atomic import check_place, unwritten
+from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
 from dejacue.store import _index as index
 from dejacue.store import _write
 from dejacue.store._ask import Asked, ask
 from dejacue.store._export import export
+from dejacue.store._listing import Stored, listed
 from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
 from dejacue.store._thumbnails import get
@@ -33,20 +34,6 @@ MOST_KEPT = 5_000_000  # frames whose numbers and times are kept for the next qu
 Where = Mapping[str, str]
 
 
-class Stored(NamedTuple):
-    """What the index says of a history: observed frames, in runs, from start to end."""
-
-    id: str
-    object: str | None
-    source: str | None
-    frames: int
-    runs: int
-    start: int
-    end: int
-    times_s: tuple[float, float] | None
-    thumbnail: bool
-
-
 class Problem(NamedTuple):
     """What verify found; id is None where no single history is meant."""
 
@@ -57,6 +44,18 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         whose = "" if self.id is None else f'history "{shortened(self.id)}" in '
         return f"{whose}{self.segment}: {self.what}"
+
+
+def _check_encoder(folder: Path, encoder: str | None) -> None:
+    if encoder is None:
+        return
+    if not isinstance(encoder, str) or not is_unicode(encoder) or not encoder.strip():
+        raise InputError(f"{folder}: the encoder {encoder!r:.80} must be text: its identity")
+    if encoder in (*BUILT_IN, *SIZES) or (encoder.startswith(FAMILIES) and "@" not in encoder):
+        raise InputError(
+            f'{folder}: "{shortened(encoder)}" names an encoder, and its identity is needed, as '
+            "histories have it; leave it out, and the first one tells it"
+        )
 
 
 class Store:
@@ -92,6 +91,7 @@ class Store:
         folder = Path(path)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
+        _check_encoder(folder, encoder)
         check_place(folder, folder=True)
         if folder.is_dir() and any(
             not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
@@ -199,28 +199,7 @@ class Store:
         where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
                 and what it looks like (``*`` any letters, ``?`` one, ``[ab]`` one of these)
         """
-        with index.snapshot(self.path) as now:
-            wanted, values = index.condition(now, where)
-            shown = "EXISTS (SELECT 1 FROM thumbnails WHERE history = number)"
-            if not index.has(now, "thumbnails"):
-                shown = "0"
-            found = now.execute(
-                "SELECT id, object, source, length, runs, substr(times_s, 1, 8), "
-                f"substr(times_s, -8), {shown} FROM histories WHERE {wanted} ORDER BY number",
-                values,
-            )
-            for id, object, source, length, blob, start_s, end_s, picture in found:
-                runs = len(blob) // 16
-                if not runs:
-                    raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
-                (start,), (last, count) = (
-                    struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
-                )
-                times = None
-                if start_s is not None and len(start_s) == 8:
-                    times = struct.unpack("<2d", start_s + end_s)
-                end = last + count - 1
-                yield Stored(id, object, source, length, runs, start, end, times, bool(picture))
+        return listed(self.path, where)
 
     def thumbnail(self, id: str) -> bytes | None:
         """The small JPEG that was added with a history; None where there is none."""
