@@ -243,7 +243,12 @@ def ask(
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
-    """Where are these states, in all histories? The likeliest objects first."""
+    """Where are these states, in all histories? The likeliest objects first.
+
+    Histories are ranked by the object score: the mean cosine of their frames
+    with what all the words have in common. The score says how clear a window
+    is within its history. Neither is a probability.
+    """
     from dejacue.cli import store as command
     from dejacue.pipeline import EncoderOptions
 

@@ -277,15 +277,16 @@ class Store:
         which state? ``score`` is that of the readout and compares windows and states *within* a
         history. It says nothing about which history is meant: contrast finds the window that
         differs most from the rest, and something differs in every history. Neither is a
-        probability, and object scores compare under one vocabulary only.
+        probability, and object scores compare under one vocabulary only. They depend on nothing
+        else in the store, so ``where`` and ``top`` never change them.
 
         readout   as in ``locate``
         top       how many histories; None: all. Features of the others are not read
         where     which of them, as in ``rows``
         threads   kernel calls side by side
 
-        Iterate over it for one Answer after the other, computed when they are asked for, or take
-        ``columns()``, ``to_dataframe()`` or ``to_arrow()``.
+        Iterate over it for one Answer after the other, computed when they are asked for, take
+        ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file.
         """
         return ask(self, vocabulary, readout, top, where, threads, progress)
 
