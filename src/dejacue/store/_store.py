@@ -16,7 +16,6 @@ from dejacue.method.view import Readout
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
 from dejacue.sources.atomic import check_place, unwritten
-from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
 from dejacue.store import _index as index
 from dejacue.store import _write
 from dejacue.store._ask import Asked, ask
@@ -26,7 +25,7 @@ from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
 from dejacue.store._thumbnails import get
 from dejacue.store._verify import verify
-from dejacue.store._write import is_unicode
+from dejacue.store._write import check_encoder, is_unicode
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
@@ -44,18 +43,6 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         whose = "" if self.id is None else f'history "{shortened(self.id)}" in '
         return f"{whose}{self.segment}: {self.what}"
-
-
-def _check_encoder(folder: Path, encoder: str | None) -> None:
-    if encoder is None:
-        return
-    if not isinstance(encoder, str) or not is_unicode(encoder) or not encoder.strip():
-        raise InputError(f"{folder}: the encoder {encoder!r:.80} must be text: its identity")
-    if encoder in (*BUILT_IN, *SIZES) or (encoder.startswith(FAMILIES) and "@" not in encoder):
-        raise InputError(
-            f'{folder}: "{shortened(encoder)}" names an encoder, and its identity is needed, as '
-            "histories have it; leave it out, and the first one tells it"
-        )
 
 
 class Store:
@@ -91,7 +78,7 @@ class Store:
         folder = Path(path)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
-        _check_encoder(folder, encoder)
+        check_encoder(folder, encoder)
         check_place(folder, folder=True)
         if folder.is_dir() and any(
             not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()

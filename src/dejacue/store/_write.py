@@ -12,6 +12,7 @@ from dejacue.errors import InputError, shortened
 from dejacue.progress import Progress
 from dejacue.records import History
 from dejacue.sources.atomic import unwritten
+from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, checksum, packed, stored_rows
 from dejacue.store._segments import SegmentWriter, remove_others
@@ -31,6 +32,19 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_encoder(folder: Path, encoder: str | None) -> None:
+    """Refuses what no history can have."""
+    if encoder is None:
+        return
+    if not isinstance(encoder, str) or not is_unicode(encoder) or not encoder.strip():
+        raise InputError(f"{folder}: the encoder {encoder!r:.80} must be text: its identity")
+    if encoder in (*BUILT_IN, *SIZES) or (encoder.startswith(FAMILIES) and "@" not in encoder):
+        raise InputError(
+            f'{folder}: "{shortened(encoder)}" names an encoder, and its identity is needed, as '
+            "histories have it; leave it out, and the first one tells it"
+        )
 
 
 class _Writing:
