@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -196,13 +198,35 @@ class _Reader:
                 held.close()
             scores = self._object_scores(segments, places)
             order = np.argsort(-scores, kind="stable")[:top]
-            done = 0
-            for part in self._chunks(places[order, 3]):
-                chosen = order[part]
-                histories, sources = self._histories(now, segments, places[chosen])
-                yield self._table(histories, sources, scores[chosen], done)
-                done += len(chosen)
-                progress("ask", done, len(order))
+
+            def prepared() -> Iterator[tuple[Any, ...]]:
+                for part in self._chunks(places[order, 3]):
+                    chosen = order[part]
+                    found = self._histories(now, segments, places[chosen])
+                    yield *found, scores[chosen], part.start
+
+            for table in self._ahead(prepared()):
+                yield table
+                progress("ask", int(table["rank"][-1]), len(order))
+
+    def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Iterator[Table]:
+        """The tables of these, in order. With several threads each works on a chunk of its own,
+        while this one reads what the next needs from the index."""
+        if self._threads == 1:
+            yield from (self._table(*own) for own in chunks)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            waiting: deque[Future[Table]] = deque()
+            try:
+                for own in chunks:
+                    waiting.append(pool.submit(self._table, *own))
+                    if len(waiting) > self._threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for left in waiting:
+                    left.cancel()
 
     def _places(
         self, now: sqlite3.Connection, where: Mapping[str, str] | None
@@ -230,11 +254,13 @@ class _Reader:
         return scores
 
     def _chunks(self, lengths: NDArray[np.int64]) -> Iterator[slice]:
-        """Consecutive histories of so many bytes that a kernel call takes."""
+        """Consecutive histories of so many bytes that a kernel call takes, or fewer: there is one
+        for each thread."""
         width = self._store.dtype.itemsize * len(self._centre)
+        most = min(CHUNK_BYTES, int(lengths.sum()) * width) // self._threads
         first, held = 0, 0
         for at, size in enumerate((lengths * width).tolist()):
-            if at > first and (held + size > CHUNK_BYTES or at - first == CHUNK_HISTORIES):
+            if at > first and (held + size > most or at - first == CHUNK_HISTORIES):
                 yield slice(first, at)
                 first, held = at, 0
             held += size
@@ -268,9 +294,7 @@ class _Reader:
         self, histories: Sequence[History], sources: Sequence[str | None],
         object_scores: NDArray[np.float64], before: int,
     ) -> Table:  # fmt: skip
-        found = locate_many(
-            histories, self._vocabulary, readout=self._readout, threads=self._threads
-        ).columns()
+        found = locate_many(histories, self._vocabulary, readout=self._readout).columns()
         labels = self._vocabulary.labels
         rows = np.arange(len(labels))
         if found["level"][0] == "state":  # all descriptions of a state have the same answer
