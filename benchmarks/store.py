@@ -37,7 +37,6 @@ from dejacue import (
 )
 
 D, FRAMES, ROUNDS = 768, 300, 5
-MARK = "<!-- made by benchmarks/store.py -->"
 RELEASE = Path(__file__).resolve().parents[2] / "shared" / "release"
 
 
@@ -176,6 +175,14 @@ def finding(folder: Path) -> Iterator[tuple[str, str]]:
         )
 
 
+def put_table(page: Path, made_by: str, lines: list[str]) -> None:
+    """Between the two marks that say what it is made by."""
+    mark, table = f"<!-- made by {made_by} -->", "\n".join(lines)
+    before, _, rest = page.read_text(encoding="utf-8").partition(mark)
+    _, _, after = rest.partition(mark)
+    page.write_text(f"{before}{mark}\n{table}\n{mark}{after}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -197,10 +204,7 @@ def main() -> None:
                 lines.append(f"| {what} | {figure} |")
                 print(lines[-1], flush=True)
     if given.write:
-        before, _, rest = given.write.read_text(encoding="utf-8").partition(MARK)
-        _, _, after = rest.partition(MARK)
-        table = "\n".join(lines)
-        given.write.write_text(f"{before}{MARK}\n{table}\n{MARK}{after}", encoding="utf-8")
+        put_table(given.write, "benchmarks/store.py", lines)
 
 
 if __name__ == "__main__":

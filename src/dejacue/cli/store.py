@@ -113,10 +113,10 @@ def ask(
     threads: int, encoder: str | None, options: EncoderOptions,
 ) -> None:  # fmt: skip
     with Store.open(path) as store:
-        first = next(iter(store.histories()), None)
+        first = next(store.rows(), None)
         if first is None:
             raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
-        encoded, warnings = encoded_words(vocabulary, first, encoder, options)
+        encoded, warnings = encoded_words(vocabulary, store[first.id], encoder, options)
         with Bars() as bars:
             found = store.ask(
                 encoded, readout=readout, top=top, where=conditions(where), threads=threads,

@@ -13,7 +13,7 @@ import contextlib
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,13 +32,18 @@ from dejacue.records._dataframe import dataframe
 from dejacue.records.columns import joined_tables
 from dejacue.store import _index as index
 from dejacue.store._packing import Packed, unpacked
-from dejacue.store._segments import Segment
+from dejacue.store._segments import Segment, gone, mean_path
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
 
 Table = dict[str, Any]
-_LOOKED_AT = "segment, slot, first, length, id, source, interval_s, runs, times_s, source_frames"
+Known = tuple[History, str | None]  # and its source
+Places = NDArray[np.int64]  # (H, 2): segment and slot
+SLOT_BITS = 32  # of a segment and a slot in one number
+_LOOKED_AT = (
+    "segment, slot, first, length, histories.id, source, interval_s, runs, times_s, source_frames"
+)
 _EMPTY: Table = {
     "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
     "state": [], "description": [], "start": np.empty(0, np.int64), "end": np.empty(0, np.int64),
@@ -190,24 +195,32 @@ class _Reader:
         self, top: int | None, where: Mapping[str, str] | None, progress: Progress
     ) -> Iterator[Table]:
         with contextlib.ExitStack() as held:
-            while True:
-                now = held.enter_context(index.snapshot(self._store.path))
-                with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: begin again
-                    segments, places = self._places(now, where)
-                    break
-                held.close()
+            now, segments, places = self._begin(held, where)
             scores = self._object_scores(segments, places)
-            order = np.argsort(-scores, kind="stable")[:top]
+            order = _best(scores, top)
 
             def prepared() -> Iterator[tuple[Any, ...]]:
-                for part in self._chunks(places[order, 3]):
-                    chosen = order[part]
-                    found = self._histories(now, segments, places[chosen])
-                    yield *found, scores[chosen], part.start
+                for chunk, part in self._chunks(now, segments, places, order):
+                    yield *zip(*chunk, strict=True), scores[order[part]], part.start
 
             for table in self._ahead(prepared()):
                 yield table
                 progress("ask", int(table["rank"][-1]), len(order))
+
+    def _begin(
+        self, held: contextlib.ExitStack, where: Mapping[str, str] | None
+    ) -> tuple[sqlite3.Connection, dict[int, Segment], Places]:
+        """The index as it is now, the mapped segments and where the histories lie."""
+        missing = None
+        while True:
+            now = held.enter_context(index.snapshot(self._store.path))
+            try:
+                return now, *self._places(now, where)
+            except FileNotFoundError as error:  # compacted meanwhile: begin again
+                if error.filename == missing:
+                    raise gone(error) from None
+                missing = error.filename
+            held.close()
 
     def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Iterator[Table]:
         """The tables of these, in order. With several threads each works on a chunk of its own,
@@ -230,65 +243,100 @@ class _Reader:
 
     def _places(
         self, now: sqlite3.Connection, where: Mapping[str, str] | None
-    ) -> tuple[dict[int, Segment], NDArray[np.int64]]:
-        """The mapped segments, and number, segment, slot and length of each history."""
+    ) -> tuple[dict[int, Segment], Places]:
+        """The mapped segments, and segment and slot of each history. Where a segment holds all that
+        was added to it, nothing is read of its histories: a million are ranked at once."""
         wanted, values = index.condition(now, where)
-        found = now.execute(
-            f"SELECT number, segment, slot, length FROM histories WHERE {wanted} "
-            "ORDER BY segment, slot", values,
-        ).fetchall()  # fmt: skip
-        places = np.array(found, np.int64).reshape(-1, 4)
-        used = set(np.unique(places[:, 1]).tolist())
         sizes = now.execute("SELECT number, rows, histories FROM segments").fetchall()
         self._store.forget_but({own[0] for own in sizes})
-        return {own[0]: self._store.segment(*own) for own in sizes if own[0] in used}, places
+        counts = "SELECT segment, count(*) FROM histories WHERE dead = 0 GROUP BY segment"
+        living = dict(now.execute(counts))
+        if living.keys() - {own[0] for own in sizes}:
+            raise index.damaged(self._store.path, "an entry without a segment")
+        segments, places = {}, [np.empty((0, 2), np.int64)]
+        for number, rows, histories in sizes:
+            slots = np.arange(living.get(number, 0))
+            if where or len(slots) != histories:
+                chosen = f"SELECT slot FROM histories WHERE segment = ? AND {wanted} ORDER BY slot"
+                slots = self._numbers(now.execute(chosen, (number, *values)), histories)
+            if len(slots):
+                segments[number] = self._store.segment(number, rows, histories)
+                places.append(np.stack([np.full_like(slots, number), slots], axis=1))
+        return segments, np.concatenate(places)
+
+    def _numbers(self, found: Iterable[tuple[int]], below: int) -> NDArray[np.int64]:
+        """Of slots, ascending."""
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            slots = np.fromiter((slot for (slot,) in found), np.int64)
+            if (np.diff(slots, prepend=-1, append=below) > 0).all():
+                return slots
+        raise index.damaged(self._store.path, "a slot that is not there")
 
     def _object_scores(
-        self, segments: Mapping[int, Segment], places: NDArray[np.int64]
+        self, segments: Mapping[int, Segment], places: Places
     ) -> NDArray[np.float64]:
         scores = np.empty(len(places))
-        starts = np.searchsorted(places[:, 1], list(segments), side="left")
-        ends = np.searchsorted(places[:, 1], list(segments), side="right")
-        for segment, first, end in zip(segments.values(), starts, ends, strict=True):
-            scores[first:end] = (segment.means @ self._centre)[places[first:end, 2]]
+        starts = np.searchsorted(places[:, 0], list(segments), side="left")
+        ends = np.searchsorted(places[:, 0], list(segments), side="right")
+        with np.errstate(all="ignore"):
+            for segment, first, end in zip(segments.values(), starts, ends, strict=True):
+                scores[first:end] = (segment.means @ self._centre)[places[first:end, 1]]
+        if not np.isfinite(scores).all():
+            number = places[np.argmin(np.isfinite(scores)), 0]
+            raise InputError(
+                f"{mean_path(self._store.path / 'segments', number)}: is damaged; dejacue store "
+                "verify names the histories"
+            )
         return scores
 
-    def _chunks(self, lengths: NDArray[np.int64]) -> Iterator[slice]:
+    def _chunks(
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places,
+        order: NDArray[np.int64],
+    ) -> Iterator[tuple[list[Known], slice]]:  # fmt: skip
         """Consecutive histories of so many bytes that a kernel call takes, or fewer: there is one
         for each thread."""
-        width = self._store.dtype.itemsize * len(self._centre)
-        most = min(CHUNK_BYTES, int(lengths.sum()) * width) // self._threads
+        size = sum(own.rows.nbytes for own in segments.values()) / max(len(places), 1)
+        most = min(CHUNK_BYTES, size * len(order)) / self._threads
+        chunk: list[Known] = []
         first, held = 0, 0
-        for at, size in enumerate((lengths * width).tolist()):
-            if at > first and (held + size > most or at - first == CHUNK_HISTORIES):
-                yield slice(first, at)
-                first, held = at, 0
+        for at, own in enumerate(self._histories(now, segments, places, order)):
+            size = own[0].features.nbytes
+            if chunk and (held + size > most or len(chunk) == CHUNK_HISTORIES):
+                yield chunk, slice(first, at)
+                chunk, first, held = [], at, 0
+            chunk.append(own)
             held += size
-        if len(lengths):
-            yield slice(first, len(lengths))
+        if chunk:
+            yield chunk, slice(first, len(order))
 
     def _histories(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: NDArray[np.int64]
-    ) -> tuple[list[History], list[str | None]]:
-        """Those at these places, and their sources; what an earlier question has made is taken."""
-        keys = list(zip(places[:, 1].tolist(), places[:, 2].tolist(), strict=True))
-        found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
-        numbers = places[:, 0].tolist()
-        missing = [own for own, key in zip(numbers, keys, strict=True) if key not in found]
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places,
+        order: NDArray[np.int64],
+    ) -> Iterator[Known]:  # fmt: skip
+        """Each with its source, in this order; what an earlier question has made is taken."""
         query = (
-            f"SELECT {_LOOKED_AT} FROM histories "
-            "WHERE number IN (SELECT value FROM json_each(?))"
-        )  # fmt: skip
-        encoder = self._store.encoder
-        for segment, slot, first, length, id, source, interval, *blobs in now.execute(
-            query, (json.dumps(missing),)
-        ):
-            own = Packed._make((id, None, source, interval, None, *blobs, None))
-            rows = segments[segment].rows[first : first + length]
-            known = found[segment, slot] = unpacked(own, rows, encoder), source
-            self._store.keep((segment, slot), known)
-        inside = [found[key] for key in keys]
-        return [own for own, _ in inside], [source for _, source in inside]
+            f"SELECT {_LOOKED_AT} FROM json_each(?) AS place CROSS JOIN histories ON dead = 0 "
+            f"AND segment = place.value >> {SLOT_BITS} "
+            f"AND slot = place.value & {(1 << SLOT_BITS) - 1}"
+        )
+        encoder, kept = self._store.encoder, self._store.kept
+        for first in range(0, len(order), CHUNK_HISTORIES):
+            chosen = places[order[first : first + CHUNK_HISTORIES]]
+            keys = (chosen[:, 0] << SLOT_BITS | chosen[:, 1]).tolist()
+            known = [kept.get(key) for key in keys]
+            missing = [key for key, own in zip(keys, known, strict=True) if own is None]
+            read = now.execute(query, (json.dumps(missing),))
+            for key, own in zip(keys, known, strict=True):
+                if own is None:
+                    found = next(read, None)
+                    if found is None or found[0] << SLOT_BITS | found[1] != key:
+                        raise index.damaged(self._store.path, "an entry is missing")
+                    segment, _, start, length, id, source, interval, *blobs = found
+                    packed = Packed._make((id, None, source, interval, None, *blobs, None))
+                    rows = segments[segment].rows[start : start + length]
+                    own = unpacked(packed, rows, encoder), source
+                    self._store.keep(key, own)
+                yield own
 
     def _table(
         self, histories: Sequence[History], sources: Sequence[str | None],
@@ -310,6 +358,15 @@ class _Reader:
             "object_score": object_scores[which],
         }
         return table | {name: _taken(found[name], picked) for name in found if name != "history"}
+
+
+def _best(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
+    """Where the highest are, the highest first; of equal ones the first."""
+    if top is None or top >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, -top)[-top]
+    chosen = np.flatnonzero(scores >= least)
+    return chosen[np.argsort(-scores[chosen], kind="stable")[:top]]
 
 
 def _taken(values: Any, at: NDArray[np.int64]) -> Any:

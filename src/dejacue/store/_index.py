@@ -101,10 +101,14 @@ def told(folder: Path) -> Iterator[None]:
             raise InputError(f"{folder}: may not be written to; copy the store") from None
         if "is full" in said:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from None
-        raise InputError(
-            f"{folder / NAME}: the index is damaged ({said}); take a copy of the store, or make it "
-            "again"
-        ) from None
+        raise damaged(folder, said) from None
+
+
+def damaged(folder: Path, what: str) -> InputError:
+    return InputError(
+        f"{folder / NAME}: the index is damaged ({what}); take a copy of the store, or make it "
+        "again"
+    )
 
 
 @contextlib.contextmanager
