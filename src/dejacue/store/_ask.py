@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from dejacue.store._store import Store
 
 Table = dict[str, Any]
-Known = tuple[History, str | None]  # and its source
 Places = NDArray[np.int64]  # (H, 2): segment and slot
 SLOT_BITS = 32  # of a segment and a slot in one number
-_LOOKED_AT = (
-    "segment, slot, first, length, histories.id, source, interval_s, runs, times_s, source_frames"
-)
+_LOOKED_AT = ", histories.id, source, interval_s, runs, times_s, source_frames"
 _EMPTY: Table = {
     "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
     "state": [], "description": [], "start": np.empty(0, np.int64), "end": np.empty(0, np.int64),
@@ -195,13 +192,15 @@ class _Reader:
         self, top: int | None, where: Mapping[str, str] | None, progress: Progress
     ) -> Iterator[Table]:
         with contextlib.ExitStack() as held:
-            now, segments, places = self._begin(held, where)
-            scores = self._object_scores(segments, places)
+            now, segments, every = self._begin(held, where)
+            scores = self._object_scores(segments, every)
             order = _best(scores, top)
+            places, scores = every[order], scores[order]
 
             def prepared() -> Iterator[tuple[Any, ...]]:
-                for chunk, part in self._chunks(now, segments, places, order):
-                    yield *zip(*chunk, strict=True), scores[order[part]], part.start
+                for part in self._chunks(now, places):
+                    histories, sources = self._histories(now, segments, places[part])
+                    yield histories, sources, scores[part], part.start
 
             for table in self._ahead(prepared()):
                 yield table
@@ -247,30 +246,22 @@ class _Reader:
         """The mapped segments, and segment and slot of each history. Where a segment holds all that
         was added to it, nothing is read of its histories: a million are ranked at once."""
         wanted, values = index.condition(now, where)
-        sizes = now.execute("SELECT number, rows, histories FROM segments").fetchall()
+        sizes = index.sizes(now)
         self._store.forget_but({own[0] for own in sizes})
         counts = "SELECT segment, count(*) FROM histories WHERE dead = 0 GROUP BY segment"
         living = dict(now.execute(counts))
         if living.keys() - {own[0] for own in sizes}:
-            raise index.damaged(self._store.path, "an entry without a segment")
+            raise sqlite3.DatabaseError("an entry without a segment")
         segments, places = {}, [np.empty((0, 2), np.int64)]
         for number, rows, histories in sizes:
             slots = np.arange(living.get(number, 0))
             if where or len(slots) != histories:
                 chosen = f"SELECT slot FROM histories WHERE segment = ? AND {wanted} ORDER BY slot"
-                slots = self._numbers(now.execute(chosen, (number, *values)), histories)
+                slots = _slots(now.execute(chosen, (number, *values)), histories)
             if len(slots):
                 segments[number] = self._store.segment(number, rows, histories)
                 places.append(np.stack([np.full_like(slots, number), slots], axis=1))
         return segments, np.concatenate(places)
-
-    def _numbers(self, found: Iterable[tuple[int]], below: int) -> NDArray[np.int64]:
-        """Of slots, ascending."""
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            slots = np.fromiter((slot for (slot,) in found), np.int64)
-            if (np.diff(slots, prepend=-1, append=below) > 0).all():
-                return slots
-        raise index.damaged(self._store.path, "a slot that is not there")
 
     def _object_scores(
         self, segments: Mapping[int, Segment], places: Places
@@ -289,54 +280,47 @@ class _Reader:
             )
         return scores
 
-    def _chunks(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places,
-        order: NDArray[np.int64],
-    ) -> Iterator[tuple[list[Known], slice]]:  # fmt: skip
+    def _chunks(self, now: sqlite3.Connection, places: Places) -> Iterator[slice]:
         """Consecutive histories of so many bytes that a kernel call takes, or fewer: there is one
         for each thread."""
-        size = sum(own.rows.nbytes for own in segments.values()) / max(len(places), 1)
-        most = min(CHUNK_BYTES, size * len(order)) / self._threads
-        chunk: list[Known] = []
-        first, held = 0, 0
-        for at, own in enumerate(self._histories(now, segments, places, order)):
-            size = own[0].features.nbytes
-            if chunk and (held + size > most or len(chunk) == CHUNK_HISTORIES):
-                yield chunk, slice(first, at)
-                chunk, first, held = [], at, 0
-            chunk.append(own)
-            held += size
-        if chunk:
-            yield chunk, slice(first, len(order))
+        width = self._store.dtype.itemsize * len(self._centre)
+        first, held, most = 0, 0, 0
+        for begin in range(0, len(places), CHUNK_HISTORIES):
+            sizes = self._lengths(now, places[begin : begin + CHUNK_HISTORIES]) * width
+            most = max(most, min(CHUNK_BYTES, int(sizes.sum())) // self._threads)
+            for at, size in enumerate(sizes.tolist(), begin):
+                if at > first and (held + size > most or at - first == CHUNK_HISTORIES):
+                    yield slice(first, at)
+                    first, held = at, 0
+                held += size
+        if len(places):
+            yield slice(first, len(places))
+
+    def _lengths(self, now: sqlite3.Connection, places: Places) -> NDArray[np.int64]:
+        known = [self._store.kept.get(key) for key in _keys(places)]
+        found = np.array([0 if own is None else len(own[0]) for own in known])
+        missing = found == 0
+        found[missing] = [length for *_, length in _entries(now, places[missing])]
+        return found
 
     def _histories(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places,
-        order: NDArray[np.int64],
-    ) -> Iterator[Known]:  # fmt: skip
-        """Each with its source, in this order; what an earlier question has made is taken."""
-        query = (
-            f"SELECT {_LOOKED_AT} FROM json_each(?) AS place CROSS JOIN histories ON dead = 0 "
-            f"AND segment = place.value >> {SLOT_BITS} "
-            f"AND slot = place.value & {(1 << SLOT_BITS) - 1}"
-        )
-        encoder, kept = self._store.encoder, self._store.kept
-        for first in range(0, len(order), CHUNK_HISTORIES):
-            chosen = places[order[first : first + CHUNK_HISTORIES]]
-            keys = (chosen[:, 0] << SLOT_BITS | chosen[:, 1]).tolist()
-            known = [kept.get(key) for key in keys]
-            missing = [key for key, own in zip(keys, known, strict=True) if own is None]
-            read = now.execute(query, (json.dumps(missing),))
-            for key, own in zip(keys, known, strict=True):
-                if own is None:
-                    found = next(read, None)
-                    if found is None or found[0] << SLOT_BITS | found[1] != key:
-                        raise index.damaged(self._store.path, "an entry is missing")
-                    segment, _, start, length, id, source, interval, *blobs = found
-                    packed = Packed._make((id, None, source, interval, None, *blobs, None))
-                    rows = segments[segment].rows[start : start + length]
-                    own = unpacked(packed, rows, encoder), source
-                    self._store.keep(key, own)
-                yield own
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places
+    ) -> tuple[list[History], list[str | None]]:
+        """Those at these places, and their sources; what an earlier question has made is taken."""
+        keys = _keys(places)
+        found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
+        missing = [key not in found for key in keys]
+        encoder = self._store.encoder
+        for segment, slot, first, length, id, source, interval, *blobs in _entries(
+            now, places[missing], _LOOKED_AT
+        ):
+            own = Packed._make((id, None, source, interval, None, *blobs, None))
+            rows = segments[segment].rows[first : first + length]
+            key, known = segment << SLOT_BITS | slot, (unpacked(own, rows, encoder), source)
+            found[key] = known
+            self._store.keep(key, known)
+        inside = [found[key] for key in keys]
+        return [own for own, _ in inside], [source for _, source in inside]
 
     def _table(
         self, histories: Sequence[History], sources: Sequence[str | None],
@@ -358,6 +342,38 @@ class _Reader:
             "object_score": object_scores[which],
         }
         return table | {name: _taken(found[name], picked) for name in found if name != "history"}
+
+
+def _slots(found: Iterable[tuple[int]], below: int) -> NDArray[np.int64]:
+    """Ascending, as the index has them."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        slots = np.fromiter((slot for (slot,) in found), np.int64)
+        if (np.diff(slots, prepend=-1, append=below) > 0).all():
+            return slots
+    raise sqlite3.DatabaseError("a slot that is not there")
+
+
+def _keys(places: Places) -> list[int]:
+    keys: list[int] = (places[:, 0] << SLOT_BITS | places[:, 1]).tolist()
+    return keys
+
+
+def _entries(now: sqlite3.Connection, places: Places, more: str = "") -> Iterator[tuple[Any, ...]]:
+    """Segment, slot, first row, length and more of those at these places, in their order."""
+    keys = _keys(places)
+    found = now.execute(
+        f"SELECT segment, slot, first, length {more} FROM json_each(?) AS place "
+        f"CROSS JOIN histories ON dead = 0 AND segment = place.value >> {SLOT_BITS} "
+        f"AND slot = place.value & {(1 << SLOT_BITS) - 1}", (json.dumps(keys),),
+    )  # fmt: skip
+    for key in keys:
+        own = next(found, None)
+        if own is None:
+            raise sqlite3.DatabaseError("an entry is missing")
+        segment, slot, *_ = index.whole(own[:4])
+        if segment << SLOT_BITS | slot != key:
+            raise sqlite3.DatabaseError("a slot has two entries, or none")
+        yield own
 
 
 def _best(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:

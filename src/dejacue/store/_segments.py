@@ -83,9 +83,11 @@ def _opened(path: Path) -> Any:
             stream = open(path, "rb")  # noqa: SIM115 (whoever maps it closes it)
             os.close(os.dup(stream.fileno()))  # the one that the map will keep
             return stream
+        except FileNotFoundError:
+            raise
         except OSError as error:
             if error.errno != errno.EMFILE:
-                raise
+                raise InputError(f"{path}: cannot be read ({error.strerror})") from None
             if not _allowed_more_files():
                 raise InputError(
                     f"{path}: this process may not open as many files as the store has segments; "
@@ -173,8 +175,18 @@ class SegmentWriter:
         self._folder, self._dtype, self._dimension = folder, dtype, dimension
         self._new_number, self._told = new_number, told
         self._open: tuple[int, _Growing, _Growing] | None = None
-        if last is not None:
+        if last is not None and self._is_there(*last):
             self._begin(*last)
+
+    def _is_there(self, number: int, rows: int, histories: int) -> bool:
+        """What is damaged stays as it is: nothing is added where rows are lost."""
+        for path, size in (
+            (row_path(self._folder, number), rows * self._dtype.itemsize),
+            (mean_path(self._folder, number), histories * MEANS.itemsize),
+        ):
+            if not path.is_file() or path.stat().st_size < HEADER + size * self._dimension:
+                return False
+        return True
 
     def _begin(self, number: int, rows: int, histories: int) -> None:
         self._open = (

@@ -180,6 +180,7 @@ class Store:
                     f"SELECT rows, histories, {_PLACED} FROM histories JOIN segments "
                     "ON segments.number = segment WHERE id = ? AND dead = 0", (name,),
                 ).fetchone()  # fmt: skip
+                index.whole((found or ())[:5])
             if found is None:
                 raise InputError(
                     f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
@@ -212,14 +213,14 @@ class Store:
                 f"substr(times_s, -8) FROM histories WHERE {wanted} ORDER BY number", values,
             )  # fmt: skip
             for id, object, source, length, blob, start_s, end_s in found:
-                runs = len(blob) // 16
+                runs = len(blob) // 16 if isinstance(blob, bytes) else 0
                 if not runs:
                     raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
                 (start,), (last, count) = (
                     struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
                 )
                 times = None
-                if start_s is not None and len(start_s) == 8:
+                if isinstance(start_s, bytes) and len(start_s) == 8:
                     times = struct.unpack("<2d", start_s + end_s)
                 yield Stored(id, object, source, length, runs, start, last + count - 1, times)
 
@@ -250,7 +251,8 @@ class Store:
     @property
     def size(self) -> int:
         """Bytes of its segments on the disk."""
-        return sum(own.stat().st_size for own in (self.path / "segments").glob("*.npy"))
+        files = (self.path / "segments").glob("*.npy")
+        return sum(own.stat().st_size for own in files if own.is_file())
 
     def verify(self, progress: Progress = silent) -> list[Problem]:
         """Reads every byte again and names what is not as it was written; empty: all is well."""
