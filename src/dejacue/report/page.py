@@ -23,6 +23,7 @@ from dejacue.records.history import PROBLEMS
 from dejacue.report import _timeline as timeline
 from dejacue.report._timeline import HEIGHT, WIDTH, Axis, Bar, clock
 from dejacue.report.plots import COLOURS, curves
+from dejacue.report.scene import data_url
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -329,14 +330,6 @@ class _Page:
         given = self.references.get(state, ())
         placed = ((self.axis.from_file(w), None if self.sampled else w) for w in given)
         return [window for on_axis, off in placed if (window := on_axis or off) is not None]
-
-
-def data_url(frame: int, data: bytes) -> str:
-    kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
-    kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
-    if kind is None:
-        raise InputError(f"the thumbnail of frame {frame} is neither JPEG nor PNG; encode it first")
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _range(window: Window) -> str:
