@@ -1,7 +1,8 @@
 """The report: one HTML file that opens from disk, with nothing to fetch and nothing to install.
 
-templates/page.html.j2 is the page, page.css its style, page.js a cursor and a zoom; the page is
-complete without the script. Here the plain records are computed that the template shows.
+templates/page.html.j2 is the page, page.css its style; static/timeline.js, begun by page.js, draws the
+timeline that can be zoomed. The page is complete without script and on paper. Here the plain
+records are computed that the template shows.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dejacue._version import __version__
 from dejacue.errors import InputError, counted
-from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.records import Evidence, History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.records._html import printable
 from dejacue.records.history import PROBLEMS
 from dejacue.report import _timeline as timeline
 from dejacue.report._timeline import HEIGHT, WIDTH, Axis, Bar, clock
 from dejacue.report.plots import COLOURS, curves
-from dejacue.report.scene import data_url
+from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -36,6 +38,7 @@ Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
 MAX_CONNECTED = 14  # thumbnails that fit beside each other
 MAX_DOUBTS = 12  # that are listed
 MAX_LISTED = 20  # runs or references in words
+MOST_VALUES = 120_000  # of the curves that can be zoomed
 
 
 def report_page(
@@ -54,6 +57,7 @@ def report_page(
     tracker: str | None = None,
     warnings: Sequence[str] = (),
     named: Named | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> str:
     """The page that shows a retrieval: timeline, table, evidence, and how it was made.
 
@@ -65,6 +69,7 @@ def report_page(
     doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
     warnings          sentences that stand above everything else
     named             state (None: none of them) → windows in which a person says that it holds
+    vocabulary        for the changes that a person marked
     """
     if evidence.responses.shape != (len(retrieval), len(history)):
         raise InputError(
@@ -73,11 +78,18 @@ def report_page(
             "take all three from the same history and vocabulary"
         )
     environment = _environment()
-    style, script = (_asset(environment, name) for name in ("page.css", "page.js"))
+    style, begin = (_asset(environment, name) for name in ("page.css", "page.js"))
+    script = Markup(timeline_module()) + begin
+    reading = Reading(retrieval, evidence)
+    drawn = scene(
+        history, reading, vocabulary, references=references, doubts=doubts, named=named,
+        video=video, most=MOST_VALUES,
+    )  # fmt: skip
     page = _Page(history, retrieval.with_source(history), references, named or {})
     made = environment.get_template("page.html.j2").render(
         style=style,
         script=script,
+        scene=Markup(json.dumps(drawn).replace("<", "\\u003c")),  # text, not markup
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         version=__version__,
         title=title or history.id,
@@ -106,10 +118,8 @@ def _environment() -> Environment:
     )  # fmt: skip
 
 
-def _asset(environment: Environment, name: str) -> Any:
+def _asset(environment: Environment, name: str) -> Markup:
     """A file of ours that goes into the page as it is."""
-    from markupsafe import Markup
-
     assert environment.loader is not None
     return Markup(environment.loader.get_source(environment, name)[0])
 
@@ -147,7 +157,6 @@ class _Page:
         units = [(unit, axis.ticks(unit)) for unit in ("frame", "time")[: 1 + axis.has_clock]]
         further = any(moment.alternatives for moment in self.retrieval)
         return {
-            "axis": axis,
             "width": WIDTH,
             "height": HEIGHT,
             "units": units,
@@ -205,7 +214,7 @@ class _Page:
                 "about": f"frame {frame}, {time}" if time else f"frame {frame}",
                 "source": data_url(frame, data),
                 "crop": data_url(frame, crops[frame]) if frame in crops else "",
-                "x": self.axis.x(frame), "share": self.axis.share(frame),
+                "x": self.axis.x(frame),
             })  # fmt: skip
         return made
 
@@ -314,7 +323,6 @@ class _Page:
             "title": title, "about": about, "bars": bars, "marks": marks, "zero": round(zero),
             "line": timeline.curve_path(self.axis, values, low, high),
             "mean": timeline.mean_path(self.axis, values, low, high),
-            "top": high + top * unit, "bottom": low - timeline.FOOT * unit,  # at its edges
         }  # fmt: skip
 
     def seconds(self, window: Window, times: tuple[float, float] | None = None) -> str:

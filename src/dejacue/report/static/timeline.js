@@ -1,0 +1,1432 @@
+// The timeline of a finding: draws a scene (docs/timeline.md) and lets its windows be edited.
+// One module without imports, for the report, for a notebook (anywidget) and for a web page.
+
+const MIN_FRAMES = 8, SNAP_PX = 8, DRAG_PX = 3, BAR = 15, AXIS = 30, PICTURE = 54, CROP = 42;
+const SECONDS = [.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
+  7200, 14400, 43200, 86400];
+const NONE = "none of these", FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
+
+// ---------------------------------------------------------------- numbers
+
+function unpack(column) {
+  const [[kind, text]] = Object.entries(column), raw = atob(text), bytes = new Uint8Array(raw.length);
+  for (let n = 0; n < raw.length; n += 1) bytes[n] = raw.charCodeAt(n);
+  return new { f32: Float32Array, f64: Float64Array, i32: Int32Array }[kind](bytes.buffer);
+}
+
+// The first place in a growing list whose value is not below x.
+function lower(values, x) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < x) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+// Straight lines through knots, going on at both ends.
+function line(xs, ys, x) {
+  if (xs.length < 2) return ys[0] + x - xs[0];
+  const at = Math.min(Math.max(lower(xs, x), 1), xs.length - 1);
+  return ys[at - 1] + (ys[at] - ys[at - 1]) * (x - xs[at - 1]) / (xs[at] - xs[at - 1]);
+}
+
+const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+const signed = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
+
+function clockText(seconds, digits) {
+  const sign = seconds < 0 ? "−" : "", scale = 10 ** digits;
+  const whole = Math.round(Math.abs(seconds) * scale) / scale;
+  if (whole < 60) return `${sign}${whole.toFixed(digits)} s`;
+  const rest = (whole % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+  const minutes = Math.floor(whole / 60), hours = Math.floor(minutes / 60);
+  return hours ? `${sign}${hours}:${String(minutes % 60).padStart(2, "0")}:${rest}` : `${sign}${minutes}:${rest}`;
+}
+
+// Which frames were observed: runs, and how many observed frames lie before a frame.
+class Observed {
+  constructor(runs) {
+    this.starts = Float64Array.from(runs, (run) => run[0]);
+    this.ends = Float64Array.from(runs, (run) => run[1]);
+    this.before = new Float64Array(runs.length + 1);
+    runs.forEach(([start, end], n) => { this.before[n + 1] = this.before[n] + end - start + 1; });
+  }
+  // Observed frames below a frame; a frame may lie between two whole numbers.
+  count(frame) {
+    const run = lower(this.ends, frame);
+    if (run === this.ends.length) return this.before[run];
+    return this.before[run] + Math.max(Math.ceil(frame) - this.starts[run], 0);
+  }
+  frame(position) {
+    const run = lower(this.before, position + 1) - 1;
+    return this.starts[run] + position - this.before[run];
+  }
+  has(frame) { return this.count(frame + 1) > this.count(frame); }
+}
+
+// A curve with the extremes of 2, 4, 8, … neighbours, computed once: what a pixel shows of any
+// number of frames is read from a few of them.
+class Curve {
+  constructor(packed, axis, observed) {
+    this.thin = packed.low !== undefined;
+    const low = this.thin ? unpack(packed.low) : unpack({ f32: packed.f32 });
+    const high = this.thin ? unpack(packed.high) : low;
+    this.levels = [[low, high]];
+    while (this.levels.at(-1)[0].length > 4) this.levels.push(this.halved(...this.levels.at(-1)));
+    this.sums = new Float64Array(low.length + 1);
+    this.counts = this.thin ? new Float64Array(low.length + 1) : null;
+    for (let n = 0; n < low.length; n += 1) {
+      const there = low[n] === low[n];
+      this.sums[n + 1] = this.sums[n] + (there ? (low[n] + high[n]) / 2 : 0);
+      if (this.thin) this.counts[n + 1] = this.counts[n] + there;
+    }
+    const width = (axis.last - axis.first + 1) / low.length, from = axis.first - .5;
+    this.place = this.thin ? (frame) => clamp(Math.floor((frame - from) / width), 0, low.length) : (frame) => observed.count(frame);
+    this.frame = this.thin ? (place) => from + (place + .5) * width : (place) => observed.frame(place);
+    this.step = this.thin ? width : 1;
+    [this.low, this.high] = this.extremes(0, low.length) || [0, 0];
+    [this.low, this.high] = [Math.min(this.low, 0), Math.max(this.high, 0)];
+  }
+  halved(low, high) {
+    const count = (low.length + 1) >> 1, made = [new Float32Array(count), new Float32Array(count)];
+    for (let n = 0; n < count; n += 1) {
+      const a = 2 * n, b = Math.min(a + 1, low.length - 1);
+      made[0][n] = low[b] < low[a] || low[a] !== low[a] ? low[b] : low[a];
+      made[1][n] = high[b] > high[a] || high[a] !== high[a] ? high[b] : high[a];
+    }
+    return made;
+  }
+  // The least and the greatest of the values from one place up to another; null where none is.
+  extremes(from, to) {
+    let low = Infinity, high = -Infinity, a = from, b = to;
+    const take = (level, at) => {
+      if (level[0][at] < low) low = level[0][at];
+      if (level[1][at] > high) high = level[1][at];
+      Curve.reads += 1;
+    };
+    for (let k = 0; a < b; k += 1, a >>= 1, b >>= 1) {
+      if (k === this.levels.length - 1) {
+        for (let at = a; at < b; at += 1) take(this.levels[k], at);
+        break;
+      }
+      if (a & 1) take(this.levels[k], a++);
+      if (b & 1) take(this.levels[k], --b);
+    }
+    return low > high ? null : [low, high];
+  }
+  mean(from, to) {
+    const count = this.thin ? this.counts[to] - this.counts[from] : to - from;
+    return count > 0 ? (this.sums[to] - this.sums[from]) / count : NaN;
+  }
+  at(frame) {
+    const place = this.place(frame);
+    return this.mean(place, Math.min(place + 1, this.sums.length - 1));
+  }
+}
+Curve.reads = 0;
+
+// ---------------------------------------------------------------- looks
+
+const STYLE = `
+.dejacue-timeline { --tl-page: #ffffff; --tl-panel: #f5f6f8; --tl-ink: #1b1f24; --tl-soft: #59626d;
+  --tl-line: #dde1e6; --tl-gap: #e4e7eb; --tl-edge: #8b949e; --tl-doubt: #b34700; --tl-focus: #0b62c4;
+  --tl-mix: #000000; position: relative; color: var(--tl-ink); font: 14px/1.35 system-ui, -apple-system,
+  "Segoe UI", Roboto, "Noto Sans", sans-serif; user-select: none; -webkit-user-select: none; }
+@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) .dejacue-timeline { DARK } }
+:is([data-theme="dark"], [data-jp-theme-light="false"]) .dejacue-timeline { DARK }
+[data-jp-theme-light="true"] .dejacue-timeline { LIGHT }
+.dejacue-timeline * { box-sizing: border-box; }
+.dejacue-timeline .tl-top { display: flex; flex-wrap: wrap; gap: .35rem 1.1rem; align-items: center;
+  justify-content: space-between; margin: 0 0 .6rem; font-size: 13px; color: var(--tl-soft); }
+.dejacue-timeline .tl-tools { display: flex; gap: .3rem; align-items: center; flex-wrap: wrap; }
+.dejacue-timeline .tl-keys { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 0; padding: 0; list-style: none; }
+.dejacue-timeline .tl-keys li { display: flex; gap: .4rem; align-items: center; margin: 0; }
+.dejacue-timeline .tl-keys canvas { width: 24px; height: 12px; }
+.dejacue-timeline button, .dejacue-timeline select { font: inherit; color: var(--tl-ink); background: var(--tl-panel);
+  border: 1px solid var(--tl-line); border-radius: 5px; padding: .1rem .5rem; min-height: 26px; cursor: pointer; }
+.dejacue-timeline button[aria-pressed="true"] { border-color: var(--tl-ink); box-shadow: inset 0 0 0 1px var(--tl-ink); }
+.dejacue-timeline button:disabled { color: var(--tl-soft); cursor: default; opacity: .6; }
+.dejacue-timeline .tl-body { position: relative; }
+.dejacue-timeline .tl-plot { position: absolute; top: 0; touch-action: pan-y; outline-offset: 2px; cursor: crosshair; }
+.dejacue-timeline .tl-plot canvas { position: absolute; left: 0; top: 0; pointer-events: none; }
+.dejacue-timeline :is(.tl-plot, button, select, .tl-grip):focus-visible { outline: 2px solid var(--tl-focus); }
+.dejacue-timeline .tl-label { position: absolute; left: 0; overflow: hidden; padding-right: .75rem; }
+.dejacue-timeline .tl-name { display: flex; gap: .45rem; align-items: center; font-weight: 600; height: 22px; }
+.dejacue-timeline .tl-name bdi, .dejacue-timeline .tl-words { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.dejacue-timeline .tl-name output { margin-left: auto; font-weight: 600; font-variant-numeric: tabular-nums; flex: none; }
+.dejacue-timeline .tl-badge { flex: none; min-width: 20px; padding: 0 3px; text-align: center; font-size: 12px; line-height: 16px;
+  border: 2px solid; border-radius: 5px; }
+.dejacue-timeline .tl-words { font-size: 12px; color: var(--tl-soft); height: 18px; }
+.dejacue-timeline .tl-windows { display: flex; gap: 4px; margin: 0; padding: 1px; list-style: none; font-size: 12px; align-items: center;
+  color: var(--tl-soft); white-space: nowrap; }
+.dejacue-timeline .tl-windows li { margin: 0; }
+.dejacue-timeline .tl-windows button { padding: 0 .4rem; min-height: 24px; line-height: 1.3; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.dejacue-timeline .tl-lane { font-size: 12px; color: var(--tl-soft); display: flex; align-items: center; justify-content: space-between; }
+.dejacue-timeline .tl-lane output { color: var(--tl-ink); font-weight: 600; font-variant-numeric: tabular-nums; }
+.dejacue-timeline .tl-reading { position: absolute; left: 0; font-size: 12px; font-variant-numeric: tabular-nums; white-space: nowrap;
+  overflow: hidden; text-overflow: ellipsis; color: var(--tl-ink); }
+.dejacue-timeline .tl-grip { position: absolute; width: 12px; margin-left: -6px; cursor: ew-resize; touch-action: none; border-radius: 4px; }
+.dejacue-timeline .tl-grip::after { content: ""; position: absolute; left: 3px; right: 3px; top: 0; bottom: 0; background: var(--tl-ink);
+  border: 1px solid var(--tl-page); border-radius: 3px; }
+.dejacue-timeline .tl-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.dejacue-timeline.tl-narrow .tl-words { display: none; }
+.dejacue-timeline.tl-narrow .tl-label:not(.tl-lane) { display: flex; gap: .6rem; align-items: center; padding: 0; }
+.dejacue-timeline.tl-narrow .tl-name { flex: 1 1 auto; min-width: 0; }
+.dejacue-timeline.tl-narrow .tl-windows { flex: none; max-width: 62%; overflow: hidden; }
+`.replaceAll("DARK", `--tl-page: #14171b; --tl-panel: #1d2127; --tl-ink: #e8ebee; --tl-soft: #a3adb8; --tl-line: #333a43;
+  --tl-gap: #2a3038; --tl-edge: #7a8592; --tl-doubt: #ff9a52; --tl-focus: #7db8ff; --tl-mix: #ffffff;`)
+  .replaceAll("LIGHT", `--tl-page: #ffffff; --tl-panel: #f5f6f8; --tl-ink: #1b1f24; --tl-soft: #59626d; --tl-line: #dde1e6;
+  --tl-gap: #e4e7eb; --tl-edge: #8b949e; --tl-doubt: #b34700; --tl-focus: #0b62c4; --tl-mix: #000000;`);
+
+// A style sheet made by script is allowed where a page forbids inline styles.
+function dress(element) {
+  const root = element.getRootNode(), home = root.adoptedStyleSheets ? root : document;
+  if ([...home.adoptedStyleSheets].some((sheet) => sheet.dejacue)) return;
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(STYLE);
+  sheet.dejacue = true;
+  home.adoptedStyleSheets = [...home.adoptedStyleSheets, sheet];
+}
+
+const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+function mixed(hex, other, share) {
+  const a = rgb(hex), b = rgb(other);
+  return `rgb(${a.map((value, n) => Math.round(value * share + b[n] * (1 - share))).join(",")})`;
+}
+const faint = (hex, alpha) => `rgba(${rgb(hex).join(",")},${alpha})`;
+const inkOn = (hex) => (rgb(hex).reduce((sum, value, n) => sum + value * [.299, .587, .114][n], 0) > 140 ? "#000000" : "#ffffff");
+
+function make(tag, name, parent, text) {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  if (text !== undefined) made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+}
+
+// Stripes: not by colour alone.
+function stripes(context, colour, back, width = 6) {
+  const tile = document.createElement("canvas"), pen = tile.getContext("2d");
+  tile.width = tile.height = width;
+  if (back) { pen.fillStyle = back; pen.fillRect(0, 0, width, width); }
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1.2;
+  pen.beginPath();
+  for (const shift of [-width, 0, width]) { pen.moveTo(shift - 1, width + 1); pen.lineTo(shift + width + 1, -1); }
+  pen.stroke();
+  return context.createPattern(tile, "repeat");
+}
+
+// ---------------------------------------------------------------- the timeline
+
+const KEYS = [
+  { keys: ["←", "→"], does: "one frame back, on (Shift: ten)" },
+  { keys: ["Home", "End"], does: "first, last frame" },
+  { keys: ["[", "]"], does: "to the edge before, after (also , .)" },
+  { keys: ["+", "−"], does: "zoom in, out" },
+  { keys: ["0"], does: "show all" },
+  { keys: ["PageUp", "PageDown"], does: "look earlier, later" },
+  { keys: ["↑", "↓"], does: "row above, below" },
+  { keys: ["n", "p"], does: "select the next window, the previous one" },
+  { keys: ["Esc"], does: "select nothing; undo a drag" },
+];
+const EDIT_KEYS = [
+  { keys: ["s", "e"], does: "the selected window starts, ends at the playhead" },
+  { keys: ["a"], does: "add a window at the playhead, in the row that is chosen" },
+  { keys: ["Delete"], does: "delete the selected window" },
+  { keys: ["Alt"], does: "while dragging: do not snap" },
+];
+const MARK_KEYS = [
+  { keys: ["1", "…", "9"], does: "the frame shows this state" },
+  { keys: ["x"], does: "the frame shows none of the states" },
+  { keys: ["c"], does: "a change happens at this frame" },
+];
+
+class Timeline {
+  constructor(element, scene, options) {
+    this.options = { clock: "frames", wheel: "always", toolbar: true, on: {}, ...options };
+    this.element = make("div", "dejacue-timeline", element);
+    this.element.setAttribute("role", "group");
+    dress(this.element);
+    this.selected = null;  // {row, index}
+    this.chosen = 0;  // row
+    this.pointers = new Map();
+    this.images = new Map();
+    this.stats = { draws: 0, ms: 0, reads: 0 };
+    this.showSegments = Boolean(options.segments);
+    this.top = make("div", "tl-top", this.element);
+    this.body = make("div", "tl-body", this.element);
+    this.plot = make("div", "tl-plot", this.body);
+    this.base = make("canvas", "", this.plot);
+    this.over = make("canvas", "", this.plot);
+    for (const canvas of [this.base, this.over]) canvas.setAttribute("aria-hidden", "true");
+    Object.entries({ tabindex: 0, role: "slider", "aria-label": "playhead", "aria-orientation": "horizontal" })
+      .forEach(([name, value]) => this.plot.setAttribute(name, value));
+    this.grips = ["start", "end"].map((edge) => this.madeGrip(edge));
+    this.reading = make("div", "tl-reading", this.body);
+    this.live = make("div", "tl-hidden", this.element);
+    this.live.setAttribute("aria-live", "polite");
+    this.labels = [];
+    this.listen();
+    this.update(scene);
+  }
+
+  // ------------------------------------------------ what is shown
+
+  update(scene) {
+    const before = this.scene;
+    this.scene = scene;
+    this.element.setAttribute("aria-label", `Timeline of ${scene.object || scene.id}`);
+    this.first = scene.axis.first;
+    this.last = scene.axis.last;
+    this.observed = new Observed(scene.observed);
+    this.rows = scene.rows.map((row) => ({
+      ...row, windows: row.windows.map((own) => ({ ...own })), curve: row.evidence && new Curve(row.evidence, scene.axis, this.observed),
+      number: scene.states.findIndex((state) => state.name === row.state),
+    }));
+    const shown = new Set(scene.rows.map((row) => row.state));
+    scene.states.forEach((state, number) => {  // those that only references or a person name
+      if (!shown.has(state.name)) this.rows.push({ state: state.name, description: null, windows: [], alternatives: [], curve: null, number });
+    });
+    this.segmentEnds = (scene.segments || []).map((one) => one[1]);
+    this.presence = scene.presence && new Curve(scene.presence, scene.axis, this.observed);
+    this.clocks = { frames: { name: "frames", to: (f) => f, from: (v) => v } };
+    for (const [key, name, knots] of [["seconds", "time", scene.times], ["source", "frames of the file", scene.source]]) {
+      if (!knots) continue;
+      const frames = unpack(knots.frames), values = unpack(knots.values);
+      this.clocks[key] = { name, to: (f) => line(frames, values, f), from: (v) => line(values, frames, v) };
+    }
+    if (!this.clocks[this.options.clock]) this.options.clock = "frames";
+    if (!before || before.axis.first !== this.first || before.axis.last !== this.last) {
+      [this.a, this.b] = [this.first - .5, this.last + .5];
+      this.head = clamp(this.head ?? this.first, this.first, this.last);
+    }
+    this.chosen = clamp(this.chosen, 0, Math.max(this.rows.length - 1, 0));
+    if (this.selected && !this.rows[this.selected.row]?.windows[this.selected.index]) this.selected = null;
+    this.tools();
+    this.label();
+    this.layout();
+  }
+
+  tools() {
+    this.top.replaceChildren();
+    this.top.hidden = !this.options.toolbar;
+    if (!this.options.toolbar) return;
+    const legend = make("ul", "tl-keys", this.top), scene = this.scene;
+    this.legend = this.kinds().map(([kind, text]) => {
+      const item = make("li", "", legend), canvas = make("canvas", "", item);
+      canvas.setAttribute("aria-hidden", "true");
+      make("span", "", item, text);
+      return [kind, canvas];
+    });
+    const bar = make("div", "tl-tools", this.top);
+    const button = (text, label, act) => {
+      const made = make("button", "", bar, text);
+      made.type = "button";
+      if (label) made.setAttribute("aria-label", label);
+      made.addEventListener("click", act);
+      return made;
+    };
+    this.buttons = {
+      out: button("−", "zoom out", () => this.zoom(2)), in: button("+", "zoom in", () => this.zoom(.5)),
+      left: button("◀", "look earlier", () => this.pan(-.5)), right: button("▶", "look later", () => this.pan(.5)),
+      all: button("All", "show all frames", () => this.view(this.first, this.last)),
+    };
+    if (scene.segments) {
+      const toggle = button("Segments", "show segments: frames that look alike", () => { this.showSegments = !this.showSegments; toggle.setAttribute("aria-pressed", this.showSegments); this.label(); this.layout(); });
+      toggle.setAttribute("aria-pressed", this.showSegments);
+    }
+    if (Object.keys(this.clocks).length > 1) {
+      const choice = make("select", "", bar);
+      choice.setAttribute("aria-label", "what the axis counts");
+      for (const [key, own] of Object.entries(this.clocks)) {
+        const made = make("option", "", choice, own.name);
+        made.value = key;
+        made.selected = key === this.options.clock;
+      }
+      choice.addEventListener("change", () => this.clock(choice.value));
+    }
+  }
+
+  kinds() {
+    const scene = this.scene, own = this.rows, found = [];
+    if (own.some((row) => row.windows.some((window) => !window.absent))) found.push(["found", "window"]);
+    if (own.some((row) => row.windows.some((window) => window.absent))) found.push(["absent", "best, but not found"]);
+    if (own.some((row) => row.alternatives.length)) found.push(["other", "alternative, by rank"]);
+    if (scene.references) found.push(["reference", "reference"]);
+    if (scene.named.some((one) => one.state !== null)) found.push(["named", "named by a person"]);
+    if (scene.named.some((one) => one.state === null)) found.push(["none", `named: ${NONE}`]);
+    if (scene.changes.length) found.push(["change", "change"]);
+    if (scene.questions?.length) found.push(["question", "worth an answer"]);
+    const seen = this.observed.before.at(-1);
+    if (seen < this.last - this.first + 1) found.push(["gap", "not observed"]);
+    if (scene.doubts.length) found.push(["doubt", "doubtful"]);
+    return found;
+  }
+
+  // The labels beside the rows; in them the windows as buttons, for everybody.
+  label() {
+    this.labels.forEach((label) => label.element.remove());
+    this.labels = this.rows.map((row, at) => {
+      const element = make("div", "tl-label", this.body), state = this.scene.states[row.number];
+      element.setAttribute("role", "group");
+      element.setAttribute("aria-label", this.spoken(row));
+      const name = make("div", "tl-name", element), badge = make("span", "tl-badge", name, String(row.number + 1));
+      badge.style.borderColor = state.colour;
+      make("bdi", "", name, row.state).title = row.state;
+      const value = make("output", "", name);
+      value.setAttribute("aria-live", "off");
+      const words = row.description ?? state.descriptions.join(" / ");
+      const text = make("div", "tl-words", element, words);
+      text.title = words;
+      const list = make("ul", "tl-windows", element);
+      return { element, value, list, curve: row.curve, at };
+    });
+    const lane = (text, key, curve) => {
+      const element = make("div", "tl-label tl-lane", this.body, text);
+      const value = make("output", "", element);
+      value.setAttribute("aria-live", "off");
+      this.labels.push({ element, value, curve, key });
+    };
+    if (this.presence) lane("presence", "presence", this.presence);
+    if (this.scene.doubts.length) lane("doubtful", "doubts", null);
+    if (this.scene.segments && this.showSegments) lane("segments", "segments", null);
+    this.list();
+  }
+
+  // The first windows of each row, as buttons.
+  list() {
+    this.labels.filter((label) => label.list).forEach((label) => {
+      const row = this.rows[label.at], held = label.list.contains(document.activeElement);
+      label.list.replaceChildren();
+      label.element.setAttribute("aria-label", this.spoken(row));
+      row.windows.slice(0, 2).forEach((own, index) => {
+        const button = make("button", "", make("li", "", label.list), (own.absent ? "not found: " : "") + this.range(own));
+        const on = this.selected?.row === label.at && this.selected.index === index;
+        button.type = "button";
+        button.setAttribute("aria-pressed", on);
+        button.setAttribute("aria-label", this.saidWindow(row, own));
+        button.addEventListener("click", () => { this.select({ row: label.at, index }); this.reveal(own); this.seek(own.start); });
+        if (held && on) button.focus();
+      });
+      if (row.windows.length > 2) make("li", "", label.list, `+ ${row.windows.length - 2}`);
+      if (!row.windows.length) make("li", "", label.list, "no window");
+    });
+  }
+
+  range(own) {
+    const clock = this.options.clock, value = (frame) => this.clocks[clock].to(frame);
+    if (clock === "seconds") {
+      const [from, to] = own.times && !own.edited ? own.times : [value(own.start), value(own.end)];
+      const [a, b] = [clockText(from, 2), clockText(to, 2)];
+      return `${to < 60 ? a.replace(" s", "") : a} – ${b}`;
+    }
+    const [from, to] = clock === "source" && own.source && !own.edited ? own.source : [value(own.start), value(own.end)];
+    return `${Math.round(from)} – ${Math.round(to)}`;
+  }
+
+  saidWindow(row, own) {
+    const seconds = this.clocks.seconds, score = own.score === null || own.score === undefined ? "" : `, score ${signed(own.score)}`;
+    const when = seconds ? `, ${clockText(seconds.to(own.start), 2)} to ${clockText(seconds.to(own.end), 2)}` : "";
+    return `${row.state}${own.absent ? ", not found; best" : ""}: frames ${own.start} to ${own.end}${when}${own.edited ? ", edited" : score}`;
+  }
+
+  spoken(row) {
+    const spans = (windows) => windows.slice(0, 20).map((own) => `frames ${own.start ?? own[0]} to ${own.end ?? own[1]}`).join(", ");
+    const found = row.windows.filter((own) => !own.absent), parts = [`State ${row.state}. ${found.length ? `Found: ${spans(found)}.` : "Not found."}`];
+    if (row.alternatives.length) parts.push(`Alternatives: ${spans(row.alternatives)}.`);
+    const true_ = this.scene.references?.[row.state] || [];
+    if (true_.length) parts.push(`Reference: ${spans(true_)}.`);
+    const named = this.scene.named.filter((one) => one.state === row.state);
+    if (named.length) parts.push(`Named by a person: ${spans(named)}.`);
+    return parts.join(" ");
+  }
+
+  // ------------------------------------------------ where everything lies
+
+  layout() {
+    const wide = this.element.clientWidth;
+    if (!wide) return;
+    const narrow = wide < 640, gutter = narrow ? 0 : Math.round(clamp(wide * .22, 150, 250));
+    this.narrow = narrow;
+    this.element.classList.toggle("tl-narrow", narrow);
+    const cropped = !this.options.picture && this.scene.thumbnails.some((one) => one.crop);
+    this.strip = this.scene.thumbnails.length || this.options.picture ? PICTURE + (cropped ? CROP : 0) + 9 : 0;
+    const tall = this.rows.length > 8 ? 66 : 72, label = narrow ? 30 : 0;
+    let y = this.strip + AXIS;
+    this.lanes = [];
+    for (const own of this.labels) {
+      const small = own.list === undefined, above = small ? (narrow ? 20 : 0) : label;
+      const high = small ? (own.key === "presence" ? 30 : 16) : tall - (narrow ? 8 : 0);
+      const lane = { label: own, top: y, y: y + above, h: high, row: small ? null : own.at, key: own.key };
+      Object.assign(own.element.style, { top: `${y}px`, height: `${narrow ? above : high}px`, width: `${narrow ? wide : gutter}px` });
+      this.lanes.push(lane);
+      y += above + high + (small ? 5 : 7);
+    }
+    this.high = y;
+    this.scale = narrow ? 32 : 40;
+    this.wide = Math.max(wide - gutter - this.scale, 60);
+    this.body.style.height = `${y}px`;
+    Object.assign(this.plot.style, { left: `${gutter}px`, width: `${this.wide}px`, height: `${y}px` });
+    Object.assign(this.reading.style, { top: `${this.strip + 6}px`, width: `${gutter - 12}px`, display: narrow ? "none" : "" });
+    const ratio = window.devicePixelRatio || 1;
+    for (const canvas of [this.base, this.over]) {
+      [canvas.width, canvas.height] = [Math.round((this.wide + this.scale) * ratio), Math.round(y * ratio)];
+      Object.assign(canvas.style, { width: `${this.wide + this.scale}px`, height: `${y}px` });
+      canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
+    }
+    this.dress();
+  }
+
+  // Colours come from the style sheet, so that a theme changes them.
+  dress() {
+    const style = getComputedStyle(this.element), pen = this.base.getContext("2d");
+    this.ink = {};
+    for (const name of ["page", "panel", "ink", "soft", "line", "gap", "edge", "doubt", "focus", "mix"]) this.ink[name] = style.getPropertyValue(`--tl-${name}`).trim();
+    this.hatch = { gap: stripes(pen, this.ink.edge, this.ink.gap, 7), doubt: stripes(pen, this.ink.page, this.ink.doubt, 5) };
+    this.colours = this.scene.states.map((state) => ({
+      plain: state.colour, line: mixed(state.colour, this.ink.mix, .82), pale: faint(state.colour, .4), band: faint(state.colour, .17),
+      text: inkOn(state.colour), hatch: stripes(pen, state.colour, null),
+    }));
+    this.legend?.forEach(([kind, canvas]) => this.drawKey(kind, canvas));
+    this.redraw();
+  }
+
+  x(frame) { return (frame - this.a) / (this.b - this.a) * this.wide; }
+  frameAt(x) { return clamp(Math.round(this.a + x / this.wide * (this.b - this.a)), this.first, this.last); }
+
+  show(a, b) {
+    const all = this.last - this.first + 1, size = clamp(b - a, Math.min(MIN_FRAMES, all), all);
+    this.a = clamp((a + b - size) / 2, this.first - .5, this.last + .5 - size);
+    this.b = this.a + size;
+    this.redraw();
+    this.options.on.view?.({ first: Math.ceil(this.a), last: Math.floor(this.b) });
+  }
+  view(first, last) { this.show(first - .5, last + .5); }
+  zoom(by, at = this.inView(this.head) ? this.head : (this.a + this.b) / 2) {
+    const size = clamp((this.b - this.a) * by, Math.min(MIN_FRAMES, this.last - this.first + 1), this.last - this.first + 1);
+    const share = (at - this.a) / (this.b - this.a);
+    this.show(at - share * size, at + (1 - share) * size);
+  }
+  pan(share) { const by = share * (this.b - this.a); this.show(this.a + by, this.b + by); }
+  inView(frame) { return frame >= this.a && frame <= this.b; }
+  reveal(own) {
+    const size = this.b - this.a, long = own.end - own.start + 1;
+    if (own.start - .5 >= this.a && own.end + .5 <= this.b && this.x(own.end + .5) - this.x(own.start - .5) > 6) return;
+    const room = clamp(size, 1.5 * long, 20 * long), middle = (own.start + own.end) / 2;
+    this.show(middle - room / 2, middle + room / 2);
+  }
+
+  clock(kind) {
+    this.options.clock = this.clocks[kind] ? kind : "frames";
+    const choice = this.top.querySelector("select");
+    if (choice) choice.value = this.options.clock;
+    this.list();
+    this.redraw();
+  }
+
+  // ------------------------------------------------ drawing
+
+  redraw() {
+    if (this.waiting || !this.wide || this.gone) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = null; this.draw(); });
+  }
+
+  draw() {
+    const began = performance.now(), pen = this.base.getContext("2d");
+    Curve.reads = 0;
+    pen.clearRect(0, 0, this.wide + this.scale, this.high);
+    pen.font = FONT;
+    this.ticks = this.placedTicks();
+    if (this.strip) this.drawPictures(pen);
+    this.drawAxis(pen);
+    this.holes = this.placedGaps();
+    for (const lane of this.lanes) this.drawLane(pen, lane);
+    this.drawChanges(pen);
+    this.drawOver();
+    this.placeGrips();
+    const size = this.b - this.a, all = this.last - this.first + 1, near = 1e-6 * all;
+    if (this.buttons) {
+      this.buttons.in.disabled = size <= Math.min(MIN_FRAMES, all) + near;
+      this.buttons.out.disabled = this.buttons.all.disabled = size >= all - near;
+      this.buttons.left.disabled = this.a <= this.first - .5 + near;
+      this.buttons.right.disabled = this.b >= this.last + .5 - near;
+    }
+    this.stats = { draws: this.stats.draws + 1, ms: performance.now() - began, reads: Curve.reads };
+  }
+
+  placedTicks() {
+    const kind = this.options.clock, own = this.clocks[kind], timed = kind === "seconds";
+    const low = own.to(this.a), high = own.to(this.b), most = Math.max(2, this.wide / (timed ? 88 : 80)), range = high - low;
+    const power = 10 ** Math.floor(Math.log10(Math.max(range / most, 1)));
+    const every = timed ? SECONDS.find((s) => range / s <= most) || 86400 * Math.ceil(range / most / 86400)
+      : [1, 2, 5, 10].map((n) => n * power).find((s) => range / s <= most);
+    const digits = every >= 1 ? 0 : every >= .1 ? 1 : 2, made = [];
+    for (let n = Math.ceil(low / every); n * every <= high && made.length < 200; n += 1) {
+      const frame = own.from(n * every), x = this.x(frame);
+      if (x >= 0 && x <= this.wide) made.push({ x, text: timed ? clockText(n * every, digits) : String(n * every) });
+    }
+    return made;
+  }
+
+  drawAxis(pen) {
+    const y = this.strip;
+    pen.fillStyle = this.ink.soft;
+    pen.strokeStyle = this.ink.edge;
+    pen.lineWidth = 1;
+    pen.textBaseline = "middle";
+    pen.beginPath();
+    for (const { x, text } of this.ticks) {
+      pen.textAlign = x < 24 ? "left" : x > this.wide - 24 ? "right" : "center";
+      pen.fillText(text, x < 24 ? Math.max(x, 0) : Math.min(x, this.wide), y + 11);
+      pen.moveTo(Math.round(x) + .5, y + AXIS - 7);
+      pen.lineTo(Math.round(x) + .5, y + AXIS - 3);
+    }
+    pen.moveTo(0, y + AXIS - 2.5);
+    pen.lineTo(this.wide, y + AXIS - 2.5);
+    pen.stroke();
+  }
+
+  // Pictures stand on places that stay where they are while one pans; a finer zoom has more.
+  drawPictures(pen) {
+    const pictures = this.scene.thumbnails, size = this.b - this.a, ask = this.options.picture;
+    const slot = 1.06 * PICTURE * (this.aspect || 16 / 9), count = Math.max(1, Math.floor(this.wide / slot));
+    const step = ask ? Math.max(1, 2 ** Math.ceil(Math.log2(size / count))) : size / count;
+    const from = ask ? Math.floor(this.a / step) : 0, to = ask ? Math.ceil(this.b / step) : count - 1;
+    const middle = (k) => (ask ? (k + .5) * step : this.a + (k + .5) * step), used = new Set();
+    for (let k = from; k <= to; k += 1) {
+      const at = middle(k);
+      let frame = clamp(Math.round(at), this.first, this.last), url = ask?.(frame), crop = null;
+      if (!ask) {
+        const near = pictures.reduce((best, one) => (Math.abs(one.frame - at) < Math.abs(best.frame - at) ? one : best), pictures[0]);
+        if (used.has(near.frame) || Math.abs(near.frame - at) > step * .75 || !this.inView(near.frame)) continue;
+        used.add(near.frame);
+        ({ frame, url, crop } = near);
+      }
+      const x = this.x(frame), foot = this.strip - 8;
+      this.drawPicture(pen, url, x, 0, PICTURE);
+      if (crop) this.drawPicture(pen, crop, x, PICTURE + 2, CROP - 2);
+      pen.fillStyle = this.ink.edge;
+      pen.beginPath();
+      pen.moveTo(x - 4, foot); pen.lineTo(x + 4, foot); pen.lineTo(x, foot + 5);
+      pen.fill();
+    }
+  }
+
+  drawPicture(pen, url, x, y, high) {
+    const image = this.image(url);
+    if (!image) return;
+    const wide = Math.min(high * image.naturalWidth / image.naturalHeight, 2 * high);
+    pen.drawImage(image, clamp(x - wide / 2, 0, this.wide - wide), y, wide, high);
+  }
+
+  image(url) {
+    const known = this.images.get(url);
+    if (known) return known.naturalWidth ? known : null;
+    clearTimeout(this.fetching);  // not while one is still zooming
+    (this.wanted ||= new Set()).add(url);
+    this.fetching = setTimeout(() => {
+      if (this.images.size > 400) this.images.clear();
+      for (const one of this.wanted) {
+        const image = new Image();
+        this.images.set(one, image);
+        image.addEventListener("load", () => { this.aspect ||= clamp(image.naturalWidth / image.naturalHeight, .5, 2); this.redraw(); });
+        image.src = one;
+      }
+      this.wanted.clear();
+    }, this.options.picture ? 120 : 0);
+    return null;
+  }
+
+  // Stretches of pixels in which the object was not observed.
+  placedGaps() {
+    const { starts, ends } = this.observed, from = lower(ends, this.a), to = lower(starts, this.b), found = [];
+    if (to - from > this.wide) {  // more runs than pixels: those that are unobserved for the most
+      for (let x = 0; x < this.wide; x += 1) {
+        const f0 = this.a + x / this.wide * (this.b - this.a), f1 = f0 + (this.b - this.a) / this.wide;
+        if ((this.observed.count(f1) - this.observed.count(f0)) * 2 < f1 - f0) {
+          if (found.length && found.at(-1)[1] === x) found.at(-1)[1] = x + 1; else found.push([x, x + 1]);
+        }
+      }
+      return found;
+    }
+    let x = Math.max(this.x(this.first - .5), 0);
+    for (let n = from; n < to; n += 1) {
+      const left = this.x(starts[n] - .5);
+      if (left > x) found.push([x, left]);
+      x = this.x(ends[n] + .5);
+    }
+    const end = Math.min(this.x(this.last + .5), this.wide);
+    if (end > x) found.push([x, end]);
+    return found;
+  }
+
+  drawLane(pen, lane) {
+    const { y, h } = lane;
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, y, this.wide, h);
+    pen.clip();
+    pen.fillStyle = this.ink.panel;
+    pen.fillRect(0, y, this.wide, h);
+    pen.fillStyle = this.hatch.gap;
+    if (lane.key !== "segments") for (const [a, b] of this.holes) pen.fillRect(a, y, b - a, h);
+    pen.strokeStyle = this.ink.line;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    for (const { x } of this.ticks) { pen.moveTo(Math.round(x) + .5, y); pen.lineTo(Math.round(x) + .5, y + h); }
+    pen.stroke();
+    if (lane.key === "doubts") this.drawDoubts(pen, lane);
+    if (lane.key === "segments") this.drawSegments(pen, lane);
+    if (lane.key === "presence") this.drawCurve(pen, this.presence, y + 4, h - 8, this.ink.soft, faint("#808080", .4));
+    if (lane.row !== null) this.drawRow(pen, lane, this.rows[lane.row]);
+    pen.restore();
+    const curve = lane.key === "presence" ? this.presence : lane.row !== null && this.rows[lane.row].curve;
+    if (curve) this.drawScale(pen, curve, lane);
+    if (lane.row === this.chosen && this.rows.length > 1 && this.focused) {
+      pen.fillStyle = this.ink.focus;
+      pen.fillRect(0, y, 2, h);
+    }
+  }
+
+  // Where the curve of a lane lies: below the bars, above what a person or a reference says.
+  inner(lane) { return lane.key === "presence" ? [lane.y + 4, lane.h - 8] : [lane.y + BAR + 5, lane.h - BAR - 16]; }
+
+  drawScale(pen, curve, lane) {
+    const [y, h] = this.inner(lane), unit = h / Math.max(curve.high - curve.low, 1e-9), zero = y + curve.high * unit;
+    const marks = [[zero, "0"]];
+    if (zero - y > 13) marks.push([y, signed(curve.high, 1)]);
+    if (y + h - zero > 13) marks.push([y + h, signed(curve.low, 1)]);
+    pen.fillStyle = this.ink.soft;
+    pen.textAlign = "left";
+    pen.font = FONT.replace("12px", "11px");
+    for (const [at, text] of marks) pen.fillText(text, this.wide + 6, at);
+    pen.font = FONT;
+  }
+
+  eachIn(windows, act) {
+    for (const own of windows) {
+      const start = own.start ?? own[0], end = own.end ?? own[1];
+      if (end + .5 < this.a || start - .5 > this.b) continue;
+      const left = this.x(start - .5), right = Math.max(this.x(end + .5), left + 1.5);
+      act(own, Math.max(left, -9), Math.min(right, this.wide + 9));
+    }
+  }
+
+  drawRow(pen, lane, row) {
+    const { y, h } = lane, ink = this.colours[row.number], [top, tall] = this.inner(lane);
+    const text = (words, left, right, colour) => {
+      const at = Math.max(left, 0), room = Math.min(right, this.wide) - at;
+      if (pen.measureText(words).width + 10 > room) return;
+      pen.fillStyle = colour;
+      pen.textAlign = "left";
+      pen.fillText(words, at + 5, y + BAR / 2 + 1);
+    };
+    this.eachIn(row.alternatives, (own, left, right) => {
+      pen.fillStyle = ink.hatch;
+      pen.fillRect(left, y, right - left, BAR);
+      pen.strokeStyle = ink.line;
+      pen.setLineDash([4, 3]);
+      pen.strokeRect(left + .5, y + .5, right - left - 1, h - 11);
+      pen.setLineDash([]);
+      const wide = pen.measureText(String(own.rank)).width + 8;
+      if (right - left > wide) { pen.fillStyle = this.ink.panel; pen.fillRect(Math.max(left, 0) + 2, y + 2, wide, BAR - 3); }
+      text(String(own.rank), left, right, this.ink.ink);
+    });
+    this.eachIn(row.windows, (own, left, right) => {
+      const on = this.selected?.row === lane.row && row.windows[this.selected.index] === own;
+      pen.lineWidth = on ? 2 : 1;
+      pen.strokeStyle = on ? this.ink.ink : ink.line;
+      if (own.absent) {
+        pen.setLineDash([2, 3]);
+        pen.strokeRect(left + .5, y + 1, right - left - 1, h - 12);
+        pen.setLineDash([]);
+        text("not found", left, right, this.ink.soft);
+        return;
+      }
+      pen.fillStyle = ink.band;
+      pen.fillRect(left, y, right - left, h - 10);
+      pen.fillStyle = ink.plain;
+      pen.fillRect(left, y, right - left, BAR);
+      if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, h - 12);
+      else { pen.beginPath(); pen.moveTo(left + .5, y); pen.lineTo(left + .5, y + h - 10); pen.moveTo(right - .5, y); pen.lineTo(right - .5, y + h - 10); pen.stroke(); }
+      text(this.range(own), left, right, ink.text);
+    });
+    pen.lineWidth = 1;
+    if (row.curve) this.drawCurve(pen, row.curve, top, tall, ink.line, ink.pale);
+    pen.fillStyle = this.ink.ink;
+    this.eachIn(this.scene.references?.[row.state] || [], (own, left, right) => pen.fillRect(left, y + h - 7, right - left, 6));
+    for (const own of this.scene.named) if (own.state === null || own.state === row.state) this.drawNamed(pen, own, y + h - 15);
+  }
+
+  // A diamond for a state, a cross for none of them; a bar where it is a stretch.
+  drawNamed(pen, own, y) {
+    this.eachIn([own], (_, left, right) => {
+      const x = (left + right) / 2;
+      pen.lineWidth = 2;
+      pen.strokeStyle = pen.fillStyle = own.state === null ? this.ink.soft : this.ink.ink;
+      if (right - left > 10) pen.fillRect(left, y - 1.5, right - left, 3);
+      pen.beginPath();
+      if (own.state === null) { pen.moveTo(x - 4, y - 4); pen.lineTo(x + 4, y + 4); pen.moveTo(x + 4, y - 4); pen.lineTo(x - 4, y + 4); pen.stroke(); }
+      else { pen.moveTo(x, y - 5); pen.lineTo(x + 5, y); pen.lineTo(x, y + 5); pen.lineTo(x - 5, y); pen.fill(); }
+    });
+  }
+
+  drawCurve(pen, curve, y, h, colour, pale) {
+    const unit = h / Math.max(curve.high - curve.low, 1e-9), at = (value) => y + (curve.high - value) * unit;
+    pen.strokeStyle = this.ink.edge;
+    pen.setLineDash([2, 3]);
+    pen.beginPath();
+    pen.moveTo(0, at(0)); pen.lineTo(this.wide, at(0));
+    pen.stroke();
+    pen.setLineDash([]);
+    pen.strokeStyle = colour;
+    pen.lineWidth = 1.6;
+    pen.lineJoin = "round";
+    const each = (this.b - this.a) / this.wide;
+    if (each > 1.5 * curve.step || curve.thin) this.drawDense(pen, curve, at, pale, Math.max(each, curve.step));
+    else this.drawPoints(pen, curve, at);
+    pen.lineWidth = 1;
+  }
+
+  // Pale: the least and the greatest value of each pixel; dark: the mean.
+  drawDense(pen, curve, at, pale, each) {
+    const tops = [], feet = [], means = [], step = each * this.wide / (this.b - this.a);
+    const flush = () => {
+      if (!tops.length) return;
+      pen.beginPath();
+      tops.forEach(([x, y], n) => (n ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+      feet.reverse().forEach(([x, y]) => pen.lineTo(x, y));
+      pen.fillStyle = pale;
+      pen.fill();
+      pen.beginPath();
+      means.forEach(([x, y], n) => (n ? pen.lineTo(x, y) : pen.moveTo(x - step / 2, y)));
+      pen.lineTo(means.at(-1)[0] + step / 2, means.at(-1)[1]);
+      pen.stroke();
+      tops.length = feet.length = means.length = 0;
+    };
+    const first = Math.floor(this.a / each);
+    for (let k = first; k * each < this.b; k += 1) {  // on a grid of frames, so that panning does not flicker
+      const from = curve.place(k * each), to = curve.place((k + 1) * each), found = from < to && curve.extremes(from, to);
+      if (!found) { flush(); continue; }
+      const x = this.x((k + .5) * each), top = at(found[1]), foot = Math.max(at(found[0]), top + .5);
+      tops.push([x - step / 2, top], [x + step / 2, top]);
+      feet.push([x - step / 2, foot], [x + step / 2, foot]);
+      means.push([x, at(curve.mean(from, to))]);
+    }
+    flush();
+  }
+
+  drawPoints(pen, curve, at) {
+    const values = curve.levels[0][0], from = Math.max(curve.place(this.a) - 1, 0), to = Math.min(curve.place(this.b) + 1, values.length);
+    const dots = this.wide / (this.b - this.a) > 12;
+    let before = NaN;
+    pen.beginPath();
+    for (let n = from; n < to; n += 1) {
+      const frame = curve.frame(n), x = this.x(frame), y = at(values[n]);
+      const alone = frame - before !== 1 && (n + 1 >= values.length || curve.frame(n + 1) - frame !== 1);
+      if (frame - before === 1) pen.lineTo(x, y); else pen.moveTo(x, y);
+      if (alone || dots) { pen.moveTo(x + 1.5, y); pen.arc(x, y, 1.5, 0, 7); pen.moveTo(x, y); }
+      before = frame;
+      Curve.reads += 1;
+    }
+    pen.stroke();
+  }
+
+  drawDoubts(pen, { y, h }) {
+    this.eachIn(this.scene.doubts, (own, left, right) => {
+      pen.fillStyle = this.hatch.doubt;
+      pen.fillRect(left, y + 2, right - left, h - 4);
+      if (right - left < 14) return;
+      pen.fillStyle = this.ink.page;
+      pen.fillRect((left + right) / 2 - 5, y + 2, 10, h - 4);
+      pen.fillStyle = this.ink.doubt;
+      pen.textAlign = "center";
+      pen.fillText("!", (left + right) / 2, y + h / 2 + 1);
+    });
+  }
+
+  drawSegments(pen, { y, h }) {
+    const all = this.scene.segments, from = lower(this.segmentEnds, this.a);
+    for (let n = from; n < all.length && all[n][0] - .5 < this.b; n += 1) {
+      const left = this.x(all[n][0] - .5), right = this.x(all[n][1] + .5);
+      pen.fillStyle = n % 2 ? this.ink.edge : this.ink.soft;
+      pen.globalAlpha = n % 2 ? .35 : .7;
+      pen.fillRect(left + .5, y + 3, Math.max(right - left - 1, 1), h - 6);
+    }
+    pen.globalAlpha = 1;
+  }
+
+  drawChanges(pen) {
+    const top = this.strip + AXIS;
+    pen.strokeStyle = pen.fillStyle = this.ink.ink;
+    for (const frame of this.scene.changes) {
+      if (!this.inView(frame)) continue;
+      const x = Math.round(this.x(frame - .5)) + .5;
+      pen.setLineDash([5, 3]);
+      pen.beginPath();
+      pen.moveTo(x, top - 6); pen.lineTo(x, this.high);
+      pen.stroke();
+      pen.setLineDash([]);
+      pen.fillRect(x - 3, top - 9, 6, 6);
+    }
+    for (const { frame } of this.scene.questions || []) {
+      if (!this.inView(frame)) continue;
+      pen.beginPath();
+      pen.arc(this.x(frame), top - 10, 8, 0, 7);
+      pen.fillStyle = this.ink.ink;
+      pen.fill();
+      pen.fillStyle = this.ink.page;
+      pen.textAlign = "center";
+      pen.fillText("?", this.x(frame), top - 9);
+    }
+  }
+
+  drawKey(kind, canvas) {
+    const ratio = window.devicePixelRatio || 1, pen = canvas.getContext("2d"), c = "#0072B2";
+    [canvas.width, canvas.height] = [24 * ratio, 12 * ratio];
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.strokeStyle = pen.fillStyle = c;
+    const box = { found: () => pen.fillRect(1, 1, 22, 10), gap: () => { pen.fillStyle = this.hatch.gap; pen.fillRect(1, 1, 22, 10); },
+      doubt: () => { pen.fillStyle = this.hatch.doubt; pen.fillRect(1, 1, 22, 10); },
+      other: () => { pen.fillStyle = stripes(pen, c, null); pen.fillRect(1, 1, 22, 10); pen.setLineDash([4, 3]); pen.strokeRect(1.5, 1.5, 21, 9); },
+      absent: () => { pen.setLineDash([2, 3]); pen.strokeRect(1.5, 1.5, 21, 9); },
+      reference: () => { pen.fillStyle = this.ink.ink; pen.fillRect(1, 4, 22, 5); },
+      named: () => { pen.fillStyle = this.ink.ink; pen.beginPath(); [[12, 1], [17, 6], [12, 11], [7, 6]].forEach((p) => pen.lineTo(...p)); pen.fill(); },
+      none: () => { pen.strokeStyle = this.ink.soft; pen.lineWidth = 2; pen.beginPath(); pen.moveTo(8, 2); pen.lineTo(16, 10); pen.moveTo(16, 2); pen.lineTo(8, 10); pen.stroke(); },
+      change: () => { pen.strokeStyle = pen.fillStyle = this.ink.ink; pen.fillRect(9, 0, 6, 5); pen.setLineDash([3, 2]); pen.beginPath(); pen.moveTo(12, 4); pen.lineTo(12, 12); pen.stroke(); },
+      question: () => { pen.fillStyle = this.ink.ink; pen.beginPath(); pen.arc(12, 6, 6, 0, 7); pen.fill(); pen.fillStyle = this.ink.page; pen.font = FONT.replace("12px", "10px"); pen.textAlign = "center"; pen.textBaseline = "middle"; pen.fillText("?", 12, 6.5); } };
+    box[kind]();
+  }
+
+  // The playhead and what the pointer reads; the rest is not drawn again for them.
+  drawOver() {
+    const pen = this.over.getContext("2d"), top = this.strip;
+    pen.clearRect(0, 0, this.wide + this.scale, this.high);
+    if (this.hover !== null && this.hover !== undefined && this.inView(this.hover)) {
+      const x = Math.round(this.x(this.hover)) + .5;
+      pen.strokeStyle = this.ink.soft;
+      pen.beginPath();
+      pen.moveTo(x, top + AXIS - 3); pen.lineTo(x, this.high);
+      pen.stroke();
+      for (const lane of this.lanes) this.drawDot(pen, lane, x);
+      if (this.narrow) this.drawReading(pen, x, top);
+    }
+    if (this.inView(this.head)) {
+      const x = Math.round(this.x(this.head)) + .5;
+      pen.fillStyle = pen.strokeStyle = this.ink.ink;
+      pen.lineWidth = 1.5;
+      pen.beginPath();
+      pen.moveTo(x, top + AXIS - 3); pen.lineTo(x, this.high);
+      pen.stroke();
+      pen.beginPath();
+      [[x - 6, top + AXIS - 13], [x + 6, top + AXIS - 13], [x + 6, top + AXIS - 8], [x, top + AXIS - 1],
+        [x - 6, top + AXIS - 8]].forEach((point) => pen.lineTo(...point));
+      pen.fill();
+      pen.lineWidth = 1;
+    }
+    this.read();
+  }
+
+  drawDot(pen, lane, x) {
+    const curve = lane.label.curve, value = curve && this.valueAt(curve, this.hover);
+    if (!curve || Number.isNaN(value)) return;
+    const [y, h] = this.inner(lane);
+    pen.beginPath();
+    pen.arc(x, y + (curve.high - value) * h / Math.max(curve.high - curve.low, 1e-9), 3, 0, 7);
+    pen.fillStyle = this.ink.page;
+    pen.fill();
+    pen.stroke();
+  }
+
+  drawReading(pen, x, top) {
+    const words = this.words(this.hover), wide = pen.measureText(words).width + 12;
+    const left = clamp(x - wide / 2, 0, this.wide + this.scale - wide);
+    pen.font = FONT;
+    pen.fillStyle = this.ink.ink;
+    pen.fillRect(left, top + 1, wide, 20);
+    pen.fillStyle = this.ink.page;
+    pen.textBaseline = "middle";
+    pen.textAlign = "left";
+    pen.fillText(words, left + 6, top + 12);
+  }
+
+  valueAt(curve, frame) { return curve.thin || this.observed.has(frame) ? curve.at(frame) : NaN; }
+
+  words(frame) {
+    const parts = [`frame ${frame}`];
+    if (this.clocks.seconds) parts.push(clockText(this.clocks.seconds.to(frame), 2));
+    if (this.clocks.source) parts.push(`file ${Math.round(this.clocks.source.to(frame))}`);
+    if (!this.observed.has(frame)) parts.push("not observed");
+    return parts.join(" · ");
+  }
+
+  // Numbers under the pointer or, where there is none, at the playhead.
+  read() {
+    const frame = this.hover ?? this.head, words = this.words(frame);
+    this.reading.textContent = words;
+    for (const { value, curve, key } of this.labels) {
+      if (curve) {
+        const own = this.valueAt(curve, frame);
+        value.textContent = Number.isNaN(own) ? "" : signed(own);
+      } else if (key === "doubts") {
+        const own = this.scene.doubts.find((one) => one.start <= frame && frame <= one.end);
+        value.textContent = own ? "!" : "";
+        value.title = own ? own.text : "";
+      }
+    }
+    const said = this.labels.filter((label) => label.list && label.curve)
+      .map((label) => [this.rows[label.at].state, this.valueAt(label.curve, this.head)])
+      .filter(([, value]) => !Number.isNaN(value)).map(([state, value]) => `${state} ${signed(value)}`);
+    const valued = { min: this.first, max: this.last, now: this.head, text: [this.words(this.head), ...said.slice(0, 6)].join(", ") };
+    for (const [name, value] of Object.entries(valued)) this.plot.setAttribute(`aria-value${name}`, value);
+  }
+
+  // ------------------------------------------------ playhead, selection, editing
+
+  playhead(frame, follow = false) {
+    this.head = clamp(Math.round(frame), this.first, this.last);
+    if (follow && !this.inView(this.head)) {
+      const size = this.b - this.a;
+      this.show(this.head - .1 * size, this.head + .9 * size);
+    } else this.redrawOver();
+  }
+
+  redrawOver() {
+    if (this.waiting || this.waitingOver || !this.wide || this.gone) return;
+    this.waitingOver = requestAnimationFrame(() => { this.waitingOver = null; this.drawOver(); });
+  }
+
+  seek(frame) {
+    this.playhead(frame, true);
+    this.options.on.seek?.(this.head);
+  }
+
+  say(words) { this.live.textContent = words; }
+
+  // {row, index} or {state, index}; null selects nothing.
+  select(wanted, quiet = false) {
+    const row = wanted && (wanted.row ?? this.rows.findIndex((one) => one.state === wanted.state));
+    const own = wanted && this.rows[row]?.windows[wanted.index ?? 0];
+    this.selected = own ? { row, index: wanted.index ?? 0 } : null;
+    if (own) this.chosen = row;
+    this.list();
+    this.redraw();
+    if (quiet) return;
+    if (own) this.say(this.saidWindow(this.rows[row], own));
+    this.options.on.select?.(own ? this.told(this.selected) : null);
+  }
+
+  told({ row, index }, more) {
+    const own = this.rows[row], { start, end } = own.windows[index];
+    return { state: own.state, description: own.description, row, index, start, end, ...more };
+  }
+
+  get editable() { return Boolean(this.options.editable || this.options.labels); }
+
+  // The frames that a window of a row may take, up to its neighbours.
+  limits(row, index) {
+    const own = this.rows[row].windows[index];
+    let low = this.first, high = this.last;
+    this.rows[row].windows.forEach((other, n) => {
+      if (n === index || other.absent) return;
+      if (other.end < own.start) low = Math.max(low, other.end + 1);
+      if (other.start > own.end) high = Math.min(high, other.start - 1);
+    });
+    return [low, high];
+  }
+
+  change(at, start, end, kind, done) {
+    const own = this.rows[at.row].windows[at.index];
+    if (!done && own.start === start && own.end === end) return;
+    Object.assign(own, { start, end, edited: true, absent: false });
+    if (done) {
+      this.list();
+      this.say(this.saidWindow(this.rows[at.row], own));
+    }
+    this.redraw();
+    this.options.on.change?.(this.told(at, { kind, done }));
+  }
+
+  add(row, start, end, done) {
+    const windows = this.rows[row].windows;
+    windows.push({ start, end, score: null, rank: windows.length + 1, absent: false, edited: true });
+    this.select({ row, index: windows.length - 1 }, true);
+    this.change(this.selected, start, end, "create", done);
+    return this.selected;
+  }
+
+  remove(at = this.selected) {
+    if (!at || !this.editable) return;
+    const told = this.told(at, { kind: "delete", done: true });
+    this.rows[at.row].windows.splice(at.index, 1);
+    this.select(null, true);
+    this.say(`deleted ${told.state}: frames ${told.start} to ${told.end}`);
+    this.options.on.change?.(told);
+    this.options.on.select?.(null);
+    this.plot.focus({ preventScroll: true });
+  }
+
+  // Where an edge may snap to: other windows, segments, runs, changes, the playhead.
+  targets(edge, except) {
+    const starts = [this.head], ends = [this.head];
+    const take = (start, end) => { starts.push(start); ends.push(end); };
+    const beside = (own) => { take(own.start, own.end); take(own.end + 1, own.start - 1); };
+    this.rows.forEach((row, n) => row.windows.forEach((own, k) => {
+      if (!own.absent && !(n === except.row && k === except.index)) beside(own);
+    }));
+    for (const [start, end] of [...(this.scene.segments || []), ...this.scene.observed]) {
+      if (end + 1 >= this.a && start - 1 <= this.b) take(start, end);
+    }
+    for (const frame of this.scene.changes) take(frame, frame - 1);
+    return edge === "start" ? starts : ends;
+  }
+
+  snapped(frame, edge, drag) {
+    if (drag.free) return frame;
+    const near = (drag[edge] ||= this.targets(edge, drag.at)), room = SNAP_PX * (this.b - this.a) / this.wide;
+    const best = near.reduce((found, one) => (Math.abs(one - frame) < Math.abs(found - frame) ? one : found), Infinity);
+    return Math.abs(best - frame) <= room ? best : frame;
+  }
+
+  madeGrip(edge) {
+    const grip = make("div", "tl-grip", this.plot);
+    Object.entries({ role: "slider", tabindex: 0, "aria-orientation": "horizontal" }).forEach(([name, value]) => grip.setAttribute(name, value));
+    grip.dataset.edge = edge;
+    grip.hidden = true;
+    grip.addEventListener("keydown", (event) => this.gripKey(event, edge));
+    return grip;
+  }
+
+  gripKey(event, edge) {
+    const [low, high] = this.limits(this.selected.row, this.selected.index), by = event.shiftKey ? 10 : 1;
+    const { start, end } = this.rows[this.selected.row].windows[this.selected.index], now = edge === "start" ? start : end;
+    const to = { ArrowLeft: now - by, ArrowDown: now - by, ArrowRight: now + by, ArrowUp: now + by, Home: low, End: high }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (edge === "start") this.change(this.selected, clamp(to, low, end), end, edge, true);
+    else this.change(this.selected, start, clamp(to, start, high), edge, true);
+    this.seek(edge === "start" ? this.selectedWindow.start : this.selectedWindow.end);
+  }
+
+  get selectedWindow() { return this.selected && this.rows[this.selected.row].windows[this.selected.index]; }
+
+  placeGrips() {
+    const own = this.selectedWindow, lane = own && this.lanes.find((one) => one.row === this.selected.row);
+    this.grips.forEach((grip) => {
+      const edge = grip.dataset.edge, frame = own && (edge === "start" ? own.start - .5 : own.end + .5);
+      const seen = own && this.editable && this.inView(frame);
+      if (!seen && document.activeElement === grip) this.plot.focus({ preventScroll: true });
+      grip.hidden = !seen;
+      if (!seen) return;
+      const [low, high] = this.limits(this.selected.row, this.selected.index);
+      const valued = { min: edge === "start" ? low : own.start, max: edge === "start" ? own.end : high, now: own[edge], text: this.words(own[edge]) };
+      for (const [name, value] of Object.entries(valued)) grip.setAttribute(`aria-value${name}`, value);
+      grip.setAttribute("aria-label", `${edge} of ${this.rows[this.selected.row].state}`);
+      Object.assign(grip.style, { left: `${this.x(frame)}px`, top: `${lane.y}px`, height: `${lane.h - 10}px` });
+    });
+  }
+
+  // ------------------------------------------------ pointer
+
+  listen() {
+    this.off = new AbortController();
+    const on = (target, names, act, more) => names.split(" ").forEach((name) => target.addEventListener(name, act, { signal: this.off.signal, ...more }));
+    on(this.plot, "pointerdown", (event) => this.down(event));
+    on(this.plot, "pointermove", (event) => this.moved(event));
+    on(this.plot, "pointerup", (event) => this.up(event));
+    on(this.plot, "pointercancel", (event) => { this.pointers.delete(event.pointerId); this.undo(); });
+    on(this.plot, "pointerleave", () => { if (!this.drag) { this.hover = null; this.redrawOver(); } });
+    on(this.plot, "dblclick", (event) => this.double(event));
+    on(this.plot, "wheel", (event) => this.wheel(event), { passive: false });
+    on(this.plot, "keydown", (event) => this.key(event));
+    on(this.element, "focusin focusout", () => { this.focused = this.element.contains(document.activeElement); this.redraw(); });
+    on(matchMedia("(prefers-color-scheme: dark)"), "change", () => this.dress());
+    this.themes = new MutationObserver(() => this.dress());
+    for (const root of [document.documentElement, document.body]) this.themes.observe(root, { attributes: true, attributeFilter: ["data-theme", "data-jp-theme-light"] });
+    this.sizes = new ResizeObserver(() => { if (this.element.clientWidth !== this.sized) { this.sized = this.element.clientWidth; this.layout(); } });
+    this.sizes.observe(this.element);
+  }
+
+  where(event) {
+    const box = this.plot.getBoundingClientRect();
+    return { x: clamp(event.clientX - box.left, 0, this.wide), y: event.clientY - box.top };
+  }
+
+  // What lies under a point: the axis, the playhead, an edge or the bar of a window, a row.
+  hit({ x, y }, touch) {
+    const top = this.strip;
+    if (y < top + AXIS) return { on: y > top && Math.abs(x - this.x(this.head)) < (touch ? 16 : 8) ? "head" : "axis" };
+    const lane = this.lanes.find((one) => y >= one.y && y < one.y + one.h), row = lane?.row ?? null;
+    if (row === null) return { on: "lane" };
+    const near = touch ? 14 : 6, windows = this.rows[row].windows;
+    let best = null;
+    windows.forEach((own, index) => {
+      const left = this.x(own.start - .5), right = Math.max(this.x(own.end + .5), left + 1.5), at = { row, index };
+      const mine = this.selected?.row === row && this.selected.index === index, inside = x >= left && x <= right;
+      if (this.editable && !own.absent && (!touch || mine)) {
+        const [from, to] = [Math.abs(x - left), Math.abs(x - right)], gap = Math.min(from, to);
+        const fits = right - left > 3 * near || !inside;  // a short window can still be moved
+        if (gap <= near && fits && (!best || gap < best.gap)) { best = { on: from < to ? "start" : "end", at, gap }; return; }
+      }
+      if (inside && !best) best = { on: this.editable && !own.absent && (mine || (y < lane.y + BAR && !touch)) ? "move" : "window", at, gap: Infinity };
+    });
+    return best || { on: "row", at: { row, index: -1 } };
+  }
+
+  down(event) {
+    if (event.pointerType === "mouse" && event.button !== 0) return;
+    const point = this.where(event), touch = event.pointerType === "touch";
+    this.pointers.set(event.pointerId, point);
+    this.plot.setPointerCapture(event.pointerId);
+    if (this.pointers.size === 2) {
+      this.undo();
+      this.pinch = this.fingers();
+      return;
+    }
+    const grip = event.target.dataset?.edge, hit = grip ? { on: grip, at: this.selected } : this.hit(point, touch);
+    if (!grip) this.plot.focus({ preventScroll: true });
+    const own = hit.at && this.rows[hit.at.row].windows[hit.at.index];
+    this.drag = { ...hit, from: point, frame: this.frameAt(point.x), a: this.a, b: this.b, before: own && { ...own }, far: false, free: event.altKey };
+    if (hit.on === "row" && this.options.labels && !touch) this.drag.on = "create";
+    if (hit.at) this.chosen = hit.at.row;
+  }
+
+  fingers() {
+    const [one, two] = [...this.pointers.values()];
+    return { middle: (one.x + two.x) / 2, apart: Math.max(Math.hypot(one.x - two.x, one.y - two.y), 10), a: this.a, b: this.b };
+  }
+
+  moved(event) {
+    const point = this.where(event), touch = event.pointerType === "touch";
+    if (this.pointers.has(event.pointerId)) this.pointers.set(event.pointerId, point);
+    if (this.pinch && this.pointers.size === 2) {
+      const now = this.fingers(), size = (this.pinch.b - this.pinch.a) * this.pinch.apart / now.apart;
+      const held = this.pinch.a + this.pinch.middle / this.wide * (this.pinch.b - this.pinch.a);
+      this.show(held - now.middle / this.wide * size, held + (1 - now.middle / this.wide) * size);
+      return;
+    }
+    this.hover = this.frameAt(point.x);
+    if (this.drag) {
+      this.drag.far ||= Math.abs(point.x - this.drag.from.x) > DRAG_PX;
+      this.drag.free = event.altKey;
+      if (this.drag.far) this.dragTo(point);
+    } else {
+      const { on } = this.hit(point, touch);
+      this.plot.style.cursor = { axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer" }[on] || "crosshair";
+    }
+    this.redrawOver();
+  }
+
+  dragTo(point) {
+    const drag = this.drag, frame = this.frameAt(point.x);
+    if (drag.on === "head") this.seek(frame);
+    else if (["axis", "lane", "row", "window"].includes(drag.on)) {
+      const by = (drag.from.x - point.x) / this.wide * (drag.b - drag.a);
+      this.plot.style.cursor = "grabbing";
+      this.show(drag.a + by, drag.b + by);
+    } else if (drag.on === "create") {
+      if (drag.made === undefined) drag.made = drag.at = this.add(drag.at.row, drag.frame, drag.frame, false);
+      const [low, high] = this.limits(drag.at.row, drag.at.index), back = frame < drag.frame;
+      const free = clamp(this.snapped(frame, back ? "start" : "end", drag), low, high);
+      this.change(drag.at, Math.min(drag.frame, free), Math.max(drag.frame, free), "create", false);
+    } else this.dragWindow(frame);
+  }
+
+  dragWindow(frame) {
+    const drag = this.drag, { start, end } = drag.before, [low, high] = drag.limits ||= this.limits(drag.at.row, drag.at.index);
+    const same = this.selected?.row === drag.at.row && this.selected.index === drag.at.index;
+    if (!same) this.select(drag.at, true);
+    const by = frame - drag.frame;
+    if (drag.on === "start") this.change(drag.at, clamp(this.snapped(start + by, "start", drag), low, end), end, "start", false);
+    else if (drag.on === "end") this.change(drag.at, start, clamp(this.snapped(end + by, "end", drag), start, high), "end", false);
+    else {
+      const shifts = [this.snapped(start + by, "start", drag) - start, this.snapped(end + by, "end", drag) - end];
+      const shift = clamp(shifts[0] !== by ? shifts[0] : shifts[1], low - start, high - end);
+      this.change(drag.at, start + shift, end + shift, "move", false);
+    }
+  }
+
+  up(event) {
+    this.pointers.delete(event.pointerId);
+    if (this.pinch) {
+      if (this.pointers.size === 0) this.pinch = null;
+      return;
+    }
+    const drag = this.drag;
+    this.drag = null;
+    if (!drag) return;
+    if (!drag.far) {
+      if (drag.at && drag.at.index >= 0) this.select(drag.at);
+      else if (drag.on === "row" || drag.on === "create") this.select(null);
+      this.seek(drag.frame);
+    } else if (["start", "end", "move", "create"].includes(drag.on)) {
+      const own = this.rows[drag.at.row].windows[drag.at.index];
+      this.change(drag.at, own.start, own.end, drag.on, true);
+      if (drag.on === "create") this.options.on.select?.(this.told(drag.at));
+    }
+    if (event.pointerType === "touch") { this.hover = null; this.redrawOver(); }
+  }
+
+  // A drag that ends otherwise leaves everything as it was.
+  undo() {
+    const drag = this.drag;
+    this.drag = null;
+    if (!drag?.far) return false;
+    if (drag.made) {
+      const told = this.told(drag.made, { kind: "delete", done: true });
+      this.rows[drag.made.row].windows.splice(drag.made.index, 1);
+      this.select(null, true);
+      this.options.on.change?.(told);
+    } else if (drag.before) {
+      Object.assign(this.rows[drag.at.row].windows[drag.at.index], { edited: undefined }, drag.before);
+      this.list();
+      this.redraw();
+      this.options.on.change?.(this.told(drag.at, { kind: drag.on, done: true }));
+    } else this.show(drag.a, drag.b);
+    return true;
+  }
+
+  double(event) {
+    const hit = this.hit(this.where(event), false), own = hit.at && this.rows[hit.at.row].windows[hit.at.index];
+    if (own) {
+      const room = Math.max((own.end - own.start + 1) * .25, 4);
+      this.show(own.start - .5 - room, own.end + .5 + room);
+    } else if (this.b - this.a < .98 * (this.last - this.first + 1)) this.view(this.first, this.last);
+    else this.zoom(.25, this.frameAt(this.where(event).x));
+  }
+
+  wheel(event) {
+    const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY), by = (event.deltaX || event.deltaY) * (event.deltaMode ? 16 : 1);
+    if (!sideways && !event.ctrlKey && this.options.wheel !== "always" && !this.focused) return;  // the page scrolls
+    event.preventDefault();
+    if (sideways) this.pan(by / this.wide);
+    else this.zoom(clamp(1.0018 ** (event.deltaY * (event.deltaMode ? 16 : 1) * (event.ctrlKey ? 4 : 1)), .2, 5), this.a + this.where(event).x / this.wide * (this.b - this.a));
+  }
+
+  // ------------------------------------------------ keyboard
+
+  get keys() { return [...KEYS, ...(this.editable ? EDIT_KEYS : []), ...(this.options.on.mark ? MARK_KEYS : [])]; }
+
+  key(event) {
+    if (event.target !== this.plot || event.ctrlKey || event.metaKey || event.altKey) {
+      if (event.target.dataset?.edge === undefined || event.ctrlKey || event.metaKey) return;
+    }
+    const act = this.action(event.key, event.shiftKey ? 10 : 1);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+
+  action(key, by) {
+    const own = this.selectedWindow, at = this.selected;
+    const edits = this.editable ? {
+      s: own && (() => this.change(at, clamp(this.head, this.limits(at.row, at.index)[0], own.end), own.end, "start", true)),
+      e: own && (() => this.change(at, own.start, clamp(this.head, own.start, this.limits(at.row, at.index)[1]), "end", true)),
+      a: this.rows.length > 0 && (() => this.addHere()), Delete: own && (() => this.remove()), Backspace: own && (() => this.remove()),
+    } : {};
+    const mark = this.options.on.mark, marks = mark ? {
+      x: () => mark({ kind: "none", state: null, frame: this.head }), c: () => mark({ kind: "change", state: null, frame: this.head }),
+    } : {};
+    if (mark && /^[1-9]$/.test(key) && this.scene.states[key - 1]) return () => mark({ kind: "state", state: this.scene.states[key - 1].name, frame: this.head });
+    return {
+      ArrowLeft: () => this.seek(this.head - by), ArrowRight: () => this.seek(this.head + by),
+      Home: () => this.seek(this.first), End: () => this.seek(this.last),
+      "[": () => this.jump(-1), ",": () => this.jump(-1), "]": () => this.jump(1), ".": () => this.jump(1),
+      "+": () => this.zoom(.5), "=": () => this.zoom(.5), "-": () => this.zoom(2), "−": () => this.zoom(2),
+      0: () => this.view(this.first, this.last), PageUp: () => this.pan(-.8), PageDown: () => this.pan(.8),
+      ArrowUp: () => this.choose(-1), ArrowDown: () => this.choose(1), n: () => this.next(1), p: () => this.next(-1),
+      Escape: () => this.undo() || this.select(null), ...edits, ...marks,
+    }[key];
+  }
+
+  addHere() {
+    const taken = this.rows[this.chosen].windows.some((own) => !own.absent && own.start <= this.head && this.head <= own.end);
+    if (!taken) this.add(this.chosen, this.head, this.head, true);
+  }
+
+  choose(by) {
+    this.chosen = clamp(this.chosen + by, 0, this.rows.length - 1);
+    this.say(this.spoken(this.rows[this.chosen]));
+    this.redraw();
+  }
+
+  // To the next edge of any window.
+  jump(by) {
+    const edges = this.rows.flatMap((row) => row.windows.filter((own) => !own.absent).flatMap((own) => [own.start, own.end]));
+    const beyond = edges.filter((frame) => (frame - this.head) * by > 0);
+    if (beyond.length) this.seek(by > 0 ? Math.min(...beyond) : Math.max(...beyond));
+  }
+
+  // Windows in the order of their rows, then of their frames.
+  next(by) {
+    const all = this.rows.flatMap((row, n) => row.windows.map((own, index) => ({ row: n, index, start: own.start })))
+      .sort((one, two) => one.row - two.row || one.start - two.start);
+    if (!all.length) return;
+    const now = this.selected ? all.findIndex((one) => one.row === this.selected.row && one.index === this.selected.index) : by > 0 ? -1 : 0;
+    const then = all[(now + by + all.length) % all.length];
+    this.select(then);
+    this.reveal(this.selectedWindow);
+    this.seek(this.selectedWindow.start);
+  }
+
+  destroy() {
+    this.gone = true;
+    this.off.abort();
+    this.themes.disconnect();
+    this.sizes.disconnect();
+    clearTimeout(this.fetching);
+    cancelAnimationFrame(this.waiting);
+    cancelAnimationFrame(this.waitingOver);
+    this.element.remove();
+  }
+}
+
+// Draws a scene in an element. options:
+//   editable   windows can be dragged, resized, added by key and deleted
+//   labels     and drawn on an empty place of a row
+//   clock      "frames", "seconds" or "source"; segments: shown from the start
+//   wheel      "always" zooms, "focus" only once the timeline has the focus (or with Ctrl)
+//   toolbar    false: no legend and no buttons
+//   picture    (frame) → address of its picture, instead of the thumbnails of the scene
+//   on         seek(frame), view({first, last}), select(window or null), mark({kind, state, frame}),
+//              change({state, description, row, index, start, end, kind, done})
+export function timeline(element, scene, options = {}) {
+  const own = new Timeline(element, scene, options);
+  return {
+    element: own.element,
+    update: (next) => own.update(next),
+    playhead: (frame, follow) => own.playhead(frame, follow),
+    select: (wanted) => own.select(wanted, true),
+    view: (first, last) => own.view(first, last),
+    clock: (kind) => own.clock(kind),
+    act: (key) => own.action(key, 1)?.(),
+    destroy: () => own.destroy(),
+    get keys() { return own.keys; },
+    get stats() { return own.stats; },
+    get shown() { return { first: own.a + .5, last: own.b - .5, playhead: own.head, selected: own.selected && own.told(own.selected) }; },
+    get windows() { return own.rows.map((row) => ({ state: row.state, description: row.description, windows: row.windows.filter((one) => !one.absent).map((one) => [one.start, one.end]) })); },
+  };
+}
+
+// In a notebook: the model has scene, options, frame, selection and windows.
+function render({ model, el }) {
+  const tell = (name, value) => { model.set(name, value); model.save_changes(); };
+  const own = timeline(el, model.get("scene"), {
+    ...model.get("options"), wheel: "focus",
+    on: {
+      seek: (frame) => tell("frame", frame), select: (window) => tell("selection", window),
+      change: ({ done }) => { if (done) tell("windows", own.windows); },
+    },
+  });
+  const follow = () => { if (own.shown.playhead !== model.get("frame")) own.playhead(model.get("frame"), true); };
+  const redo = () => own.update(model.get("scene"));
+  const pick = () => own.select(model.get("selection"));
+  model.on("change:frame", follow);
+  model.on("change:scene", redo);
+  model.on("change:selection", pick);
+  return () => { model.off("change:frame", follow); model.off("change:scene", redo); model.off("change:selection", pick); own.destroy(); };
+}
+
+export default { render };
