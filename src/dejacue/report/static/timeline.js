@@ -138,7 +138,7 @@ const STYLE = `
 .dejacue-timeline * { box-sizing: border-box; }
 .dejacue-timeline .tl-top { display: flex; flex-wrap: wrap; gap: .35rem 1.1rem; align-items: center;
   justify-content: space-between; margin: 0 0 .6rem; font-size: 13px; color: var(--tl-soft); }
-.dejacue-timeline .tl-tools { display: flex; gap: .3rem; align-items: center; flex-wrap: wrap; }
+.dejacue-timeline .tl-tools { display: flex; margin-left: auto; gap: .3rem; align-items: center; flex-wrap: wrap; }
 .dejacue-timeline .tl-keys { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 0; padding: 0; list-style: none; }
 .dejacue-timeline .tl-keys li { display: flex; gap: .4rem; align-items: center; margin: 0; }
 .dejacue-timeline .tl-keys canvas { width: 24px; height: 12px; }
@@ -147,7 +147,8 @@ const STYLE = `
 .dejacue-timeline button[aria-pressed="true"] { border-color: var(--tl-ink); box-shadow: inset 0 0 0 1px var(--tl-ink); }
 .dejacue-timeline button:disabled { color: var(--tl-soft); cursor: default; opacity: .6; }
 .dejacue-timeline .tl-body { position: relative; }
-.dejacue-timeline .tl-plot { position: absolute; top: 0; touch-action: pan-y; outline-offset: 2px; cursor: crosshair; }
+.dejacue-timeline .tl-field { position: absolute; top: 0; touch-action: pan-y; cursor: crosshair; }
+.dejacue-timeline .tl-plot { width: 100%; height: 100%; outline-offset: 2px; }
 .dejacue-timeline .tl-plot canvas { position: absolute; left: 0; top: 0; pointer-events: none; }
 .dejacue-timeline :is(.tl-plot, button, select, .tl-grip):focus-visible { outline: 2px solid var(--tl-focus); }
 .dejacue-timeline .tl-label { position: absolute; left: 0; overflow: hidden; padding-right: .75rem; }
@@ -256,7 +257,8 @@ class Timeline {
     this.showSegments = Boolean(options.segments);
     this.top = make("div", "tl-top", this.element);
     this.body = make("div", "tl-body", this.element);
-    this.plot = make("div", "tl-plot", this.body);
+    this.field = make("div", "tl-field", this.body);
+    this.plot = make("div", "tl-plot", this.field);
     this.base = make("canvas", "", this.plot);
     this.over = make("canvas", "", this.plot);
     for (const canvas of [this.base, this.over]) canvas.setAttribute("aria-hidden", "true");
@@ -382,14 +384,18 @@ class Timeline {
       const list = make("ul", "tl-windows", element);
       return { element, value, list, curve: row.curve, at };
     });
-    const lane = (text, key, curve) => {
+    const lane = (text, key, curve, about) => {
       const element = make("div", "tl-label tl-lane", this.body, text);
       const value = make("output", "", element);
       value.setAttribute("aria-live", "off");
+      if (about) { element.setAttribute("role", "group"); element.setAttribute("aria-label", about); }
       this.labels.push({ element, value, curve, key });
     };
     if (this.presence) lane("presence", "presence", this.presence);
-    if (this.scene.doubts.length) lane("doubtful", "doubts", null);
+    if (this.scene.doubts.length) {
+      const all = this.scene.doubts.slice(0, 20).map((one) => `frames ${one.start} to ${one.end}: ${one.text}`);
+      lane("doubtful", "doubts", null, `Doubtful. ${all.join("; ")}`);
+    }
     if (this.scene.segments && this.showSegments) lane("segments", "segments", null);
     this.list();
   }
@@ -464,10 +470,11 @@ class Timeline {
       y += above + high + (small ? 5 : 7);
     }
     this.high = y;
+    this.foot = this.scene.references ? 10 : 0;  // below the windows
     this.scale = narrow ? 32 : 40;
     this.wide = Math.max(wide - gutter - this.scale, 60);
     this.body.style.height = `${y}px`;
-    Object.assign(this.plot.style, { left: `${gutter}px`, width: `${this.wide}px`, height: `${y}px` });
+    Object.assign(this.field.style, { left: `${gutter}px`, width: `${this.wide}px`, height: `${y}px` });
     Object.assign(this.reading.style, { top: `${this.strip + 6}px`, width: `${gutter - 12}px`, display: narrow ? "none" : "" });
     const ratio = window.devicePixelRatio || 1;
     for (const canvas of [this.base, this.over]) {
@@ -587,23 +594,22 @@ class Timeline {
     pen.stroke();
   }
 
-  // Pictures stand on places that stay where they are while one pans; a finer zoom has more.
+  // Pictures stand over their frames, and never over each other. Those that are asked for stand on
+  // places that stay while one pans; a finer zoom has more of them.
   drawPictures(pen) {
-    const pictures = this.scene.thumbnails, size = this.b - this.a, ask = this.options.picture;
-    const slot = 1.06 * PICTURE * (this.aspect || 16 / 9), count = Math.max(1, Math.floor(this.wide / slot));
-    const step = ask ? Math.max(1, 2 ** Math.ceil(Math.log2(size / count))) : size / count;
-    const from = ask ? Math.floor(this.a / step) : 0, to = ask ? Math.ceil(this.b / step) : count - 1;
-    const middle = (k) => (ask ? (k + .5) * step : this.a + (k + .5) * step), used = new Set();
-    for (let k = from; k <= to; k += 1) {
-      const at = middle(k);
-      let frame = clamp(Math.round(at), this.first, this.last), url = ask?.(frame), crop = null;
-      if (!ask) {
-        const near = pictures.reduce((best, one) => (Math.abs(one.frame - at) < Math.abs(best.frame - at) ? one : best), pictures[0]);
-        if (used.has(near.frame) || Math.abs(near.frame - at) > step * .75 || !this.inView(near.frame)) continue;
-        used.add(near.frame);
-        ({ frame, url, crop } = near);
-      }
+    const ask = this.options.picture, wide = PICTURE * (this.aspect || 16 / 9) + 4, pace = (this.b - this.a) / this.wide;
+    let pictures = this.scene.thumbnails;
+    if (ask) {
+      const step = Math.max(1, 2 ** Math.ceil(Math.log2(wide * pace)));
+      const from = Math.ceil(Math.max(this.a, this.first) / step), to = Math.floor(Math.min(this.b, this.last) / step);
+      pictures = Array.from({ length: Math.max(to - from + 1, 0) }, (_, n) => ({ frame: (from + n) * step, url: ask((from + n) * step) }));
+    }
+    let free = -Infinity;
+    for (const { frame, url, crop } of pictures) {
       const x = this.x(frame), foot = this.strip - 8;
+      if (x - wide / 2 < free) continue;
+      free = x + wide / 2;
+      if (!this.inView(frame)) continue;
       this.drawPicture(pen, url, x, 0, PICTURE);
       if (crop) this.drawPicture(pen, crop, x, PICTURE + 2, CROP - 2);
       pen.fillStyle = this.ink.edge;
@@ -690,7 +696,7 @@ class Timeline {
   }
 
   // Where the curve of a lane lies: below the bars, above what a person or a reference says.
-  inner(lane) { return lane.key === "presence" ? [lane.y + 4, lane.h - 8] : [lane.y + BAR + 5, lane.h - BAR - 16]; }
+  inner(lane) { return lane.key === "presence" ? [lane.y + 4, lane.h - 8] : [lane.y + BAR + 6, lane.h - BAR - this.foot - 12]; }
 
   drawScale(pen, curve, lane) {
     const [y, h] = this.inner(lane), unit = h / Math.max(curve.high - curve.low, 1e-9), zero = y + curve.high * unit;
@@ -714,7 +720,7 @@ class Timeline {
   }
 
   drawRow(pen, lane, row) {
-    const { y, h } = lane, ink = this.colours[row.number], [top, tall] = this.inner(lane);
+    const { y, h } = lane, ink = this.colours[row.number], [top, tall] = this.inner(lane), foot = y + h - this.foot;
     const text = (words, left, right, colour) => {
       const at = Math.max(left, 0), room = Math.min(right, this.wide) - at;
       if (pen.measureText(words).width + 10 > room) return;
@@ -727,7 +733,7 @@ class Timeline {
       pen.fillRect(left, y, right - left, BAR);
       pen.strokeStyle = ink.line;
       pen.setLineDash([4, 3]);
-      pen.strokeRect(left + .5, y + .5, right - left - 1, h - 11);
+      pen.strokeRect(left + .5, y + .5, right - left - 1, h - this.foot - 1);
       pen.setLineDash([]);
       const wide = pen.measureText(String(own.rank)).width + 8;
       if (right - left > wide) { pen.fillStyle = this.ink.panel; pen.fillRect(Math.max(left, 0) + 2, y + 2, wide, BAR - 3); }
@@ -739,24 +745,24 @@ class Timeline {
       pen.strokeStyle = on ? this.ink.ink : ink.line;
       if (own.absent) {
         pen.setLineDash([2, 3]);
-        pen.strokeRect(left + .5, y + 1, right - left - 1, h - 12);
+        pen.strokeRect(left + .5, y + 1, right - left - 1, h - this.foot - 2);
         pen.setLineDash([]);
         text("not found", left, right, this.ink.soft);
         return;
       }
       pen.fillStyle = ink.band;
-      pen.fillRect(left, y, right - left, h - 10);
+      pen.fillRect(left, y, right - left, h - this.foot);
       pen.fillStyle = ink.plain;
       pen.fillRect(left, y, right - left, BAR);
-      if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, h - 12);
-      else { pen.beginPath(); pen.moveTo(left + .5, y); pen.lineTo(left + .5, y + h - 10); pen.moveTo(right - .5, y); pen.lineTo(right - .5, y + h - 10); pen.stroke(); }
+      if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, h - this.foot - 2);
+      else { pen.beginPath(); pen.moveTo(left + .5, y); pen.lineTo(left + .5, foot); pen.moveTo(right - .5, y); pen.lineTo(right - .5, foot); pen.stroke(); }
       text(this.range(own), left, right, ink.text);
     });
     pen.lineWidth = 1;
     if (row.curve) this.drawCurve(pen, row.curve, top, tall, ink.line, ink.pale);
     pen.fillStyle = this.ink.ink;
     this.eachIn(this.scene.references?.[row.state] || [], (own, left, right) => pen.fillRect(left, y + h - 7, right - left, 6));
-    for (const own of this.scene.named) if (own.state === null || own.state === row.state) this.drawNamed(pen, own, y + h - 15);
+    for (const own of this.scene.named) if (own.state === null || own.state === row.state) this.drawNamed(pen, own, foot - 7);
   }
 
   // A diamond for a state, a cross for none of them; a bar where it is a stretch.
@@ -864,9 +870,7 @@ class Timeline {
       if (!this.inView(frame)) continue;
       const x = Math.round(this.x(frame - .5)) + .5;
       pen.setLineDash([5, 3]);
-      pen.beginPath();
-      pen.moveTo(x, top - 6); pen.lineTo(x, this.high);
-      pen.stroke();
+      this.drawDown(pen, x);
       pen.setLineDash([]);
       pen.fillRect(x - 3, top - 9, 6, 6);
     }
@@ -906,9 +910,7 @@ class Timeline {
     if (this.hover !== null && this.hover !== undefined && this.inView(this.hover)) {
       const x = Math.round(this.x(this.hover)) + .5;
       pen.strokeStyle = this.ink.soft;
-      pen.beginPath();
-      pen.moveTo(x, top + AXIS - 3); pen.lineTo(x, this.high);
-      pen.stroke();
+      this.drawDown(pen, x);
       for (const lane of this.lanes) this.drawDot(pen, lane, x);
       if (this.narrow) this.drawReading(pen, x, top);
     }
@@ -916,9 +918,7 @@ class Timeline {
       const x = Math.round(this.x(this.head)) + .5;
       pen.fillStyle = pen.strokeStyle = this.ink.ink;
       pen.lineWidth = 1.5;
-      pen.beginPath();
-      pen.moveTo(x, top + AXIS - 3); pen.lineTo(x, this.high);
-      pen.stroke();
+      this.drawDown(pen, x);
       pen.beginPath();
       [[x - 6, top + AXIS - 13], [x + 6, top + AXIS - 13], [x + 6, top + AXIS - 8], [x, top + AXIS - 1],
         [x - 6, top + AXIS - 8]].forEach((point) => pen.lineTo(...point));
@@ -926,6 +926,14 @@ class Timeline {
       pen.lineWidth = 1;
     }
     this.read();
+  }
+
+  // A line down through all lanes; where labels stand between them, not through those.
+  drawDown(pen, x) {
+    pen.beginPath();
+    if (!this.narrow) { pen.moveTo(x, this.strip + AXIS - 3); pen.lineTo(x, this.high - 5); }
+    else for (const { y, h } of this.lanes) { pen.moveTo(x, y); pen.lineTo(x, y + h); }
+    pen.stroke();
   }
 
   drawDot(pen, lane, x) {
@@ -940,9 +948,9 @@ class Timeline {
   }
 
   drawReading(pen, x, top) {
+    pen.font = FONT;
     const words = this.words(this.hover), wide = pen.measureText(words).width + 12;
     const left = clamp(x - wide / 2, 0, this.wide + this.scale - wide);
-    pen.font = FONT;
     pen.fillStyle = this.ink.ink;
     pen.fillRect(left, top + 1, wide, 20);
     pen.fillStyle = this.ink.page;
@@ -961,6 +969,8 @@ class Timeline {
     return parts.join(" · ");
   }
 
+  doubtAt(frame) { return this.scene.doubts.find((one) => one.start <= frame && frame <= one.end); }
+
   // Numbers under the pointer or, where there is none, at the playhead.
   read() {
     const frame = this.hover ?? this.head, words = this.words(frame);
@@ -970,9 +980,7 @@ class Timeline {
         const own = this.valueAt(curve, frame);
         value.textContent = Number.isNaN(own) ? "" : signed(own);
       } else if (key === "doubts") {
-        const own = this.scene.doubts.find((one) => one.start <= frame && frame <= one.end);
-        value.textContent = own ? "!" : "";
-        value.title = own ? own.text : "";
+        value.textContent = this.doubtAt(frame) ? "!" : "";
       }
     }
     const said = this.labels.filter((label) => label.list && label.curve)
@@ -1090,7 +1098,7 @@ class Timeline {
   }
 
   madeGrip(edge) {
-    const grip = make("div", "tl-grip", this.plot);
+    const grip = make("div", "tl-grip", this.field);
     Object.entries({ role: "slider", tabindex: 0, "aria-orientation": "horizontal" }).forEach(([name, value]) => grip.setAttribute(name, value));
     grip.dataset.edge = edge;
     grip.hidden = true;
@@ -1124,7 +1132,7 @@ class Timeline {
       const valued = { min: edge === "start" ? low : own.start, max: edge === "start" ? own.end : high, now: own[edge], text: this.words(own[edge]) };
       for (const [name, value] of Object.entries(valued)) grip.setAttribute(`aria-value${name}`, value);
       grip.setAttribute("aria-label", `${edge} of ${this.rows[this.selected.row].state}`);
-      Object.assign(grip.style, { left: `${this.x(frame)}px`, top: `${lane.y}px`, height: `${lane.h - 10}px` });
+      Object.assign(grip.style, { left: `${this.x(frame)}px`, top: `${lane.y}px`, height: `${lane.h - this.foot}px` });
     });
   }
 
@@ -1133,14 +1141,14 @@ class Timeline {
   listen() {
     this.off = new AbortController();
     const on = (target, names, act, more) => names.split(" ").forEach((name) => target.addEventListener(name, act, { signal: this.off.signal, ...more }));
-    on(this.plot, "pointerdown", (event) => this.down(event));
-    on(this.plot, "pointermove", (event) => this.moved(event));
-    on(this.plot, "pointerup", (event) => this.up(event));
-    on(this.plot, "pointercancel", (event) => { this.pointers.delete(event.pointerId); this.undo(); });
-    on(this.plot, "pointerleave", () => { if (!this.drag) { this.hover = null; this.redrawOver(); } });
-    on(this.plot, "dblclick", (event) => this.double(event));
-    on(this.plot, "wheel", (event) => this.wheel(event), { passive: false });
-    on(this.plot, "keydown", (event) => this.key(event));
+    on(this.field, "pointerdown", (event) => this.down(event));
+    on(this.field, "pointermove", (event) => this.moved(event));
+    on(this.field, "pointerup", (event) => this.up(event));
+    on(this.field, "pointercancel", (event) => { this.pointers.delete(event.pointerId); this.undo(); });
+    on(this.field, "pointerleave", () => { if (!this.drag) { this.hover = null; this.redrawOver(); } });
+    on(this.field, "dblclick", (event) => this.double(event));
+    on(this.field, "wheel", (event) => this.wheel(event), { passive: false });
+    on(this.field, "keydown", (event) => this.key(event));
     on(this.element, "focusin focusout", () => { this.focused = this.element.contains(document.activeElement); this.redraw(); });
     on(matchMedia("(prefers-color-scheme: dark)"), "change", () => this.dress());
     this.themes = new MutationObserver(() => this.dress());
@@ -1159,7 +1167,7 @@ class Timeline {
     const top = this.strip;
     if (y < top + AXIS) return { on: y > top && Math.abs(x - this.x(this.head)) < (touch ? 16 : 8) ? "head" : "axis" };
     const lane = this.lanes.find((one) => y >= one.y && y < one.y + one.h), row = lane?.row ?? null;
-    if (row === null) return { on: "lane" };
+    if (row === null) return { on: "lane", key: lane?.key };
     const near = touch ? 14 : 6, windows = this.rows[row].windows;
     let best = null;
     windows.forEach((own, index) => {
@@ -1179,7 +1187,7 @@ class Timeline {
     if (event.pointerType === "mouse" && event.button !== 0) return;
     const point = this.where(event), touch = event.pointerType === "touch";
     this.pointers.set(event.pointerId, point);
-    this.plot.setPointerCapture(event.pointerId);
+    this.field.setPointerCapture(event.pointerId);
     if (this.pointers.size === 2) {
       this.undo();
       this.pinch = this.fingers();
@@ -1213,8 +1221,9 @@ class Timeline {
       this.drag.free = event.altKey;
       if (this.drag.far) this.dragTo(point);
     } else {
-      const { on } = this.hit(point, touch);
-      this.plot.style.cursor = { axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer" }[on] || "crosshair";
+      const { on, key } = this.hit(point, touch), doubt = key === "doubts" && this.doubtAt(this.hover);
+      this.plot.title = doubt ? doubt.text : "";
+      this.field.style.cursor = { axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer" }[on] || "crosshair";
     }
     this.redrawOver();
   }
@@ -1224,7 +1233,7 @@ class Timeline {
     if (drag.on === "head") this.seek(frame);
     else if (["axis", "lane", "row", "window"].includes(drag.on)) {
       const by = (drag.from.x - point.x) / this.wide * (drag.b - drag.a);
-      this.plot.style.cursor = "grabbing";
+      this.field.style.cursor = "grabbing";
       this.show(drag.a + by, drag.b + by);
     } else if (drag.on === "create") {
       if (drag.made === undefined) drag.made = drag.at = this.add(drag.at.row, drag.frame, drag.frame, false);
