@@ -36,6 +36,11 @@ const names = options.events || ["seek", "change", "select", "mark"];
 const on = Object.fromEntries(names.map((name) => [name, (value) => events.push([name, value])]));
 window.own = timeline(document.querySelector("#here"), scene, { ...options, on });
 """
+# wait_for_function would need eval, which the policy forbids
+READY = """async () => {
+  for (let n = 0; n < 600 && !(window.own && own.stats.draws); n += 1) await new Promise(requestAnimationFrame);
+  return Boolean(window.own && own.stats.draws);
+}"""
 
 
 def missing(what: str) -> None:
@@ -147,12 +152,12 @@ def stage(chromium):
         made.page.on("pageerror", lambda error: made.errors.append(str(error)))
         made.page.on(
             "console",
-            lambda said: made.errors.append(said.text) if said.type in ("error", "warning") else 0,
+            lambda said: made.errors.append(said.text) if said.type == "error" else None,
         )
         made.page.route("**/*", answer)
         made.page.goto("http://timeline.test/")
-        made.page.wait_for_function("window.own && own.stats.draws > 0")
         opened.append(made)
+        assert made.js(READY), made.errors
         return made
 
     yield show

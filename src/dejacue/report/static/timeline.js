@@ -1109,7 +1109,7 @@ class Timeline {
   gripKey(event, edge) {
     const [low, high] = this.limits(this.selected.row, this.selected.index), by = event.shiftKey ? 10 : 1;
     const { start, end } = this.rows[this.selected.row].windows[this.selected.index], now = edge === "start" ? start : end;
-    const to = { ArrowLeft: now - by, ArrowDown: now - by, ArrowRight: now + by, ArrowUp: now + by, Home: low, End: high }[event.key];
+    const to = { ArrowLeft: now - by, ArrowDown: now - by, ArrowRight: now + by, ArrowUp: now + by, Home: edge === "start" ? low : start, End: edge === "start" ? end : high }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     event.stopPropagation();
@@ -1240,14 +1240,13 @@ class Timeline {
       const [low, high] = this.limits(drag.at.row, drag.at.index), back = frame < drag.frame;
       const free = clamp(this.snapped(frame, back ? "start" : "end", drag), low, high);
       this.change(drag.at, Math.min(drag.frame, free), Math.max(drag.frame, free), "create", false);
-    } else this.dragWindow(frame);
+    } else this.dragWindow(Math.round((point.x - drag.from.x) / this.wide * (this.b - this.a)));
   }
 
-  dragWindow(frame) {
+  dragWindow(by) {
     const drag = this.drag, { start, end } = drag.before, [low, high] = drag.limits ||= this.limits(drag.at.row, drag.at.index);
     const same = this.selected?.row === drag.at.row && this.selected.index === drag.at.index;
     if (!same) this.select(drag.at, true);
-    const by = frame - drag.frame;
     if (drag.on === "start") this.change(drag.at, clamp(this.snapped(start + by, "start", drag), low, end), end, "start", false);
     else if (drag.on === "end") this.change(drag.at, start, clamp(this.snapped(end + by, "end", drag), start, high), "end", false);
     else {
@@ -1410,7 +1409,8 @@ export function timeline(element, scene, options = {}) {
     select: (wanted) => own.select(wanted, true),
     view: (first, last) => own.view(first, last),
     clock: (kind) => own.clock(kind),
-    act: (key) => own.action(key, 1)?.(),
+    knows: (key) => Boolean(own.action(key, 1)),
+    press: (key, by = 1) => own.action(key, by)?.(),
     destroy: () => own.destroy(),
     get keys() { return own.keys; },
     get stats() { return own.stats; },
