@@ -84,8 +84,8 @@ class Curve {
     this.place = this.thin ? (frame) => clamp(Math.floor((frame - from) / width), 0, low.length) : (frame) => observed.count(frame);
     this.frame = this.thin ? (place) => from + (place + .5) * width : (place) => observed.frame(place);
     this.step = this.thin ? width : 1;
-    [this.low, this.high] = this.extremes(0, low.length) || [0, 0];
-    [this.low, this.high] = [Math.min(this.low, 0), Math.max(this.high, 0)];
+    const any = this.extremes(0, low.length);
+    [this.low, this.high] = any ? [Math.min(this.least, 0), Math.max(this.greatest, 0)] : [0, 0];
   }
   halved(low, high) {
     const count = (low.length + 1) >> 1, made = [new Float32Array(count), new Float32Array(count)];
@@ -96,23 +96,27 @@ class Curve {
     }
     return made;
   }
-  // The least and the greatest of the values from one place up to another; null where none is.
+  // Sets least and greatest to the extremes of the values from one place up to another; says
+  // whether there is any. No list is made: it is asked for each pixel.
   extremes(from, to) {
-    let low = Infinity, high = -Infinity, a = from, b = to;
-    const take = (level, at) => {
-      if (level[0][at] < low) low = level[0][at];
-      if (level[1][at] > high) high = level[1][at];
-      Curve.reads += 1;
-    };
+    let low = Infinity, high = -Infinity, a = from, b = to, reads = 0;
+    const top = this.levels.length - 1;
     for (let k = 0; a < b; k += 1, a >>= 1, b >>= 1) {
-      if (k === this.levels.length - 1) {
-        for (let at = a; at < b; at += 1) take(this.levels[k], at);
-        break;
+      const [lows, highs] = this.levels[k];
+      const left = k === top ? b : a + (a & 1), right = k === top ? b : b - (b & 1);
+      for (; a < left; a += 1, reads += 1) {
+        if (lows[a] < low) low = lows[a];
+        if (highs[a] > high) high = highs[a];
       }
-      if (a & 1) take(this.levels[k], a++);
-      if (b & 1) take(this.levels[k], --b);
+      for (; b > right && b > a; reads += 1) {
+        b -= 1;
+        if (lows[b] < low) low = lows[b];
+        if (highs[b] > high) high = highs[b];
+      }
     }
-    return low > high ? null : [low, high];
+    Curve.reads += reads;
+    [this.least, this.greatest] = [low, high];
+    return low <= high;
   }
   mean(from, to) {
     const count = this.thin ? this.counts[to] - this.counts[from] : to - from;
@@ -542,6 +546,7 @@ class Timeline {
   draw() {
     const began = performance.now(), pen = this.base.getContext("2d");
     Curve.reads = 0;
+    this.grid = null;
     pen.clearRect(0, 0, this.wide + this.scale, this.high);
     pen.font = FONT;
     this.ticks = this.placedTicks();
@@ -795,32 +800,49 @@ class Timeline {
     pen.lineWidth = 1;
   }
 
-  // Pale: the least and the greatest value of each pixel; dark: the mean.
+  // Pale: the least and the greatest value of each pixel; dark: the mean. Pixels lie on a grid of
+  // frames, so that nothing flickers while one pans.
   drawDense(pen, curve, at, pale, each) {
-    const tops = [], feet = [], means = [], step = each * this.wide / (this.b - this.a);
+    const places = this.places(curve, each), first = Math.floor(this.a / each), half = this.x(each / 2) - this.x(0);
+    const xs = [], tops = [], feet = [], means = [];
     const flush = () => {
-      if (!tops.length) return;
+      const last = xs.length - 1;
+      if (last < 0) return;
       pen.beginPath();
-      tops.forEach(([x, y], n) => (n ? pen.lineTo(x, y) : pen.moveTo(x, y)));
-      feet.reverse().forEach(([x, y]) => pen.lineTo(x, y));
-      pen.fillStyle = pale;
+      pen.moveTo(xs[0] - half, tops[0]);
+      for (let n = 0; n <= last; n += 1) pen.lineTo(xs[n], tops[n]);
+      pen.lineTo(xs[last] + half, tops[last]);
+      pen.lineTo(xs[last] + half, feet[last]);
+      for (let n = last; n >= 0; n -= 1) pen.lineTo(xs[n], feet[n]);
+      pen.lineTo(xs[0] - half, feet[0]);
       pen.fill();
       pen.beginPath();
-      means.forEach(([x, y], n) => (n ? pen.lineTo(x, y) : pen.moveTo(x - step / 2, y)));
-      pen.lineTo(means.at(-1)[0] + step / 2, means.at(-1)[1]);
+      pen.moveTo(xs[0] - half, means[0]);
+      for (let n = 0; n <= last; n += 1) pen.lineTo(xs[n], means[n]);
+      pen.lineTo(xs[last] + half, means[last]);
       pen.stroke();
-      tops.length = feet.length = means.length = 0;
+      xs.length = tops.length = feet.length = means.length = 0;
     };
-    const first = Math.floor(this.a / each);
-    for (let k = first; k * each < this.b; k += 1) {  // on a grid of frames, so that panning does not flicker
-      const from = curve.place(k * each), to = curve.place((k + 1) * each), found = from < to && curve.extremes(from, to);
-      if (!found) { flush(); continue; }
-      const x = this.x((k + .5) * each), top = at(found[1]), foot = Math.max(at(found[0]), top + .5);
-      tops.push([x - step / 2, top], [x + step / 2, top]);
-      feet.push([x - step / 2, foot], [x + step / 2, foot]);
-      means.push([x, at(curve.mean(from, to))]);
+    pen.fillStyle = pale;
+    for (let n = 0; n < places.length - 1; n += 1) {
+      const from = places[n], to = places[n + 1];
+      if (from >= to || !curve.extremes(from, to)) { flush(); continue; }
+      const top = at(curve.greatest);
+      xs.push(this.x((first + n + .5) * each));
+      tops.push(top);
+      feet.push(Math.max(at(curve.least), top + .5));
+      means.push(at(curve.mean(from, to)));
     }
     flush();
+  }
+
+  // The place of a curve at each line of the grid; the same for all curves that are not thinned.
+  places(curve, each) {
+    if (!curve.thin && this.grid?.each === each) return this.grid.places;
+    const first = Math.floor(this.a / each), count = Math.ceil(this.b / each) - first;
+    const places = Int32Array.from({ length: count + 1 }, (_, n) => curve.place((first + n) * each));
+    if (!curve.thin) this.grid = { each, places };
+    return places;
   }
 
   drawPoints(pen, curve, at) {
