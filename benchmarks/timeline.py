@@ -20,7 +20,8 @@ from dejacue.report.scene import scene, timeline_module
 
 FRAMES, ROWS, WIDTH = 200_000, 6, 1920
 ARGS = ["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"]
-PAGE = '<!doctype html><title>t</title><div id="here"></div><script type="module" src="t.js"></script>'
+PAGE = """<!doctype html><title>t</title><div id="here"></div>
+<script type="module" src="t.js"></script>"""
 START = """
 const scene = await (await fetch("scene.json")).json(), began = performance.now();
 window.own = timeline(document.querySelector("#here"), scene);
@@ -71,7 +72,8 @@ def main() -> None:
         page.goto("http://timeline.test/")
         page.wait_for_function("() => window.own && own.stats.draws > 0")
         print(f"{FRAMES} frames × {ROWS} rows, {WIDTH} pixels wide, {browser.version}")
-        print(f"scene {len(files['scene.json'][1]) / 1e6:.1f} MB, unpacked in {page.evaluate('made'):.0f} ms")
+        size = len(files["scene.json"][1]) / 1e6
+        print(f"scene {size:.1f} MB, unpacked in {page.evaluate('made'):.0f} ms")
         worst = 0.0
         for shown in (FRAMES, 50_000, 10_000, 2_000, 500, 50):
             times = page.evaluate(MEASURE, [0, shown - 1])

@@ -24,10 +24,14 @@ ARGS = [
 POLICY = "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'"
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>timeline</title>
 <link rel="stylesheet" href="page.css"><link rel="icon" href="data:,"></head><body><main>
-<h1>Timeline</h1><div id="here"></div></main><script type="module" src="start.js"></script></body></html>"""
-STYLE = """:root { color-scheme: light dark; background: #fff; color: #1b1f24; font-family: sans-serif }
+<h1>Timeline</h1><div id="here"></div></main>
+<script type="module" src="start.js"></script></body></html>"""
+STYLE = """:root { color-scheme: light dark; background: #fff; color: #1b1f24;
+  font-family: sans-serif }
 body { margin: 1rem }
-@media (prefers-color-scheme: dark) { :root:not([data-theme=light]) { background: #14171b; color: #e8ebee } }
+@media (prefers-color-scheme: dark) {
+  :root:not([data-theme=light]) { background: #14171b; color: #e8ebee }
+}
 [data-theme=dark] { background: #14171b; color: #e8ebee }"""
 START = """import { timeline } from "./timeline.js";
 const { scene, options } = await (await fetch("scene.json")).json();
@@ -38,8 +42,9 @@ window.own = timeline(document.querySelector("#here"), scene, { ...options, on }
 """
 # wait_for_function would need eval, which the policy forbids
 READY = """async () => {
-  for (let n = 0; n < 600 && !(window.own && own.stats.draws); n += 1) await new Promise(requestAnimationFrame);
-  return Boolean(window.own && own.stats.draws);
+  const ready = () => Boolean(window.own && own.stats.draws);
+  for (let n = 0; n < 600 && !ready(); n += 1) await new Promise(requestAnimationFrame);
+  return ready();
 }"""
 
 
@@ -137,11 +142,12 @@ def stage(chromium):
         view = {"width": width, "height": 900}
         own = chromium.new_context(viewport=view, color_scheme=scheme, **context)
         made = Stage(own.new_page())
+        given = {"scene": drawn, "options": options or {}}
         files = {
             "": ("text/html", PAGE), "page.css": ("text/css", STYLE),
             "timeline.js": ("text/javascript", timeline_module()),
             "start.js": ("text/javascript", START),
-            "scene.json": ("application/json", json.dumps({"scene": drawn, "options": options or {}})),
+            "scene.json": ("application/json", json.dumps(given)),
         }  # fmt: skip
 
         def answer(route: Any) -> None:
@@ -212,6 +218,6 @@ def rich() -> dict[str, Any]:
         references={"empty": [Window(90, 310)], "filled": [Window(640, 900)]},
         doubts=[(Window(450, 480), "hidden by a hand")],
         named={"empty": [Window(40, 40)], None: [Window(95, 97)], "filled": [Window(150, 170)]},
-        segments=[Window(0, 35), Window(36, 64), Window(65, 99), Window(120, 200), Window(201, 299)],
+        segments=[Window(*own) for own in ((0, 35), (36, 64), (65, 99), (120, 200), (201, 299))],
         questions=[Question(210, {"filled": 0.6, None: 0.4}, 0.1)],
     )  # fmt: skip

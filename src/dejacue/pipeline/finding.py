@@ -167,8 +167,7 @@ class Finding:
     ) -> dict[str, Any]:  # fmt: skip
         """What a timeline draws of it, as one JSON object (docs/timeline.md).
 
-        thumbnails   (frame, address of a picture, of the object alone or None); default: its own, each
-                     as a data: address
+        thumbnails   (frame, address of a picture, of the object alone or None); default: its own
         segments     whether to look for stretches of frames that look alike
         questions    how many frames to propose, as ``ask_next`` does
         most         values of all curves together; longer ones are thinned to extremes
@@ -187,6 +186,13 @@ class Finding:
             thumbnails=own if thumbnails is None else thumbnails,
             video=_from_here(self.made.video), notes=self.retrieval.notes, most=most,
         )  # fmt: skip
+
+    def widget(self, **options: Any) -> Any:
+        """Its timeline in a notebook, to look at and to edit; options: those of
+        ``dejacue.widget``."""
+        from dejacue.pipeline.widget import widget
+
+        return widget(self, **options)
 
     def export(self, kind: str, path: Place) -> Path:
         """The retrieval in the format of another tool: json, csv, vtt, … (EXPORTS)."""

@@ -1,7 +1,7 @@
 """The report: one HTML file that opens from disk, with nothing to fetch and nothing to install.
 
-templates/page.html.j2 is the page, page.css its style; static/timeline.js, begun by page.js, draws the
-timeline that can be zoomed. The page is complete without script and on paper. Here the plain
+templates/page.html.j2 is the page, page.css its style; static/timeline.js, begun by page.js, draws
+the timeline that can be zoomed. The page is complete without script and on paper. Here the plain
 records are computed that the template shows.
 """
 
@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -77,33 +78,31 @@ def report_page(
             f"are {len(retrieval)} descriptions and {len(history)} observed frames; "
             "take all three from the same history and vocabulary"
         )
-    environment = _environment()
-    style, begin = (_asset(environment, name) for name in ("page.css", "page.js"))
-    script = Markup(timeline_module()) + begin
-    reading = Reading(retrieval, evidence)
     drawn = scene(
-        history, reading, vocabulary, references=references, doubts=doubts, named=named,
-        video=video, most=MOST_VALUES,
+        history, Reading(retrieval, evidence), vocabulary, references=references, doubts=doubts,
+        named=named, video=video, most=MOST_VALUES,
     )  # fmt: skip
     page = _Page(history, retrieval.with_source(history), references, named or {})
-    made = environment.get_template("page.html.j2").render(
-        style=style,
-        script=script,
-        scene=Markup(json.dumps(drawn).replace("<", "\\u003c")),  # text, not markup
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        version=__version__,
-        title=title or history.id,
-        facts=page.facts(video, object, tracker),
-        warnings=warnings,
-        notes=retrieval.notes,
-        references_note=references_note,
-        pictures=page.pictures(thumbnails, dict(crops)),
-        cropped=bool(crops),
-        connected=len(thumbnails) <= MAX_CONNECTED,
-        doubts=page.doubts(doubts),
-        zero=evidence.zero,
-        evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
-        **page.shared(),
+    made = (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            **_assets(),
+            scene=_json(drawn),
+            version=__version__,
+            title=title or history.id,
+            facts=page.facts(video, object, tracker),
+            warnings=warnings,
+            notes=retrieval.notes,
+            references_note=references_note,
+            pictures=page.pictures(thumbnails, dict(crops)),
+            cropped=bool(crops),
+            connected=len(thumbnails) <= MAX_CONNECTED,
+            doubts=page.doubts(doubts),
+            zero=evidence.zero,
+            evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
+            **page.shared(),
+        )
     )
     return printable(made)  # last, so that it holds for every text in it
 
@@ -118,10 +117,18 @@ def _environment() -> Environment:
     )  # fmt: skip
 
 
-def _asset(environment: Environment, name: str) -> Markup:
-    """A file of ours that goes into the page as it is."""
-    assert environment.loader is not None
-    return Markup(environment.loader.get_source(environment, name)[0])
+def _assets() -> dict[str, str]:
+    """What of ours goes into the page as it is, and how its policy knows the script."""
+    home = resources.files("dejacue.report") / "templates"
+    style, begin = ((home / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    script = timeline_module() + begin
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {"style": Markup(style), "script": Markup(script), "digest": digest}
+
+
+def _json(value: Any) -> Markup:
+    """Inside a script element, where nothing but "<" could end it."""
+    return Markup(json.dumps(value).replace("<", "\\u003c"))
 
 
 Record = dict[str, Any]  # what the template shows of one thing, by name
