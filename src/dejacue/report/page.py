@@ -29,7 +29,7 @@ from dejacue.report.plots import COLOURS, curves
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 References = Mapping[str, Sequence[Window]]
 Named = Mapping[str | None, Sequence[Window]]
@@ -83,38 +83,26 @@ def report_page(
         named=named, video=video, most=MOST_VALUES,
     )  # fmt: skip
     page = _Page(history, retrieval.with_source(history), references, named or {})
-    made = (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            **_assets(),
-            scene=_json(drawn),
-            version=__version__,
-            title=title or history.id,
-            facts=page.facts(video, object, tracker),
-            warnings=warnings,
-            notes=retrieval.notes,
-            references_note=references_note,
-            pictures=page.pictures(thumbnails, dict(crops)),
-            cropped=bool(crops),
-            connected=len(thumbnails) <= MAX_CONNECTED,
-            doubts=page.doubts(doubts),
-            zero=evidence.zero,
-            evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
-            **page.shared(),
-        )
-    )
+    made = _template().render(
+        **_assets(), **page.shared(), scene=_json(drawn), version=__version__, warnings=warnings,
+        title=title or history.id, facts=page.facts(video, object, tracker), notes=retrieval.notes,
+        references_note=references_note, pictures=page.pictures(thumbnails, dict(crops)),
+        cropped=bool(crops), connected=len(thumbnails) <= MAX_CONNECTED, zero=evidence.zero,
+        doubts=page.doubts(doubts),
+        evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
+    )  # fmt: skip
     return printable(made)  # last, so that it holds for every text in it
 
 
 @functools.cache
-def _environment() -> Environment:
+def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("dejacue.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    return environment.get_template("page.html.j2")
 
 
 def _assets() -> dict[str, str]:
