@@ -4,7 +4,8 @@
 const MIN_FRAMES = 8, SNAP_PX = 8, DRAG_PX = 3, BAR = 15, AXIS = 30, PICTURE = 54, CROP = 42;
 const SECONDS = [.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
   7200, 14400, 43200, 86400];
-const NONE = "none of these", FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
+const NONE = "none of these";
+const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 
 // ---------------------------------------------------------------- numbers
 
@@ -40,7 +41,8 @@ function clockText(seconds, digits) {
   if (whole < 60) return `${sign}${whole.toFixed(digits)} s`;
   const rest = (whole % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
   const minutes = Math.floor(whole / 60), hours = Math.floor(minutes / 60);
-  return hours ? `${sign}${hours}:${String(minutes % 60).padStart(2, "0")}:${rest}` : `${sign}${minutes}:${rest}`;
+  if (!hours) return `${sign}${minutes}:${rest}`;
+  return `${sign}${hours}:${String(minutes % 60).padStart(2, "0")}:${rest}`;
 }
 
 // Which frames were observed: runs, and how many observed frames lie before a frame.
@@ -81,8 +83,12 @@ class Curve {
       if (this.thin) this.counts[n + 1] = this.counts[n] + there;
     }
     const width = (axis.last - axis.first + 1) / low.length, from = axis.first - .5;
-    this.place = this.thin ? (frame) => clamp(Math.floor((frame - from) / width), 0, low.length) : (frame) => observed.count(frame);
-    this.frame = this.thin ? (place) => from + (place + .5) * width : (place) => observed.frame(place);
+    this.place = (frame) => observed.count(frame);
+    this.frame = (place) => observed.frame(place);
+    if (this.thin) {
+      this.place = (frame) => clamp(Math.floor((frame - from) / width), 0, low.length);
+      this.frame = (place) => from + (place + .5) * width;
+    }
     this.step = this.thin ? width : 1;
     const any = this.extremes(0, low.length);
     [this.low, this.high] = any ? [Math.min(this.least, 0), Math.max(this.greatest, 0)] : [0, 0];
@@ -131,24 +137,34 @@ Curve.reads = 0;
 
 // ---------------------------------------------------------------- looks
 
-const STYLE = `
-.dejacue-timeline { --tl-page: #ffffff; --tl-panel: #f5f6f8; --tl-ink: #1b1f24; --tl-soft: #59626d;
+const LIGHT = `--tl-page: #ffffff; --tl-panel: #f5f6f8; --tl-ink: #1b1f24; --tl-soft: #59626d;
   --tl-line: #dde1e6; --tl-gap: #e4e7eb; --tl-edge: #8b949e; --tl-doubt: #b34700; --tl-focus: #0b62c4;
-  --tl-mix: #000000; position: relative; color: var(--tl-ink); font: 14px/1.35 system-ui, -apple-system,
-  "Segoe UI", Roboto, "Noto Sans", sans-serif; user-select: none; -webkit-user-select: none; }
-@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) .dejacue-timeline { DARK } }
-:is([data-theme="dark"], [data-jp-theme-light="false"]) .dejacue-timeline { DARK }
-[data-jp-theme-light="true"] .dejacue-timeline { LIGHT }
+  --tl-mix: #000000;`;
+const DARK = `--tl-page: #14171b; --tl-panel: #1d2127; --tl-ink: #e8ebee; --tl-soft: #a3adb8;
+  --tl-line: #333a43; --tl-gap: #2a3038; --tl-edge: #7a8592; --tl-doubt: #ff9a52; --tl-focus: #7db8ff;
+  --tl-mix: #ffffff;`;
+const STYLE = `
+.dejacue-timeline { ${LIGHT} position: relative; color: var(--tl-ink); font: 14px/1.35 system-ui,
+  -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; user-select: none; -webkit-user-select: none; }
+@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) .dejacue-timeline { ${DARK} } }
+:is([data-theme="dark"], [data-jp-theme-light="false"]) .dejacue-timeline { ${DARK} }
+[data-jp-theme-light="true"] .dejacue-timeline { ${LIGHT} }
 .dejacue-timeline * { box-sizing: border-box; }
+.dejacue-timeline [hidden] { display: none !important; }
 .dejacue-timeline .tl-top { display: flex; flex-wrap: wrap; gap: .35rem 1.1rem; align-items: center;
   justify-content: space-between; margin: 0 0 .6rem; font-size: 13px; color: var(--tl-soft); }
-.dejacue-timeline .tl-tools { display: flex; margin-left: auto; gap: .3rem; align-items: center; flex-wrap: wrap; }
-.dejacue-timeline .tl-keys { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 0; padding: 0; list-style: none; }
+.dejacue-timeline .tl-tools { display: flex; margin-left: auto; gap: .3rem; align-items: center;
+  flex-wrap: wrap; }
+.dejacue-timeline .tl-keys { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 0; padding: 0;
+  list-style: none; }
 .dejacue-timeline .tl-keys li { display: flex; gap: .4rem; align-items: center; margin: 0; }
 .dejacue-timeline .tl-keys canvas { width: 24px; height: 12px; }
-.dejacue-timeline button, .dejacue-timeline select { font: inherit; color: var(--tl-ink); background: var(--tl-panel);
-  border: 1px solid var(--tl-line); border-radius: 5px; padding: .1rem .5rem; min-height: 26px; cursor: pointer; }
-.dejacue-timeline button[aria-pressed="true"] { border-color: var(--tl-ink); box-shadow: inset 0 0 0 1px var(--tl-ink); }
+.dejacue-timeline button, .dejacue-timeline select { font: inherit; color: var(--tl-ink);
+  background: var(--tl-panel);
+  border: 1px solid var(--tl-line); border-radius: 5px; padding: .1rem .5rem; min-height: 26px;
+  cursor: pointer; }
+.dejacue-timeline button[aria-pressed="true"] { border-color: var(--tl-ink);
+  box-shadow: inset 0 0 0 1px var(--tl-ink); }
 .dejacue-timeline button:disabled { color: var(--tl-soft); cursor: default; opacity: .6; }
 .dejacue-timeline .tl-body { position: relative; }
 .dejacue-timeline .tl-field { position: absolute; top: 0; touch-action: pan-y; cursor: crosshair; }
@@ -157,31 +173,40 @@ const STYLE = `
 .dejacue-timeline :is(.tl-plot, button, select, .tl-grip):focus-visible { outline: 2px solid var(--tl-focus); }
 .dejacue-timeline .tl-label { position: absolute; left: 0; overflow: hidden; padding-right: .75rem; }
 .dejacue-timeline .tl-name { display: flex; gap: .45rem; align-items: center; font-weight: 600; height: 22px; }
-.dejacue-timeline .tl-name bdi, .dejacue-timeline .tl-words { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.dejacue-timeline .tl-name output { margin-left: auto; font-weight: 600; font-variant-numeric: tabular-nums; flex: none; }
-.dejacue-timeline .tl-badge { flex: none; min-width: 20px; padding: 0 3px; text-align: center; font-size: 12px; line-height: 16px;
+.dejacue-timeline .tl-name bdi, .dejacue-timeline .tl-words { overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap; }
+.dejacue-timeline .tl-name output { margin-left: auto; font-weight: 600; font-variant-numeric: tabular-nums;
+  flex: none; }
+.dejacue-timeline .tl-badge { flex: none; min-width: 20px; padding: 0 3px; text-align: center;
+  font-size: 12px; line-height: 16px;
   border: 2px solid; border-radius: 5px; }
 .dejacue-timeline .tl-words { font-size: 12px; color: var(--tl-soft); height: 18px; }
-.dejacue-timeline .tl-windows { display: flex; gap: 4px; margin: 0; padding: 1px; list-style: none; font-size: 12px; align-items: center;
+.dejacue-timeline .tl-windows { display: flex; gap: 4px; margin: 0; padding: 1px; list-style: none;
+  font-size: 12px; align-items: center;
   color: var(--tl-soft); white-space: nowrap; }
 .dejacue-timeline .tl-windows li { margin: 0; }
-.dejacue-timeline .tl-windows button { padding: 0 .4rem; min-height: 24px; line-height: 1.3; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.dejacue-timeline .tl-lane { font-size: 12px; color: var(--tl-soft); display: flex; align-items: center; justify-content: space-between; }
-.dejacue-timeline .tl-lane output { color: var(--tl-ink); font-weight: 600; font-variant-numeric: tabular-nums; }
-.dejacue-timeline .tl-reading { position: absolute; left: 0; font-size: 12px; font-variant-numeric: tabular-nums; white-space: nowrap;
+.dejacue-timeline .tl-windows button { padding: 0 .4rem; min-height: 24px; line-height: 1.3;
+  font-variant-numeric: tabular-nums; white-space: nowrap; }
+.dejacue-timeline .tl-lane { font-size: 12px; color: var(--tl-soft); display: flex; align-items: center;
+  justify-content: space-between; }
+.dejacue-timeline .tl-lane output { color: var(--tl-ink); font-weight: 600;
+  font-variant-numeric: tabular-nums; }
+.dejacue-timeline .tl-reading { position: absolute; left: 0; font-size: 12px;
+  font-variant-numeric: tabular-nums; white-space: nowrap;
   overflow: hidden; text-overflow: ellipsis; color: var(--tl-ink); }
-.dejacue-timeline .tl-grip { position: absolute; width: 12px; margin-left: -6px; cursor: ew-resize; touch-action: none; border-radius: 4px; }
-.dejacue-timeline .tl-grip::after { content: ""; position: absolute; left: 3px; right: 3px; top: 0; bottom: 0; background: var(--tl-ink);
+.dejacue-timeline .tl-grip { position: absolute; width: 12px; margin-left: -6px; cursor: ew-resize;
+  touch-action: none; border-radius: 4px; }
+.dejacue-timeline .tl-grip::after { content: ""; position: absolute; left: 3px; right: 3px; top: 0;
+  bottom: 0; background: var(--tl-ink);
   border: 1px solid var(--tl-page); border-radius: 3px; }
-.dejacue-timeline .tl-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.dejacue-timeline .tl-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap; }
 .dejacue-timeline.tl-narrow .tl-words { display: none; }
-.dejacue-timeline.tl-narrow .tl-label:not(.tl-lane) { display: flex; gap: .6rem; align-items: center; padding: 0; }
+.dejacue-timeline.tl-narrow .tl-label:not(.tl-lane) { display: flex; gap: .6rem; align-items: center;
+  padding: 0; }
 .dejacue-timeline.tl-narrow .tl-name { flex: 1 1 auto; min-width: 0; }
 .dejacue-timeline.tl-narrow .tl-windows { flex: none; max-width: 62%; overflow: hidden; }
-`.replaceAll("DARK", `--tl-page: #14171b; --tl-panel: #1d2127; --tl-ink: #e8ebee; --tl-soft: #a3adb8; --tl-line: #333a43;
-  --tl-gap: #2a3038; --tl-edge: #7a8592; --tl-doubt: #ff9a52; --tl-focus: #7db8ff; --tl-mix: #ffffff;`)
-  .replaceAll("LIGHT", `--tl-page: #ffffff; --tl-panel: #f5f6f8; --tl-ink: #1b1f24; --tl-soft: #59626d; --tl-line: #dde1e6;
-  --tl-gap: #e4e7eb; --tl-edge: #8b949e; --tl-doubt: #b34700; --tl-focus: #0b62c4; --tl-mix: #000000;`);
+`;
 
 // A style sheet made by script is allowed where a page forbids inline styles.
 function dress(element) {
@@ -199,7 +224,10 @@ function mixed(hex, other, share) {
   return `rgb(${a.map((value, n) => Math.round(value * share + b[n] * (1 - share))).join(",")})`;
 }
 const faint = (hex, alpha) => `rgba(${rgb(hex).join(",")},${alpha})`;
-const inkOn = (hex) => (rgb(hex).reduce((sum, value, n) => sum + value * [.299, .587, .114][n], 0) > 140 ? "#000000" : "#ffffff");
+function inkOn(hex) {
+  const [red, green, blue] = rgb(hex);
+  return .299 * red + .587 * green + .114 * blue > 140 ? "#000000" : "#ffffff";
+}
 
 function make(tag, name, parent, text) {
   const made = document.createElement(tag);
@@ -209,6 +237,25 @@ function make(tag, name, parent, text) {
   return made;
 }
 
+function attributes(element, values) {
+  for (const [name, value] of Object.entries(values)) element.setAttribute(name, value);
+}
+
+function trace(pen, ...points) {
+  pen.beginPath();
+  for (const point of points) pen.lineTo(...point);
+}
+
+// Lines of their own: x and y of one end, x and y of the other.
+function strokes(pen, ...ends) {
+  pen.beginPath();
+  for (const [x0, y0, x1, y1] of ends) {
+    pen.moveTo(x0, y0);
+    pen.lineTo(x1, y1);
+  }
+  pen.stroke();
+}
+
 // Stripes: not by colour alone.
 function stripes(context, colour, back, width = 6) {
   const tile = document.createElement("canvas"), pen = tile.getContext("2d");
@@ -216,10 +263,24 @@ function stripes(context, colour, back, width = 6) {
   if (back) { pen.fillStyle = back; pen.fillRect(0, 0, width, width); }
   pen.strokeStyle = colour;
   pen.lineWidth = 1.2;
-  pen.beginPath();
-  for (const shift of [-width, 0, width]) { pen.moveTo(shift - 1, width + 1); pen.lineTo(shift + width + 1, -1); }
-  pen.stroke();
+  strokes(pen, ...[-width, 0, width].map((shift) => [shift - 1, width + 1, shift + width + 1, -1]));
   return context.createPattern(tile, "repeat");
+}
+
+function cross(pen, x, y) { strokes(pen, [x - 4, y - 4, x + 4, y + 4], [x + 4, y - 4, x - 4, y + 4]); }
+
+function diamond(pen, x, y) {
+  trace(pen, [x, y - 5], [x + 5, y], [x, y + 5], [x - 5, y]);
+  pen.fill();
+}
+
+function question(pen, x, y, ink, radius) {
+  pen.beginPath();
+  pen.arc(x, y, radius, 0, 7);
+  pen.fillStyle = ink.ink;
+  pen.fill();
+  Object.assign(pen, { fillStyle: ink.page, textAlign: "center", textBaseline: "middle" });
+  pen.fillText("?", x, y + 1);
 }
 
 // ---------------------------------------------------------------- the timeline
@@ -247,6 +308,10 @@ const MARK_KEYS = [
   { keys: ["c"], does: "a change happens at this frame" },
 ];
 
+const CURSORS = {
+  axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer",
+};
+
 class Timeline {
   constructor(element, scene, options) {
     this.options = { clock: "frames", wheel: "always", toolbar: true, on: {}, ...options };
@@ -265,9 +330,9 @@ class Timeline {
     this.plot = make("div", "tl-plot", this.field);
     this.base = make("canvas", "", this.plot);
     this.over = make("canvas", "", this.plot);
-    for (const canvas of [this.base, this.over]) canvas.setAttribute("aria-hidden", "true");
-    Object.entries({ tabindex: 0, role: "slider", "aria-label": "playhead", "aria-orientation": "horizontal" })
-      .forEach(([name, value]) => this.plot.setAttribute(name, value));
+    for (const canvas of [this.base, this.over]) attributes(canvas, { "aria-hidden": true });
+    const slider = { tabindex: 0, role: "slider", "aria-orientation": "horizontal" };
+    attributes(this.plot, { ...slider, "aria-label": "playhead" });
     this.grips = ["start", "end"].map((edge) => this.madeGrip(edge));
     this.reading = make("div", "tl-reading", this.body);
     this.live = make("div", "tl-hidden", this.element);
@@ -286,18 +351,20 @@ class Timeline {
     this.first = scene.axis.first;
     this.last = scene.axis.last;
     this.observed = new Observed(scene.observed);
+    const curve = (packed) => packed && new Curve(packed, scene.axis, this.observed);
     this.rows = scene.rows.map((row) => ({
-      ...row, windows: row.windows.map((own) => ({ ...own })), curve: row.evidence && new Curve(row.evidence, scene.axis, this.observed),
+      ...row, windows: row.windows.map((own) => ({ ...own })), curve: curve(row.evidence),
       number: scene.states.findIndex((state) => state.name === row.state),
     }));
-    const shown = new Set(scene.rows.map((row) => row.state));
-    scene.states.forEach((state, number) => {  // those that only references or a person name
-      if (!shown.has(state.name)) this.rows.push({ state: state.name, description: null, windows: [], alternatives: [], curve: null, number });
+    const shown = new Set(scene.rows.map((row) => row.state)), bare = { description: null, curve: null };
+    scene.states.forEach(({ name }, number) => {  // those that only references name
+      if (!shown.has(name)) this.rows.push({ ...bare, state: name, windows: [], alternatives: [], number });
     });
     this.segmentEnds = (scene.segments || []).map((one) => one[1]);
-    this.presence = scene.presence && new Curve(scene.presence, scene.axis, this.observed);
+    this.presence = curve(scene.presence);
     this.clocks = { frames: { name: "frames", to: (f) => f, from: (v) => v } };
-    for (const [key, name, knots] of [["seconds", "time", scene.times], ["source", "frames of the file", scene.source]]) {
+    const others = [["seconds", "time", scene.times], ["source", "frames of the file", scene.source]];
+    for (const [key, name, knots] of others) {
       if (!knots) continue;
       const frames = unpack(knots.frames), values = unpack(knots.values);
       this.clocks[key] = { name, to: (f) => line(frames, values, f), from: (v) => line(values, frames, v) };
@@ -334,13 +401,20 @@ class Timeline {
       return made;
     };
     this.buttons = {
-      out: button("−", "zoom out", () => this.zoom(2)), in: button("+", "zoom in", () => this.zoom(.5)),
-      left: button("◀", "look earlier", () => this.pan(-.5)), right: button("▶", "look later", () => this.pan(.5)),
+      out: button("−", "zoom out", () => this.zoom(2)),
+      in: button("+", "zoom in", () => this.zoom(.5)),
+      left: button("◀", "look earlier", () => this.pan(-.5)),
+      right: button("▶", "look later", () => this.pan(.5)),
       all: button("All", "show all frames", () => this.view(this.first, this.last)),
     };
     if (scene.segments) {
-      const toggle = button("Segments", "show segments: frames that look alike", () => { this.showSegments = !this.showSegments; toggle.setAttribute("aria-pressed", this.showSegments); this.label(); this.layout(); });
-      toggle.setAttribute("aria-pressed", this.showSegments);
+      const toggle = button("Segments", "show segments: frames that look alike", () => {
+        this.showSegments = !this.showSegments;
+        attributes(toggle, { "aria-pressed": this.showSegments });
+        this.label();
+        this.layout();
+      });
+      attributes(toggle, { "aria-pressed": this.showSegments });
     }
     if (Object.keys(this.clocks).length > 1) {
       const choice = make("select", "", bar);
@@ -355,10 +429,10 @@ class Timeline {
   }
 
   kinds() {
-    const scene = this.scene, own = this.rows, found = [];
-    if (own.some((row) => row.windows.some((window) => !window.absent))) found.push(["found", "window"]);
-    if (own.some((row) => row.windows.some((window) => window.absent))) found.push(["absent", "best, but not found"]);
-    if (own.some((row) => row.alternatives.length)) found.push(["other", "alternative, by rank"]);
+    const scene = this.scene, windows = this.rows.flatMap((row) => row.windows), found = [];
+    if (windows.some((own) => !own.absent)) found.push(["found", "window"]);
+    if (windows.some((own) => own.absent)) found.push(["absent", "best, but not found"]);
+    if (this.rows.some((row) => row.alternatives.length)) found.push(["other", "alternative, by rank"]);
     if (scene.references) found.push(["reference", "reference"]);
     if (scene.named.some((one) => one.state !== null)) found.push(["named", "named by a person"]);
     if (scene.named.some((one) => one.state === null)) found.push(["none", `named: ${NONE}`]);
@@ -375,9 +449,9 @@ class Timeline {
     this.labels.forEach((label) => label.element.remove());
     this.labels = this.rows.map((row, at) => {
       const element = make("div", "tl-label", this.body), state = this.scene.states[row.number];
-      element.setAttribute("role", "group");
-      element.setAttribute("aria-label", this.spoken(row));
-      const name = make("div", "tl-name", element), badge = make("span", "tl-badge", name, String(row.number + 1));
+      attributes(element, { role: "group", "aria-label": this.spoken(row) });
+      const name = make("div", "tl-name", element);
+      const badge = make("span", "tl-badge", name, String(row.number + 1));
       badge.style.borderColor = state.colour;
       make("bdi", "", name, row.state).title = row.state;
       const value = make("output", "", name);
@@ -392,7 +466,7 @@ class Timeline {
       const element = make("div", "tl-label tl-lane", this.body, text);
       const value = make("output", "", element);
       value.setAttribute("aria-live", "off");
-      if (about) { element.setAttribute("role", "group"); element.setAttribute("aria-label", about); }
+      if (about) attributes(element, { role: "group", "aria-label": about });
       this.labels.push({ element, value, curve, key });
     };
     if (this.presence) lane("presence", "presence", this.presence);
@@ -411,12 +485,15 @@ class Timeline {
       label.list.replaceChildren();
       label.element.setAttribute("aria-label", this.spoken(row));
       row.windows.slice(0, 2).forEach((own, index) => {
-        const button = make("button", "", make("li", "", label.list), (own.absent ? "not found: " : "") + this.range(own));
-        const on = this.selected?.row === label.at && this.selected.index === index;
-        button.type = "button";
-        button.setAttribute("aria-pressed", on);
-        button.setAttribute("aria-label", this.saidWindow(row, own));
-        button.addEventListener("click", () => { this.select({ row: label.at, index }); this.reveal(own); this.seek(own.start); });
+        const words = (own.absent ? "not found: " : "") + this.range(own);
+        const button = make("button", "", make("li", "", label.list), words);
+        const on = this.isSelected(label.at, index);
+        attributes(button, { type: "button", "aria-pressed": on, "aria-label": this.saidWindow(row, own) });
+        button.addEventListener("click", () => {
+          this.select({ row: label.at, index });
+          this.reveal(own);
+          this.seek(own.start);
+        });
         if (held && on) button.focus();
       });
       if (row.windows.length > 2) make("li", "", label.list, `+ ${row.windows.length - 2}`);
@@ -425,25 +502,28 @@ class Timeline {
   }
 
   range(own) {
-    const clock = this.options.clock, value = (frame) => this.clocks[clock].to(frame);
-    if (clock === "seconds") {
-      const [from, to] = own.times && !own.edited ? own.times : [value(own.start), value(own.end)];
-      const [a, b] = [clockText(from, 2), clockText(to, 2)];
-      return `${to < 60 ? a.replace(" s", "") : a} – ${b}`;
-    }
-    const [from, to] = clock === "source" && own.source && !own.edited ? own.source : [value(own.start), value(own.end)];
-    return `${Math.round(from)} – ${Math.round(to)}`;
+    const clock = this.options.clock, known = { seconds: own.times, source: own.source };
+    const exact = own.edited ? null : known[clock];
+    const [from, to] = exact || [own.start, own.end].map(this.clocks[clock].to);
+    if (clock !== "seconds") return `${Math.round(from)} – ${Math.round(to)}`;
+    const [a, b] = [clockText(from, 2), clockText(to, 2)];
+    return `${to < 60 ? a.replace(" s", "") : a} – ${b}`;
   }
 
   saidWindow(row, own) {
-    const seconds = this.clocks.seconds, score = own.score === null || own.score === undefined ? "" : `, score ${signed(own.score)}`;
-    const when = seconds ? `, ${clockText(seconds.to(own.start), 2)} to ${clockText(seconds.to(own.end), 2)}` : "";
-    return `${row.state}${own.absent ? ", not found; best" : ""}: frames ${own.start} to ${own.end}${when}${own.edited ? ", edited" : score}`;
+    const parts = [`${row.state}${own.absent ? ", not found; best" : ""}: frames ${own.start} to ${own.end}`];
+    const time = (frame) => clockText(this.clocks.seconds.to(frame), 2);
+    if (this.clocks.seconds) parts.push(`${time(own.start)} to ${time(own.end)}`);
+    if (own.edited) parts.push("edited");
+    else if (own.score !== null) parts.push(`score ${signed(own.score)}`);
+    return parts.join(", ");
   }
 
   spoken(row) {
-    const spans = (windows) => windows.slice(0, 20).map((own) => `frames ${own.start ?? own[0]} to ${own.end ?? own[1]}`).join(", ");
-    const found = row.windows.filter((own) => !own.absent), parts = [`State ${row.state}. ${found.length ? `Found: ${spans(found)}.` : "Not found."}`];
+    const span = (own) => `frames ${own.start ?? own[0]} to ${own.end ?? own[1]}`;
+    const spans = (windows) => windows.slice(0, 20).map(span).join(", ");
+    const found = row.windows.filter((own) => !own.absent), parts = [`State ${row.state}.`];
+    parts.push(found.length ? `Found: ${spans(found)}.` : "Not found.");
     if (row.alternatives.length) parts.push(`Alternatives: ${spans(row.alternatives)}.`);
     const true_ = this.scene.references?.[row.state] || [];
     if (true_.length) parts.push(`Reference: ${spans(true_)}.`);
@@ -469,7 +549,8 @@ class Timeline {
       const small = own.list === undefined, above = small ? (narrow ? 20 : 0) : label;
       const high = small ? (own.key === "presence" ? 30 : 16) : tall - (narrow ? 8 : 0);
       const lane = { label: own, top: y, y: y + above, h: high, row: small ? null : own.at, key: own.key };
-      Object.assign(own.element.style, { top: `${y}px`, height: `${narrow ? above : high}px`, width: `${narrow ? wide : gutter}px` });
+      const box = { top: y, height: narrow ? above : high, width: narrow ? wide : gutter };
+      for (const side of Object.keys(box)) own.element.style[side] = `${box[side]}px`;
       this.lanes.push(lane);
       y += above + high + (small ? 5 : 7);
     }
@@ -479,7 +560,8 @@ class Timeline {
     this.wide = Math.max(wide - gutter - this.scale, 60);
     this.body.style.height = `${y}px`;
     Object.assign(this.field.style, { left: `${gutter}px`, width: `${this.wide}px`, height: `${y}px` });
-    Object.assign(this.reading.style, { top: `${this.strip + 6}px`, width: `${gutter - 12}px`, display: narrow ? "none" : "" });
+    Object.assign(this.reading.style, { top: `${this.strip + 6}px`, width: `${gutter - 12}px` });
+    this.reading.hidden = narrow;
     const ratio = window.devicePixelRatio || 1;
     for (const canvas of [this.base, this.over]) {
       [canvas.width, canvas.height] = [Math.round((this.wide + this.scale) * ratio), Math.round(y * ratio)];
@@ -492,12 +574,13 @@ class Timeline {
   // Colours come from the style sheet, so that a theme changes them.
   dress() {
     const style = getComputedStyle(this.element), pen = this.base.getContext("2d");
-    this.ink = {};
-    for (const name of ["page", "panel", "ink", "soft", "line", "gap", "edge", "doubt", "focus", "mix"]) this.ink[name] = style.getPropertyValue(`--tl-${name}`).trim();
-    this.hatch = { gap: stripes(pen, this.ink.edge, this.ink.gap, 7), doubt: stripes(pen, this.ink.page, this.ink.doubt, 5) };
-    this.colours = this.scene.states.map((state) => ({
-      plain: state.colour, line: mixed(state.colour, this.ink.mix, .82), pale: faint(state.colour, .4), band: faint(state.colour, .17),
-      text: inkOn(state.colour), hatch: stripes(pen, state.colour, null),
+    const names = ["page", "panel", "ink", "soft", "line", "gap", "edge", "doubt", "focus", "mix"];
+    const ink = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--tl-${name}`).trim()]));
+    this.ink = ink;
+    this.hatch = { gap: stripes(pen, ink.edge, ink.gap, 7), doubt: stripes(pen, ink.page, ink.doubt, 5) };
+    this.colours = this.scene.states.map(({ colour }) => ({
+      plain: colour, line: mixed(colour, ink.mix, .82), pale: faint(colour, .4), band: faint(colour, .17),
+      text: inkOn(colour), hatch: stripes(pen, colour, null),
     }));
     this.legend?.forEach(([kind, canvas]) => this.drawKey(kind, canvas));
     this.redraw();
@@ -506,8 +589,11 @@ class Timeline {
   x(frame) { return (frame - this.a) / (this.b - this.a) * this.wide; }
   frameAt(x) { return clamp(Math.round(this.a + x / this.wide * (this.b - this.a)), this.first, this.last); }
 
+  get all() { return this.last - this.first + 1; }
+  sized(size) { return clamp(size, Math.min(MIN_FRAMES, this.all), this.all); }
+
   show(a, b) {
-    const all = this.last - this.first + 1, size = clamp(b - a, Math.min(MIN_FRAMES, all), all);
+    const size = this.sized(b - a);
     this.a = clamp((a + b - size) / 2, this.first - .5, this.last + .5 - size);
     this.b = this.a + size;
     this.redraw();
@@ -515,15 +601,14 @@ class Timeline {
   }
   view(first, last) { this.show(first - .5, last + .5); }
   zoom(by, at = this.inView(this.head) ? this.head : (this.a + this.b) / 2) {
-    const size = clamp((this.b - this.a) * by, Math.min(MIN_FRAMES, this.last - this.first + 1), this.last - this.first + 1);
-    const share = (at - this.a) / (this.b - this.a);
+    const size = this.sized((this.b - this.a) * by), share = (at - this.a) / (this.b - this.a);
     this.show(at - share * size, at + (1 - share) * size);
   }
   pan(share) { const by = share * (this.b - this.a); this.show(this.a + by, this.b + by); }
   inView(frame) { return frame >= this.a && frame <= this.b; }
   reveal(own) {
-    const size = this.b - this.a, long = own.end - own.start + 1;
-    if (own.start - .5 >= this.a && own.end + .5 <= this.b && this.x(own.end + .5) - this.x(own.start - .5) > 6) return;
+    const size = this.b - this.a, long = own.end - own.start + 1, wide = long / size * this.wide;
+    if (this.inView(own.start - .5) && this.inView(own.end + .5) && wide > 6) return;
     const room = clamp(size, 1.5 * long, 20 * long), middle = (own.start + own.end) / 2;
     this.show(middle - room / 2, middle + room / 2);
   }
@@ -557,10 +642,10 @@ class Timeline {
     this.drawChanges(pen);
     this.drawOver();
     this.placeGrips();
-    const size = this.b - this.a, all = this.last - this.first + 1, near = 1e-6 * all;
+    const size = this.b - this.a, near = 1e-6 * this.all;
     if (this.buttons) {
-      this.buttons.in.disabled = size <= Math.min(MIN_FRAMES, all) + near;
-      this.buttons.out.disabled = this.buttons.all.disabled = size >= all - near;
+      this.buttons.in.disabled = size <= this.sized(0) + near;
+      this.buttons.out.disabled = this.buttons.all.disabled = size >= this.all - near;
       this.buttons.left.disabled = this.a <= this.first - .5 + near;
       this.buttons.right.disabled = this.b >= this.last + .5 - near;
     }
@@ -569,14 +654,14 @@ class Timeline {
 
   placedTicks() {
     const kind = this.options.clock, own = this.clocks[kind], timed = kind === "seconds";
-    const low = own.to(this.a), high = own.to(this.b), most = Math.max(2, this.wide / (timed ? 88 : 80)), range = high - low;
-    const power = 10 ** Math.floor(Math.log10(Math.max(range / most, 1)));
-    const every = timed ? SECONDS.find((s) => range / s <= most) || 86400 * Math.ceil(range / most / 86400)
-      : [1, 2, 5, 10].map((n) => n * power).find((s) => range / s <= most);
+    const low = own.to(this.a), high = own.to(this.b), room = (high - low) / Math.max(2, this.wide / 86);
+    const power = 10 ** Math.floor(Math.log10(Math.max(room, 1)));
+    const steps = timed ? SECONDS : [1, 2, 5, 10].map((n) => n * power);
+    const every = steps.find((step) => step >= room) ?? 86400 * Math.ceil(room / 86400);
     const digits = every >= 1 ? 0 : every >= .1 ? 1 : 2, made = [];
     for (let n = Math.ceil(low / every); n * every <= high && made.length < 200; n += 1) {
-      const frame = own.from(n * every), x = this.x(frame);
-      if (x >= 0 && x <= this.wide) made.push({ x, text: timed ? clockText(n * every, digits) : String(n * every) });
+      const x = this.x(own.from(n * every)), text = timed ? clockText(n * every, digits) : String(n * every);
+      if (x >= 0 && x <= this.wide) made.push({ x, text });
     }
     return made;
   }
@@ -602,33 +687,39 @@ class Timeline {
   // Pictures stand over their frames, and never over each other. Those that are asked for stand on
   // places that stay while one pans; a finer zoom has more of them.
   drawPictures(pen) {
-    const ask = this.options.picture, wide = PICTURE * (this.aspect || 16 / 9) + 4, pace = (this.b - this.a) / this.wide;
+    const ask = this.options.picture, wide = PICTURE * (this.aspect || 16 / 9) + 4;
     let pictures = this.scene.thumbnails;
     if (ask) {
-      const step = Math.max(1, 2 ** Math.ceil(Math.log2(wide * pace)));
-      const from = Math.ceil(Math.max(this.a, this.first) / step), to = Math.floor(Math.min(this.b, this.last) / step);
-      pictures = Array.from({ length: Math.max(to - from + 1, 0) }, (_, n) => ({ frame: (from + n) * step, url: ask((from + n) * step) }));
+      const step = Math.max(1, 2 ** Math.ceil(Math.log2(wide * (this.b - this.a) / this.wide)));
+      const end = Math.min(this.b, this.last);
+      pictures = [];
+      for (let frame = Math.ceil(Math.max(this.a, this.first) / step) * step; frame <= end; frame += step) {
+        pictures.push({ frame, url: ask(frame) });
+      }
     }
     let free = -Infinity;
     for (const { frame, url, crop } of pictures) {
       const x = this.x(frame), foot = this.strip - 8;
-      if (x - wide / 2 < free) continue;
-      free = x + wide / 2;
+      if (x - wide < free) continue;
+      free = x;
       if (!this.inView(frame)) continue;
-      this.drawPicture(pen, url, x, 0, PICTURE);
-      if (crop) this.drawPicture(pen, crop, x, PICTURE + 2, CROP - 2);
+      const middle = clamp(x, wide / 2 - 2, this.wide - wide / 2 + 2);
+      const shape = this.drawPicture(pen, url, middle, 0, PICTURE);
+      if (shape && !this.aspect) { this.aspect = clamp(shape, .5, 2); this.redraw(); }
+      if (crop) this.drawPicture(pen, crop, middle, PICTURE + 2, CROP - 2);
       pen.fillStyle = this.ink.edge;
-      pen.beginPath();
-      pen.moveTo(x - 4, foot); pen.lineTo(x + 4, foot); pen.lineTo(x, foot + 5);
+      trace(pen, [x - 4, foot], [x + 4, foot], [x, foot + 5]);
       pen.fill();
     }
   }
 
+  // Its width by its height, once it is there.
   drawPicture(pen, url, x, y, high) {
     const image = this.image(url);
-    if (!image) return;
+    if (!image) return 0;
     const wide = Math.min(high * image.naturalWidth / image.naturalHeight, 2 * high);
-    pen.drawImage(image, clamp(x - wide / 2, 0, this.wide - wide), y, wide, high);
+    pen.drawImage(image, x - wide / 2, y, wide, high);
+    return wide / high;
   }
 
   image(url) {
@@ -641,7 +732,7 @@ class Timeline {
       for (const one of this.wanted) {
         const image = new Image();
         this.images.set(one, image);
-        image.addEventListener("load", () => { this.aspect ||= clamp(image.naturalWidth / image.naturalHeight, .5, 2); this.redraw(); });
+        image.addEventListener("load", () => this.redraw());
         image.src = one;
       }
       this.wanted.clear();
@@ -684,12 +775,10 @@ class Timeline {
     if (lane.key !== "segments") for (const [a, b] of this.holes) pen.fillRect(a, y, b - a, h);
     pen.strokeStyle = this.ink.line;
     pen.lineWidth = 1;
-    pen.beginPath();
-    for (const { x } of this.ticks) { pen.moveTo(Math.round(x) + .5, y); pen.lineTo(Math.round(x) + .5, y + h); }
-    pen.stroke();
+    strokes(pen, ...this.ticks.map(({ x }) => [Math.round(x) + .5, y, Math.round(x) + .5, y + h]));
     if (lane.key === "doubts") this.drawDoubts(pen, lane);
     if (lane.key === "segments") this.drawSegments(pen, lane);
-    if (lane.key === "presence") this.drawCurve(pen, this.presence, y + 4, h - 8, this.ink.soft, faint("#808080", .4));
+    if (lane.key === "presence") this.drawCurve(pen, this.presence, lane, this.ink.soft, faint("#808080", .4));
     if (lane.row !== null) this.drawRow(pen, lane, this.rows[lane.row]);
     pen.restore();
     const curve = lane.key === "presence" ? this.presence : lane.row !== null && this.rows[lane.row].curve;
@@ -701,10 +790,16 @@ class Timeline {
   }
 
   // Where the curve of a lane lies: below the bars, above what a person or a reference says.
-  inner(lane) { return lane.key === "presence" ? [lane.y + 4, lane.h - 8] : [lane.y + BAR + 6, lane.h - BAR - this.foot - 12]; }
+  inner({ key, y, h }) { return key === "presence" ? [y + 4, h - 8] : [y + BAR + 6, h - BAR - this.foot - 12]; }
+
+  // The y of a value.
+  height(curve, lane) {
+    const [y, h] = this.inner(lane), unit = h / Math.max(curve.high - curve.low, 1e-9);
+    return (value) => y + (curve.high - value) * unit;
+  }
 
   drawScale(pen, curve, lane) {
-    const [y, h] = this.inner(lane), unit = h / Math.max(curve.high - curve.low, 1e-9), zero = y + curve.high * unit;
+    const [y, h] = this.inner(lane), zero = this.height(curve, lane)(0);
     const marks = [[zero, "0"]];
     if (zero - y > 13) marks.push([y, signed(curve.high, 1)]);
     if (y + h - zero > 13) marks.push([y + h, signed(curve.low, 1)]);
@@ -725,7 +820,7 @@ class Timeline {
   }
 
   drawRow(pen, lane, row) {
-    const { y, h } = lane, ink = this.colours[row.number], [top, tall] = this.inner(lane), foot = y + h - this.foot;
+    const { y, h } = lane, ink = this.colours[row.number], foot = y + h - this.foot;
     const text = (words, left, right, colour) => {
       const at = Math.max(left, 0), room = Math.min(right, this.wide) - at;
       if (pen.measureText(words).width + 10 > room) return;
@@ -741,11 +836,12 @@ class Timeline {
       pen.strokeRect(left + .5, y + .5, right - left - 1, h - this.foot - 1);
       pen.setLineDash([]);
       const wide = pen.measureText(String(own.rank)).width + 8;
-      if (right - left > wide) { pen.fillStyle = this.ink.panel; pen.fillRect(Math.max(left, 0) + 2, y + 2, wide, BAR - 3); }
+      pen.fillStyle = this.ink.panel;
+      if (right - left > wide) pen.fillRect(Math.max(left, 0) + 2, y + 2, wide, BAR - 3);
       text(String(own.rank), left, right, this.ink.ink);
     });
     this.eachIn(row.windows, (own, left, right) => {
-      const on = this.selected?.row === lane.row && row.windows[this.selected.index] === own;
+      const on = this.selectedWindow === own;
       pen.lineWidth = on ? 2 : 1;
       pen.strokeStyle = on ? this.ink.ink : ink.line;
       if (own.absent) {
@@ -760,14 +856,17 @@ class Timeline {
       pen.fillStyle = ink.plain;
       pen.fillRect(left, y, right - left, BAR);
       if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, h - this.foot - 2);
-      else { pen.beginPath(); pen.moveTo(left + .5, y); pen.lineTo(left + .5, foot); pen.moveTo(right - .5, y); pen.lineTo(right - .5, foot); pen.stroke(); }
+      else strokes(pen, [left + .5, y, left + .5, foot], [right - .5, y, right - .5, foot]);
       text(this.range(own), left, right, ink.text);
     });
     pen.lineWidth = 1;
-    if (row.curve) this.drawCurve(pen, row.curve, top, tall, ink.line, ink.pale);
+    if (row.curve) this.drawCurve(pen, row.curve, lane, ink.line, ink.pale);
     pen.fillStyle = this.ink.ink;
-    this.eachIn(this.scene.references?.[row.state] || [], (own, left, right) => pen.fillRect(left, y + h - 7, right - left, 6));
-    for (const own of this.scene.named) if (own.state === null || own.state === row.state) this.drawNamed(pen, own, foot - 7);
+    const true_ = this.scene.references?.[row.state] || [];
+    this.eachIn(true_, (own, left, right) => pen.fillRect(left, y + h - 7, right - left, 6));
+    for (const own of this.scene.named) {
+      if (own.state === null || own.state === row.state) this.drawNamed(pen, own, foot - 7);
+    }
   }
 
   // A diamond for a state, a cross for none of them; a bar where it is a stretch.
@@ -777,19 +876,15 @@ class Timeline {
       pen.lineWidth = 2;
       pen.strokeStyle = pen.fillStyle = own.state === null ? this.ink.soft : this.ink.ink;
       if (right - left > 10) pen.fillRect(left, y - 1.5, right - left, 3);
-      pen.beginPath();
-      if (own.state === null) { pen.moveTo(x - 4, y - 4); pen.lineTo(x + 4, y + 4); pen.moveTo(x + 4, y - 4); pen.lineTo(x - 4, y + 4); pen.stroke(); }
-      else { pen.moveTo(x, y - 5); pen.lineTo(x + 5, y); pen.lineTo(x, y + 5); pen.lineTo(x - 5, y); pen.fill(); }
+      (own.state === null ? cross : diamond)(pen, x, y);
     });
   }
 
-  drawCurve(pen, curve, y, h, colour, pale) {
-    const unit = h / Math.max(curve.high - curve.low, 1e-9), at = (value) => y + (curve.high - value) * unit;
+  drawCurve(pen, curve, lane, colour, pale) {
+    const at = this.height(curve, lane);
     pen.strokeStyle = this.ink.edge;
     pen.setLineDash([2, 3]);
-    pen.beginPath();
-    pen.moveTo(0, at(0)); pen.lineTo(this.wide, at(0));
-    pen.stroke();
+    strokes(pen, [0, at(0), this.wide, at(0)]);
     pen.setLineDash([]);
     pen.strokeStyle = colour;
     pen.lineWidth = 1.6;
@@ -803,7 +898,8 @@ class Timeline {
   // Pale: the least and the greatest value of each pixel; dark: the mean. Pixels lie on a grid of
   // frames, so that nothing flickers while one pans.
   drawDense(pen, curve, at, pale, each) {
-    const places = this.places(curve, each), first = Math.floor(this.a / each), half = this.x(each / 2) - this.x(0);
+    const places = this.places(curve, each), first = Math.floor(this.a / each);
+    const half = this.x(each / 2) - this.x(0);
     const xs = [], tops = [], feet = [], means = [];
     const flush = () => {
       const last = xs.length - 1;
@@ -846,7 +942,8 @@ class Timeline {
   }
 
   drawPoints(pen, curve, at) {
-    const values = curve.levels[0][0], from = Math.max(curve.place(this.a) - 1, 0), to = Math.min(curve.place(this.b) + 1, values.length);
+    const values = curve.levels[0][0], from = Math.max(curve.place(this.a) - 1, 0);
+    const to = Math.min(curve.place(this.b) + 1, values.length);
     const dots = this.wide / (this.b - this.a) > 12;
     let before = NaN;
     pen.beginPath();
@@ -897,14 +994,7 @@ class Timeline {
       pen.fillRect(x - 3, top - 9, 6, 6);
     }
     for (const { frame } of this.scene.questions || []) {
-      if (!this.inView(frame)) continue;
-      pen.beginPath();
-      pen.arc(this.x(frame), top - 10, 8, 0, 7);
-      pen.fillStyle = this.ink.ink;
-      pen.fill();
-      pen.fillStyle = this.ink.page;
-      pen.textAlign = "center";
-      pen.fillText("?", this.x(frame), top - 9);
+      if (this.inView(frame)) question(pen, this.x(frame), top - 10, this.ink, 8);
     }
   }
 
@@ -912,17 +1002,19 @@ class Timeline {
     const ratio = window.devicePixelRatio || 1, pen = canvas.getContext("2d"), c = "#0072B2";
     [canvas.width, canvas.height] = [24 * ratio, 12 * ratio];
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.strokeStyle = pen.fillStyle = c;
-    const box = { found: () => pen.fillRect(1, 1, 22, 10), gap: () => { pen.fillStyle = this.hatch.gap; pen.fillRect(1, 1, 22, 10); },
-      doubt: () => { pen.fillStyle = this.hatch.doubt; pen.fillRect(1, 1, 22, 10); },
-      other: () => { pen.fillStyle = stripes(pen, c, null); pen.fillRect(1, 1, 22, 10); pen.setLineDash([4, 3]); pen.strokeRect(1.5, 1.5, 21, 9); },
-      absent: () => { pen.setLineDash([2, 3]); pen.strokeRect(1.5, 1.5, 21, 9); },
-      reference: () => { pen.fillStyle = this.ink.ink; pen.fillRect(1, 4, 22, 5); },
-      named: () => { pen.fillStyle = this.ink.ink; pen.beginPath(); [[12, 1], [17, 6], [12, 11], [7, 6]].forEach((p) => pen.lineTo(...p)); pen.fill(); },
-      none: () => { pen.strokeStyle = this.ink.soft; pen.lineWidth = 2; pen.beginPath(); pen.moveTo(8, 2); pen.lineTo(16, 10); pen.moveTo(16, 2); pen.lineTo(8, 10); pen.stroke(); },
-      change: () => { pen.strokeStyle = pen.fillStyle = this.ink.ink; pen.fillRect(9, 0, 6, 5); pen.setLineDash([3, 2]); pen.beginPath(); pen.moveTo(12, 4); pen.lineTo(12, 12); pen.stroke(); },
-      question: () => { pen.fillStyle = this.ink.ink; pen.beginPath(); pen.arc(12, 6, 6, 0, 7); pen.fill(); pen.fillStyle = this.ink.page; pen.font = FONT.replace("12px", "10px"); pen.textAlign = "center"; pen.textBaseline = "middle"; pen.fillText("?", 12, 6.5); } };
-    box[kind]();
+    const fill = (style) => { pen.fillStyle = style; pen.fillRect(1, 1, 22, 10); };
+    const dashed = (...dash) => { pen.strokeStyle = c; pen.setLineDash(dash); pen.strokeRect(1.5, 1.5, 21, 9); };
+    const ink = (colour) => { pen.strokeStyle = pen.fillStyle = colour; pen.lineWidth = 2; };
+    const keys = {
+      found: () => fill(c), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
+      other: () => { fill(stripes(pen, c, null)); dashed(4, 3); }, absent: () => dashed(2, 3),
+      reference: () => { ink(this.ink.ink); pen.fillRect(1, 4, 22, 5); },
+      named: () => { ink(this.ink.ink); diamond(pen, 12, 6); },
+      none: () => { ink(this.ink.soft); cross(pen, 12, 6); },
+      change: () => { ink(this.ink.ink); pen.fillRect(9, 0, 6, 6); pen.lineWidth = 1; strokes(pen, [12, 5, 12, 12]); },
+      question: () => { pen.font = FONT.replace("12px", "10px"); question(pen, 12, 6, this.ink, 6); },
+    };
+    keys[kind]();
   }
 
   // The playhead and what the pointer reads; the rest is not drawn again for them.
@@ -961,9 +1053,8 @@ class Timeline {
   drawDot(pen, lane, x) {
     const curve = lane.label.curve, value = curve && this.valueAt(curve, this.hover);
     if (!curve || Number.isNaN(value)) return;
-    const [y, h] = this.inner(lane);
     pen.beginPath();
-    pen.arc(x, y + (curve.high - value) * h / Math.max(curve.high - curve.low, 1e-9), 3, 0, 7);
+    pen.arc(x, this.height(curve, lane)(value), 3, 0, 7);
     pen.fillStyle = this.ink.page;
     pen.fill();
     pen.stroke();
@@ -1008,8 +1099,10 @@ class Timeline {
     const said = this.labels.filter((label) => label.list && label.curve)
       .map((label) => [this.rows[label.at].state, this.valueAt(label.curve, this.head)])
       .filter(([, value]) => !Number.isNaN(value)).map(([state, value]) => `${state} ${signed(value)}`);
-    const valued = { min: this.first, max: this.last, now: this.head, text: [this.words(this.head), ...said.slice(0, 6)].join(", ") };
-    for (const [name, value] of Object.entries(valued)) this.plot.setAttribute(`aria-value${name}`, value);
+    attributes(this.plot, {
+      "aria-valuemin": this.first, "aria-valuemax": this.last, "aria-valuenow": this.head,
+      "aria-valuetext": [this.words(this.head), ...said.slice(0, 6)].join(", "),
+    });
   }
 
   // ------------------------------------------------ playhead, selection, editing
@@ -1114,14 +1207,16 @@ class Timeline {
 
   snapped(frame, edge, drag) {
     if (drag.free) return frame;
-    const near = (drag[edge] ||= this.targets(edge, drag.at)), room = SNAP_PX * (this.b - this.a) / this.wide;
-    const best = near.reduce((found, one) => (Math.abs(one - frame) < Math.abs(found - frame) ? one : found), Infinity);
+    const near = (drag[edge] ||= this.targets(edge, drag.at));
+    const room = SNAP_PX * (this.b - this.a) / this.wide;
+    const nearer = (one, two) => (Math.abs(two - frame) < Math.abs(one - frame) ? two : one);
+    const best = near.reduce(nearer, Infinity);
     return Math.abs(best - frame) <= room ? best : frame;
   }
 
   madeGrip(edge) {
     const grip = make("div", "tl-grip", this.field);
-    Object.entries({ role: "slider", tabindex: 0, "aria-orientation": "horizontal" }).forEach(([name, value]) => grip.setAttribute(name, value));
+    attributes(grip, { role: "slider", tabindex: 0, "aria-orientation": "horizontal" });
     grip.dataset.edge = edge;
     grip.hidden = true;
     grip.addEventListener("keydown", (event) => this.gripKey(event, edge));
@@ -1130,16 +1225,20 @@ class Timeline {
 
   gripKey(event, edge) {
     const [low, high] = this.limits(this.selected.row, this.selected.index), by = event.shiftKey ? 10 : 1;
-    const { start, end } = this.rows[this.selected.row].windows[this.selected.index], now = edge === "start" ? start : end;
-    const to = { ArrowLeft: now - by, ArrowDown: now - by, ArrowRight: now + by, ArrowUp: now + by, Home: edge === "start" ? low : start, End: edge === "start" ? end : high }[event.key];
+    const { start, end } = this.selectedWindow;
+    const [now, least, most] = edge === "start" ? [start, low, end] : [end, start, high];
+    const back = now - by, on = now + by;
+    const keys = { ArrowLeft: back, ArrowDown: back, ArrowRight: on, ArrowUp: on, Home: least, End: most };
+    const to = keys[event.key];
     if (to === undefined) return;
     event.preventDefault();
     event.stopPropagation();
-    if (edge === "start") this.change(this.selected, clamp(to, low, end), end, edge, true);
-    else this.change(this.selected, start, clamp(to, start, high), edge, true);
-    this.seek(edge === "start" ? this.selectedWindow.start : this.selectedWindow.end);
+    const moved = { start, end, [edge]: clamp(to, least, most) };
+    this.change(this.selected, moved.start, moved.end, edge, true);
+    this.seek(moved[edge]);
   }
 
+  isSelected(row, index) { return this.selected?.row === row && this.selected.index === index; }
   get selectedWindow() { return this.selected && this.rows[this.selected.row].windows[this.selected.index]; }
 
   placeGrips() {
@@ -1151,10 +1250,13 @@ class Timeline {
       grip.hidden = !seen;
       if (!seen) return;
       const [low, high] = this.limits(this.selected.row, this.selected.index);
-      const valued = { min: edge === "start" ? low : own.start, max: edge === "start" ? own.end : high, now: own[edge], text: this.words(own[edge]) };
-      for (const [name, value] of Object.entries(valued)) grip.setAttribute(`aria-value${name}`, value);
-      grip.setAttribute("aria-label", `${edge} of ${this.rows[this.selected.row].state}`);
-      Object.assign(grip.style, { left: `${this.x(frame)}px`, top: `${lane.y}px`, height: `${lane.h - this.foot}px` });
+      attributes(grip, {
+        "aria-valuemin": edge === "start" ? low : own.start, "aria-valuemax": edge === "start" ? own.end : high,
+        "aria-valuenow": own[edge], "aria-valuetext": this.words(own[edge]),
+        "aria-label": `${edge} of ${this.rows[this.selected.row].state}`,
+      });
+      const box = { left: this.x(frame), top: lane.y, height: lane.h - this.foot };
+      for (const side of Object.keys(box)) grip.style[side] = `${box[side]}px`;
     });
   }
 
@@ -1162,7 +1264,8 @@ class Timeline {
 
   listen() {
     this.off = new AbortController();
-    const on = (target, names, act, more) => names.split(" ").forEach((name) => target.addEventListener(name, act, { signal: this.off.signal, ...more }));
+    const signal = this.off.signal;
+    const on = (target, name, act, more) => target.addEventListener(name, act, { signal, ...more });
     on(this.field, "pointerdown", (event) => this.down(event));
     on(this.field, "pointermove", (event) => this.moved(event));
     on(this.field, "pointerup", (event) => this.up(event));
@@ -1171,11 +1274,17 @@ class Timeline {
     on(this.field, "dblclick", (event) => this.double(event));
     on(this.field, "wheel", (event) => this.wheel(event), { passive: false });
     on(this.field, "keydown", (event) => this.key(event));
-    on(this.element, "focusin focusout", () => { this.focused = this.element.contains(document.activeElement); this.redraw(); });
+    on(this.element, "focusin", () => { this.focused = true; this.redraw(); });
+    on(this.element, "focusout", () => { this.focused = false; this.redraw(); });
     on(matchMedia("(prefers-color-scheme: dark)"), "change", () => this.dress());
     this.themes = new MutationObserver(() => this.dress());
-    for (const root of [document.documentElement, document.body]) this.themes.observe(root, { attributes: true, attributeFilter: ["data-theme", "data-jp-theme-light"] });
-    this.sizes = new ResizeObserver(() => { if (this.element.clientWidth !== this.sized) { this.sized = this.element.clientWidth; this.layout(); } });
+    const watched = { attributeFilter: ["data-theme", "data-jp-theme-light"] };
+    for (const root of [document.documentElement, document.body]) this.themes.observe(root, watched);
+    this.sizes = new ResizeObserver(() => {
+      if (this.element.clientWidth === this.before) return;
+      this.before = this.element.clientWidth;
+      this.layout();
+    });
     this.sizes.observe(this.element);
   }
 
@@ -1187,20 +1296,23 @@ class Timeline {
   // What lies under a point: the axis, the playhead, an edge or the bar of a window, a row.
   hit({ x, y }, touch) {
     const top = this.strip;
-    if (y < top + AXIS) return { on: y > top && Math.abs(x - this.x(this.head)) < (touch ? 16 : 8) ? "head" : "axis" };
+    const beside = Math.abs(x - this.x(this.head)) < (touch ? 16 : 8);
+    if (y < top + AXIS) return { on: y > top && beside ? "head" : "axis" };
     const lane = this.lanes.find((one) => y >= one.y && y < one.y + one.h), row = lane?.row ?? null;
     if (row === null) return { on: "lane", key: lane?.key };
     const near = touch ? 14 : 6, windows = this.rows[row].windows;
     let best = null;
     windows.forEach((own, index) => {
-      const left = this.x(own.start - .5), right = Math.max(this.x(own.end + .5), left + 1.5), at = { row, index };
-      const mine = this.selected?.row === row && this.selected.index === index, inside = x >= left && x <= right;
-      if (this.editable && !own.absent && (!touch || mine)) {
-        const [from, to] = [Math.abs(x - left), Math.abs(x - right)], gap = Math.min(from, to);
-        const fits = right - left > 3 * near || !inside;  // a short window can still be moved
-        if (gap <= near && fits && (!best || gap < best.gap)) { best = { on: from < to ? "start" : "end", at, gap }; return; }
+      const left = this.x(own.start - .5), right = Math.max(this.x(own.end + .5), left + 1.5);
+      const mine = this.isSelected(row, index), inside = x >= left && x <= right, at = { row, index };
+      const free = this.editable && !own.absent, [from, to] = [Math.abs(x - left), Math.abs(x - right)];
+      const gap = Math.min(from, to), fits = right - left > 3 * near || !inside;  // a short one can be moved
+      if (free && (!touch || mine) && fits && gap <= Math.min(near, best?.gap ?? near)) {
+        best = { on: from < to ? "start" : "end", at, gap };
+      } else if (inside && !best) {
+        const moves = free && (mine || (y < lane.y + BAR && !touch));
+        best = { on: moves ? "move" : "window", at, gap: Infinity };
       }
-      if (inside && !best) best = { on: this.editable && !own.absent && (mine || (y < lane.y + BAR && !touch)) ? "move" : "window", at, gap: Infinity };
     });
     return best || { on: "row", at: { row, index: -1 } };
   }
@@ -1215,17 +1327,22 @@ class Timeline {
       this.pinch = this.fingers();
       return;
     }
-    const grip = event.target.dataset?.edge, hit = grip ? { on: grip, at: this.selected } : this.hit(point, touch);
+    const grip = event.target.dataset?.edge;
+    const hit = grip ? { on: grip, at: this.selected } : this.hit(point, touch);
     if (!grip) this.plot.focus({ preventScroll: true });
     const own = hit.at && this.rows[hit.at.row].windows[hit.at.index];
-    this.drag = { ...hit, from: point, frame: this.frameAt(point.x), a: this.a, b: this.b, before: own && { ...own }, far: false, free: event.altKey };
+    this.drag = {
+      ...hit, from: point, frame: this.frameAt(point.x), a: this.a, b: this.b,
+      before: own && { ...own }, far: false, free: event.altKey,
+    };
     if (hit.on === "row" && this.options.labels && !touch) this.drag.on = "create";
     if (hit.at) this.chosen = hit.at.row;
   }
 
   fingers() {
     const [one, two] = [...this.pointers.values()];
-    return { middle: (one.x + two.x) / 2, apart: Math.max(Math.hypot(one.x - two.x, one.y - two.y), 10), a: this.a, b: this.b };
+    const apart = Math.max(Math.hypot(one.x - two.x, one.y - two.y), 10);
+    return { middle: (one.x + two.x) / 2, apart, a: this.a, b: this.b };
   }
 
   moved(event) {
@@ -1245,7 +1362,7 @@ class Timeline {
     } else {
       const { on, key } = this.hit(point, touch), doubt = key === "doubts" && this.doubtAt(this.hover);
       this.plot.title = doubt ? doubt.text : "";
-      this.field.style.cursor = { axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer" }[on] || "crosshair";
+      this.field.style.cursor = CURSORS[on] || "crosshair";
     }
     this.redrawOver();
   }
@@ -1266,15 +1383,15 @@ class Timeline {
   }
 
   dragWindow(by) {
-    const drag = this.drag, { start, end } = drag.before, [low, high] = drag.limits ||= this.limits(drag.at.row, drag.at.index);
-    const same = this.selected?.row === drag.at.row && this.selected.index === drag.at.index;
-    if (!same) this.select(drag.at, true);
-    if (drag.on === "start") this.change(drag.at, clamp(this.snapped(start + by, "start", drag), low, end), end, "start", false);
-    else if (drag.on === "end") this.change(drag.at, start, clamp(this.snapped(end + by, "end", drag), start, high), "end", false);
+    const drag = this.drag, { on, at, before: { start, end } } = drag;
+    const [low, high] = drag.limits ||= this.limits(at.row, at.index);
+    if (!this.isSelected(at.row, at.index)) this.select(at, true);
+    const from = this.snapped(start + by, "start", drag), to = this.snapped(end + by, "end", drag);
+    if (on === "start") this.change(at, clamp(from, low, end), end, on, false);
+    else if (on === "end") this.change(at, start, clamp(to, start, high), on, false);
     else {
-      const shifts = [this.snapped(start + by, "start", drag) - start, this.snapped(end + by, "end", drag) - end];
-      const shift = clamp(shifts[0] !== by ? shifts[0] : shifts[1], low - start, high - end);
-      this.change(drag.at, start + shift, end + shift, "move", false);
+      const shift = clamp(from - start !== by ? from - start : to - end, low - start, high - end);
+      this.change(at, start + shift, end + shift, on, false);
     }
   }
 
@@ -1328,21 +1445,23 @@ class Timeline {
   }
 
   wheel(event) {
-    const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY), by = (event.deltaX || event.deltaY) * (event.deltaMode ? 16 : 1);
-    if (!sideways && !event.ctrlKey && this.options.wheel !== "always" && !this.focused) return;  // the page scrolls
+    const unit = event.deltaMode ? 16 : 1, at = this.a + this.where(event).x / this.wide * (this.b - this.a);
+    const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    const zooms = event.ctrlKey || this.options.wheel === "always" || this.focused;
+    if (!sideways && !zooms) return;  // the page scrolls
     event.preventDefault();
-    if (sideways) this.pan(by / this.wide);
-    else this.zoom(clamp(1.0018 ** (event.deltaY * (event.deltaMode ? 16 : 1) * (event.ctrlKey ? 4 : 1)), .2, 5), this.a + this.where(event).x / this.wide * (this.b - this.a));
+    if (sideways) this.pan((event.deltaX || event.deltaY) * unit / this.wide);
+    else this.zoom(clamp(1.0018 ** (event.deltaY * unit * (event.ctrlKey ? 4 : 1)), .2, 5), at);
   }
 
   // ------------------------------------------------ keyboard
 
-  get keys() { return [...KEYS, ...(this.editable ? EDIT_KEYS : []), ...(this.options.on.mark ? MARK_KEYS : [])]; }
+  get keys() {
+    return [...KEYS, ...(this.editable ? EDIT_KEYS : []), ...(this.options.on.mark ? MARK_KEYS : [])];
+  }
 
   key(event) {
-    if (event.target !== this.plot || event.ctrlKey || event.metaKey || event.altKey) {
-      if (event.target.dataset?.edge === undefined || event.ctrlKey || event.metaKey) return;
-    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const act = this.action(event.key, event.shiftKey ? 10 : 1);
     if (!act) return;
     event.preventDefault();
@@ -1350,30 +1469,38 @@ class Timeline {
   }
 
   action(key, by) {
-    const own = this.selectedWindow, at = this.selected;
-    const edits = this.editable ? {
-      s: own && (() => this.change(at, clamp(this.head, this.limits(at.row, at.index)[0], own.end), own.end, "start", true)),
-      e: own && (() => this.change(at, own.start, clamp(this.head, own.start, this.limits(at.row, at.index)[1]), "end", true)),
-      a: this.rows.length > 0 && (() => this.addHere()), Delete: own && (() => this.remove()), Backspace: own && (() => this.remove()),
-    } : {};
-    const mark = this.options.on.mark, marks = mark ? {
-      x: () => mark({ kind: "none", state: null, frame: this.head }), c: () => mark({ kind: "change", state: null, frame: this.head }),
-    } : {};
-    if (mark && /^[1-9]$/.test(key) && this.scene.states[key - 1]) return () => mark({ kind: "state", state: this.scene.states[key - 1].name, frame: this.head });
+    const mark = this.options.on.mark, frame = this.head, state = this.scene.states[key - 1]?.name;
+    if (mark && /^[1-9]$/.test(key) && state !== undefined) return () => mark({ kind: "state", state, frame });
+    const marks = mark && {
+      x: () => mark({ kind: "none", state: null, frame }), c: () => mark({ kind: "change", state: null, frame }),
+    };
+    const adds = this.editable && this.rows.length && { a: () => this.addHere() };
+    const edits = this.editable && this.selected && {
+      s: () => this.moveEdge("start"), e: () => this.moveEdge("end"),
+      Delete: () => this.remove(), Backspace: () => this.remove(),
+    };
     return {
       ArrowLeft: () => this.seek(this.head - by), ArrowRight: () => this.seek(this.head + by),
       Home: () => this.seek(this.first), End: () => this.seek(this.last),
       "[": () => this.jump(-1), ",": () => this.jump(-1), "]": () => this.jump(1), ".": () => this.jump(1),
       "+": () => this.zoom(.5), "=": () => this.zoom(.5), "-": () => this.zoom(2), "−": () => this.zoom(2),
       0: () => this.view(this.first, this.last), PageUp: () => this.pan(-.8), PageDown: () => this.pan(.8),
-      ArrowUp: () => this.choose(-1), ArrowDown: () => this.choose(1), n: () => this.next(1), p: () => this.next(-1),
-      Escape: () => this.undo() || this.select(null), ...edits, ...marks,
+      ArrowUp: () => this.choose(-1), ArrowDown: () => this.choose(1),
+      n: () => this.next(1), p: () => this.next(-1),
+      Escape: () => this.undo() || this.select(null), ...marks, ...adds, ...edits,
     }[key];
   }
 
+  // To the playhead, as far as the other edge and the neighbours allow.
+  moveEdge(edge) {
+    const { start, end } = this.selectedWindow, [low, high] = this.limits(this.selected.row, this.selected.index);
+    if (edge === "start") this.change(this.selected, clamp(this.head, low, end), end, edge, true);
+    else this.change(this.selected, start, clamp(this.head, start, high), edge, true);
+  }
+
   addHere() {
-    const taken = this.rows[this.chosen].windows.some((own) => !own.absent && own.start <= this.head && this.head <= own.end);
-    if (!taken) this.add(this.chosen, this.head, this.head, true);
+    const here = (own) => !own.absent && own.start <= this.head && this.head <= own.end;
+    if (!this.rows[this.chosen].windows.some(here)) this.add(this.chosen, this.head, this.head, true);
   }
 
   choose(by) {
@@ -1384,17 +1511,18 @@ class Timeline {
 
   // To the next edge of any window.
   jump(by) {
-    const edges = this.rows.flatMap((row) => row.windows.filter((own) => !own.absent).flatMap((own) => [own.start, own.end]));
-    const beyond = edges.filter((frame) => (frame - this.head) * by > 0);
-    if (beyond.length) this.seek(by > 0 ? Math.min(...beyond) : Math.max(...beyond));
+    const found = this.rows.flatMap((row) => row.windows.filter((own) => !own.absent));
+    const away = found.flatMap((own) => [own.start, own.end]).map((frame) => (frame - this.head) * by);
+    const least = away.reduce((one, two) => (two > 0 && two < one ? two : one), Infinity);
+    if (least < Infinity) this.seek(this.head + least * by);
   }
 
   // Windows in the order of their rows, then of their frames.
   next(by) {
-    const all = this.rows.flatMap((row, n) => row.windows.map((own, index) => ({ row: n, index, start: own.start })))
-      .sort((one, two) => one.row - two.row || one.start - two.start);
+    const listed = (row, n) => row.windows.map((own, index) => ({ row: n, index, start: own.start }));
+    const all = this.rows.flatMap(listed).sort((one, two) => one.row - two.row || one.start - two.start);
     if (!all.length) return;
-    const now = this.selected ? all.findIndex((one) => one.row === this.selected.row && one.index === this.selected.index) : by > 0 ? -1 : 0;
+    const held = all.findIndex((one) => this.isSelected(one.row, one.index)), now = held < 0 && by < 0 ? 0 : held;
     const then = all[(now + by + all.length) % all.length];
     this.select(then);
     this.reveal(this.selectedWindow);
@@ -1436,8 +1564,16 @@ export function timeline(element, scene, options = {}) {
     destroy: () => own.destroy(),
     get keys() { return own.keys; },
     get stats() { return own.stats; },
-    get shown() { return { first: own.a + .5, last: own.b - .5, playhead: own.head, selected: own.selected && own.told(own.selected) }; },
-    get windows() { return own.rows.map((row) => ({ state: row.state, description: row.description, windows: row.windows.filter((one) => !one.absent).map((one) => [one.start, one.end]) })); },
+    get shown() {
+      const selected = own.selected && own.told(own.selected);
+      return { first: own.a + .5, last: own.b - .5, playhead: own.head, selected };
+    },
+    get windows() {
+      return own.rows.map(({ state, description, windows }) => {
+        const found = windows.filter((one) => !one.absent).map((one) => [one.start, one.end]);
+        return { state, description, windows: found };
+      });
+    },
   };
 }
 
@@ -1451,13 +1587,18 @@ function render({ model, el }) {
       change: ({ done }) => { if (done) tell("windows", own.windows); },
     },
   });
-  const follow = () => { if (own.shown.playhead !== model.get("frame")) own.playhead(model.get("frame"), true); };
-  const redo = () => own.update(model.get("scene"));
-  const pick = () => own.select(model.get("selection"));
-  model.on("change:frame", follow);
-  model.on("change:scene", redo);
-  model.on("change:selection", pick);
-  return () => { model.off("change:frame", follow); model.off("change:scene", redo); model.off("change:selection", pick); own.destroy(); };
+  const heard = {
+    "change:frame": () => {
+      if (own.shown.playhead !== model.get("frame")) own.playhead(model.get("frame"), true);
+    },
+    "change:scene": () => own.update(model.get("scene")),
+    "change:selection": () => own.select(model.get("selection")),
+  };
+  for (const [name, act] of Object.entries(heard)) model.on(name, act);
+  return () => {
+    for (const [name, act] of Object.entries(heard)) model.off(name, act);
+    own.destroy();
+  };
 }
 
 export default { render };
