@@ -332,6 +332,35 @@ def evaluate(
 
 
 @app.command()
+def studio(
+    places: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER|VIDEO]", help="What to open (default: the current folder)."
+        ),
+    ] = None,
+    host: Annotated[str, o.option("Address to listen to; other than this machine's own: with "
+                                  "care.")] = "127.0.0.1",
+    port: Annotated[int, o.option("0: any that is free.")] = 8765,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page.")
+    ] = True,
+    tracker: o.TrackerName = None,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+) -> None:  # fmt: skip
+    """Open a page to look, correct, compare, track and label: a folder of videos and findings."""
+    from dejacue.cli import studio as command
+    from dejacue.pipeline import EncoderOptions
+
+    options = {"encoder": encoder, "tracker": tracker,
+               "encoder_options": EncoderOptions(backend, precision, device)}  # fmt: skip
+    command.run(places or [], host, port, browser, options)
+
+
+@app.command()
 def demo(
     output: Annotated[Path, o.option("Folder for the results.", "--output", "-o")] = Path(
         "out/demo"
