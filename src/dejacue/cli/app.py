@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.groups import annotate, data, store
+from dejacue.cli.groups import annotate, data, store, studio
 
 app = typer.Typer(
     name="dejacue",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
+app.command()(studio)
 
 
 def _version(wanted: bool) -> None:
@@ -329,35 +330,6 @@ def evaluate(
     o.refuse_values(files)
     chosen = command.format_from(format.value if format else None, json, csv)
     command.run(files, chosen, output, only_common)
-
-
-@app.command()
-def studio(
-    places: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[FOLDER|VIDEO]", help="What to open (default: the current folder)."
-        ),
-    ] = None,
-    host: Annotated[str, o.option("Address to listen to; other than this machine's own: with "
-                                  "care.")] = "127.0.0.1",
-    port: Annotated[int, o.option("0: any that is free.")] = 8765,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page.")
-    ] = True,
-    tracker: o.TrackerName = None,
-    encoder: o.EncoderName = None,
-    backend: o.Backend = None,
-    precision: o.Precision = None,
-    device: o.Device = None,
-) -> None:  # fmt: skip
-    """Open a page to look, correct, compare, track and label: a folder of videos and findings."""
-    from dejacue.cli import studio as command
-    from dejacue.pipeline import EncoderOptions
-
-    options = {"encoder": encoder, "tracker": tracker,
-               "encoder_options": EncoderOptions(backend, precision, device)}  # fmt: skip
-    command.run(places or [], host, port, browser, options)
 
 
 @app.command()
