@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from dejacue._version import __version__
 from dejacue.errors import DejaCueError, lacks_memory, one_line
-from dejacue.studio import findings, videos
+from dejacue.studio import annotation_routes, corpus, findings, job_routes, uploads, videos
 from dejacue.studio import workspace_routes as workspace
 from dejacue.studio.errors import status_of
 from dejacue.studio.security import Guard
@@ -38,8 +38,8 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
         openapi_url="/api/openapi.json", lifespan=lifespan,
     )  # fmt: skip
     app.state.studio = studio
-    for router in (workspace.router, findings.router, videos.router):
-        app.include_router(router)
+    for topic in (workspace, annotation_routes, corpus, findings, job_routes, uploads, videos):
+        app.include_router(topic.router)
     app.add_api_route("/", _index, include_in_schema=False)
     if STATIC.is_dir():
         app.mount("/static", StaticFiles(directory=STATIC), name="static")

@@ -20,6 +20,7 @@ from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.errors import NotThere
+from dejacue.studio.labels import check_readable
 from dejacue.studio.models import (
     PROBLEMS,
     Compare,
@@ -30,28 +31,32 @@ from dejacue.studio.models import (
     Read,
     Reading,
     Save,
+    Who,
     Words,
     owner_only,
 )
 from dejacue.studio.state import Studio
 
-router = APIRouter(
-    prefix="/api/findings", tags=["findings"], responses=PROBLEMS,
-    dependencies=[Depends(owner_only)],
-)  # fmt: skip
+
+def _readable(id: Id, studio: Own, who: Who) -> None:
+    check_readable(studio, who, id)
+
+
+router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
+READ = [Depends(_readable)]
 SUFFIXES = {
     "json": ".json", "csv": ".csv", "vtt": ".vtt", "parquet": ".parquet",
     "qvhighlights": ".jsonl", "activitynet": ".json", "label-studio": ".json",
 }  # fmt: skip
 
 
-@router.get("")
+@router.get("", dependencies=[Depends(owner_only)])
 def list_findings(studio: Own) -> list[Object]:
     """The findings of the workspace."""
     return [{"id": id} for id in studio.workspace.contents().findings]
 
 
-@router.get("/{id:path}/info")
+@router.get("/{id:path}/info", dependencies=READ)
 def info(id: Id, studio: Own) -> Object:
     """How a finding was made, and its words."""
     finding = studio.finding(id)
@@ -69,7 +74,7 @@ def info(id: Id, studio: Own) -> Object:
     }  # fmt: skip
 
 
-@router.get("/{id:path}/scene")
+@router.get("/{id:path}/scene", dependencies=READ)
 def scene(
     id: Id, studio: Own, segments: bool = False,
     questions: Annotated[int, Query(ge=0, le=20)] = 0,
@@ -79,14 +84,14 @@ def scene(
     return draw(studio, id, studio.finding(id), segments, questions, most)
 
 
-@router.post("/{id:path}/read")
+@router.post("/{id:path}/read", dependencies=READ)
 def read(id: Id, asked: Read, studio: Own) -> Object:
     """The same object read with other words, examples or settings: a scene; nothing is written."""
     finding = reread(studio, studio.finding(id), asked, asked)
     return draw(studio, id, finding, asked.segments, asked.questions, asked.most)
 
 
-@router.post("/{id:path}/compare")
+@router.post("/{id:path}/compare", dependencies=READ)
 def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
     """The same words read in several ways: a scene or what is wrong, for each."""
     finding = studio.finding(id)
@@ -100,7 +105,7 @@ def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
     return found
 
 
-@router.put("/{id:path}")
+@router.put("/{id:path}", dependencies=[Depends(owner_only)])
 def save(id: Id, asked: Save, studio: Own) -> Object:
     """Reads as ``read`` does, and writes what was read: over the finding, or to another folder."""
     finding = reread(studio, studio.finding(id), asked, asked)
@@ -115,14 +120,14 @@ def save(id: Id, asked: Save, studio: Own) -> Object:
     return draw(studio, studio.workspace.finding_id(folder), finding)
 
 
-@router.get("/{id:path}/questions")
+@router.get("/{id:path}/questions", dependencies=READ)
 def questions(id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Object]:
     """The frames whose names would tell most about the rest, best first."""
     made: list[Object] = studio.finding(id).scene(thumbnails=(), questions=count)["questions"]
     return made
 
 
-@router.get("/{id:path}/segments")
+@router.get("/{id:path}/segments", dependencies=READ)
 def segments(
     id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
 ) -> list[tuple[int, int]]:
@@ -130,7 +135,7 @@ def segments(
     return [(window.start, window.end) for window in studio.finding(id).segments(count)]
 
 
-@router.get("/{id:path}/thumbnails/{frame}.jpg", response_class=Response)
+@router.get("/{id:path}/thumbnails/{frame}.jpg", dependencies=READ, response_class=Response)
 def thumbnail(id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own) -> Response:
     """A small picture of a frame with the object outlined; the scene says of which frames."""
     pictures = studio.finding(id).thumbnails
@@ -139,7 +144,7 @@ def thumbnail(id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own) -> Respo
     return Response(pictures[frame], media_type="image/jpeg")
 
 
-@router.get("/{id:path}/export/{kind}", response_class=Response)
+@router.get("/{id:path}/export/{kind}", dependencies=READ, response_class=Response)
 def export(id: Id, kind: str, studio: Own) -> Response:
     """What was found in the format of another tool, or the report (kind: report)."""
     finding = studio.finding(id)

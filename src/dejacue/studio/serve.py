@@ -31,12 +31,14 @@ def serve(
     need("fastapi", EXTRA)
     from dejacue.studio.app import create_app
     from dejacue.studio.state import Studio
+    from dejacue.studio.uploads import remove_left
 
     workspace, opened = open_workspace(places)
     with bound(host, port) as listening:
         name = f"[{host}]" if ":" in host else host
         url = f"http://{name}:{listening.getsockname()[1]}/"
         with Lock(workspace, {"url": url}):
+            remove_left(workspace.root)
             sessions = Sessions()
             studio = Studio(workspace, sessions, opened=opened, **options)
             # no access log: the first address holds the token

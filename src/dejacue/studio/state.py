@@ -23,10 +23,11 @@ from dejacue.sources.results import read_references
 from dejacue.sources.tracks import Tracker
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.studio.errors import NotThere
+from dejacue.studio.jobs import Jobs
 from dejacue.studio.security import Sessions
 from dejacue.studio.workspace import Workspace
 
-MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS = 6, 6, 20_000
+MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 6, 6, 20_000, 20_000
 T = TypeVar("T")
 
 
@@ -117,13 +118,21 @@ class Studio:
         self._encoders: Kept[Encoder] = Kept(4)
         self._trackers: Kept[Tracker] = Kept(2)
         self._references: Kept[list[Reference]] = Kept(64)
+        self._summaries: Kept[Any] = Kept(MOST_SUMMARIES)
+        self.jobs = Jobs()
 
     def close(self) -> None:
+        self.jobs.close()
         self._frames.clear()
 
     def finding(self, id: str) -> Finding:
         folder = self.workspace.finding(id)
         return self._findings.get((folder, _stamp(folder / DOCUMENT)), lambda: Finding.read(folder))
+
+    def summary(self, id: str, read: Callable[[Path], Any]) -> Any:
+        """What ``read`` makes of the folder of a finding, until its document changes."""
+        folder = self.workspace.finding(id)
+        return self._summaries.get((folder, _stamp(folder / DOCUMENT)), lambda: read(folder))
 
     def encoder(self, name: str | None = None) -> Encoder:
         """By name, loaded once; it encodes each text once."""

@@ -74,11 +74,12 @@ def info(id: Id, studio: Own) -> Object:
 
 @router.get("/api/videos/{id:path}/file", response_class=FileResponse)
 def file(id: Id, studio: Own) -> FileResponse:
-    """The file as it is; a Range gets its part."""
+    """The file as it is; a Range gets its part. An attachment: it plays in our page, and nothing in
+    it is shown as a page of its own."""
     path = studio.workspace.video(id)
     if not path.is_file() or path.suffix.lower() not in MEDIA:
         raise NotThere(f'"{id}" is a folder of images, not a file that plays')
-    headers = {"content-disposition": f"inline; filename*=UTF-8''{quote(path.name)}"}
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(path.name)}"}
     return FileResponse(path, media_type=MEDIA[path.suffix.lower()], headers=headers)
 
 
