@@ -22,8 +22,9 @@ def outline(mask: NDArray[np.bool_]) -> list[Polygon]:
     found = []
     for line in contour_generator(z=padded).lines(0.5):
         points = (np.asarray(line)[:-1] - 0.5) * step
-        turns = np.cross(points - np.roll(points, 1, 0), np.roll(points, -1, 0) - points)
-        kept = points[np.abs(turns) > 1e-6]
+        before, after = points - np.roll(points, 1, 0), np.roll(points, -1, 0) - points
+        turns = before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0]
+        kept = points[np.abs(turns) > 1e-6]  # a corner, not a point on a straight line
         if len(kept) >= 3:
             limit = (mask.shape[1], mask.shape[0])
             found.append([(float(x), float(y)) for x, y in kept.clip((0, 0), limit)])
