@@ -211,7 +211,7 @@ def references(id: Id, asked: Wanted, studio: Own) -> Object:
     return made
 
 
-@router.get("/api/annotations/{id:path}/export/{what}", response_class=Response)
+@router.get("/api/annotations/{id:path}/files/{what}.json", response_class=Response)
 def export(id: Id, what: str, studio: Own) -> Response:
     """decisions, consensus or references, as the file that the command line reads."""
     if what not in FILES:
