@@ -23,6 +23,7 @@ from dejacue.studio.security import Guard
 from dejacue.studio.state import Studio
 
 STATIC = Path(str(files("dejacue.studio"))) / "static"
+DRAWING = Path(str(files("dejacue.report"))) / "static"  # the timeline, which the report has, too
 
 
 def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
@@ -41,8 +42,9 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
     for topic in (workspace, annotation_routes, corpus, findings, job_routes, uploads, videos):
         app.include_router(topic.router)
     app.add_api_route("/", _index, include_in_schema=False)
-    if STATIC.is_dir():
-        app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    for address, folder in (("/static/report", DRAWING), ("/static", STATIC)):
+        if folder.is_dir():
+            app.mount(address, StaticFiles(directory=folder))
     app.add_exception_handler(DejaCueError, _sentence)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -60,9 +62,8 @@ def _index() -> Response:
 
 def _said(request: Request, status: int, sentence: str) -> JSONResponse:
     """Paths are told as ids: relative to the workspace."""
-    root = str(request.app.state.studio.workspace.root)
-    told = one_line(sentence.replace(f"{root}/", "").replace(root, "the workspace"))
-    return JSONResponse({"detail": told}, status)
+    told = request.app.state.studio.workspace.as_ids(sentence)
+    return JSONResponse({"detail": one_line(told)}, status)
 
 
 async def _sentence(request: Request, error: Any) -> Response:

@@ -91,19 +91,19 @@ New = Annotated[Track | Find | Evaluate, Body(discriminator="kind")]
 @router.get("")
 def list_jobs(studio: Own) -> list[Object]:
     """All jobs of this start, the latest first."""
-    return [job.told() for job in studio.jobs.all()]
+    return [_told(studio, job) for job in studio.jobs.all()]
 
 
 @router.post("", status_code=202)
 def new_job(asked: New, studio: Own) -> Object:
     """Begins a job, or puts it behind the one that runs; what is plainly wrong is said at once."""
-    return _added(studio, asked).told()
+    return _told(studio, _added(studio, asked))
 
 
 @router.get("/{job}")
 def one_job(job: str, studio: Own) -> Object:
     """How far a job is."""
-    return studio.jobs.get(job).told()
+    return _told(studio, studio.jobs.get(job))
 
 
 @router.post("/{job}/again", status_code=202)
@@ -111,29 +111,29 @@ def again(job: str, studio: Own) -> Object:
     """The same job once more: it goes on from what is kept."""
     before = studio.jobs.get(job)
     kinds: dict[str, type[Asked]] = {"track": Track, "find": Find, "evaluate": Evaluate}
-    return _added(studio, kinds[before.kind].model_validate(before.asked)).told()
+    return _told(studio, _added(studio, kinds[before.kind].model_validate(before.asked)))
 
 
 @router.delete("/{job}")
 def cancel(job: str, studio: Own) -> Object:
     """Stops a job; what it has done is kept and reused."""
-    return studio.jobs.cancel(job).told()
+    return _told(studio, studio.jobs.cancel(job))
 
 
 @router.get("/{job}/events", response_class=StreamingResponse)
 async def events(job: str, request: Request, studio: Own) -> StreamingResponse:
     """The job whenever it changes, as server-sent events; ends with the job."""
     found = studio.jobs.get(job)
-    return StreamingResponse(_events(found, request), media_type="text/event-stream")
+    return StreamingResponse(_events(studio, found, request), media_type="text/event-stream")
 
 
-async def _events(job: Job, request: Request) -> AsyncIterator[str]:
+async def _events(studio: Studio, job: Job, request: Request) -> AsyncIterator[str]:
     seen, quiet_s = -1, 0.0
     while not await request.is_disconnected():
         version, ended = job.version, job.ended
         if version != seen:
             seen, quiet_s = version, 0.0
-            yield f"data: {json.dumps(job.told())}\n\n"
+            yield f"data: {json.dumps(_told(studio, job))}\n\n"
         if ended:
             return
         if quiet_s >= ALIVE_S:
@@ -141,6 +141,17 @@ async def _events(job: Job, request: Request) -> AsyncIterator[str]:
             yield ": alive\n\n"
         await asyncio.sleep(EVERY_S)
         quiet_s += EVERY_S
+
+
+def _told(studio: Studio, job: Job) -> Object:
+    """The job, with ids instead of places."""
+    found = job.told()
+    if job.problem is not None:
+        found["problem"] = studio.workspace.as_ids(job.problem)
+    if isinstance(job.result, dict) and "warnings" in job.result:
+        said = [studio.workspace.as_ids(text) for text in job.result["warnings"]]
+        found["result"] = {**job.result, "warnings": said}
+    return found
 
 
 def _added(studio: Studio, asked: Any) -> Job:

@@ -116,6 +116,9 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = {name for name, _ in message["headers"]}
+                if scope["path"].startswith("/static/") and b"cache-control" not in own:
+                    message["headers"].append((b"cache-control", b"no-cache"))
+                    own.add(b"cache-control")
                 message["headers"] = [
                     *message["headers"],
                     *((name.encode(), value.encode()) for name, value in HEADERS.items()

@@ -111,6 +111,11 @@ class Workspace:
                 return id
         return None
 
+    def as_ids(self, sentence: str) -> str:
+        """The same, with ids instead of the places of this machine."""
+        root = str(self.root)
+        return sentence.replace(f"{root}{os.sep}", "").replace(root, "the workspace")
+
     def finding(self, id: str) -> Path:
         """The folder of a finding; that of the workspace itself is called finding.json."""
         path = self.existing(id, "finding")
