@@ -258,9 +258,7 @@ def studio(
     host: Annotated[str, o.option("Address to listen to; other than this machine's own: with "
                                   "care.")] = "127.0.0.1",
     port: Annotated[int, o.option("0: any that is free.")] = 8765,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page.")
-    ] = True,
+    no_browser: Annotated[bool, o.flag("Do not open the page.", "--no-browser")] = False,
     tracker: o.TrackerName = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
@@ -273,4 +271,4 @@ def studio(
 
     options = {"encoder": encoder, "tracker": tracker,
                "encoder_options": EncoderOptions(backend, precision, device)}  # fmt: skip
-    command.run(places or [], host, port, browser, options)
+    command.run(places or [], host, port, not no_browser, options)
