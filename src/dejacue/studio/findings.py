@@ -130,9 +130,9 @@ def questions(id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=20)] = 1
 @router.get("/{id:path}/segments", dependencies=READ)
 def segments(
     id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
-) -> list[tuple[int, int]]:
+) -> list[list[int]]:
     """Stretches of frames that look alike."""
-    return [(window.start, window.end) for window in studio.finding(id).segments(count)]
+    return [[window.start, window.end] for window in studio.finding(id).segments(count)]
 
 
 @router.get("/{id:path}/thumbnails/{frame}.jpg", dependencies=READ, response_class=Response)
