@@ -455,3 +455,15 @@ def test_the_answers_are_plain_json(client) -> None:
     text = client.get("/api/findings/cup/scene").text
     json.loads(text, parse_constant=lambda word: pytest.fail(word))
     assert base64.b64decode(json.loads(text)["rows"][0]["evidence"]["f32"])
+
+
+def test_a_mistake_of_ours_is_a_sentence_too(studio, monkeypatch) -> None:
+    from studio_client import TOKEN, TestClient, create_app
+
+    monkeypatch.setattr(studio, "finding", lambda id: 1 / 0)
+    client = TestClient(create_app(studio), base_url="http://localhost",
+                        headers={"authorization": f"Bearer {TOKEN}"},
+                        raise_server_exceptions=False)  # fmt: skip
+    answer = client.get("/api/findings/cup/scene")
+    assert answer.status_code == 500
+    assert "went wrong in the studio (ZeroDivisionError)" in answer.json()["detail"]

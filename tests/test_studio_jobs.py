@@ -112,6 +112,9 @@ def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypat
     assert client.get(f"/api/jobs/{job['id']}").json()["state"] == "running"
     waiting = begun(client, **FIND, folder="never")
     assert client.delete(f"/api/jobs/{waiting['id']}").json()["state"] == "stopped"
+    twice = client.post("/api/jobs", json={**FIND, "folder": "made"})
+    assert (twice.status_code, "a job works on" in twice.json()["detail"]) == (409, True)
+    assert client.put("/api/findings/cup", json={"folder": "made"}).status_code == 409
     client.delete(f"/api/jobs/{job['id']}")
     slow.go_on.set()
     stopped = ended(client, job)

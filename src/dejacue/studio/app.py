@@ -50,6 +50,7 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(OSError, _system)
     app.add_exception_handler(MemoryError, _system)
+    app.add_exception_handler(Exception, _mistake)
     return Guard(app, studio.sessions, host)
 
 
@@ -93,3 +94,9 @@ async def _system(request: Request, error: Any) -> Response:
         return _said(request, 503, "the memory of this machine is not enough; close something")
     where = f"{error.filename}: " if getattr(error, "filename", None) else ""
     return _said(request, 503, f"{where}{getattr(error, 'strerror', None) or error}")
+
+
+async def _mistake(request: Request, error: Any) -> Response:
+    """A mistake of ours; the server prints where."""
+    said = f"something went wrong in the studio ({type(error).__name__}); its terminal says where"
+    return _said(request, 500, said)

@@ -108,6 +108,7 @@ def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
 @router.put("/{id:path}", dependencies=[Depends(owner_only)])
 def save(id: Id, asked: Save, studio: Own) -> Object:
     """Reads as ``read`` does, and writes what was read: over the finding, or to another folder."""
+    studio.jobs.check_free(asked.folder or id)
     finding = reread(studio, studio.finding(id), asked, asked)
     folder = studio.workspace.finding(id)
     if asked.folder is not None:

@@ -70,6 +70,7 @@ class Jobs:
         with self._lock:
             if sum(not job.ended for job in self._jobs.values()) >= MOST_WAITING:
                 raise Conflict(f"{MOST_WAITING} jobs are waiting; let some of them end first")
+            self._check_free(asked.get("folder"))
             job = Job(kind, asked, work)
             self._jobs[job.id] = job
             for old in [one.id for one in self._jobs.values() if one.ended][:-MOST_JOBS]:
@@ -79,6 +80,17 @@ class Jobs:
                 self._thread.start()
         self._queue.put(job)
         return job
+
+    def check_free(self, folder: str | None) -> None:
+        """Refuses a folder that a job writes to, or will."""
+        with self._lock:
+            self._check_free(folder)
+
+    def _check_free(self, folder: str | None) -> None:
+        if folder is not None and any(
+            job.asked.get("folder") == folder for job in self._jobs.values() if not job.ended
+        ):
+            raise Conflict(f'a job works on "{folder}"; wait until it ends, or stop it')
 
     def get(self, id: str) -> Job:
         with self._lock:

@@ -54,7 +54,9 @@ def serve(
                 )
             say(f"the studio of {workspace.root} (Ctrl-C ends it): {address}")
             if browser:
-                threading.Timer(0.5, webbrowser.open, [address]).start()
+                opening = threading.Timer(0.5, webbrowser.open, [address])
+                opening.daemon = True
+                opening.start()
             uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -19,8 +19,9 @@ from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.frames import Frames, open_frames
+from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.results import read_references
-from dejacue.sources.tracks import Tracker
+from dejacue.sources.tracks import Tracker, match_of
 from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.studio.errors import NotThere
 from dejacue.studio.jobs import Jobs
@@ -52,10 +53,12 @@ class Kept(Generic[T]):
                     return self._made[key]
             try:
                 made = make()
-            finally:
+            except BaseException:
                 with self._lock:
                     self._making.pop(key, None)
+                raise
             with self._lock:
+                self._making.pop(key, None)
                 self._made[key] = made
                 old = [self._made.popitem(last=False)[1]] if len(self._made) > self._most else []
         for one in old:
@@ -115,6 +118,7 @@ class Studio:
         self.writing = threading.Lock()  # one at a time changes files
         self._findings: Kept[Finding] = Kept(MOST_FINDINGS)
         self._frames: Kept[Frames] = Kept(MOST_VIDEOS, lambda frames: frames.close())
+        self._masks: Kept[Masks] = Kept(MOST_VIDEOS)
         self._encoders: Kept[Encoder] = Kept(4)
         self._trackers: Kept[Tracker] = Kept(2)
         self._references: Kept[list[Reference]] = Kept(64)
@@ -158,6 +162,14 @@ class Studio:
 
     def frames(self, path: Path) -> Frames:
         return self._frames.get((path, _stamp(path)), lambda: open_frames(path))
+
+    def masks(self, path: Path, frames: int) -> Masks:
+        """Those of a video of so many frames."""
+
+        def opened() -> Masks:
+            return open_masks(path, match=match_of(path) or "auto", frames=frames)
+
+        return self._masks.get((path, frames, _stamp(path)), opened)
 
     def video_of(self, finding: Finding) -> str | None:
         """The id of the video of a finding; where it is not where it was, of one of its name."""

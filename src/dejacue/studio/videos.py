@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import numpy as np
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 from numpy.typing import NDArray
@@ -18,12 +18,21 @@ from dejacue.pipeline import Finding
 from dejacue.report.scene import packed
 from dejacue.sources.crops import crop
 from dejacue.sources.frames import Frames, jpeg
-from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import Prompt, match_of
+from dejacue.sources.tracks import Prompt
 from dejacue.sources.tracks.prompts import united
 from dejacue.sources.video import Frame as VideoFrame
 from dejacue.studio.errors import NotThere
-from dejacue.studio.models import MOST_FRAME, PROBLEMS, Asked, Frame, Id, Object, Own, Text
+from dejacue.studio.models import (
+    MOST_FRAME,
+    PROBLEMS,
+    Asked,
+    Frame,
+    Id,
+    Object,
+    Own,
+    Text,
+    owner_only,
+)
 from dejacue.studio.outlines import outline
 from dejacue.studio.state import Studio
 from dejacue.studio.workspace import MEDIA
@@ -103,7 +112,7 @@ def frame(id: Id, number: Number, studio: Own, width: Width | None = None) -> Re
     return _picture(jpeg(frames.image(number), width))
 
 
-@router.post("/api/videos/{id:path}/preview")
+@router.post("/api/videos/{id:path}/preview", dependencies=[Depends(owner_only)])
 def preview(id: Id, asked: Preview, studio: Own) -> Object:
     """What a tracker takes for the object in one frame: its outline."""
     frames = studio.frames(studio.workspace.video(id))
@@ -172,8 +181,7 @@ def _seen(
     masks = finding.made.masks
     if masks is None or studio.workspace.id_of(masks) is None or not Path(masks).exists():
         raise NotThere(f"the masks of {history.id} are not in the workspace")
-    match = match_of(masks) or "auto"
-    opened = open_masks(masks, match=match, frames=len(frames))
+    opened = studio.masks(Path(masks), len(frames))
     shown = VideoFrame(number, source, None, frames.name(source), image)
     text = (history.made_with or {}).get("objects", "all")
     lineage = None if text == "all" else frozenset(map(int, text.split(",")))
