@@ -228,3 +228,23 @@ def test_a_studio_that_ends_stops_its_job(studio, monkeypatch) -> None:
         assert slow.at_work.wait(30)
         slow.go_on.set()
     assert studio.jobs.get(job["id"]).state in ("stopped", "done")
+
+
+def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
+    import asyncio
+
+    from dejacue.studio.job_routes import _events
+    from dejacue.studio.jobs import Job
+
+    class Request:
+        async def is_disconnected(self) -> bool:
+            return False
+
+    async def told() -> list[str]:
+        found = []
+        async for text in _events(studio, Job("find", {}, lambda progress: None), Request()):
+            found.append(text)
+            studio.ending = True
+        return found
+
+    assert len(asyncio.run(asyncio.wait_for(told(), 10))) == 1

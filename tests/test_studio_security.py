@@ -334,6 +334,9 @@ def test_the_lock_of_a_studio_that_was_killed_is_taken_over(made_workspace) -> N
 def test_an_address_that_others_reach_is_said(made_workspace) -> None:
     with running(made_workspace, "--host", "0.0.0.0") as (_, address, said):
         assert "whoever reaches 0.0.0.0 and has the token can see the videos" in said
+        assert f"the address is http://{socket.gethostname()}:" in said
+        assert address.startswith("http://127.0.0.1:")
+        assert fetched(address)["findings"] == ["cup"]
         with pytest.raises(urllib.error.HTTPError, match="401"):
             fetched(address[:-3])
     (made_workspace / LOCK).unlink(missing_ok=True)

@@ -129,7 +129,7 @@ async def events(job: str, request: Request, studio: Own) -> StreamingResponse:
 
 async def _events(studio: Studio, job: Job, request: Request) -> AsyncIterator[str]:
     seen, quiet_s = -1, 0.0
-    while not await request.is_disconnected():
+    while not studio.ending and not await request.is_disconnected():
         version, ended = job.version, job.ended
         if version != seen:
             seen, quiet_s = version, 0.0

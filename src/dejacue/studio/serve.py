@@ -15,6 +15,7 @@ from dejacue.studio.security import LOOPBACK, Sessions
 from dejacue.studio.workspace import Lock, open_workspace
 
 PORT = 8765
+EVERYWHERE = ("0.0.0.0", "::")  # all addresses of the machine, and none that a browser opens
 EXTRA = "pip install 'dejacue[studio]'"
 
 
@@ -35,8 +36,9 @@ def serve(
 
     workspace, opened = open_workspace(places)
     with bound(host, port) as listening:
-        name = f"[{host}]" if ":" in host else host
-        url = f"http://{name}:{listening.getsockname()[1]}/"
+        number = listening.getsockname()[1]
+        name = LOOPBACK[0] if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+        url = f"http://{name}:{number}/"
         with Lock(workspace, {"url": url}):
             remove_left(workspace.root)
             sessions = Sessions()
@@ -50,14 +52,23 @@ def serve(
             if host not in LOOPBACK:
                 say(
                     f"whoever reaches {host} and has the token can see the videos and findings in "
-                    f"{workspace.root} and write there; what is sent is not encrypted"
+                    f"{workspace.root} and write there; what is sent is not encrypted. From "
+                    f"elsewhere the address is http://{socket.gethostname()}:{number}/"
                 )
             say(f"the studio of {workspace.root} (Ctrl-C ends it): {address}")
             if browser:
                 opening = threading.Timer(0.5, webbrowser.open, [address])
                 opening.daemon = True
                 opening.start()
-            uvicorn.Server(config).run(sockets=[listening])
+            server = uvicorn.Server(config)
+            leave = server.handle_exit
+
+            def end(*signal: Any) -> None:
+                studio.ending = True  # answers that have no end of their own end now
+                leave(*signal)
+
+            server.handle_exit = end
+            server.run(sockets=[listening])
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -115,6 +115,7 @@ class Studio:
         self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
+        self.ending = False  # whether the server is about to stop
         self.writing = threading.Lock()  # one at a time changes files
         self._findings: Kept[Finding] = Kept(MOST_FINDINGS)
         self._frames: Kept[Frames] = Kept(MOST_VIDEOS, lambda frames: frames.close())
