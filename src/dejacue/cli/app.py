@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.groups import annotate, data, store
+from dejacue.cli.groups import annotate, data, store, studio
 
 app = typer.Typer(
     name="dejacue",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
+app.command()(studio)
 
 
 def _version(wanted: bool) -> None:

@@ -38,7 +38,7 @@ class Container:
         if stat.st_size == 0:
             raise InputError("is empty (0 bytes); copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
-        with self._open() as container:
+        with self.opened() as container:
             stream = video_stream(container)
             check_size(stream.codec_context.width, stream.codec_context.height)
             self._rate = float(stream.average_rate) if stream.average_rate else None
@@ -75,7 +75,7 @@ class Container:
     def _decode(self, threads: str, report: Callable[[str], None]) -> Generator[Picture]:
         import av
 
-        with self._open() as container:
+        with self.opened() as container:
             stream = video_stream(container)
             stream.thread_type = threads
             end = _StreamEnd(container, stream)
@@ -101,7 +101,7 @@ class Container:
             if shortfall := end.shortfall():
                 report(shortfall)
 
-    def _open(self) -> Any:
+    def opened(self) -> Any:
         import av
 
         try:
