@@ -339,6 +339,11 @@ const MARK_KEYS = [
   { keys: ["c"], does: "a change happens at this frame" },
 ];
 
+// What a scene need not have.
+const EMPTY = {
+  id: "", times: null, source: null, presence: null, doubts: [], references: null, named: [], changes: [],
+  segments: null, questions: null, thumbnails: [],
+};
 const CURSORS = {
   axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer",
 };
@@ -375,8 +380,8 @@ class Timeline {
 
   // ------------------------------------------------ what is shown
 
-  update(scene) {
-    const before = this.scene;
+  update(given) {
+    const before = this.scene, scene = { ...EMPTY, ...given };
     this.scene = scene;
     this.element.setAttribute("aria-label", `Timeline of ${scene.object || scene.id}`);
     this.first = scene.axis.first;
@@ -384,7 +389,8 @@ class Timeline {
     this.observed = new Observed(scene.observed);
     const curve = (packed) => packed && new Curve(packed, scene.axis, this.observed);
     this.rows = scene.rows.map((row) => ({
-      ...row, windows: row.windows.map((own) => ({ ...own })), curve: curve(row.evidence),
+      description: null, alternatives: [], ...row, curve: curve(row.evidence),
+      windows: row.windows.map((own, n) => ({ score: null, rank: n + 1, absent: false, ...own })),
       number: scene.states.findIndex((state) => state.name === row.state),
     }));
     const shown = new Set(scene.rows.map((row) => row.state)), bare = { description: null, curve: null };
@@ -1520,6 +1526,7 @@ class Timeline {
   }
 
   choose(by) {
+    if (!this.rows.length) return;
     this.chosen = clamp(this.chosen + by, 0, this.rows.length - 1);
     this.say(this.spoken(this.rows[this.chosen]));
     this.redraw();
