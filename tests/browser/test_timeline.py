@@ -116,6 +116,60 @@ def test_a_new_scene_keeps_the_view_and_the_selection(stage, rich) -> None:
     assert own.shown["selected"] is None
 
 
+def test_a_scene_of_a_page_needs_little_to_be_labelled(stage, axe) -> None:
+    states = [{"name": name, "colour": "#0072B2", "descriptions": []} for name in ("open", "shut")]
+    rows = [
+        {"state": "open", "windows": [{"start": 3, "end": 9}]},
+        {"state": "shut", "windows": []},
+    ]
+    axis = {"first": 0, "last": 99}
+    own = stage(
+        {"axis": axis, "observed": [[0, 99]], "states": states, "rows": rows}, {"labels": True}
+    )
+    own.drag(own.at(20, 1, 40), own.at(39, 1, 40), key="Alt")
+    assert own.events("change")[-1]["state"] == "shut"
+    assert own.js("own.windows.map((row) => row.windows)") == [[[3, 9]], [[20, 39]]]
+    assert axe(own.page) == []
+
+
+def test_nothing_to_show_is_no_error(stage) -> None:
+    own = stage({"axis": {"first": 5, "last": 5}, "observed": [], "states": [], "rows": []})
+    own.press("n", "]", "+", "-", "0", "ArrowDown", "ArrowRight", "End")
+    assert own.shown["playhead"] == 5
+
+
+def test_pictures_follow_the_zoom(stage, rich) -> None:
+    own = stage(rich)
+    own.js("""async (scene) => {
+      const pen = document.createElement("canvas").getContext("2d");
+      pen.canvas.width = 16; pen.canvas.height = 9;
+      pen.fillStyle = "#ff0000"; pen.fillRect(0, 0, 16, 9);
+      const url = pen.canvas.toDataURL(), { timeline } = await import("./timeline.js");
+      own.destroy();
+      window.asked = new Set();
+      const picture = (frame) => { asked.add(frame); return url; };
+      window.own = timeline(document.querySelector("#here"), scene, { picture });
+      for (let n = 0; n < 60; n += 1) await new Promise(requestAnimationFrame);
+    }""", rich)  # fmt: skip
+    far = sorted(own.js("[...asked]"))
+    steps = set(np.diff(far).tolist())
+    assert len(steps) == 1
+    assert colour(own, far[3], 0, -60) == (255, 0, 0)
+    own.js("asked.clear(); own.view(100, 139)")
+    own.drawn()
+    near = sorted(own.js("[...asked]"))
+    assert 100 <= near[0] < near[-1] <= 139
+    assert len(near) == 5
+    assert np.diff(near).max() < min(steps)
+
+
+def test_sharp_screens_get_sharp_lines(stage, rich) -> None:
+    own = stage(rich, device_scale_factor=2)
+    sizes = own.js("""[...document.querySelectorAll(".tl-plot canvas")].map((one) =>
+        one.width / parseFloat(one.style.width))""")  # fmt: skip
+    assert sizes == [2, 2]
+
+
 def test_destroying_it_leaves_nothing(stage, rich) -> None:
     own = stage(rich)
     own.js("own.destroy()")
@@ -229,6 +283,22 @@ def test_two_fingers_zoom_and_one_taps(stage, rich) -> None:
     own.page.touchscreen.tap(*own.at(160, 1, 40))
     assert own.events("seek") == [160]
     assert own.shown["selected"]["state"] == "filled"
+
+
+def test_a_finger_drags_the_edge_of_the_window_that_it_selected(stage, rich) -> None:
+    own = stage(rich, EDIT, has_touch=True)
+    own.page.touchscreen.tap(*own.at(160, 1, 40))
+    send = own.page.context.new_cdp_session(own.page).send
+    own.drawn()
+    for kind, frame in (("Start", 190.5), ("Move", 215.5), ("Move", 240.5), ("End", None)):
+        fingers = []
+        if frame is not None:
+            x, y = own.at(frame, 1, 40)
+            fingers = [{"x": x, "y": y, "id": 1}]
+        send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": fingers})
+    own.drawn()
+    assert own.events("change")[-1]["end"] == 240
+    assert own.events("change")[-1]["done"]
 
 
 # ---- the playhead

@@ -75,13 +75,13 @@ class Span(msgspec.Struct, forbid_unknown_fields=True):
 
 class Row(msgspec.Struct, forbid_unknown_fields=True):
     """One answer. description: None where it stands for all descriptions of its state; evidence:
-    a value for each observed frame, or thinned."""
+    a value for each observed frame, or thinned; None: without a curve."""
 
     state: str
     description: str | None
     windows: list[Span]
     alternatives: list[Span]
-    evidence: Curve
+    evidence: Curve | None
 
 
 class Doubt(msgspec.Struct, forbid_unknown_fields=True):
@@ -166,7 +166,7 @@ def scene(
     """
     axis, retrieval = Axis(history), reading.retrieval.with_source(history)
     rows = curves(retrieval, reading.evidence)
-    room = None if most is None else max(most // (len(rows) + (history.presence is not None)), 2)
+    room = None if most is None else max(most // (len(rows) + 1), 2)
     texts = _descriptions(retrieval, references or {})
     made = Scene(
         SCHEMA, history.id, None if vocabulary is None else vocabulary.object, video,

@@ -267,6 +267,37 @@ function stripes(context, colour, back, width = 6) {
   return context.createPattern(tile, "repeat");
 }
 
+// A line through any number of points, drawn in short pieces: one long path is slow where there is
+// no graphics card. A point alone is a dot.
+class Polyline {
+  constructor(pen, dots = false) { Object.assign(this, { pen, dots, xs: [], ys: [], long: false }); }
+  to(x, y) {
+    this.xs.push(x);
+    this.ys.push(y);
+    if (this.xs.length < 48) return;
+    this.end();
+    this.long = true;  // goes on where this piece ends
+    this.xs.push(x);
+    this.ys.push(y);
+  }
+  end() {
+    const { pen, xs, ys } = this;
+    if (xs.length > 1) {
+      pen.beginPath();
+      for (let n = 0; n < xs.length; n += 1) pen.lineTo(xs[n], ys[n]);
+      pen.stroke();
+    }
+    if (this.dots || (xs.length === 1 && !this.long)) xs.forEach((x, n) => this.dot(x, ys[n]));
+    xs.length = ys.length = 0;
+    this.long = false;
+  }
+  dot(x, y) {
+    this.pen.beginPath();
+    this.pen.arc(x, y, 1.5, 0, 7);
+    this.pen.stroke();
+  }
+}
+
 function cross(pen, x, y) { strokes(pen, [x - 4, y - 4, x + 4, y + 4], [x + 4, y - 4, x - 4, y + 4]); }
 
 function diamond(pen, x, y) {
@@ -308,6 +339,11 @@ const MARK_KEYS = [
   { keys: ["c"], does: "a change happens at this frame" },
 ];
 
+// What a scene need not have.
+const EMPTY = {
+  id: "", times: null, source: null, presence: null, doubts: [], references: null, named: [], changes: [],
+  segments: null, questions: null, thumbnails: [],
+};
 const CURSORS = {
   axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer",
 };
@@ -344,8 +380,8 @@ class Timeline {
 
   // ------------------------------------------------ what is shown
 
-  update(scene) {
-    const before = this.scene;
+  update(given) {
+    const before = this.scene, scene = { ...EMPTY, ...given };
     this.scene = scene;
     this.element.setAttribute("aria-label", `Timeline of ${scene.object || scene.id}`);
     this.first = scene.axis.first;
@@ -353,7 +389,8 @@ class Timeline {
     this.observed = new Observed(scene.observed);
     const curve = (packed) => packed && new Curve(packed, scene.axis, this.observed);
     this.rows = scene.rows.map((row) => ({
-      ...row, windows: row.windows.map((own) => ({ ...own })), curve: curve(row.evidence),
+      description: null, alternatives: [], ...row, curve: curve(row.evidence),
+      windows: row.windows.map((own, n) => ({ score: null, rank: n + 1, absent: false, ...own })),
       number: scene.states.findIndex((state) => state.name === row.state),
     }));
     const shown = new Set(scene.rows.map((row) => row.state)), bare = { description: null, curve: null };
@@ -771,8 +808,7 @@ class Timeline {
     pen.clip();
     pen.fillStyle = this.ink.panel;
     pen.fillRect(0, y, this.wide, h);
-    pen.fillStyle = this.hatch.gap;
-    if (lane.key !== "segments") for (const [a, b] of this.holes) pen.fillRect(a, y, b - a, h);
+    if (lane.key !== "segments") this.drawGaps(pen, y, h);
     pen.strokeStyle = this.ink.line;
     pen.lineWidth = 1;
     strokes(pen, ...this.ticks.map(({ x }) => [Math.round(x) + .5, y, Math.round(x) + .5, y + h]));
@@ -786,6 +822,14 @@ class Timeline {
     if (lane.row === this.chosen && this.rows.length > 1 && this.focused) {
       pen.fillStyle = this.ink.focus;
       pen.fillRect(0, y, 2, h);
+    }
+  }
+
+  // Striped; where stripes would not be seen, in their mean colour.
+  drawGaps(pen, y, h) {
+    for (const narrow of [false, true]) {
+      pen.fillStyle = narrow ? mixed(this.ink.edge, this.ink.gap, .3) : this.hatch.gap;
+      for (const [a, b] of this.holes) if (b - a < 5 === narrow) pen.fillRect(a, y, b - a, h);
     }
   }
 
@@ -888,7 +932,7 @@ class Timeline {
     pen.setLineDash([]);
     pen.strokeStyle = colour;
     pen.lineWidth = 1.6;
-    pen.lineJoin = "round";
+    pen.lineJoin = "bevel";
     const each = (this.b - this.a) / this.wide;
     if (each > 1.5 * curve.step || curve.thin) this.drawDense(pen, curve, at, pale, Math.max(each, curve.step));
     else this.drawPoints(pen, curve, at);
@@ -898,38 +942,17 @@ class Timeline {
   // Pale: the least and the greatest value of each pixel; dark: the mean. Pixels lie on a grid of
   // frames, so that nothing flickers while one pans.
   drawDense(pen, curve, at, pale, each) {
-    const places = this.places(curve, each), first = Math.floor(this.a / each);
-    const half = this.x(each / 2) - this.x(0);
-    const xs = [], tops = [], feet = [], means = [];
-    const flush = () => {
-      const last = xs.length - 1;
-      if (last < 0) return;
-      pen.beginPath();
-      pen.moveTo(xs[0] - half, tops[0]);
-      for (let n = 0; n <= last; n += 1) pen.lineTo(xs[n], tops[n]);
-      pen.lineTo(xs[last] + half, tops[last]);
-      pen.lineTo(xs[last] + half, feet[last]);
-      for (let n = last; n >= 0; n -= 1) pen.lineTo(xs[n], feet[n]);
-      pen.lineTo(xs[0] - half, feet[0]);
-      pen.fill();
-      pen.beginPath();
-      pen.moveTo(xs[0] - half, means[0]);
-      for (let n = 0; n <= last; n += 1) pen.lineTo(xs[n], means[n]);
-      pen.lineTo(xs[last] + half, means[last]);
-      pen.stroke();
-      xs.length = tops.length = feet.length = means.length = 0;
-    };
+    const places = this.places(curve, each), first = Math.floor(this.a / each), means = new Polyline(pen);
     pen.fillStyle = pale;
     for (let n = 0; n < places.length - 1; n += 1) {
       const from = places[n], to = places[n + 1];
-      if (from >= to || !curve.extremes(from, to)) { flush(); continue; }
-      const top = at(curve.greatest);
-      xs.push(this.x((first + n + .5) * each));
-      tops.push(top);
-      feet.push(Math.max(at(curve.least), top + .5));
-      means.push(at(curve.mean(from, to)));
+      if (from >= to || !curve.extremes(from, to)) { means.end(); continue; }
+      const left = this.x((first + n) * each), right = this.x((first + n + 1) * each), top = at(curve.greatest);
+      const x = Math.round(left), wide = Math.max(Math.round(right) - x, 1);
+      pen.fillRect(x, top, wide, Math.max(at(curve.least) - top, .5));
+      means.to((left + right) / 2, at(curve.mean(from, to)));
     }
-    flush();
+    means.end();
   }
 
   // The place of a curve at each line of the grid; the same for all curves that are not thinned.
@@ -945,17 +968,16 @@ class Timeline {
     const values = curve.levels[0][0], from = Math.max(curve.place(this.a) - 1, 0);
     const to = Math.min(curve.place(this.b) + 1, values.length);
     const dots = this.wide / (this.b - this.a) > 12;
+    const line = new Polyline(pen, dots);
     let before = NaN;
-    pen.beginPath();
     for (let n = from; n < to; n += 1) {
-      const frame = curve.frame(n), x = this.x(frame), y = at(values[n]);
-      const alone = frame - before !== 1 && (n + 1 >= values.length || curve.frame(n + 1) - frame !== 1);
-      if (frame - before === 1) pen.lineTo(x, y); else pen.moveTo(x, y);
-      if (alone || dots) { pen.moveTo(x + 1.5, y); pen.arc(x, y, 1.5, 0, 7); pen.moveTo(x, y); }
+      const frame = curve.frame(n);
+      if (frame - before !== 1) line.end();
+      line.to(this.x(frame), at(values[n]));
       before = frame;
-      Curve.reads += 1;
     }
-    pen.stroke();
+    Curve.reads += Math.max(to - from, 0);
+    line.end();
   }
 
   drawDoubts(pen, { y, h }) {
@@ -1504,6 +1526,7 @@ class Timeline {
   }
 
   choose(by) {
+    if (!this.rows.length) return;
     this.chosen = clamp(this.chosen + by, 0, this.rows.length - 1);
     this.say(this.spoken(this.rows[this.chosen]));
     this.redraw();
