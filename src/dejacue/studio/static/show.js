@@ -11,7 +11,7 @@ export function Show({ words, scene, film, act, question, problem }) {
   return html`<div class="show"><${Problem}>${problem}</${Problem}>
     <p>${film.how ? html`Frame <b>${film.frame}</b> shows` : "Frame …"}</p>
     <div class="answers" role="group" aria-label="what this frame shows">
-      ${states.map((own, n) => html`<button type="button" onClick=${() => act.mark(own.name)}><span class="badge c${n % 8}">${n + 1}</span>${own.name}</button>`)}
+      ${states.map((own, n) => html`<button type="button" onClick=${() => act.mark(own.name)}><span class="badge c${n % 7}">${n + 1}</span>${own.name}</button>`)}
       <button type="button" onClick=${() => act.mark(null)}><kbd>x</kbd>none of them</button>
       <button type="button" onClick=${act.change}><kbd>c</kbd>a change here</button>
     </div>

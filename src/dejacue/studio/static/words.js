@@ -22,7 +22,7 @@ export function Words({ words, change, scene, about, problem, busy }) {
     <${Problem}>${problem}</${Problem}>
     <label class="line">Object<input value=${words.object} placeholder="cup" onInput=${(event) => change({ object: event.target.value }, "object")} /></label>
     ${words.states.map((own, n) => html`<fieldset key=${own.key}><legend class="hidden">state ${own.name}</legend>
-      <div class="line"><span class="badge c${n % 8}">${n + 1}</span>
+      <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
         <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name} onInput=${(event) => rename(n, event.target.value)} />
         <button type="button" class="quiet" aria-label=${`remove ${own.name}`} title="remove" disabled=${words.states.length < 3} onClick=${() => drop(n)}>×</button></div>
       <textarea rows=${Math.max(own.text.split("\n").length, 2)} aria-label=${`descriptions of ${own.name}, one a line`} value=${own.text} spellcheck="false"

@@ -39,7 +39,7 @@ export function Bars({ moments, last }) {
   return html`<svg class="bars" viewBox="0 0 100 ${moments.length * 5}" preserveAspectRatio="none" role="img"
       aria-label=${moments.map((own) => `${own.state}: ${own.absent ? "absent" : `${own.start} – ${own.end}`}`).join(", ")}>
     ${moments.map((own, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
-      ${!own.absent && html`<rect class="bar c${n % 8}" x=${100 * own.start / end} width=${100 * (own.end + 1 - own.start) / end} y=${5 * n} height="4" />`}`)}
+      ${!own.absent && html`<rect class="bar c${n % 7}" x=${100 * own.start / end} width=${100 * (own.end + 1 - own.start) / end} y=${5 * n} height="4" />`}`)}
   </svg>`;
 }
 
