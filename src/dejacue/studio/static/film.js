@@ -69,14 +69,14 @@ export function useFilm({ first, last, map, span }) {
 }
 
 // Polygons of the object; asked for when a frame rests.
-function useOutline(address, frame, ready) {
+function useOutline(address, ofFile, frame, ready) {
   const [found, setFound] = useState(null), kept = useRef(new Map());
   useEffect(() => {
     if (!address || !ready) return undefined;
     const known = kept.current.get(frame);
     if (known) { setFound(known); return undefined; }
     const stop = new AbortController();
-    const timer = setTimeout(() => ask(`${address}/${frame}`, { signal: stop.signal }).then((made) => {
+    const timer = setTimeout(() => ask(`${address}/${frame}${ofFile ? "?file=true" : ""}`, { signal: stop.signal }).then((made) => {
       if (kept.current.size > 300) kept.current.clear();
       kept.current.set(frame, made);
       setFound(made);
@@ -96,9 +96,10 @@ function Shown({ film, first, last }) {
     aria-live="off">${how}<span class="soft"> of ${first} – ${last}</span></output>`;
 }
 
-// video: of openVideo; finding: whose object is outlined and cropped; draw: what else lies over the
+// video: of openVideo; finding: whose object is outlined and cropped; ofFile: frames are those of the
+// file, not of its history; draw: what else lies over the
 // picture; onPoint(kind, x, y): a pointer on it, in pixels of the video
-export function Film({ film, video, first, last, finding, draw, onPoint, tools }) {
+export function Film({ film, video, first, last, finding, ofFile, draw, onPoint, tools }) {
   const stage = useRef(), [marked, setMarked] = useState(true), [crop, setCrop] = useState(null);
   useLayoutEffect(() => {
     const made = new Player(stage.current, video, film.heard);
@@ -107,8 +108,8 @@ export function Film({ film, video, first, last, finding, draw, onPoint, tools }
   }, [video]);
   const stands = Boolean(film.how) && !film.playing;
   const address = finding && `findings/${place(finding)}/outline`;
-  const outline = useOutline(marked ? address : null, film.frame, stands);
-  const cropped = finding && stands ? `/api/findings/${place(finding)}/crops/${film.frame}.jpg?width=160` : null;
+  const outline = useOutline(address, ofFile, film.frame, stands);
+  const cropped = outline?.length ? `/api/findings/${place(finding)}/crops/${film.frame}.jpg?width=160${ofFile ? "&file=true" : ""}` : null;
   const at = (kind) => (event) => {
     const box = stage.current.getBoundingClientRect();
     if (kind === "down") event.currentTarget.setPointerCapture(event.pointerId);
@@ -120,11 +121,11 @@ export function Film({ film, video, first, last, finding, draw, onPoint, tools }
     <div class="screen">
       <div class="stage ${onPoint ? "pointed" : ""}" ref=${stage} style=${{ "aspect-ratio": `${video.width} / ${video.height}`, "max-width": `calc(var(--film-height) * ${video.width / video.height})` }}>
         <svg viewBox="0 0 ${video.width} ${video.height}" aria-hidden="true" ...${pointed}>
-          ${outline && html`<${Outline} polygons=${outline} />`}${draw}</svg>
+          ${marked && outline && html`<${Outline} polygons=${outline} />`}${draw}</svg>
       </div>
-      ${cropped && html`<figure class="crop"><img src=${cropped} alt="the object as the encoder saw it" hidden=${crop !== cropped}
-        onLoad=${() => setCrop(cropped)} onError=${() => setCrop(null)} />
-        <figcaption>${crop === cropped ? "what the encoder saw" : "not seen here"}</figcaption></figure>`}
+      ${finding && html`<figure class="crop"><img src=${cropped ?? crop} alt="the object as the encoder saw it" hidden=${!(cropped ?? crop) || (outline && !cropped)}
+        onLoad=${() => setCrop(cropped ?? crop)} />
+        <figcaption>${outline && !cropped ? "not seen here" : "what the encoder saw"}</figcaption></figure>`}
     </div>
     <div class="controls" role="toolbar" aria-label="player">
       ${button("−10", "ten frames back", () => film.step(-10))}
