@@ -63,6 +63,7 @@ export function useFilm({ first, last, map, span }) {
   const keys = [
     { keys: ["Space"], does: "play, pause", act: film.current.toggle },
     { keys: ["v"], does: "speed: 1×, ½×, ¼×", act: film.current.speed },
+    { keys: ["g"], does: "go to a frame", act: () => document.querySelector(".goto")?.focus() },
     { keys: ["l"], does: "play the selected window in a loop", act: film.current.loop },
   ];
   return { ...film.current, ...state, keys };
@@ -137,6 +138,8 @@ export function Film({ film, video, first, last, finding, ofFile, draw, onPoint,
       ${button("Loop", "play the selected window in a loop (l)", film.loop, { "aria-pressed": film.loop })}
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
       ${tools}
+      <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame" title="go to frame (g)"
+        onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value)); event.target.value = ""; }} />
       <${Shown} film=${film} first=${first} last=${last} />
     </div>
   </div>`;

@@ -104,7 +104,10 @@ export class Player {
   seek(frame) {
     this.wanted = clamp(Math.round(frame), 0, this.last);
     if (this.playing) this.pause(false);
-    if (this.wanted === this.shown) return Promise.resolve();
+    if (this.wanted === this.shown) {
+      this.on.shown(this.shown, this.how);
+      return Promise.resolve();
+    }
     if (!this.chasing) {
       this.chasing = this.chase().finally(() => { this.chasing = null; });
     }
