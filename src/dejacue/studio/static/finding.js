@@ -185,13 +185,14 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
   const pick = (event) => {
     const kind = event.target.value;
     event.target.value = "";
-    if (kind) location.assign(`/api/findings/${place(id)}/export/${kind}`);
+    const file = Object.assign(document.createElement("a"), { href: `/api/findings/${place(id)}/export/${kind}`, download: "" });
+    if (kind) file.click();
   };
   return html`<header class="title"><h1>${id}</h1><span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
     <span class="acts">
       <button type="button" disabled=${!all.past.length} title="undo (Ctrl+Z)" onClick=${() => step({ kind: "undo" })}>Undo</button>
       <button type="button" disabled=${!all.future.length} title="redo (Ctrl+Shift+Z)" onClick=${() => step({ kind: "redo" })}>Redo</button>
-      <select aria-label="export" title="what is saved, as a file of another tool" onChange=${pick}><option value="">Export …</option>${kinds.map((kind) => html`<option>${kind}</option>`)}</select>
+      <select aria-label="export" title="what is saved, as a file of another tool" onChange=${pick}><option value="">Export …</option>${kinds.map((kind) => html`<option value=${kind}>${kind}</option>`)}</select>
       <a class="button" href=${link("annotate", id)}>Annotate</a>
       <button type="button" onClick=${askFolder}>Save as …</button>
       <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)" onClick=${() => save()}>Save</button></span></header>`;

@@ -16,15 +16,14 @@ export function withMark(examples, state, start, end = start) {
   return [...without(examples, start, end), { state, start, end, source: null }];
 }
 
-// A window of a state was dragged from one place to another: its frames show the state, and the
-// frame beyond each moved edge shows what else is read there, or none of the states. inside(frame):
-// whether the object is seen; beside(frame): another state whose window holds it, or null
+// A window of a state was dragged to where it is right: its frames show the state, and the frame
+// beyond each edge shows what else is read there, or none of the states. inside(frame): whether the
+// object is seen; beside(frame): another state whose window holds it, or null
 export function dragged(examples, { state, before, start, end }, inside, beside) {
   const low = Math.min(before?.start ?? start, start), high = Math.max(before?.end ?? end, end);
   const kept = examples.filter((own) => !spans(own) || own.state !== state || own.end < low || own.start > high);
   let made = withMark(kept, state, start, end);
-  const edges = [[start - 1, start !== before?.start], [end + 1, end !== before?.end]];
-  for (const [frame, moved] of edges) if (moved && inside(frame)) made = withMark(made, beside(frame), frame);
+  for (const frame of [start - 1, end + 1]) if (inside(frame)) made = withMark(made, beside(frame), frame);
   return made;
 }
 

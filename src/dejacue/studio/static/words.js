@@ -64,10 +64,10 @@ export function Compare({ id, asked, words, change, scene, about }) {
       <button type="button" onClick=${() => change({ readout: own.reading.readout, coordinates: own.reading.coordinates })}>Use</button>
       <button type="button" class="quiet" aria-label="remove" onClick=${() => setChosen(chosen.filter((_, at) => at !== n))}>×</button>`))}
     ${others.map((own) => strip(own.id, own, html`<button type="button" class="quiet" aria-label="remove" onClick=${() => setOthers(others.filter((one) => one !== own))}>×</button>`))}
-    <div class="line wrap"><select aria-label="readout" value=${next[0]} onChange=${(event) => setNext([event.target.value, next[1]])}>${about.readouts.map((one) => html`<option>${one}</option>`)}</select>
-      <select aria-label="coordinates" value=${next[1]} onChange=${(event) => setNext([next[0], event.target.value])}>${about.coordinates.map((one) => html`<option>${one}</option>`)}</select>
+    <div class="line wrap"><select aria-label="readout" value=${next[0]} onChange=${(event) => setNext([event.target.value, next[1]])}>${about.readouts.map((one) => html`<option value=${one}>${one}</option>`)}</select>
+      <select aria-label="coordinates" value=${next[1]} onChange=${(event) => setNext([next[0], event.target.value])}>${about.coordinates.map((one) => html`<option value=${one}>${one}</option>`)}</select>
       <button type="button" disabled=${chosen.length >= 12} onClick=${() => setChosen([...chosen, next])}>Compare</button></div>
     ${about.findings.length > 1 && html`<label class="line">With another finding<select value="" onChange=${(event) => { add(event.target.value); event.target.value = ""; }}>
-      <option value="">choose …</option>${about.findings.filter((one) => one !== id).map((one) => html`<option>${one}</option>`)}</select></label>`}
+      <option value="">choose …</option>${about.findings.filter((one) => one !== id).map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`}
   </div>`;
 }
