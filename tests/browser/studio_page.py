@@ -74,6 +74,13 @@ class Desk:
         found: dict[str, list[str]] = self.page.evaluate(script)
         return found
 
+    def has(self, state: str, *windows: str) -> None:
+        """Waits until these are the windows of a state."""
+        end = time.monotonic() + WAIT_S
+        while (found := self.windows().get(state)) != list(windows):
+            assert time.monotonic() < end, f"{state}: {found}, not {windows}"
+            self.page.wait_for_timeout(30)
+
     def at(self, state: str, frame: float, first: int, last: int) -> tuple[float, float]:
         """The point of a frame in the row of a state, where all frames are shown."""
         plot = self.page.locator(".tl-plot").bounding_box()

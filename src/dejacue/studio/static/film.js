@@ -139,7 +139,7 @@ export function Film({ film, video, first, last, finding, ofFile, draw, onPoint,
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
       ${tools}
       <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame" title="go to frame (g)"
-        onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value)); event.target.value = ""; }} />
+        onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value)); event.target.value = ""; event.target.blur(); }} />
       <${Shown} film=${film} first=${first} last=${last} />
     </div>
   </div>`;

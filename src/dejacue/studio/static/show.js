@@ -18,7 +18,7 @@ export function Show({ words, scene, film, act, question, problem }) {
     ${asked && html`<p class="note">A frame worth an answer. Expected: ${expects.map(([state, share]) => `${state ?? "none"} ${Math.round(100 * share)} %`).join(", ")}.</p>`}
     <div class="line wrap"><button type="button" class="main" onClick=${act.next}>Next question</button>
       <span class="soft"><kbd>q</kbd> goes to the frame whose answer tells most about the rest</span></div>
-    <h3>What you showed</h3>
+    <h2>What you showed</h2>
     ${empty && html`<p class="soft">Nothing yet. One example a state does more than any change of words. You may also drag the edges of a window: what is inside shows its state, what lies just beyond does not.</p>`}
     <ul class="marks">${words.examples.map((own, n) => html`<li><button type="button" class="quiet text" onClick=${() => own.start !== null && film.seek(own.start)}>
         ${own.state ?? "none of them"}: ${span(own)}</button>

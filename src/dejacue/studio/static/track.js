@@ -122,7 +122,7 @@ function Pick({ video, info, scene, about, jobs, refresh }) {
         <div class="line wrap"><button type="button" class="main" disabled=${!prompts.length || ["running", "waiting"].includes(job?.state)} onClick=${start}>${info ? "Follow again" : "Follow and find"}</button>
           ${!prompts.length && html`<span class="soft">Show the object first: ${MODES[mode]}.</span>`}</div>
         ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
-        ${(job?.state === "done" || info) && html`<h3>Doubts</h3><${Doubts} doubts=${doubts} film=${film} />
+        ${(job?.state === "done" || info) && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} />
           ${doubts.length > 0 && html`<p class="soft">Where the outline is wrong, draw or click again there, and follow again.</p>`}`}
       </div></aside></div>
     <section class="strip" aria-label="timeline"><${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek } }} hold=${setView} /></section>
@@ -134,11 +134,11 @@ function Form({ form, setForm, about, prompts, setPrompts, film }) {
   const state = (n, some) => set({ states: form.states.map((own, at) => (at === n ? { ...own, ...some } : own)) });
   const told = (own) => (own.box ? `box ${own.box.map(Math.round).join(", ")}` : `${own.point[2] ? "on" : "not on"} the object: ${own.point.slice(0, 2).map(Math.round).join(", ")}`);
   return html`
-    <h3>Where it is</h3>
+    <h2>Where it is</h2>
     <ul class="marks">${prompts.map((own, n) => html`<li><button type="button" class="quiet text" onClick=${() => film.seek(own.frame)}>frame ${own.frame}: ${told(own)}</button>
       <button type="button" class="quiet" aria-label=${`remove ${told(own)}`} onClick=${() => setPrompts(prompts.filter((_, at) => at !== n))}>×</button></li>`)}</ul>
     ${!prompts.length && html`<p class="soft">Go to a frame in which the object is seen well, and draw a box around it.</p>`}
-    <h3>What to look for</h3>
+    <h2>What to look for</h2>
     <label class="line">Object<input value=${form.object} placeholder="cup" onInput=${(event) => set({ object: event.target.value })} /></label>
     ${form.states.map((own, n) => html`<fieldset><legend class="hidden">state ${n + 1}</legend><div class="line"><span class="badge c${n % 7}">${n + 1}</span>
         <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name} onInput=${(event) => state(n, { name: event.target.value })} />
