@@ -105,6 +105,8 @@ def test_the_scene_is_that_of_the_finding(studio, client) -> None:
     first = scene["thumbnails"][0]
     answer = client.get(first["url"])
     assert answer.content == finding.thumbnails[first["frame"]]
+    alone = next(own for own in scene["thumbnails"] if own["crop"])
+    assert client.get(alone["crop"]).content == finding.crops[alone["frame"]]
 
 
 def test_reading_is_ask_and_writes_nothing(studio, client) -> None:

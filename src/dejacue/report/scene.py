@@ -11,6 +11,7 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 import msgspec
@@ -21,10 +22,11 @@ from dejacue.errors import InputError
 from dejacue.method.asking import Question
 from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.records.retrieval import Alternative, plain
-from dejacue.report._timeline import MAX_KNOTS, Axis
+from dejacue.report._timeline import Axis
 from dejacue.report.plots import COLOURS, curves
 
 SCHEMA = "dejacue.scene/1"
+MAX_KNOTS = 256  # of frames → seconds, where curves are thinned
 Packed = dict[str, str]
 Run = tuple[int, int]
 _KINDS = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
@@ -109,6 +111,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 class Thumbnail(msgspec.Struct, forbid_unknown_fields=True):
     frame: int
     url: str
+    crop: str | None = None  # of the object alone
 
 
 class Scene(msgspec.Struct, forbid_unknown_fields=True):
@@ -147,7 +150,7 @@ def scene(
     named: Mapping[str | None, Sequence[Window]] | None = None,
     segments: Iterable[Window] | None = None,
     questions: Iterable[Question] | None = None,
-    thumbnails: Iterable[tuple[int, str]] = (),
+    thumbnails: Iterable[tuple[int, str] | tuple[int, str, str | None]] = (),
     video: str | None = None,
     notes: Sequence[str] | None = None,
     most: int | None = None,
@@ -157,7 +160,7 @@ def scene(
     vocabulary   for the name of the object and the changes that a person marked
     references   state → its true windows, and doubts (window, sentence): in frames of the file
     named        state (None: none of them) → windows in which a person says that it holds
-    thumbnails   (frame, address of a picture)
+    thumbnails   (frame, address of a picture and perhaps of one of the object alone)
     notes        default: those of the retrieval
     most         values of all curves together; longer ones are thinned to extremes
     """
@@ -186,12 +189,17 @@ def scene(
         None if segments is None else [_run(window) for window in segments],
         None if questions is None else
         [Asked(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s) for q in questions],
-        [Thumbnail(*picture) for picture in sorted(thumbnails)],
+        [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda own: own[0])],
         list(retrieval.notes if notes is None else notes),
         json.loads(json.dumps(_finite(plain(retrieval.settings)), default=str)),
     )  # fmt: skip
     found: dict[str, Any] = msgspec.to_builtins(made)
     return found
+
+
+def timeline_module() -> str:
+    """The source of the module that draws scenes: one ES module without imports."""
+    return resources.files("dejacue.report").joinpath("static/timeline.js").read_text("utf-8")
 
 
 def packed(values: NDArray[Any], kind: str) -> Packed:

@@ -137,9 +137,13 @@ def segments(
 
 
 @router.get("/{id:path}/thumbnails/{frame}.jpg", dependencies=READ, response_class=Response)
-def thumbnail(id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own) -> Response:
-    """A small picture of a frame with the object outlined; the scene says of which frames."""
-    pictures = studio.finding(id).thumbnails
+def thumbnail(
+    id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own, object: bool = False
+) -> Response:
+    """A small picture of a frame with the object outlined, or of the object alone; the scene says
+    of which frames."""
+    finding = studio.finding(id)
+    pictures = finding.crops if object else finding.thumbnails
     if frame not in pictures:
         raise NotThere(f"there is no thumbnail of frame {frame}")
     return Response(pictures[frame], media_type="image/jpeg")
@@ -174,7 +178,11 @@ def draw(
     place = f"/api/findings/{quote(id)}/thumbnails"
     found = finding.scene(
         references=_truth(studio, id, finding), segments=segments, questions=questions, most=most,
-        thumbnails=[(frame, f"{place}/{frame}.jpg") for frame in finding.thumbnails],
+        thumbnails=[
+            (frame, f"{place}/{frame}.jpg",
+             f"{place}/{frame}.jpg?object=true" if frame in finding.crops else None)
+            for frame in finding.thumbnails
+        ],
     )  # fmt: skip
     return {**found, "video": studio.video_of(finding)}
 
