@@ -469,3 +469,44 @@ def test_a_mistake_of_ours_is_a_sentence_too(studio, monkeypatch) -> None:
     answer = client.get("/api/findings/cup/scene")
     assert answer.status_code == 500
     assert "went wrong in the studio (ZeroDivisionError)" in answer.json()["detail"]
+
+
+def test_links_in_folders_of_pictures_lead_nowhere_else(studio, client, tmp_path) -> None:
+    folder = studio.workspace.root / "pictures"
+    folder.mkdir()
+    for number in range(2):
+        Image.new("RGB", (32, 24)).save(folder / f"{number}.png")
+    (folder / "2.png").symlink_to(folder / "1.png")
+    assert client.get("/api/videos/pictures/frames/2.jpg").status_code == 200
+    Image.new("RGB", (32, 24), (255, 0, 0)).save(tmp_path / "secret.png")
+    (folder / "3.png").symlink_to(tmp_path / "secret.png")
+    answer = client.get("/api/videos/pictures/frames/3.jpg")
+    assert answer.status_code == 404
+    assert "3.png is a link that leads out" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("text", [
+    "ffconcat version 1.0\nfile scene.mp4\n",
+    "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nscene.mp4\n",
+])  # fmt: skip
+def test_a_list_of_other_files_is_no_video(studio, client, text) -> None:
+    path = studio.workspace.root / "scene" / "list.mp4"
+    path.write_text(text)
+    for answer in (client.get("/api/videos/scene/list.mp4/frames/0.jpg"),
+                   upload(client, "list.mp4", text.encode())):  # fmt: skip
+        assert answer.status_code == 400
+        assert len(answer.json()["detail"]) < 600
+
+
+def test_a_finding_that_names_places_elsewhere_opens_nothing_there(studio, client) -> None:
+    document = studio.workspace.root / "cup" / "finding.json"
+    given = json.loads(document.read_text())
+    given["made"] |= {"video": "/etc/hostname", "masks": "/etc"}
+    document.write_text(json.dumps(given))
+    studio.workspace.changed()
+    about = client.get("/api/findings/cup/info").json()
+    assert (about["video"], about["masks"], about["prompts"]) == (None, None, [])
+    for path in ("crops/3.jpg", "outline/3", "export/label-studio"):
+        assert client.get(f"/api/findings/cup/{path}").status_code in (200, 404)
+    assert client.get("/api/findings/cup/scene").status_code == 200
+    assert client.get("/api/videos/scene/scene.mp4/info").json()["findings"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,7 +52,8 @@ def row(studio: Studio, id: str) -> Object:
     known = studio.references(studio.workspace.finding(id), retrieval.history_id)
     moments = [
         {"state": moment.state, "start": moment.window.start, "end": moment.window.end,
-         "score": float(moment.score), "absent": moment.absent, "tiou": _tiou(moment, known)}
+         "score": float(moment.score) if math.isfinite(moment.score) else None,
+         "absent": moment.absent, "tiou": _tiou(moment, known)}
         for moment, _ in retrieval.answers()
     ]  # fmt: skip
     overlaps = [own["tiou"] for own in moments if own["tiou"] is not None]

@@ -62,9 +62,9 @@ def info(id: Id, studio: Own) -> Object:
     finding = studio.finding(id)
     drawn = finding.scene(thumbnails=(), most=100)
     return {
-        "id": id, "history": finding.history.id, "video": studio.video_of(finding),
+        "id": id, "history": finding.history.id, "video": studio.video_of(finding.made),
         "object": finding.vocabulary.object, "encoder": finding.history.encoder,
-        "tracker": finding.made.tracker, "prompts": _prompts(finding),
+        "tracker": finding.made.tracker, "prompts": _prompts(studio, finding),
         "masks": studio.workspace.id_of(finding.made.masks), "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
@@ -184,7 +184,7 @@ def draw(
             for frame in finding.thumbnails
         ],
     )  # fmt: skip
-    return {**found, "video": studio.video_of(finding)}
+    return {**found, "video": studio.video_of(finding.made)}
 
 
 def _truth(studio: Studio, id: str, finding: Finding):  # type: ignore[no-untyped-def]
@@ -265,11 +265,12 @@ def _mark(finding: Finding, own: Example) -> Object:
     return {"state": own.state, "start": start, "end": last, "source": None}
 
 
-def _prompts(finding: Finding) -> list[Object]:
+def _prompts(studio: Studio, finding: Finding) -> list[Object]:
     """Where the object was shown to the tracker, in frames of the file."""
-    if finding.made.masks is None or not os.path.exists(finding.made.masks):
+    masks = finding.made.masks
+    if masks is None or studio.workspace.id_of(masks) is None or not os.path.exists(masks):
         return []
-    notes = read_notes(finding.made.masks)
+    notes = read_notes(masks)
     return [
         {"object": own.object, "frame": own.frame, "box": own.box, "point": own.point}
         for own in (notes.prompts if notes else ())

@@ -65,7 +65,7 @@ class Target:
 
     @property
     def video(self) -> str | None:
-        return self.studio.video_of(self.studio.finding(self.id)) if self.is_finding else self.id
+        return self.studio.video_of(self.studio.made(self.id)) if self.is_finding else self.id
 
     @property
     def frames(self) -> Sequence[int]:

@@ -17,7 +17,7 @@ from dejacue.records import History, Reference
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
-from dejacue.sources.findings import DOCUMENT
+from dejacue.sources.findings import DOCUMENT, Made, read_document
 from dejacue.sources.frames import Frames, open_frames
 from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.results import read_references
@@ -28,7 +28,8 @@ from dejacue.studio.jobs import Jobs
 from dejacue.studio.security import Sessions
 from dejacue.studio.workspace import Workspace
 
-MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 6, 6, 20_000, 20_000
+MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 4, 6, 20_000, 20_000
+LISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
 T = TypeVar("T")
 
 
@@ -124,6 +125,7 @@ class Studio:
         self._trackers: Kept[Tracker] = Kept(2)
         self._references: Kept[list[Reference]] = Kept(64)
         self._summaries: Kept[Any] = Kept(MOST_SUMMARIES)
+        self._made: Kept[Made | None] = Kept(MOST_SUMMARIES)
         self.jobs = Jobs()
 
     def close(self) -> None:
@@ -162,19 +164,32 @@ class Studio:
         return self._trackers.get(chosen, lambda: TrackerOptions().load(chosen))
 
     def frames(self, path: Path) -> Frames:
-        return self._frames.get((path, _stamp(path)), lambda: open_frames(path))
+        return self._frames.get((path, _stamp(path)), lambda: whole_frames(path))
 
     def masks(self, path: Path, frames: int) -> Masks:
         """Those of a video of so many frames."""
 
         def opened() -> Masks:
+            self.workspace.check_links(path)
             return open_masks(path, match=match_of(path) or "auto", frames=frames)
 
         return self._masks.get((path, frames, _stamp(path)), opened)
 
-    def video_of(self, finding: Finding) -> str | None:
+    def made(self, id: str) -> Made | None:
+        """How a finding was made, from its document alone; None where that is damaged."""
+
+        def read(folder: Path) -> Made | None:
+            try:
+                return read_document(folder).made
+            except InputError:
+                return None
+
+        folder = self.workspace.finding(id)
+        return self._made.get((folder, _stamp(folder / DOCUMENT)), lambda: read(folder))
+
+    def video_of(self, made: Made | None) -> str | None:
         """The id of the video of a finding; where it is not where it was, of one of its name."""
-        known = finding.made.video
+        known = None if made is None else made.video
         if known is None:
             return None
         id = self.workspace.id_of(known)
@@ -184,7 +199,7 @@ class Studio:
         return alike[0] if len(alike) == 1 else None
 
     def video_path(self, finding: Finding) -> Path:
-        id = self.video_of(finding)
+        id = self.video_of(finding.made)
         if id is None:
             raise NotThere(
                 f"the video of {finding.history.id} is not in the workspace; copy it there, or "
@@ -211,6 +226,15 @@ class Studio:
                 return []  # it is looked at for whatever it may hold
 
         return self._references.get((path, _stamp(path)), read)
+
+
+def whole_frames(path: Path) -> Frames:
+    """The frames of a file that holds them itself."""
+    frames = open_frames(path)
+    if frames.format in LISTS:
+        frames.close()
+        raise InputError(f"{path}: is a list of other files, not a video")
+    return frames
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -77,7 +77,7 @@ def info(id: Id, studio: Own) -> Object:
         "playable": path.is_file() and frames.codec in PLAYED and path.suffix.lower() in MEDIA,
         "seconds": None if frames.times_s is None else float(frames.times_s[-1]),
         "findings": [own for own in studio.workspace.contents().findings
-                     if _video_of(studio, own) == id],
+                     if studio.video_of(studio.made(own)) == id],
     }  # fmt: skip
 
 
@@ -160,13 +160,6 @@ def _check(frames: Frames, number: int) -> None:
 def _picture(data: bytes) -> Response:
     headers = {"cache-control": "private, max-age=600"}
     return Response(data, media_type="image/jpeg", headers=headers)
-
-
-def _video_of(studio: Studio, finding: str) -> str | None:
-    try:
-        return studio.video_of(studio.finding(finding))
-    except InputError:
-        return None  # a damaged finding has none
 
 
 def _seen(
