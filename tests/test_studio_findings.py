@@ -297,6 +297,21 @@ def test_the_outline_goes_around_the_mask(studio, client) -> None:
     assert np.abs([*points.min(axis=0), *points.max(axis=0)] - np.array(box)).max() <= 1
 
 
+def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, client) -> None:
+    from dejacue import find
+
+    root, scene = studio.workspace.root, studio.workspace.root / "scene"
+    find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
+         encoder="mini", stride=3, folder=root / "third")  # fmt: skip
+    whole = client.get("/api/findings/cup/outline/30").json()["outline"]
+    assert client.get("/api/findings/third/outline/10").json()["outline"] == whole != []
+    by_file = client.get("/api/findings/third/outline/30", params={"file": True}).json()
+    assert by_file["outline"] == whole
+    pictures = [client.get("/api/findings/third/crops/10.jpg"),
+                client.get("/api/findings/third/crops/30.jpg", params={"file": True})]  # fmt: skip
+    assert pictures[0].content == pictures[1].content
+
+
 def test_a_box_is_previewed(client) -> None:
     asked = {"frame": 3, "box": [20, 20, 60, 50], "tracker": "box"}
     found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()

@@ -167,7 +167,7 @@ class Studio:
         return self._frames.get((path, _stamp(path)), lambda: whole_frames(path))
 
     def masks(self, path: Path, frames: int) -> Masks:
-        """Those of a video of so many frames."""
+        """Those of a video of which so many frames were looked at."""
 
         def opened() -> Masks:
             self.workspace.check_links(path)

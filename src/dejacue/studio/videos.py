@@ -133,19 +133,21 @@ def preview(id: Id, asked: Preview, studio: Own) -> Object:
 @router.get(
     "/api/findings/{id:path}/crops/{number}.jpg", response_class=Response, responses=PICTURE
 )
-def crop_picture(id: Id, number: Number, studio: Own, width: Width | None = None) -> Response:
-    """What the encoder saw of the object in a frame of the history."""
-    image, mask = _seen(studio, studio.finding(id), number)
+def crop_picture(
+    id: Id, number: Number, studio: Own, width: Width | None = None, file: bool = False
+) -> Response:
+    """What the encoder saw of the object in a frame of the history; file: of the file."""
+    image, mask = _seen(studio, studio.finding(id), number, file)
     if mask is None:
         raise NotThere(f"the object is not seen in frame {number}")
     return _picture(jpeg(crop(image, mask), width))
 
 
 @router.get("/api/findings/{id:path}/outline/{number}")
-def outline_of(id: Id, number: Number, studio: Own) -> Object:
-    """Polygons around the object in a frame of the history, in pixels of the video; none where it
-    is not seen."""
-    image, mask = _seen(studio, studio.finding(id), number)
+def outline_of(id: Id, number: Number, studio: Own, file: bool = False) -> Object:
+    """Polygons around the object in a frame of the history (file: of the file), in pixels of the
+    video; none where it is not seen."""
+    image, mask = _seen(studio, studio.finding(id), number, file)
     return {
         "frame": number, "width": image.shape[1], "height": image.shape[0],
         "outline": [] if mask is None else outline(mask),
@@ -163,26 +165,25 @@ def _picture(data: bytes) -> Response:
 
 
 def _seen(
-    studio: Studio, finding: Finding, number: int
+    studio: Studio, finding: Finding, number: int, of_file: bool
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
-    """The frame of the file that a frame of the history is, and the mask of the object in it."""
+    """A frame of the file, and the mask of the object in it; the number is that of the history, or
+    of the file."""
     history, path = finding.history, studio.video_path(finding)
-    source = _source_frame(history, number)
+    known = (history.frames, history.frames if history.source_frames is None
+             else history.source_frames)  # fmt: skip
+    other = round(float(np.interp(number, *(known[::-1] if of_file else known))))
+    index, source = (other, number) if of_file else (number, other)
+    if not history.sampled:
+        index = source = number  # also before the first and after the last one
     frames = studio.frames(path)
     _check(frames, source)
     image = frames.image(source)
     masks = finding.made.masks
     if masks is None or studio.workspace.id_of(masks) is None or not Path(masks).exists():
         raise NotThere(f"the masks of {history.id} are not in the workspace")
-    opened = studio.masks(Path(masks), len(frames))
-    shown = VideoFrame(number, source, None, frames.name(source), image)
+    opened = studio.masks(Path(masks), history.frames_looked_at or len(frames))
+    shown = VideoFrame(index, source, None, frames.name(source), image)
     text = (history.made_with or {}).get("objects", "all")
     lineage = None if text == "all" else frozenset(map(int, text.split(",")))
     return image, opened.unions(shown, [lineage])[0]
-
-
-def _source_frame(history: Any, number: int) -> int:
-    """The frame of the file, by the neighbours where the object is not observed."""
-    if history.source_frames is None:
-        return number
-    return round(float(np.interp(number, history.frames, history.source_frames)))
