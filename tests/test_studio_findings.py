@@ -185,6 +185,21 @@ def test_what_was_read_is_written_as_a_finding(studio, client) -> None:
     assert "holds other things" in refused.json()["detail"]
 
 
+def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def write(number: int) -> int:
+        words = {**STATES, "empty": [f"drained cup {number % 3}"]}
+        return client.put("/api/findings/cup", json={"states": words}).status_code
+
+    def read(number: int) -> int:
+        return client.get("/api/findings/cup/scene").status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(write if number % 4 == 0 else read, number) for number in range(40)]
+    assert {answer.result() for answer in answers} == {200}
+
+
 @pytest.mark.parametrize("body", [
     {"states": {"one": ["cup"]}}, {"states": {"a": ["x"], "b": []}}, {"readout": "nothing"},
     {"top": 0}, {"absent_at": 2}, {"unknown": 1}, {"smoothing": "wide"}, {"changes": [-1]},

@@ -49,7 +49,7 @@ def row(studio: Studio, id: str) -> Object:
         return {"id": id, "history": "", "object": None, "moments": [], "doubts": 0, "notes": [],
                 "encoder": None, "readout": None, "tiou": None, "problem": found}  # fmt: skip
     retrieval, about = found
-    known = studio.references(studio.workspace.finding(id), retrieval.history_id)
+    known = studio.references(studio.workspace.place(id), retrieval.history_id)
     moments = [
         {"state": moment.state, "start": moment.window.start, "end": moment.window.end,
          "score": float(moment.score) if math.isfinite(moment.score) else None,
@@ -101,7 +101,7 @@ def measured(
         retrievals[name] = []
         for id in ids:
             found = studio.finding(id)
-            known = studio.references(studio.workspace.finding(id), found.history.id)
+            known = studio.references(studio.workspace.place(id), found.history.id)
             if references is None and known is not None:
                 truth.setdefault(known.history_id, known)
             if found.history.id in truth:

@@ -44,10 +44,6 @@ def _readable(id: Id, studio: Own, who: Who) -> None:
 
 router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
 READ = [Depends(_readable)]
-SUFFIXES = {
-    "json": ".json", "csv": ".csv", "vtt": ".vtt", "parquet": ".parquet",
-    "qvhighlights": ".jsonl", "activitynet": ".json", "label-studio": ".json",
-}  # fmt: skip
 
 
 @router.get("", dependencies=[Depends(owner_only)])
@@ -110,12 +106,12 @@ def save(id: Id, asked: Save, studio: Own) -> Object:
     """Reads as ``read`` does, and writes what was read: over the finding, or to another folder."""
     studio.jobs.check_free(asked.folder or id)
     finding = reread(studio, studio.finding(id), asked, asked)
-    folder = studio.workspace.finding(id)
+    folder = studio.folder(id)
     if asked.folder is not None:
         folder = studio.workspace.place(asked.folder)
         if folder.is_dir() and os.listdir(folder) and not (folder / "finding.json").is_file():
             raise InputError(f'"{asked.folder}" holds other things; give another folder')
-    with studio.writing:
+    with studio.saving:
         finding.write(folder)
         studio.workspace.changed()
     return draw(studio, studio.workspace.finding_id(folder), finding)
@@ -161,7 +157,7 @@ def export(id: Id, kind: str, studio: Own) -> Response:
         raise unknown("export", kind, [*EXPORTS, "report"])
     with tempfile.TemporaryDirectory() as folder:
         path = finding.export(kind, Path(folder, "export"))
-        name = f"{name}{SUFFIXES.get(kind, '')}"
+        name = f"{name}{EXPORTS[kind].suffix}"
         return _attached(path.read_bytes(), name, "application/octet-stream")
 
 
@@ -188,7 +184,7 @@ def draw(
 
 
 def _truth(studio: Studio, id: str, finding: Finding):  # type: ignore[no-untyped-def]
-    known = studio.references(studio.workspace.finding(id), finding.history.id)
+    known = studio.references(studio.workspace.place(id), finding.history.id)
     return None if known is None else known.states
 
 

@@ -260,7 +260,7 @@ class Target:
 def target(studio: Studio, id: str) -> Target:
     """A finding or a video, by its id."""
     try:
-        folder = studio.workspace.finding(id)
+        folder = studio.folder(id)
         return Target(studio, id, folder / "annotations", True)
     except NotThere:
         path = studio.workspace.video(id)

@@ -117,7 +117,8 @@ class Studio:
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
         self.ending = False  # whether the server is about to stop
-        self.writing = threading.Lock()  # one at a time changes files
+        self.writing = threading.Lock()  # one at a time changes files …
+        self.saving = threading.Lock()  # … and findings, which are many files, and not read then
         self._findings: Kept[Finding] = Kept(MOST_FINDINGS)
         self._frames: Kept[Frames] = Kept(MOST_VIDEOS, lambda frames: frames.close())
         self._masks: Kept[Masks] = Kept(MOST_VIDEOS)
@@ -132,14 +133,23 @@ class Studio:
         self.jobs.close()
         self._frames.clear()
 
+    def folder(self, id: str) -> Path:
+        """That of a finding."""
+        with self.saving:  # while one is written its document is not there
+            return self.workspace.finding(id)
+
     def finding(self, id: str) -> Finding:
-        folder = self.workspace.finding(id)
-        return self._findings.get((folder, _stamp(folder / DOCUMENT)), lambda: Finding.read(folder))
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._findings.get(key, lambda: Finding.read(folder))
 
     def summary(self, id: str, read: Callable[[Path], Any]) -> Any:
         """What ``read`` makes of the folder of a finding, until its document changes."""
-        folder = self.workspace.finding(id)
-        return self._summaries.get((folder, _stamp(folder / DOCUMENT)), lambda: read(folder))
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._summaries.get(key, lambda: read(folder))
 
     def encoder(self, name: str | None = None) -> Encoder:
         """By name, loaded once; it encodes each text once."""
@@ -184,8 +194,10 @@ class Studio:
             except InputError:
                 return None
 
-        folder = self.workspace.finding(id)
-        return self._made.get((folder, _stamp(folder / DOCUMENT)), lambda: read(folder))
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._made.get(key, lambda: read(folder))
 
     def video_of(self, made: Made | None) -> str | None:
         """The id of the video of a finding; where it is not where it was, of one of its name."""
