@@ -248,3 +248,21 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
         return found
 
     assert len(asyncio.run(asyncio.wait_for(told(), 10))) == 1
+
+
+def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:
+    pytest.importorskip("transformers")
+    from test_tracks_sam2 import tracker
+
+    model = tracker()
+    monkeypatch.setattr(studio, "tracker", lambda name=None: model)
+    asked = {"frame": 4, "points": [[90, 70, True], [5, 5, False]]}
+    found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()
+    assert found["tracker"] == "sam2"
+    assert 0 <= found["presence"] <= 1
+    prompts = [{"frame": 4, "point": [90, 70, True]}, {"frame": 4, "point": [5, 5, False]}]
+    job = begun(client, kind="track", video=VIDEO, folder="followed", prompts=prompts, end=20)
+    job = ended(client, job)
+    assert job["state"] == "done", job["problem"]
+    for doubt in job["result"]["doubts"]:
+        assert 0 <= doubt["start"] <= doubt["end"] <= 20

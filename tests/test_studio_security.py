@@ -69,6 +69,13 @@ def test_a_cookie_of_another_start_is_worth_nothing(studio) -> None:
     assert client.get(SCENE).status_code == 401
 
 
+def test_cookies_of_other_programs_do_not_hide_ours(studio) -> None:
+    cookie = studio.sessions.begin(Session())
+    odd = f'theme={{"a": [1, 2]}}; x; =; dejacue-studio-8765={cookie}; y="un\\"clear'
+    answer = client_of(studio, None).get(SCENE, headers={"cookie": odd})
+    assert answer.status_code == 200
+
+
 def test_the_token_is_as_long_as_guessing_is_hopeless_and_compared_in_constant_time(
     monkeypatch,
 ) -> None:

@@ -34,7 +34,7 @@ class FileFrames:
 
     times_s   of each frame since the start of the stream, as a Video gives them
     start_s   when the stream starts, as players count
-    codec     as FFmpeg names it
+    codec, format   as FFmpeg names them
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,7 +44,7 @@ class FileFrames:
         self._container: Any = None
         with self._source.opened() as container:
             stream = video_stream(container)
-            self.codec = stream.codec_context.name
+            self.codec, self.format = stream.codec_context.name, container.format.name
             self.width, self.height = stream.codec_context.width, stream.codec_context.height
             self._zero, self._base = stream.start_time, stream.time_base
             stamps = _stamps(container, stream)
@@ -172,7 +172,7 @@ def _stamps(container: Any, stream: Any) -> tuple[list[int], list[int]] | None:
 class ImageFrames:
     """The images of a folder, or a single one."""
 
-    codec = "images"
+    codec = format = "images"
     start_s = 0.0
     times_s = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,10 +49,11 @@ def row(studio: Studio, id: str) -> Object:
         return {"id": id, "history": "", "object": None, "moments": [], "doubts": 0, "notes": [],
                 "encoder": None, "readout": None, "tiou": None, "problem": found}  # fmt: skip
     retrieval, about = found
-    known = studio.references(studio.workspace.finding(id), retrieval.history_id)
+    known = studio.references(studio.workspace.place(id), retrieval.history_id)
     moments = [
         {"state": moment.state, "start": moment.window.start, "end": moment.window.end,
-         "score": float(moment.score), "absent": moment.absent, "tiou": _tiou(moment, known)}
+         "score": float(moment.score) if math.isfinite(moment.score) else None,
+         "absent": moment.absent, "tiou": _tiou(moment, known)}
         for moment, _ in retrieval.answers()
     ]  # fmt: skip
     overlaps = [own["tiou"] for own in moments if own["tiou"] is not None]
@@ -99,7 +101,7 @@ def measured(
         retrievals[name] = []
         for id in ids:
             found = studio.finding(id)
-            known = studio.references(studio.workspace.finding(id), found.history.id)
+            known = studio.references(studio.workspace.place(id), found.history.id)
             if references is None and known is not None:
                 truth.setdefault(known.history_id, known)
             if found.history.id in truth:

@@ -44,10 +44,6 @@ def _readable(id: Id, studio: Own, who: Who) -> None:
 
 router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
 READ = [Depends(_readable)]
-SUFFIXES = {
-    "json": ".json", "csv": ".csv", "vtt": ".vtt", "parquet": ".parquet",
-    "qvhighlights": ".jsonl", "activitynet": ".json", "label-studio": ".json",
-}  # fmt: skip
 
 
 @router.get("", dependencies=[Depends(owner_only)])
@@ -62,9 +58,9 @@ def info(id: Id, studio: Own) -> Object:
     finding = studio.finding(id)
     drawn = finding.scene(thumbnails=(), most=100)
     return {
-        "id": id, "history": finding.history.id, "video": studio.video_of(finding),
+        "id": id, "history": finding.history.id, "video": studio.video_of(finding.made),
         "object": finding.vocabulary.object, "encoder": finding.history.encoder,
-        "tracker": finding.made.tracker, "prompts": _prompts(finding),
+        "tracker": finding.made.tracker, "prompts": _prompts(studio, finding),
         "masks": studio.workspace.id_of(finding.made.masks), "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
@@ -110,12 +106,12 @@ def save(id: Id, asked: Save, studio: Own) -> Object:
     """Reads as ``read`` does, and writes what was read: over the finding, or to another folder."""
     studio.jobs.check_free(asked.folder or id)
     finding = reread(studio, studio.finding(id), asked, asked)
-    folder = studio.workspace.finding(id)
+    folder = studio.folder(id)
     if asked.folder is not None:
         folder = studio.workspace.place(asked.folder)
         if folder.is_dir() and os.listdir(folder) and not (folder / "finding.json").is_file():
             raise InputError(f'"{asked.folder}" holds other things; give another folder')
-    with studio.writing:
+    with studio.saving:
         finding.write(folder)
         studio.workspace.changed()
     return draw(studio, studio.workspace.finding_id(folder), finding)
@@ -137,9 +133,13 @@ def segments(
 
 
 @router.get("/{id:path}/thumbnails/{frame}.jpg", dependencies=READ, response_class=Response)
-def thumbnail(id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own) -> Response:
-    """A small picture of a frame with the object outlined; the scene says of which frames."""
-    pictures = studio.finding(id).thumbnails
+def thumbnail(
+    id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own, object: bool = False
+) -> Response:
+    """A small picture of a frame with the object outlined, or of the object alone; the scene says
+    of which frames."""
+    finding = studio.finding(id)
+    pictures = finding.crops if object else finding.thumbnails
     if frame not in pictures:
         raise NotThere(f"there is no thumbnail of frame {frame}")
     return Response(pictures[frame], media_type="image/jpeg")
@@ -157,7 +157,7 @@ def export(id: Id, kind: str, studio: Own) -> Response:
         raise unknown("export", kind, [*EXPORTS, "report"])
     with tempfile.TemporaryDirectory() as folder:
         path = finding.export(kind, Path(folder, "export"))
-        name = f"{name}{SUFFIXES.get(kind, '')}"
+        name = f"{name}{EXPORTS[kind].suffix}"
         return _attached(path.read_bytes(), name, "application/octet-stream")
 
 
@@ -174,13 +174,17 @@ def draw(
     place = f"/api/findings/{quote(id)}/thumbnails"
     found = finding.scene(
         references=_truth(studio, id, finding), segments=segments, questions=questions, most=most,
-        thumbnails=[(frame, f"{place}/{frame}.jpg") for frame in finding.thumbnails],
+        thumbnails=[
+            (frame, f"{place}/{frame}.jpg",
+             f"{place}/{frame}.jpg?object=true" if frame in finding.crops else None)
+            for frame in finding.thumbnails
+        ],
     )  # fmt: skip
-    return {**found, "video": studio.video_of(finding)}
+    return {**found, "video": studio.video_of(finding.made)}
 
 
 def _truth(studio: Studio, id: str, finding: Finding):  # type: ignore[no-untyped-def]
-    known = studio.references(studio.workspace.finding(id), finding.history.id)
+    known = studio.references(studio.workspace.place(id), finding.history.id)
     return None if known is None else known.states
 
 
@@ -257,11 +261,12 @@ def _mark(finding: Finding, own: Example) -> Object:
     return {"state": own.state, "start": start, "end": last, "source": None}
 
 
-def _prompts(finding: Finding) -> list[Object]:
+def _prompts(studio: Studio, finding: Finding) -> list[Object]:
     """Where the object was shown to the tracker, in frames of the file."""
-    if finding.made.masks is None or not os.path.exists(finding.made.masks):
+    masks = finding.made.masks
+    if masks is None or studio.workspace.id_of(masks) is None or not os.path.exists(masks):
         return []
-    notes = read_notes(finding.made.masks)
+    notes = read_notes(masks)
     return [
         {"object": own.object, "frame": own.frame, "box": own.box, "point": own.point}
         for own in (notes.prompts if notes else ())

@@ -65,7 +65,7 @@ class Target:
 
     @property
     def video(self) -> str | None:
-        return self.studio.video_of(self.studio.finding(self.id)) if self.is_finding else self.id
+        return self.studio.video_of(self.studio.made(self.id)) if self.is_finding else self.id
 
     @property
     def frames(self) -> Sequence[int]:
@@ -260,7 +260,7 @@ class Target:
 def target(studio: Studio, id: str) -> Target:
     """A finding or a video, by its id."""
     try:
-        folder = studio.workspace.finding(id)
+        folder = studio.folder(id)
         return Target(studio, id, folder / "annotations", True)
     except NotThere:
         path = studio.workspace.video(id)

@@ -15,7 +15,6 @@ import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -219,11 +218,13 @@ def _cookie_name(scope: Scope) -> str:
 
 
 def _cookie(scope: Scope, headers: dict[str, str]) -> str | None:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(scope))
-    except CookieError:
-        return None
-    return None if found is None else found.value
+    """Ours, whatever other programs of this machine have set: they share cookies."""
+    name = _cookie_name(scope)
+    for part in headers.get("cookie", "").split(";"):
+        key, _, value = part.strip().partition("=")
+        if key == name:
+            return value
+    return None
 
 
 async def _answer(send: Send, status: int, sentence: str) -> None:

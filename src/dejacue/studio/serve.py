@@ -46,7 +46,8 @@ def serve(
             # no access log: the first address holds the token
             config = uvicorn.Config(
                 create_app(studio, host), access_log=False, log_level="warning", lifespan="on",
-                server_header=False, timeout_graceful_shutdown=2, log_config=None, ws="none",
+                server_header=False, proxy_headers=False, timeout_graceful_shutdown=2,
+                log_config=None, ws="none",
             )  # fmt: skip
             address = f"{url}?token={sessions.token}"
             if host not in LOOPBACK:

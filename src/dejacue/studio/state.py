@@ -17,7 +17,7 @@ from dejacue.records import History, Reference
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
-from dejacue.sources.findings import DOCUMENT
+from dejacue.sources.findings import DOCUMENT, Made, read_document
 from dejacue.sources.frames import Frames, open_frames
 from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.results import read_references
@@ -28,7 +28,8 @@ from dejacue.studio.jobs import Jobs
 from dejacue.studio.security import Sessions
 from dejacue.studio.workspace import Workspace
 
-MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 6, 6, 20_000, 20_000
+MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 4, 6, 20_000, 20_000
+LISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
 T = TypeVar("T")
 
 
@@ -116,7 +117,8 @@ class Studio:
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
         self.ending = False  # whether the server is about to stop
-        self.writing = threading.Lock()  # one at a time changes files
+        self.writing = threading.Lock()  # one at a time changes files …
+        self.saving = threading.Lock()  # … and findings, which are many files, and not read then
         self._findings: Kept[Finding] = Kept(MOST_FINDINGS)
         self._frames: Kept[Frames] = Kept(MOST_VIDEOS, lambda frames: frames.close())
         self._masks: Kept[Masks] = Kept(MOST_VIDEOS)
@@ -124,20 +126,30 @@ class Studio:
         self._trackers: Kept[Tracker] = Kept(2)
         self._references: Kept[list[Reference]] = Kept(64)
         self._summaries: Kept[Any] = Kept(MOST_SUMMARIES)
+        self._made: Kept[Made | None] = Kept(MOST_SUMMARIES)
         self.jobs = Jobs()
 
     def close(self) -> None:
         self.jobs.close()
         self._frames.clear()
 
+    def folder(self, id: str) -> Path:
+        """That of a finding."""
+        with self.saving:  # while one is written its document is not there
+            return self.workspace.finding(id)
+
     def finding(self, id: str) -> Finding:
-        folder = self.workspace.finding(id)
-        return self._findings.get((folder, _stamp(folder / DOCUMENT)), lambda: Finding.read(folder))
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._findings.get(key, lambda: Finding.read(folder))
 
     def summary(self, id: str, read: Callable[[Path], Any]) -> Any:
         """What ``read`` makes of the folder of a finding, until its document changes."""
-        folder = self.workspace.finding(id)
-        return self._summaries.get((folder, _stamp(folder / DOCUMENT)), lambda: read(folder))
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._summaries.get(key, lambda: read(folder))
 
     def encoder(self, name: str | None = None) -> Encoder:
         """By name, loaded once; it encodes each text once."""
@@ -162,19 +174,34 @@ class Studio:
         return self._trackers.get(chosen, lambda: TrackerOptions().load(chosen))
 
     def frames(self, path: Path) -> Frames:
-        return self._frames.get((path, _stamp(path)), lambda: open_frames(path))
+        return self._frames.get((path, _stamp(path)), lambda: whole_frames(path))
 
     def masks(self, path: Path, frames: int) -> Masks:
-        """Those of a video of so many frames."""
+        """Those of a video of which so many frames were looked at."""
 
         def opened() -> Masks:
+            self.workspace.check_links(path)
             return open_masks(path, match=match_of(path) or "auto", frames=frames)
 
         return self._masks.get((path, frames, _stamp(path)), opened)
 
-    def video_of(self, finding: Finding) -> str | None:
+    def made(self, id: str) -> Made | None:
+        """How a finding was made, from its document alone; None where that is damaged."""
+
+        def read(folder: Path) -> Made | None:
+            try:
+                return read_document(folder).made
+            except InputError:
+                return None
+
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._made.get(key, lambda: read(folder))
+
+    def video_of(self, made: Made | None) -> str | None:
         """The id of the video of a finding; where it is not where it was, of one of its name."""
-        known = finding.made.video
+        known = None if made is None else made.video
         if known is None:
             return None
         id = self.workspace.id_of(known)
@@ -184,7 +211,7 @@ class Studio:
         return alike[0] if len(alike) == 1 else None
 
     def video_path(self, finding: Finding) -> Path:
-        id = self.video_of(finding)
+        id = self.video_of(finding.made)
         if id is None:
             raise NotThere(
                 f"the video of {finding.history.id} is not in the workspace; copy it there, or "
@@ -211,6 +238,15 @@ class Studio:
                 return []  # it is looked at for whatever it may hold
 
         return self._references.get((path, _stamp(path)), read)
+
+
+def whole_frames(path: Path) -> Frames:
+    """The frames of a file that holds them itself."""
+    frames = open_frames(path)
+    if frames.format in LISTS:
+        frames.close()
+        raise InputError(f"{path}: is a list of other files, not a video")
+    return frames
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -15,11 +15,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from dejacue.errors import InputError
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.atomic import TEMPORARY
-from dejacue.sources.frames import open_frames
 from dejacue.sources.images import SUFFIXES, read_rgb
 from dejacue.studio.errors import Conflict
 from dejacue.studio.models import PROBLEMS, Object, Own, owner_only
-from dejacue.studio.state import Studio
+from dejacue.studio.state import Studio, whole_frames
 from dejacue.studio.workspace import MEDIA
 
 router = APIRouter(tags=["uploads"], responses=PROBLEMS, dependencies=[Depends(owner_only)])
@@ -84,7 +83,7 @@ def _take(studio: Studio, temporary: Path, target: Path) -> None:
         if target.suffix.lower() in SUFFIXES:
             read_rgb(temporary)
         else:
-            with closing(open_frames(temporary)) as frames:
+            with closing(whole_frames(temporary)) as frames:
                 frames.image(0)
     except (InputError, Unreadable) as error:
         said = str(error).replace(f"{temporary}: ", "")

@@ -77,7 +77,7 @@ def info(id: Id, studio: Own) -> Object:
         "playable": path.is_file() and frames.codec in PLAYED and path.suffix.lower() in MEDIA,
         "seconds": None if frames.times_s is None else float(frames.times_s[-1]),
         "findings": [own for own in studio.workspace.contents().findings
-                     if _video_of(studio, own) == id],
+                     if studio.video_of(studio.made(own)) == id],
     }  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def preview(id: Id, asked: Preview, studio: Own) -> Object:
 def crop_picture(
     id: Id, number: Number, studio: Own, width: Width | None = None, file: bool = False
 ) -> Response:
-    """What the encoder saw of the object in a frame of the history (file: of the video)."""
+    """What the encoder saw of the object in a frame of the history; file: of the file."""
     image, mask = _seen(studio, studio.finding(id), number, file)
     if mask is None:
         raise NotThere(f"the object is not seen in frame {number}")
@@ -145,7 +145,7 @@ def crop_picture(
 
 @router.get("/api/findings/{id:path}/outline/{number}")
 def outline_of(id: Id, number: Number, studio: Own, file: bool = False) -> Object:
-    """Polygons around the object in a frame of the history (file: of the video), in pixels of the
+    """Polygons around the object in a frame of the history (file: of the file), in pixels of the
     video; none where it is not seen."""
     image, mask = _seen(studio, studio.finding(id), number, file)
     return {
@@ -164,46 +164,26 @@ def _picture(data: bytes) -> Response:
     return Response(data, media_type="image/jpeg", headers=headers)
 
 
-def _video_of(studio: Studio, finding: str) -> str | None:
-    try:
-        return studio.video_of(studio.finding(finding))
-    except InputError:
-        return None  # a damaged finding has none
-
-
 def _seen(
     studio: Studio, finding: Finding, number: int, of_file: bool
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
-    """A frame, and the mask of the object in it; number: of the history, or of the file."""
+    """A frame of the file, and the mask of the object in it; the number is that of the history, or
+    of the file."""
     history, path = finding.history, studio.video_path(finding)
-    source = number if of_file else _source_frame(history, number)
+    known = (history.frames, history.frames if history.source_frames is None
+             else history.source_frames)  # fmt: skip
+    other = round(float(np.interp(number, *(known[::-1] if of_file else known))))
+    index, source = (other, number) if of_file else (number, other)
+    if not history.sampled:
+        index = source = number  # also before the first and after the last one
     frames = studio.frames(path)
     _check(frames, source)
     image = frames.image(source)
-    known = _history_frame(history, source) if of_file else number
-    if known is None:
-        return image, None  # it was not looked at
     masks = finding.made.masks
     if masks is None or studio.workspace.id_of(masks) is None or not Path(masks).exists():
         raise NotThere(f"the masks of {history.id} are not in the workspace")
-    opened = studio.masks(Path(masks), len(frames))
-    shown = VideoFrame(known, source, None, frames.name(source), image)
+    opened = studio.masks(Path(masks), history.frames_looked_at or len(frames))
+    shown = VideoFrame(index, source, None, frames.name(source), image)
     text = (history.made_with or {}).get("objects", "all")
     lineage = None if text == "all" else frozenset(map(int, text.split(",")))
     return image, opened.unions(shown, [lineage])[0]
-
-
-def _source_frame(history: Any, number: int) -> int:
-    """The frame of the file, by the neighbours where the object is not observed."""
-    if history.source_frames is None:
-        return number
-    return round(float(np.interp(number, history.frames, history.source_frames)))
-
-
-def _history_frame(history: Any, source: int) -> int | None:
-    """The frame of the history that a frame of the file is; None: it was left out."""
-    if history.source_frames is None:
-        return source
-    at = int(np.searchsorted(history.source_frames, source))
-    there = at < len(history.frames) and history.source_frames[at] == source
-    return int(history.frames[at]) if there else None

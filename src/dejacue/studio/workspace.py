@@ -57,6 +57,7 @@ class Workspace:
         self.root = root.resolve()
         self._lock = threading.Lock()
         self._seen: tuple[float, Contents] | None = None
+        self._linked: dict[Path, int] = {}  # folders of pictures that lie inside, and since when
 
     @property
     def name(self) -> str:
@@ -132,9 +133,25 @@ class Workspace:
         path = self.existing(id, "video")
         if path.is_file() and (path.suffix.lower() in MEDIA or is_image(path)):
             return path
-        if path.is_dir() and any(is_image(entry) for entry in os.listdir(path)):
+        if path.is_dir() and self.check_links(path):
             return path
         raise NotThere(f'"{shortened(id)}" is neither a video nor a folder of images')
+
+    def check_links(self, folder: Path) -> bool:
+        """Whether a folder holds pictures, none of which is a link that leads out."""
+        if not folder.is_dir():
+            return False
+        stamp = folder.stat().st_mtime_ns
+        if self._linked.get(folder) != stamp:
+            with os.scandir(folder) as entries:
+                pictures = [entry for entry in entries if is_image(entry.name)]
+            for entry in pictures:
+                if entry.is_symlink() and self.id_of(os.path.realpath(entry.path)) is None:
+                    raise NotThere(f"{folder}: {entry.name} is a link that leads out")
+            if not pictures:
+                return False
+            self._linked[folder] = stamp
+        return True
 
     def contents(self) -> Contents:
         """What lies there now, or did a moment ago."""
