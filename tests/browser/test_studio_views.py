@@ -59,7 +59,7 @@ def test_labelling_and_consensus_are_accessible(address, desk, axe) -> None:
             own.page.get_by_role("button", name="Stop").click()
             own.page.get_by_role("link", name="cup", exact=True).click()
     own.page.get_by_role("button", name="Begin the consensus").click()
-    there(own, ".run rect")
+    there(own, ".run .bar span")
     assert axe(own.page) == []
 
 

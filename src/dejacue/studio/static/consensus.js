@@ -17,17 +17,22 @@ export function Consensus({ target, about }) {
   return html`<${Decide} base=${base} target=${target} given=${value} passes=${[first.value, second.value]} found=${found} about=${about} again=${again} />`;
 }
 
-// One line of runs, coloured and lettered by label.
-function Strip({ name, runs, labels, first, last, seek }) {
-  const size = last - first + 1;
-  const at = (event) => { const box = event.currentTarget.getBoundingClientRect(); seek(first + Math.floor((event.clientX - box.left) / box.width * size)); };
+// One line of runs: the colour and the number of their label.
+function Strip({ name, runs, labels, first, last, frame, seek }) {
+  const size = last - first + 1, share = (frames) => `${100 * frames / size}%`;
+  const at = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    seek(first + Math.floor((event.clientX - box.left) / box.width * size));
+  };
   const told = runs.slice(0, 40).map((run) => `${run.label ?? "open"} ${run.start} – ${run.end}`).join(", ");
-  return html`<div class="run"><span class="of">${name}</span><svg viewBox="0 0 ${size} 10" preserveAspectRatio="none" role="img" aria-label=${`${name}: ${told}`} onClick=${at}>
-    ${runs.map((run) => html`<rect x=${run.start - first} width=${run.end - run.start + 1} y="0" height="10" fill=${run.label === null ? "none" : colourOf(run.label, labels.indexOf(run.label))} class=${run.label === null ? "open" : ""}><title>${run.label ?? "open"}: ${run.start} – ${run.end}</title></rect>`)}</svg></div>`;
-}
-
-function Cursor({ frame, first, last }) {
-  return html`<div class="run cursor"><span class="of"></span><svg viewBox="0 0 ${last - first + 1} 10" preserveAspectRatio="none" aria-hidden="true"><rect x=${frame - first} width=${Math.max((last - first + 1) / 400, 1)} y="0" height="10" /></svg></div>`;
+  return html`<div class="run"><span class="of">${name}</span>
+    <div class="bar" role="img" aria-label=${`${name}: ${told}`} onClick=${at}>
+      ${runs.map((run) => {
+        const n = labels.indexOf(run.label), colour = n < 0 ? "transparent" : colourOf(run.label, n);
+        const place = { left: share(run.start - first), width: share(run.end - run.start + 1), background: colour };
+        return html`<span class=${n < 0 ? "open" : ""} style=${place} title=${`${run.label ?? "open"}: ${run.start} – ${run.end}`}>${n < 0 ? "?" : n + 1}</span>`;
+      })}
+      <i style=${{ left: share(frame - first + .5) }}></i></div></div>`;
 }
 
 function Decide({ base, target, given, passes, found, again }) {
@@ -71,8 +76,7 @@ function Decide({ base, target, given, passes, found, again }) {
           <p class="soft">${open ? count(open, "difference is open", "differences are open") : "all are decided"}</p>
           <ul class="marks">${rows.map((own, n) => html`<li class=${n === at ? "here" : ""}><button type="button" class="quiet text" onClick=${() => to(n)}>${own.start} – ${own.end}: ${own.first} / ${own.second} → <b>${own.label ?? "?"}</b></button></li>`)}</ul>`}
       </div></aside></div>
-    <section class="strip" aria-label="both passes"><${Cursor} frame=${film.frame} first=${first} last=${last} />
-      ${[[given.annotators[0], passes[0].runs], [given.annotators[1], passes[1].runs], ["consensus", agreed]].map(([name, runs]) => html`<${Strip} name=${name} runs=${runs} labels=${labels} first=${first} last=${last} seek=${film.seek} />`)}
+    <section class="strip" aria-label="both passes">${[[given.annotators[0], passes[0].runs], [given.annotators[1], passes[1].runs], ["consensus", agreed]].map(([name, runs]) => html`<${Strip} name=${name} runs=${runs} labels=${labels} first=${first} last=${last} frame=${film.frame} seek=${film.seek} />`)}
       <p class="legend">${labels.map((label, n) => html`<span><span class="badge" style=${{ "border-color": colourOf(label, n) }}>${n + 1}</span> ${label}</span>`)}</p></section>
     <div class="halves even"><${Agreement} base=${base} /><${Result} base=${base} agreed=${Boolean(state.agreed)} key=${String(state.agreed)} vost=${passes[0].preset === "vost"} /></div>
   </main>`;

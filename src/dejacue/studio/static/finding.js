@@ -168,7 +168,7 @@ function Desk({ id, about, again, info, first, found }) {
       <aside class="side"><${Tabs} label="beside the video" names=${["Words", "Show it", "Compare", "Doubts"]} chosen=${tab} onChoose=${setTab} />
         <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
           ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about} problem=${read.problem} busy=${Boolean(read.busy)} />`}
-          ${tab === "Show it" && html`<${Show} words=${words} scene=${scene} film=${film} act=${act} question=${question} problem=${read.problem} />`}
+          ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} question=${question} problem=${read.problem} />`}
           ${tab === "Compare" && asked && html`<${Compare} id=${id} asked=${asked} words=${words} change=${change} scene=${scene} about=${about} />`}
           ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film} correct=${info.video && link("track", `${info.video}?${id}`)} />`}
         </div></aside>

@@ -4,7 +4,7 @@ import { Problem, html } from "./ui.js";
 
 const span = (own) => (own.source ? own.source : own.start === own.end ? `frame ${own.start}` : `frames ${own.start} – ${own.end}`);
 
-export function Show({ words, scene, film, act, question, problem }) {
+export function Show({ words, film, act, question, problem }) {
   const { states } = words, empty = !words.examples.length && !words.changes.length;
   const asked = question && question.frame === film.frame;
   const expects = asked && question.expects.filter(([, share]) => share > .02).slice(0, 4);
@@ -25,7 +25,6 @@ export function Show({ words, scene, film, act, question, problem }) {
       <button type="button" class="quiet" aria-label=${`remove ${own.state ?? "none"} at ${span(own)}`} onClick=${() => act.remove(n)}>×</button></li>`)}
       ${words.changes.map((frame) => html`<li><button type="button" class="quiet text" onClick=${() => film.seek(frame)}>change: frame ${frame}</button>
         <button type="button" class="quiet" aria-label=${`remove the change at ${frame}`} onClick=${() => act.unchange(frame)}>×</button></li>`)}</ul>
-    ${scene.references && html`<p class="soft">The black bars are references.</p>`}
   </div>`;
 }
 
