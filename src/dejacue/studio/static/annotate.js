@@ -136,7 +136,7 @@ function useLabels(made) {
   const [all, setAll] = useState(() => ({ past: [], now: fromRuns(made), future: [] }));
   return {
     values: all.now, canUndo: all.past.length > 0, canRedo: all.future.length > 0,
-    set: (values) => setAll((old) => ({ past: [...old.past.slice(-300), old.now], now: values, future: [] })),
+    set: (values) => setAll((old) => ({ past: [...old.past.slice(-100), old.now], now: values, future: [] })),
     undo: () => setAll((old) => (old.past.length ? { past: old.past.slice(0, -1), now: old.past.at(-1), future: [old.now, ...old.future] } : old)),
     redo: () => setAll((old) => (old.future.length ? { past: [...old.past, old.now], now: old.future[0], future: old.future.slice(1) } : old)),
   };

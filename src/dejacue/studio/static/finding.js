@@ -5,7 +5,7 @@ import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { Doubts, Show } from "./show.js";
 import {
-  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, useAsked, useEffect, useKeys, useMemo, useReducer, useRef, useState,
+  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo, useReducer, useRef, useState,
 } from "./ui.js";
 import { Compare, Words } from "./words.js";
 
@@ -188,7 +188,7 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
     const file = Object.assign(document.createElement("a"), { href: `/api/findings/${place(id)}/export/${kind}`, download: "" });
     if (kind) file.click();
   };
-  return html`<header class="title"><h1>${id}</h1><span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
+  return html`<header class="title"><h1>${titleOf(id, about)}</h1><span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
     <span class="acts">
       <button type="button" disabled=${!all.past.length} title="undo (Ctrl+Z)" onClick=${() => step({ kind: "undo" })}>Undo</button>
       <button type="button" disabled=${!all.future.length} title="redo (Ctrl+Shift+Z)" onClick=${() => step({ kind: "redo" })}>Redo</button>

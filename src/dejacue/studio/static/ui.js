@@ -11,6 +11,8 @@ export const link = (view, id) => `#/${view}${id === undefined ? "" : `/${encode
 export const go = (view, id) => { location.hash = link(view, id); };
 export const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many || `${one}s`}`;
 export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+// A finding in the workspace itself is called after it.
+export const titleOf = (id, about) => (id === "finding.json" ? about.name : id);
 export const nameOf = (id) => id.split("/").at(-1);
 
 // ---------------------------------------------------------------- sentences

@@ -1,7 +1,7 @@
 // What lies in the folder: findings to open, videos to begin with, a place to drop new ones.
 
 import { ask, frameAddress, place } from "./api.js";
-import { Problem, count, html, link, nameOf, say, useAsked, useRef, useState } from "./ui.js";
+import { Problem, count, html, link, nameOf, say, titleOf, useAsked, useRef, useState } from "./ui.js";
 
 function Drop({ again }) {
   const [over, setOver] = useState(false), [busy, setBusy] = useState(""), [problem, setProblem] = useState("");
@@ -43,12 +43,12 @@ export function Bars({ moments, last }) {
   </svg>`;
 }
 
-function FindingCard({ row }) {
+function FindingCard({ row, about }) {
   const best = row.moments.find((own) => !own.absent) || row.moments[0];
   return html`<li><a class="card" href=${link("finding", row.id)}>
     <span class="picture">${best && html`<img loading="lazy" alt="" src=${`/api/findings/${place(row.id)}/crops/${Math.round((best.start + best.end) / 2)}.jpg?width=160`}
       onError=${(event) => { event.target.hidden = true; }} />`}</span>
-    <span class="about"><b>${row.id}</b>
+    <span class="about"><b>${titleOf(row.id, about)}</b>
       ${row.problem ? html`<span class="problem">${row.problem}</span>` : html`
         <span class="soft">${[row.object, row.moments.map((own) => own.state).join(" · ")].filter(Boolean).join(": ")}</span>
         <${Bars} moments=${row.moments} />
@@ -77,7 +77,7 @@ export function Workspace({ about, again }) {
         <li>Copy videos, or folders of images, into the folder, and reload this page.</li>
         <li>Write a finding into it: <code>dejacue locate kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
     ${!blind && about.findings.length > 0 && html`<section><h2>Findings <span class="soft">${about.findings.length}</span></h2>
-      <${Problem}>${problem}</${Problem}><ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} />`)}</ul></section>`}
+      <${Problem}>${problem}</${Problem}><ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} about=${about} />`)}</ul></section>`}
     ${about.videos.length > 0 && html`<section><h2>Videos <span class="soft">${about.videos.length}</span></h2>
       <ul class="cards">${about.videos.map((id) => html`<${VideoCard} key=${id} id=${id} blind=${blind} />`)}</ul></section>`}
     ${!blind && html`<${Drop} again=${again} />`}
