@@ -35,10 +35,10 @@ function line(xs, ys, x) {
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const signed = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
 
-function clockText(seconds, digits) {
+function clockText(seconds, digits, minutely = false) {
   const sign = seconds < 0 ? "−" : "", scale = 10 ** digits;
   const whole = Math.round(Math.abs(seconds) * scale) / scale;
-  if (whole < 60) return `${sign}${whole.toFixed(digits)} s`;
+  if (whole < 60 && !minutely) return `${sign}${whole.toFixed(digits)} s`;
   const rest = (whole % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
   const minutes = Math.floor(whole / 60), hours = Math.floor(minutes / 60);
   if (!hours) return `${sign}${minutes}:${rest}`;
@@ -543,8 +543,7 @@ class Timeline {
     const exact = own.edited ? null : known[clock];
     const [from, to] = exact || [own.start, own.end].map(this.clocks[clock].to);
     if (clock !== "seconds") return `${Math.round(from)} – ${Math.round(to)}`;
-    const [a, b] = [clockText(from, 2), clockText(to, 2)];
-    return `${to < 60 ? a.replace(" s", "") : a} – ${b}`;
+    return `${clockText(from, 2, to >= 60).replace(" s", "")} – ${clockText(to, 2)}`;
   }
 
   saidWindow(row, own) {
