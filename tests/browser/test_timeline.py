@@ -116,6 +116,18 @@ def test_a_new_scene_keeps_the_view_and_the_selection(stage, rich) -> None:
     assert own.shown["selected"] is None
 
 
+def test_a_new_scene_does_not_lose_the_focus(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.page.locator(".tl-windows button").first.focus()
+    own.js("(scene) => own.update(scene)", rich)
+    own.page.keyboard.press("End")
+    assert own.shown["playhead"] == 299
+    own.press("n")
+    own.page.locator(".tl-grip[data-edge=end]").focus()
+    own.js("(scene) => own.update(scene)", rich)
+    assert own.js("document.activeElement.dataset.edge") == "end"
+
+
 def test_a_scene_of_a_page_needs_little_to_be_labelled(stage, axe) -> None:
     states = [{"name": name, "colour": "#0072B2", "descriptions": []} for name in ("open", "shut")]
     rows = [

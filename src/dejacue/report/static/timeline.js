@@ -413,9 +413,12 @@ class Timeline {
     }
     this.chosen = clamp(this.chosen, 0, Math.max(this.rows.length - 1, 0));
     if (this.selected && !this.rows[this.selected.row]?.windows[this.selected.index]) this.selected = null;
+    const active = this.element.getRootNode().activeElement;
+    const held = this.element.contains(active) && !this.field.contains(active);
     this.tools();
     this.label();
     this.layout();
+    if (held) this.plot.focus({ preventScroll: true });  // what had the focus is gone
   }
 
   tools() {
