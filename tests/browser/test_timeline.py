@@ -104,6 +104,17 @@ def test_the_theme_follows_the_system_and_an_attribute(stage, rich) -> None:
     assert colour(dark, 59, 0, 2) == BLUE
 
 
+def test_a_page_may_write_its_colours_as_it_likes(stage, rich) -> None:
+    states = [{**state, "colour": "rgb(0, 114, 178)"} for state in rich["states"]]
+    own = stage({**rich, "states": states})
+    own.js("own.element.style.setProperty('--tl-panel', 'hsl(60 100% 90%)')")
+    own.js("document.documentElement.dataset.theme = 'light'")
+    own.drawn()
+    assert colour(own, 245, 1, 3) == (255, 255, 204)
+    assert colour(own, 59, 0, 2) == BLUE
+    assert colour(own, 50, 0, 30) not in ((255, 255, 204), (0, 0, 0))  # the pale band of the window
+
+
 def test_a_new_scene_keeps_the_view_and_the_selection(stage, rich) -> None:
     own = stage(rich, EDIT)
     own.press("n", "n")
@@ -318,6 +329,20 @@ def test_a_finger_drags_the_edge_of_the_window_that_it_selected(stage, rich) -> 
     own.drawn()
     assert own.events("change")[-1]["end"] == 240
     assert own.events("change")[-1]["done"]
+
+
+def test_windows_are_added_and_deleted_without_keys(stage, rich) -> None:
+    own = stage(rich, EDIT, width=390, has_touch=True)
+    add, delete = (own.page.get_by_text(name, exact=True) for name in ("Add", "Delete"))
+    own.page.touchscreen.tap(*own.at(230, 2, 60))
+    assert delete.is_disabled()
+    add.tap()
+    made = own.events("change")[-1]
+    assert (made["state"], made["kind"], made["done"]) == ("broken", "create", True)
+    assert abs(made["start"] - 230) <= 1
+    own.drawn()
+    delete.tap()
+    assert own.events("change")[-1]["kind"] == "delete"
 
 
 # ---- the playhead
