@@ -49,7 +49,10 @@ def by_hand(settings=None, **columns) -> tuple[History, Reading]:
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
     seen = Evidence(responses.astype(np.float32), np.zeros(2), np.ones(2), responses, frames)
     first = Moment("empty", "empty cup", Window(0, 2), 2.5, alternatives=((Window(9, 10), 0.25),))
-    second = Moment("filled", "full cup", Window(6, 9), float("inf"), p_value=0.9, absent=True)
+    second = Moment(
+        "filled", "full cup", Window(6, 9), float("inf"), p_value=0.9, absent=True,
+        times_s=(0.5, float("nan")),
+    )  # fmt: skip
     return history, Reading(Retrieval((first, second), settings or {}, "cup", None, ("a",)), seen)
 
 
@@ -112,6 +115,7 @@ def test_alternatives_are_apart_and_occurrences_are_claimed() -> None:
     assert best["absent"]
     assert best["p"] == 0.9
     assert best["score"] is None  # JSON has no infinity
+    assert best["times"] is None
     empty, _ = scene(*by_hand({"further_windows": "occurrences"}))["rows"]
     assert [window["rank"] for window in empty["windows"]] == [1, 2]
     assert empty["alternatives"] == []

@@ -247,10 +247,11 @@ def _windows(retrieval: Retrieval, moment: Moment) -> tuple[list[Span], list[Spa
     """What is claimed (of an absent state: its best window, marked), and what else might be."""
 
     def span(rank: int, own: Alternative) -> Span:
-        p = moment.p_value if rank == 1 else None
+        p = _finite(moment.p_value) if rank == 1 else None
+        times = None if None in _finite(own.times_s or (None,)) else own.times_s
         source = None if own.source is None else _run(own.source)
         score = _finite(float(own.score))
-        return Span(*_run(own.window), score, rank, moment.absent, p, own.times_s, source)
+        return Span(*_run(own.window), score, rank, moment.absent, p, times, source)
 
     spans = [span(rank, own) for rank, own in enumerate(moment.windows, start=1)]
     claimed = max(len(retrieval.windows_of(moment)), 1)

@@ -35,10 +35,10 @@ function line(xs, ys, x) {
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const signed = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
 
-function clockText(seconds, digits) {
+function clockText(seconds, digits, minutely = false) {
   const sign = seconds < 0 ? "−" : "", scale = 10 ** digits;
   const whole = Math.round(Math.abs(seconds) * scale) / scale;
-  if (whole < 60) return `${sign}${whole.toFixed(digits)} s`;
+  if (whole < 60 && !minutely) return `${sign}${whole.toFixed(digits)} s`;
   const rest = (whole % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
   const minutes = Math.floor(whole / 60), hours = Math.floor(minutes / 60);
   if (!hours) return `${sign}${minutes}:${rest}`;
@@ -413,9 +413,12 @@ class Timeline {
     }
     this.chosen = clamp(this.chosen, 0, Math.max(this.rows.length - 1, 0));
     if (this.selected && !this.rows[this.selected.row]?.windows[this.selected.index]) this.selected = null;
+    const active = this.element.getRootNode().activeElement;
+    const held = this.element.contains(active) && !this.field.contains(active);
     this.tools();
     this.label();
     this.layout();
+    if (held) this.plot.focus({ preventScroll: true });  // what had the focus is gone
   }
 
   tools() {
@@ -444,6 +447,10 @@ class Timeline {
       right: button("▶", "look later", () => this.pan(.5)),
       all: button("All", "show all frames", () => this.view(this.first, this.last)),
     };
+    if (this.editable) {
+      this.buttons.add = button("Add", "add a window at the playhead, in the row that is chosen", () => this.addHere());
+      this.buttons.remove = button("Delete", "delete the selected window", () => this.remove());
+    }
     if (scene.segments) {
       const toggle = button("Segments", "show segments: frames that look alike", () => {
         this.showSegments = !this.showSegments;
@@ -543,8 +550,7 @@ class Timeline {
     const exact = own.edited ? null : known[clock];
     const [from, to] = exact || [own.start, own.end].map(this.clocks[clock].to);
     if (clock !== "seconds") return `${Math.round(from)} – ${Math.round(to)}`;
-    const [a, b] = [clockText(from, 2), clockText(to, 2)];
-    return `${to < 60 ? a.replace(" s", "") : a} – ${b}`;
+    return `${clockText(from, 2, to >= 60).replace(" s", "")} – ${clockText(to, 2)}`;
   }
 
   saidWindow(row, own) {
@@ -585,7 +591,7 @@ class Timeline {
     for (const own of this.labels) {
       const small = own.list === undefined, above = small ? (narrow ? 20 : 0) : label;
       const high = small ? (own.key === "presence" ? 30 : 16) : tall - (narrow ? 8 : 0);
-      const lane = { label: own, top: y, y: y + above, h: high, row: small ? null : own.at, key: own.key };
+      const lane = { label: own, y: y + above, h: high, row: small ? null : own.at, key: own.key };
       const box = { top: y, height: narrow ? above : high, width: narrow ? wide : gutter };
       for (const side of Object.keys(box)) own.element.style[side] = `${box[side]}px`;
       this.lanes.push(lane);
@@ -612,10 +618,11 @@ class Timeline {
   dress() {
     const style = getComputedStyle(this.element), pen = this.base.getContext("2d");
     const names = ["page", "panel", "ink", "soft", "line", "gap", "edge", "doubt", "focus", "mix"];
-    const ink = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--tl-${name}`).trim()]));
+    const plain = (colour) => { pen.fillStyle = colour.trim(); return pen.fillStyle; };  // #rrggbb
+    const ink = Object.fromEntries(names.map((name) => [name, plain(style.getPropertyValue(`--tl-${name}`))]));
     this.ink = ink;
     this.hatch = { gap: stripes(pen, ink.edge, ink.gap, 7), doubt: stripes(pen, ink.page, ink.doubt, 5) };
-    this.colours = this.scene.states.map(({ colour }) => ({
+    this.colours = this.scene.states.map((state) => plain(state.colour)).map((colour) => ({
       plain: colour, line: mixed(colour, ink.mix, .82), pale: faint(colour, .4), band: faint(colour, .17),
       text: inkOn(colour), hatch: stripes(pen, colour, null),
     }));
@@ -685,6 +692,7 @@ class Timeline {
       this.buttons.out.disabled = this.buttons.all.disabled = size >= this.all - near;
       this.buttons.left.disabled = this.a <= this.first - .5 + near;
       this.buttons.right.disabled = this.b >= this.last + .5 - near;
+      if (this.buttons.remove) this.buttons.remove.disabled = !this.selected;
     }
     this.stats = { draws: this.stats.draws + 1, ms: performance.now() - began, reads: Curve.reads };
   }
@@ -1496,7 +1504,7 @@ class Timeline {
     const marks = mark && {
       x: () => mark({ kind: "none", state: null, frame }), c: () => mark({ kind: "change", state: null, frame }),
     };
-    const adds = this.editable && this.rows.length && { a: () => this.addHere() };
+    const adds = this.editable && { a: () => this.addHere() };
     const edits = this.editable && this.selected && {
       s: () => this.moveEdge("start"), e: () => this.moveEdge("end"),
       Delete: () => this.remove(), Backspace: () => this.remove(),
@@ -1522,7 +1530,7 @@ class Timeline {
 
   addHere() {
     const here = (own) => !own.absent && own.start <= this.head && this.head <= own.end;
-    if (!this.rows[this.chosen].windows.some(here)) this.add(this.chosen, this.head, this.head, true);
+    if (this.rows.length && !this.rows[this.chosen].windows.some(here)) this.add(this.chosen, this.head, this.head, true);
   }
 
   choose(by) {
