@@ -123,10 +123,11 @@ def test_nothing_is_added_where_rows_are_lost(store, name, left) -> None:
 
 @pytest.mark.parametrize("name", ["000001.npy", "000001.means.npy"])
 def test_a_segment_that_is_missing_is_named(store, name) -> None:
-    store.add(history("a"))
+    store.add([history("a"), history("b")])
+    store.remove("b")
     (store.path / "segments" / name).unlink()
     store = Store.open(store.path)
-    for read in (lambda: list(store.ask(words())), lambda: store["a"]):
+    for read in (lambda: list(store.ask(words())), lambda: store["a"], store.compact):
         with pytest.raises(InputError, match=rf"{name}: is missing; dejacue store verify names"):
             read()
 
