@@ -2,11 +2,12 @@
 
     python benchmarks/corpus_plan.py [--folder DIR] [--write PAGE]
 
-The first table is measured here and now; what is assumed of the machines of a cluster is named in
-the second. The third follows from both. A question goes to every node at once and is as late as the
-last of them: how late nodes are is drawn from the chunks of 256 MB that are timed here (each over
-the median), 2,000 questions. *Asked twice*: where a node has not answered after the time that 95 of
-100 take, the one with the other copy is asked, too, and the first answer counts.
+The first table is measured here and now, in CPU seconds; what is assumed of the machines of a
+cluster is named in the second. The third follows from both. A question goes to every node at once
+and is as late as the last of them: how late nodes are is drawn from the chunks of 256 MB that are
+timed here (each over the median), 2,000 questions. *Asked twice*: where a node has not answered
+after the time that 95 of 100 take, the one with the other copy is asked, too, and the first answer
+counts.
 """
 
 from __future__ import annotations
@@ -87,33 +88,37 @@ class Measured:
 
 
 def asked(folder: Path) -> tuple[float, float, float, NDArray[Any]]:
+    """Bytes of the index, bytes a second of rows and of means, and how late chunks are."""
     with Store.create(folder / "store") as made:
         made.add(histories(HISTORIES))
     index = (folder / "store" / "index.sqlite").stat().st_size / HISTORIES
     store, vocabulary = Store.open(folder / "store"), words()
-    rates: list[tuple[float, float]] = []  # seconds and histories of a chunk
+    rates: list[tuple[float, float, int]] = []  # seconds, CPU seconds and histories of a chunk
+
+    def clocks(done: int) -> tuple[float, float, int]:
+        return time.perf_counter(), time.process_time(), done
 
     def progress(stage: str, done: int, *_: object) -> None:
-        nonlocal last, before
-        now = time.perf_counter()
-        rates.append((now - last, done - before))
-        last, before = now, done
+        nonlocal last
+        now = clocks(done)
+        rates.append((now[0] - last[0], now[1] - last[1], now[2] - last[2]))
+        last = now
 
     for turn in range(ROUNDS + 1):
-        last, before = time.perf_counter(), 0
+        last = clocks(0)
         store.ask(vocabulary, progress=progress).columns()
         if turn == 0:
             rates.clear()  # the first maps the files
-    most = max(count for _, count in rates)
-    took = np.array([seconds for seconds, count in rates if count == most])
+    most = max(count for _, _, count in rates)
+    took, used = np.array([own[:2] for own in rates if own[2] == most]).T
     means = np.random.default_rng(0).standard_normal((100_000, D), np.float32)
     centre, ranked = means[0].copy(), []
     for _ in range(10):
-        start = time.perf_counter()
+        start = time.process_time()
         np.partition(means @ centre, -100)
-        ranked.append(time.perf_counter() - start)
+        ranked.append(time.process_time() - start)
     rank_s = means.nbytes / float(np.median(ranked))
-    return index, most * ROW / float(np.median(took)), rank_s, took / np.median(took)
+    return index, most * ROW / float(np.median(used)), rank_s, took / np.median(took)
 
 
 def decoding(folder: Path, seconds: int = 4) -> float:
@@ -134,9 +139,9 @@ def encoding(folder: Path, count: int = 48) -> float:
     encoder = TorchSiglip(folder=folder / "model", device="cpu", batch=16)
     given = list(np.random.default_rng(0).integers(0, 256, (count, 224, 224, 3), dtype=np.uint8))
     encoder.encode_images(given[:16])
-    start = time.perf_counter()
+    start = time.process_time()
     encoder.encode_images(given)
-    return count / (time.perf_counter() - start)
+    return count / (time.process_time() - start)
 
 
 def measure(folder: Path) -> Measured:

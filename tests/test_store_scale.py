@@ -162,6 +162,25 @@ def test_means_that_are_no_numbers_are_named(store) -> None:
     assert [own.id for own in store.verify()] == ["b"]
 
 
+def test_a_disk_that_is_full_for_the_index_leaves_the_store_as_it_was(store, monkeypatch) -> None:
+    store.add(history("a", 1))
+    real = _index.connect
+
+    def full(*given: object, **more: object) -> sqlite3.Connection:
+        made = real(*given, **more)  # type: ignore[arg-type]
+        pages = made.execute("PRAGMA page_count").fetchone()[0]
+        made.execute(f"PRAGMA max_page_count = {pages}")
+        return made
+
+    monkeypatch.setattr(_index, "connect", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
+        store.add([history(str(k), k) for k in range(200)])
+    monkeypatch.undo()
+    assert store.ids() == ["a"]
+    store.add(history("b", 2))
+    assert store.verify() == []
+
+
 FILES = """
 import resource, sys
 from dejacue import Store
