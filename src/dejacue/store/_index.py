@@ -19,12 +19,12 @@ from dejacue.errors import InputError, unknown
 
 NAME = "index.sqlite"
 UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files
 MOST = 1 << 40  # rows of a segment
 WAIT_S = 1.0  # for another writer
 COLUMNS = ("id", "object", "source")  # that ``where`` looks at; other names are those of made_with
-_SCHEMA = f"""
+_FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, histories INTEGER NOT NULL
@@ -38,8 +38,16 @@ CREATE TABLE histories (
 CREATE UNIQUE INDEX living ON histories (id) WHERE dead = 0;
 CREATE INDEX places ON histories (segment, slot) WHERE dead = 0;
 PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = 1;
 """
+# What later versions have added, by version. A writer adds it to a store that was made before, and
+# readers of such a store do without it.
+_LATER = {
+    2: """
+CREATE TABLE thumbnails (
+    history INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, jpeg BLOB NOT NULL
+)""",
+}
 
 
 def create(folder: Path, meta: Mapping[str, str]) -> None:
@@ -48,7 +56,8 @@ def create(folder: Path, meta: Mapping[str, str]) -> None:
     for left in folder.glob(f"{UNFINISHED}*"):  # with SQLite's own files beside it
         left.unlink()
     with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as made:
-        made.executescript(_SCHEMA)
+        made.executescript(_FIRST)
+        _update(made)
         made.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
         made.execute("PRAGMA journal_mode = WAL")
     os.replace(temporary, folder / NAME)
@@ -76,8 +85,8 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                 raise InputError(f"{path}: is an SQLite file of something else, not of a store")
             if version > VERSION:
                 raise InputError(
-                    f"{folder}: is a store of version {version}, and this dejacue reads version "
-                    f"{VERSION}; update dejacue"
+                    f"{folder}: is a store of version {version}, and this dejacue reads versions "
+                    f"up to {VERSION}; update dejacue"
                 )
             made.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -123,12 +132,26 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
     with told(folder), contextlib.closing(connect(folder, write=True)) as made:
         made.execute("BEGIN IMMEDIATE")
         try:
+            _update(made)
             yield made
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 made.execute("ROLLBACK")
             raise
         made.execute("COMMIT")
+
+
+def _update(made: sqlite3.Connection) -> None:
+    (version,) = made.execute("PRAGMA user_version").fetchone()
+    for later in range(version + 1, VERSION + 1):
+        made.execute(_LATER[later])
+        made.execute(f"PRAGMA user_version = {later}")
+
+
+def has(index: sqlite3.Connection, table: str) -> bool:
+    """Whether the store is of a version that has this table."""
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return index.execute(known, (table,)).fetchone() is not None
 
 
 def meta(index: sqlite3.Connection) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,29 +19,18 @@ from dejacue.store import _index as index
 from dejacue.store import _write
 from dejacue.store._ask import Asked, ask
 from dejacue.store._export import export
+from dejacue.store._listing import Stored, listed
 from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, gone, mapped, mean_path, row_path
+from dejacue.store._thumbnails import get
 from dejacue.store._verify import verify
-from dejacue.store._write import is_unicode
+from dejacue.store._write import check_encoder, is_unicode
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
 MOST_KEPT = 5_000_000  # frames whose numbers and times are kept for the next question: 100 MB
 AS_FRAMES = 100  # what a history takes besides them
 Where = Mapping[str, str]
-
-
-class Stored(NamedTuple):
-    """What the index says of a history: observed frames, in runs, from start to end."""
-
-    id: str
-    object: str | None
-    source: str | None
-    frames: int
-    runs: int
-    start: int
-    end: int
-    times_s: tuple[float, float] | None
 
 
 class Problem(NamedTuple):
@@ -90,6 +78,7 @@ class Store:
         folder = Path(path)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
+        check_encoder(folder, encoder)
         check_place(folder, folder=True)
         if folder.is_dir() and any(
             not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
@@ -182,10 +171,7 @@ class Store:
                 ).fetchone()  # fmt: skip
                 index.whole((found or ())[:5])
             if found is None:
-                raise InputError(
-                    f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
-                    f"{self.path} lists them"
-                )
+                raise self._unknown(id)
             rows, histories, number, first, length, *own = found
             try:
                 features = self.segment(number, rows, histories).rows[first : first + length]
@@ -206,36 +192,40 @@ class Store:
         where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
                 and what it looks like (``*`` any letters, ``?`` one, ``[ab]`` one of these)
         """
-        with index.snapshot(self.path) as now:
-            wanted, values = index.condition(now, where)
-            found = now.execute(
-                "SELECT id, object, source, length, runs, substr(times_s, 1, 8), "
-                f"substr(times_s, -8) FROM histories WHERE {wanted} ORDER BY number", values,
-            )  # fmt: skip
-            for id, object, source, length, blob, start_s, end_s in found:
-                runs = len(blob) // 16 if isinstance(blob, bytes) else 0
-                if not runs:
-                    raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
-                (start,), (last, count) = (
-                    struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
-                )
-                times = None
-                if isinstance(start_s, bytes) and len(start_s) == 8:
-                    times = struct.unpack("<2d", start_s + end_s)
-                yield Stored(id, object, source, length, runs, start, last + count - 1, times)
+        return listed(self.path, where)
+
+    def thumbnail(self, id: str) -> bytes | None:
+        """The small JPEG that was added with a history; None where there is none."""
+        name = id if isinstance(id, str) and is_unicode(id) else None
+        with index.told(self.path):
+            query = "SELECT number FROM histories WHERE id = ? AND dead = 0"
+            found = self._reader.execute(query, (name,)).fetchone()
+            if found is None:
+                raise self._unknown(id)
+            return get(self._reader, found[0])
+
+    def _unknown(self, id: object) -> InputError:
+        return InputError(
+            f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
+            f"{self.path} lists them"
+        )
 
     def add(
         self, histories: History | Iterable[History], *, replace: bool = False,
-        object: str | None = None, source: str | None = None, progress: Progress = silent,
+        object: str | None = None, source: str | None = None,
+        thumbnails: Mapping[str, bytes] | None = None, progress: Progress = silent,
     ) -> int:  # fmt: skip
         """Adds all of them, or none; how many.
 
-        replace   take the place of histories of the same id, which are refused otherwise
-        object    what it is (cup), and
-        source    where it is from (kitchen.mp4), to be asked for with ``where``
+        replace     take the place of histories of the same id, which are refused otherwise
+        object      what it is (cup), and
+        source      where it is from (kitchen.mp4), to be asked for with ``where``
+        thumbnails  id → JPEG to know it by, made smaller where it has more than 8 kB; looked up
+                    after each history, so that whoever makes them one by one may fill it meanwhile
         """
         given = [histories] if isinstance(histories, History) else histories
-        return _write.add(self, given, replace, object, source, progress)
+        pictures = {} if thumbnails is None else thumbnails
+        return _write.add(self, given, replace, object, source, pictures, progress)
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Takes these histories out, all or none; their bytes are freed by ``compact``."""
@@ -281,15 +271,16 @@ class Store:
         which state? ``score`` is that of the readout and compares windows and states *within* a
         history. It says nothing about which history is meant: contrast finds the window that
         differs most from the rest, and something differs in every history. Neither is a
-        probability, and object scores compare under one vocabulary only.
+        probability, and object scores compare under one vocabulary only. They depend on nothing
+        else in the store, so ``where`` and ``top`` never change them.
 
         readout   as in ``locate``
         top       how many histories; None: all. Features of the others are not read
         where     which of them, as in ``rows``
         threads   kernel calls side by side
 
-        Iterate over it for one Answer after the other, computed when they are asked for, or take
-        ``columns()``, ``to_dataframe()`` or ``to_arrow()``.
+        Iterate over it for one Answer after the other, computed when they are asked for, take
+        ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file.
         """
         return ask(self, vocabulary, readout, top, where, threads, progress)
 
