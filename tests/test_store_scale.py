@@ -162,6 +162,14 @@ def test_means_that_are_no_numbers_are_named(store) -> None:
     assert [own.id for own in store.verify()] == ["b"]
 
 
+def test_a_thumbnail_that_is_none_is_told(store) -> None:
+    store.add(history("a", 0), thumbnails={"a": b"\xff\xd8\xff" + bytes(9)})
+    with _index.transaction(store.path) as now:
+        now.execute("UPDATE thumbnails SET jpeg = 1000000000000")
+    with pytest.raises(InputError, match="index is damaged"):
+        store.thumbnail("a")
+
+
 def test_a_disk_that_is_full_for_the_index_leaves_the_store_as_it_was(store, monkeypatch) -> None:
     store.add(history("a", 1))
     real = _index.connect
