@@ -139,6 +139,8 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
         ("slot = 'x'", "index is damaged"), ("slot = 1", "index is damaged"),
         ("segment = 2", "index is damaged"), ("first = 70", 'entry of history "a" is damaged'),
         ("length = -1", "index is damaged"),
+        ("interval_s = 0.0", 'entry of history "a" is damaged'),
+        ("interval_s = 'x'", 'entry of history "a" is damaged'),
     ],
 )  # fmt: skip
 def test_a_place_that_is_not_there_is_told(store, change, message) -> None:
