@@ -303,6 +303,28 @@ def test_what_fails_is_recorded_and_the_rest_goes_on(tmp_path, videos, mixed, co
         assert sorted(store.ids()) == ["noise", "v0", "v1"]
 
 
+def test_a_crop_that_the_encoder_refuses_is_a_failure_of_its_item(
+    tmp_path, videos, counting
+) -> None:
+    for k in range(4):
+        (tmp_path / "dark").mkdir(exist_ok=True)
+        Image.new("RGB", (48, 32)).save(tmp_path / "dark" / f"{k}.png")
+    encode = counting.encode_images
+
+    def refuse(crops: list[np.ndarray]) -> np.ndarray:
+        if any(crop.max() < 140 for crop in crops):
+            raise InputError("image 0: the encoder gave zero")
+        return encode(crops)
+
+    counting.encode_images = refuse
+    rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
+    made = ingest([*rows, one(videos[0])], tmp_path / "store", encoder=counting, workers=1)
+    assert made.added == ("v0",)
+    assert [own.what for own in made.failed] == [
+        f"{tmp_path / 'dark'}: image 0: the encoder gave zero"
+    ]
+
+
 def fit_or_die(image: np.ndarray) -> np.ndarray:
     """Runs in the worker: a picture without a single bright point ends it."""
     if image.max() < 140:

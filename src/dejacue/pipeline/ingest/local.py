@@ -27,6 +27,7 @@ from dejacue.pipeline.ingest.worker import Message, Worker
 from dejacue.sources.build import ahead
 
 HELD = 256 << 20  # bytes of crops that wait for the encoder
+ENDING_S = 5.0  # a thread that is fetching a file is not waited for longer, when all is stopped
 IDLE_S = 0.25  # then what is there is encoded, whether it fills a batch or not
 
 
@@ -112,7 +113,7 @@ class _Workers:
                 worker.kill()
         self.room.stop()
         for own in self._threads:
-            own.join()
+            own.join(ENDING_S)
 
     def __iter__(self) -> Iterator[tuple[Item, Message, int] | tuple[None, None, int]]:
         ended = 0
@@ -176,7 +177,8 @@ class _Workers:
         with self._lock:
             if self._stopping:
                 return None
-            worker = Worker(self._look)
+            cores = os.cpu_count() or 1
+            worker = Worker(self._look, max(1, cores // len(self._threads)))
             self._alive.add(worker)
             return worker
 
