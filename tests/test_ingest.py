@@ -159,7 +159,7 @@ def test_decode_crop_gives_the_rows_of_encode(videos, counting) -> None:
         own = made[f"x-{at}"]
         for name in ("features", "frames", "times_s", "source_frames"):
             assert np.array_equal(getattr(own, name), getattr(alone, name)), name
-        assert own.made_with == {**alone.made_with, "camera": "left"}
+        assert own.made_with == {**alone.made_with, "camera": "left", "columns": "camera"}
         assert (own.encoder, own.presence) == (alone.encoder, None)
 
 
@@ -209,6 +209,8 @@ def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing) -> No
     assert encoder.given == 3 * FRAMES
     with Store.open(tmp_path / "store") as store:
         assert store.ids({"camera": "c1"}) == ["v1"]
+        assert store.columns("v1") == next(store.rows({"id": "v1"})).columns == {"camera": "c1"}
+        assert store.columns("gone") == {}
         assert {own.object for own in store.rows()} == {"cup"}
         assert {own.source for own in store.rows()} == {own["video"] for own in videos}
         for own in videos:
@@ -557,9 +559,13 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: 2 added\n")
     assert dejacue("ingest", manifest, "--store", tmp_path / "s").out.endswith("2 there already\n")
     assert "nothing has failed" in dejacue("store", "failures", tmp_path / "s").out
-    assert '"id":"v1"' in dejacue(
-        "store", "ls", tmp_path / "s", "--where", "camera=1", "--jsonl"
-    ).out.replace(" ", "")
+    listed = ("store", "ls", tmp_path / "s", "--where", "camera=1")
+    assert json.loads(dejacue(*listed, "--jsonl").out)["columns"] == {"camera": "1"}
+    assert "camera" in dejacue(*listed).out
+    vocabulary = tmp_path / "cup.yaml"
+    vocabulary.write_text("empty: an empty cup\nfilled: a filled cup\n")
+    ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
+    assert {json.loads(own)["columns"]["camera"] for own in ran.out.splitlines()} == {"0", "1"}
     manifest.write_text(f"video,masks,objects\n{folder}/v2.mp4,{folder}/v2.masks.npz,9\n")
     ran = dejacue(*words)
     assert ran.code == 1

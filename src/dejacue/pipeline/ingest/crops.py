@@ -19,7 +19,7 @@ from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.pipeline._find import sample
 from dejacue.pipeline._observe import Observed, observe
 from dejacue.pipeline.ingest.manifest import Item, fetched
-from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
 from dejacue.sources.build import (
     Lineage,
     encoder_pixels,
@@ -165,6 +165,8 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
         raise never_visible(video, item.name)
     problems = "\n".join((*video.problems, *masks.problems))
     of_the_pass = {LOOKED_AT: str(looked), **({PROBLEMS: problems} if problems else {})}
+    if item.extra:
+        of_the_pass[COLUMNS] = "\n".join(item.extra)
     visible = [ids[at] for at in sorted(seen)]
     yield End(
         item.name, ids,

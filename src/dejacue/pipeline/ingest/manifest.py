@@ -17,7 +17,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, shortened
 from dejacue.pipeline.options import VideoOptions
-from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import named, parse_json, read_text
 from dejacue.sources.masks import KINDS, MATCHES
@@ -28,7 +28,7 @@ TYPES: dict[str, type] = {
     "rate": float, "errors": str,
 }  # fmt: skip
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
-TAKEN = ("padding", "minimum", "backend", "precision", LOOKED_AT, PROBLEMS)  # in made_with
+TAKEN = ("padding", "minimum", "backend", "precision", COLUMNS, LOOKED_AT, PROBLEMS)  # in made_with
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once
 Objects = tuple[int, ...] | str | None
