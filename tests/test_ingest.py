@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -350,6 +351,14 @@ def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, coun
 
 def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting, monkeypatch):
     monkeypatch.setattr(writer, "GROUP_S", 0.0)
+    workers = []
+
+    class Watched(local.Worker):
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)
+            workers.append(self._process)
+
+    monkeypatch.setattr(local, "Worker", Watched)
     rows = [one(own) for own in videos]
 
     def stop(stage: str, done: int, total: int | None = None, note: str = "") -> None:
@@ -359,6 +368,7 @@ def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting
     with pytest.raises(Cancelled, match=r"stopped; .*store: 2 added; what was encoded of the"):
         ingest(rows, tmp_path / "store", encoder=counting, workers=1, progress=stop)
     assert len(stored(tmp_path / "store")) == 2
+    assert [own.poll() is None for own in workers] == [False]
     made = ingest(rows, tmp_path / "store", encoder=counting)
     assert len(made.added) == 1
     assert counting.given == 3 * FRAMES
@@ -447,6 +457,26 @@ def test_no_more_crops_wait_than_fit(tmp_path, videos, counting, monkeypatch) ->
         assert held > 1 or all(size == together for size, together in chunks)
 
 
+def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
+    class Dying:
+        def __init__(self, *_: object) -> None: ...
+
+        def messages(self, item: object, make_room: object) -> Iterator[object]:
+            make_room(1000)
+            yield from ()
+            raise EOFError
+
+        def end(self) -> int:
+            return -9
+
+    monkeypatch.setattr(local, "Worker", Dying)
+    decoding = local._Workers(iter(as_items([one(videos[0])])), Look.of(counting), 1)
+    with decoding:
+        ((item, message, size),) = [own for own in decoding if own[0] is not None]
+    assert (item.name, size, decoding.room._held) == ("v0", 0, 0)
+    assert "was killed by SIGKILL" in message.what
+
+
 def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
     """Peaks of this process and of the worker, for few frames and for many."""
     script = (
@@ -486,7 +516,9 @@ def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
 # Files elsewhere
 
 
-def test_files_elsewhere_are_fetched_and_exports_put(tmp_path, videos, counting) -> None:
+def test_files_elsewhere_are_fetched_and_exports_put(
+    tmp_path, videos, counting, monkeypatch
+) -> None:
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     for name in ("v0.mp4", "v0.masks.npz"):
@@ -497,7 +529,17 @@ def test_files_elsewhere_are_fetched_and_exports_put(tmp_path, videos, counting)
     manifest = "memory://bucket/m.csv"
     made = ingest(manifest, tmp_path / "store", encoder=counting)
     assert (made.added, made.failed) == (("v0",), ())
+    fetched: list[str] = []
+    fetch = remote._fetched
+    monkeypatch.setattr(
+        remote, "_fetched", lambda url, folder: (fetched.append(url), fetch(url, folder))[1]
+    )
     assert ingest(manifest, tmp_path / "store", encoder=counting).skipped == ("v0",)
+    assert fetched == [manifest]  # the listing says that the rest is as it was
+    masks = system.cat_file("/bucket/v0.masks.npz")
+    system.pipe_file("/bucket/v0.masks.npz", masks)  # another one, which is the same
+    assert ingest(manifest, tmp_path / "store", encoder=counting).skipped == ("v0",)
+    assert len(fetched) == 4
     alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=1)
     assert np.array_equal(
         stored(tmp_path / "store")["v0"], alone.features.astype(np.float16)
