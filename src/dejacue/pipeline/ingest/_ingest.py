@@ -64,30 +64,42 @@ def ingest(
     given = isinstance(manifest, str | os.PathLike)
     items = read_manifest(manifest) if given else as_items(manifest)  # type: ignore[arg-type]
     with contextlib.ExitStack() as held:
-        model = None
-        if not isinstance(store, Store):
-            if not Store.is_at(store):
-                if retry:
-                    raise InputError(f"{store}: is no store yet; leave out --retry")
-                Store.check_new(store)
-                model = _loaded(encoder or "siglip2", encoder_options)
-                open_store(store, model).close()
-            store = held.enter_context(Store.open(store))
-        held.enter_context(_alone(store.path))
-        if retry:
-            failed = {own.id for own in store.failures()}
+        there = _opened(store, held)
+        if there is None:
+            if retry:
+                raise InputError(f"{store}: is no store yet; leave out --retry")
+        elif retry:
+            failed = {own.id for own in there.failures()}
             items = [item for item in items if item.name in failed]
         if not items:
             return Ingested()
-        model = model or _loaded(encoder or encoder_of(store), encoder_options)
-        check_encoder_of(store, model)
+        name = encoder or ("siglip2" if there is None else encoder_of(there))
+        model = (encoder_options or EncoderOptions()).load(name)
+        check_encoder(model)
+        look = Look.of(model, max_pixels)
         _check_names(manifest if given else "the manifest", items, model)
-        writer = Writer(store)
+        if there is None:
+            assert not isinstance(store, Store)
+            there = held.enter_context(open_store(store, model))
+            held.enter_context(_alone(there.path))
+        check_encoder_of(there, model)
+        writer = Writer(there)
         run = Run(
-            _with_known(items, store, replace), len(items), model, Look.of(model, max_pixels),
-            writer, workers, progress or default_progress(),
+            _with_known(items, there, replace), len(items), model, look, writer, workers,
+            progress or default_progress(),
         )  # fmt: skip
-        return _run(ENGINES[engine], run, writer, store.path)
+        return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:
+    """The store, for us alone; None where it is to be made."""
+    if not isinstance(store, Store):
+        if not Store.is_at(store):
+            Store.check_new(store)
+            return None
+        store = held.enter_context(Store.open(store))
+    held.enter_context(_alone(store.path))
+    return store
 
 
 def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
@@ -119,12 +131,6 @@ def _alone(path: Path) -> Iterator[None]:
     finally:
         if lock is not None:
             os.close(lock)
-
-
-def _loaded(encoder: Encoder | str, options: EncoderOptions | None) -> Encoder:
-    model = (options or EncoderOptions()).load(encoder)
-    check_encoder(model)
-    return model
 
 
 def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:
