@@ -205,7 +205,7 @@ def test_a_store_of_a_newer_version_is_refused(store) -> None:
     with sqlite3.connect(store.path / _index.NAME) as index:
         index.execute(f"PRAGMA user_version = {_index.VERSION + 1}")
     index.close()
-    with pytest.raises(InputError, match=r"is a store of version 3, .* up to 2; update dejacue"):
+    with pytest.raises(InputError, match=r"is a store of version 4, .* up to 3; update dejacue"):
         Store.open(store.path)
 
 
@@ -360,6 +360,7 @@ def test_verify_looks_at_the_index_too(store) -> None:
     ("column", "value"),
     [
         ("runs", [0, 31]), ("runs", [0, 1 << 60]), ("runs", [0, 40, 60, -10]), ("runs", [0, 30, 1]),
+        ("runs", [5, 20, 20, 10]), ("runs", [1 << 60, 30]), ("runs", [-(1 << 63), 20, 0, 10]),
         ("runs", []), ("times_s", [0] * 31), ("times_s", [0]),
     ],
 )  # fmt: skip
