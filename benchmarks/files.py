@@ -200,14 +200,16 @@ class Clock:
         return (after - first) / (end - start)
 
 
-def path_rate(lines: list[dict], encoder, folder: Path, workers: int) -> tuple[float, float]:
+def path_rate(
+    lines: list[dict], encoder, folder: Path, workers: int, decoder: str
+) -> tuple[float, float]:
     """Frames a second of all, starting the processes included, and of the middle."""
     from dejacue.pipeline.ingest import ingest
 
     clock = Clock()
     start = time.perf_counter()
     done = ingest(lines, folder / f"store{time.time_ns()}", encoder=encoder, workers=workers,
-                  progress=clock)  # fmt: skip
+                  decoder=decoder, progress=clock)  # fmt: skip
     seconds = time.perf_counter() - start
     if done.failed:
         sys.exit(f"failed: {done.failed}")
@@ -271,7 +273,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     report(results, "pictures in memory → rows, one thread",
            len(noise) / (time.perf_counter() - start))  # fmt: skip
     for workers in options.workers or [cores]:
-        whole, steady = path_rate(lines, encoder, folder, workers)
+        whole, steady = path_rate(lines, encoder, folder, workers, options.decoder)
         floor = min(results["decoding alone, all cores"], results["floor B"])
         report(results, f"many files → rows, {workers} processes", whole,
                f"{whole / floor:.2f} of the slower floor, starting included")  # fmt: skip
@@ -310,6 +312,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="*", help="processes of the path")
     parser.add_argument("--compile", action="store_true", help="the path with a compiled tower")
     parser.add_argument("--modes", nargs="*", default=[], help="of torch.compile, for the tower")
+    parser.add_argument("--decoder", default="software", help="of the path; or hardware")
     parser.add_argument("--stages", action="store_true")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()

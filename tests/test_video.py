@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 import os
@@ -21,7 +22,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.errors import InputError
+from dejacue.sources import _display
 from dejacue.sources._containers import Container
+from dejacue.sources._display import DisplayConverter, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, LateFrame, open_video, write_video
@@ -1057,8 +1060,6 @@ def test_parts_of_frames_are_equal_whatever_the_size(tmp_path, size, pixels, cod
 
 
 def test_parts_that_differ_from_the_whole_are_not_used(made, monkeypatch) -> None:
-    from dejacue.sources import _display
-
     exact = _display.Undisplayed._part
 
     def shifted(self, *box: int):
@@ -1069,3 +1070,38 @@ def test_parts_that_differ_from_the_whole_are_not_used(made, monkeypatch) -> Non
     video = open_video(made("mp4").path)
     for now, late in zip(video, video.late(), strict=True):
         assert np.array_equal(late.part(0, 8, 0, 8)[0], now.image)
+
+
+def test_a_frame_as_a_gpu_gives_it_has_the_same_pixels() -> None:
+    rng = np.random.default_rng(2)
+    plain, other = (av.VideoFrame(200, 60, name) for name in ("yuv420p", "nv12"))
+    arrays = [
+        [np.frombuffer(own, np.uint8).reshape(own.height, -1) for own in frame.planes]
+        for frame in (plain, other)
+    ]
+    for array in arrays[0]:
+        array[:] = rng.integers(0, 256, array.shape)
+    arrays[1][0][:, :200] = arrays[0][0][:, :200]
+    arrays[1][1][:, 0:200:2], arrays[1][1][:, 1:200:2] = (a[:, :100] for a in arrays[0][1:])
+    converter = DisplayConverter(hardware=True)
+    expected = DisplayConverter().rgb(plain)
+    assert np.array_equal(converter.rgb(other), expected)
+    late = converter.late(other)
+    assert isinstance(late, Undisplayed)
+    part, top, left = late.part(20, 30, 70, 130)
+    rows, columns = part.shape[:2]
+    assert np.array_equal(part, expected[top : top + rows, left : left + columns])
+    assert DisplayConverter().late(other) is None  # of a camera: converted as ever
+
+
+def test_without_a_gpu_the_hardware_decoder_is_refused_in_one_sentence(made) -> None:
+    path = made("mp4").path
+    try:
+        ctypes.CDLL("libnvcuvid.so.1")
+        pytest.skip("there is a GPU that decodes")
+    except OSError:
+        pass
+    with refused(path, r"cannot be decoded on a GPU here \(.+\); leave out the hardware decoder"):
+        open_video(path, decoder="hardware")
+    with refused(path, 'unknown decoder "gpu"'):
+        open_video(path, decoder="gpu")

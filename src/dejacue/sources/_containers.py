@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, first_line
 from dejacue.sources._display import DisplayConverter
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
 from dejacue.sources.sizes import check_size
@@ -33,8 +33,8 @@ class _Damage(Exception):
 class Container:
     """The first video stream of a file that is not a cover picture."""
 
-    def __init__(self, path: Path, threads: int | None = None) -> None:
-        self.path, self.name, self._threads = path, path.stem, threads
+    def __init__(self, path: Path, threads: int | None = None, hardware: bool = False) -> None:
+        self.path, self.name, self._threads, self._hardware = path, path.stem, threads, False
         stat = path.stat()
         if stat.st_size == 0:
             raise InputError("is empty (0 bytes); copy or record it again")
@@ -47,6 +47,8 @@ class Container:
             self._count = stream.frames  # 0 where the format has no such field
             if "mp4" in container.format.name:  # its index knows of fragments and edit lists
                 self._count = sum(not entry.is_discard for entry in stream.index_entries)
+        if hardware:
+            self._try_hardware()
 
     def expected(self, sampling: Sampling) -> int | None:
         """How many frames will be taken, as far as the header says."""
@@ -79,11 +81,11 @@ class Container:
         with self._open() as container:
             stream = video_stream(container)
             stream.thread_type = threads
-            if self._threads is not None:
-                stream.codec_context.thread_count = self._threads
+            if self._threads is not None or self._hardware:
+                stream.codec_context.thread_count = 1 if self._hardware else self._threads
             end = _StreamEnd(container, stream)
             timestamps = _Timestamps()
-            converter = DisplayConverter()
+            converter = DisplayConverter(self._hardware)
             for packet in end.packets():
                 timestamps.feed(packet)
                 frames: list[Any] = []
@@ -107,12 +109,32 @@ class Container:
             if shortfall := end.shortfall():
                 report(shortfall)
 
-    def _open(self) -> Any:
+    def _try_hardware(self) -> None:
+        """Decodes one frame on the GPU, or says why not."""
         import av
 
+        self._hardware = True
+        try:
+            with self._open() as container:
+                stream = video_stream(container)
+                next(container.decode(stream))
+                found = stream.codec_context.is_hwaccel
+            reason = "" if found else f"not for {stream.codec_context.name}"
+        except (av.FFmpegError, InputError, RuntimeError, NotImplementedError, ValueError) as error:
+            reason = first_line(error)
+        if reason:
+            raise InputError(
+                f"cannot be decoded on a GPU here ({reason}); leave out the hardware decoder"
+            )
+
+    def _open(self) -> Any:
+        import av
+        from av.codec.hwaccel import HWAccel
+
+        gpu = HWAccel("cuda", allow_software_fallback=False) if self._hardware else None
         try:
             # a colon in a name is not a protocol; titles may be in any encoding, and are not read
-            container = av.open(f"file:{self.path}", metadata_errors="replace")
+            container = av.open(f"file:{self.path}", metadata_errors="replace", hwaccel=gpu)
         except av.FFmpegError as error:
             raise InputError(
                 f"is not a video, or was cut off before its index ({error.strerror}); "

@@ -17,6 +17,7 @@ from dejacue.sources._sampling import Unreadable
 from dejacue.sources.sizes import check_size
 
 PLANES = ("yuv420p", "yuvj420p")  # formats of which a part is a part of each plane
+HARDWARE = "nv12"  # the format of frames that a GPU decoded: the same numbers, laid out otherwise
 GROUP = 64  # pixels that are converted together, or a multiple
 
 
@@ -25,10 +26,13 @@ class Undisplayed:
 
     def __init__(self, frame: Any, converter: DisplayConverter) -> None:
         self._frame, self._converter = frame, converter
+        self._planes = _planes(frame)
         self.shape: tuple[int, int] = (frame.height, frame.width)
         self.nbytes: int = sum(plane.buffer_size for plane in frame.planes)
 
     def image(self) -> NDArray[np.uint8]:
+        if self._frame.format.name == HARDWARE:
+            return self._part(0, self.shape[0], 0, self.shape[1])[0]
         return _rgb(self._frame)
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
@@ -51,14 +55,23 @@ class Undisplayed:
         top, left = y0 // 2 * 2, x0 // GROUP * GROUP
         height = min(frame.height - top, -(-(y1 - top) // 2) * 2)
         width = min(frame.width - left, -(-(x1 - left) // GROUP) * GROUP)
-        part: Any = av.VideoFrame(width, height, frame.format.name)
-        for at, (plane, own) in enumerate(zip(frame.planes, part.planes, strict=True)):
+        name = PLANES[0] if frame.format.name == HARDWARE else frame.format.name
+        part: Any = av.VideoFrame(width, height, name)
+        for at, (plane, own) in enumerate(zip(self._planes, part.planes, strict=True)):
             step = 2 if at else 1  # colours have half of the rows and columns
             rows, columns = -(-height // step), -(-width // step)
             y, x = top // step, left // step
-            _array(own)[:rows, :columns] = _array(plane)[y : y + rows, x : x + columns]
+            _array(own)[:rows, :columns] = plane[y : y + rows, x : x + columns]
         part.colorspace, part.color_range = frame.colorspace, frame.color_range
         return _rgb(part), top, left
+
+
+def _planes(frame: Any) -> list[NDArray[np.uint8]]:
+    """Brightness and two colours; a GPU gives the colours side by side."""
+    found = [_array(plane) for plane in frame.planes]
+    if frame.format.name == HARDWARE:
+        found = [found[0], found[1][:, ::2], found[1][:, 1::2]]
+    return found
 
 
 def _array(plane: Any) -> NDArray[np.uint8]:
@@ -76,11 +89,12 @@ def _rgb(frame: Any) -> NDArray[np.uint8]:
 class DisplayConverter:
     """Frames as they are displayed: RGB, turned and mirrored by the display matrix."""
 
-    def __init__(self) -> None:
+    def __init__(self, hardware: bool = False) -> None:
         from av.video.reformatter import VideoReformatter
 
         self._converter = VideoReformatter()  # one for all frames: its setup is slow
         self._matrices: dict[int, list[int] | None] = {}  # by rotation
+        self._hardware = hardware
         self.parts_equal: bool | None = None  # whether parts have the pixels of the whole
 
     def rgb(self, frame: Any) -> NDArray[np.uint8]:
@@ -90,7 +104,10 @@ class DisplayConverter:
             raise Unreadable("damaged data")
         check_size(frame.width, frame.height)
         try:
-            image: Any = self._converter.reformat(frame, format="rgb24").to_ndarray()
+            if self._hardware and frame.format.name == HARDWARE and not frame.height % 2:
+                image: Any = Undisplayed(frame, self).image()
+            else:
+                image = self._converter.reformat(frame, format="rgb24").to_ndarray()
         except (av.FFmpegError, ValueError) as error:
             if lacks_memory(error):
                 raise
@@ -111,7 +128,8 @@ class DisplayConverter:
         not give the same pixels."""
         if frame.is_corrupt:
             raise Unreadable("damaged data")
-        if frame.format.name not in PLANES or frame.height % 2:  # odd ones are converted otherwise
+        known = (*PLANES, HARDWARE) if self._hardware else PLANES
+        if frame.format.name not in known or frame.height % 2:  # odd ones are converted otherwise
             return None
         if self._matrix(frame) is not None:
             return None

@@ -37,6 +37,7 @@ from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
+DECODERS = ("software", "hardware")
 RATES = (1e-9, 1e9)  # of images, a second; others are typing errors
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 # mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
@@ -178,22 +179,26 @@ def open_video(
     rate: float | None = None,
     errors: str = "skip",
     threads: int | None = None,
+    decoder: str = "software",
 ) -> Video:
     """A video file, a folder of images, or a glob pattern of images; only headers are read.
 
     ``start`` to ``fps`` are those of Sampling. ``rate`` (images per second) gives times to images.
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
     that decode a video file: by default as many as there are cores; 1 where several are decoded.
+    ``decoder="hardware"``: on an NVIDIA GPU, with the same pixels.
     """
     name = os.fspath(path)
     with named(name):
+        if decoder not in DECODERS:
+            raise unknown("decoder", decoder, DECODERS)
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
             raise InputError(f"rate {shown(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = Sampling(start, end, start_s, end_s, stride, fps)
         try:
-            source = _source(name, rate, threads)
+            source = _source(name, rate, threads, decoder == "hardware")
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
     content = json.dumps([source.identity, astuple(sampling), rate], default=str)
@@ -201,7 +206,7 @@ def open_video(
     return Video(name, source, sampling, errors, key)
 
 
-def _source(name: str, rate: float | None, threads: int | None) -> Source:
+def _source(name: str, rate: float | None, threads: int | None, hardware: bool) -> Source:
     place = Path(name)
     if place.is_dir():
         return Images(place.absolute().name, images_in(place), rate)
@@ -210,7 +215,7 @@ def _source(name: str, rate: float | None, threads: int | None) -> Source:
     if place.is_file():
         if rate is not None:
             raise InputError("rate is for images; a video file has its own times, so leave it out")
-        return Container(place, threads)
+        return Container(place, threads, hardware)
     if place.exists():
         raise InputError("is a device or a pipe; give a file or a folder")
     if glob.has_magic(name):

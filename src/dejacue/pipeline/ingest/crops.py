@@ -52,6 +52,7 @@ class Look:
     minimum: int = MINIMUM
     max_pixels: int | None = None
     threads: int | None = None  # that decode an item
+    decoder: str = "software"
 
     @classmethod
     def of(cls, encoder: Encoder, max_pixels: int | None = None) -> Look:
@@ -132,7 +133,9 @@ def decode_crop(item: Item, look: Look) -> Iterator[Chunk | End | Failed]:
 
 
 def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
-    video = open_video(item.video, **vars(item.sampling), threads=look.threads)
+    video = open_video(
+        item.video, **vars(item.sampling), threads=look.threads, decoder=look.decoder
+    )
     observed = observe(
         video, masks=item.masks, objects=item.objects, kind=item.kind, match=item.match
     )
