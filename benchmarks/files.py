@@ -16,14 +16,14 @@ ONNX Runtime instead: images a second by threads and batch.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -212,7 +212,7 @@ def path_rate(
                   decoder=decoder, progress=clock)  # fmt: skip
     seconds = time.perf_counter() - start
     if done.failed:
-        sys.exit(f"failed: {done.failed}")
+        raise RuntimeError(f"{len(done.failed)} files failed, first {done.failed[0]}")
     return clock.seen[-1][1] / seconds, clock.steady()
 
 
@@ -260,9 +260,9 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     print(f"device {encoder.device}, {encoder.details['precision']}, batch {encoder.batch}")
     floors = []
     for mode in (None, *options.modes):
-        with suppress_failures(results, mode):
+        name = "tower alone" + (f", compiled ({mode})" if mode else "")
+        with told(results, name):
             rate, first, off = tower_rate(encoder, mode, options.batches)
-            name = "tower alone" + (f", compiled ({mode})" if mode else "")
             floors.append(rate)
             report(results, name, rate, f"first batch {first:.1f} s, rows differ by {off:.1e}")
     results["floor B"] = max(floors)
@@ -272,31 +272,26 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     encoder.encode_images(list(noise))
     report(results, "pictures in memory → rows, one thread",
            len(noise) / (time.perf_counter() - start))  # fmt: skip
-    for workers in options.workers or [cores]:
-        whole, steady = path_rate(lines, encoder, folder, workers, options.decoder)
-        floor = min(results["decoding alone, all cores"], results["floor B"])
-        report(results, f"many files → rows, {workers} processes", whole,
-               f"{whole / floor:.2f} of the slower floor, starting included")  # fmt: skip
-        report(results, f"many files → rows, {workers} processes, steady", steady,
-               f"{steady / floor:.2f} of the slower floor")  # fmt: skip
+    floor = min(results["decoding alone, all cores"], results["floor B"])
+    for decoder, workers in itertools.product(options.decoder, options.workers or [cores]):
+        name = f"many files → rows, {workers} processes" + ", GPU decodes" * (decoder != "software")
+        with told(results, name):
+            whole, steady = path_rate(lines, encoder, folder, workers, decoder)
+            report(results, name, whole, f"{whole / floor:.2f} of the slower floor, with the start")
+            report(results, f"{name}, steady", steady, f"{steady / floor:.2f} of the slower floor")
     report(results, "one file → rows", one_rate(lines[0], encoder))
     return results
 
 
-class suppress_failures(suppress):
-    """A mode that cannot be compiled here is told, and the others go on."""
-
-    def __init__(self, results: dict, mode: str | None) -> None:
-        super().__init__(Exception)
-        self.results, self.mode = results, mode
-
-    def __exit__(self, kind, error, trace):
-        if error is not None and self.mode is not None:
-            said = str(error).splitlines()
-            self.results[f"failed: {self.mode}"] = said[0] if said else repr(error)
-            print(f"compiled ({self.mode}) failed: {self.results[f'failed: {self.mode}']}")
-            return super().__exit__(kind, error, trace)
-        return False
+@contextmanager
+def told(results: dict, name: str) -> Iterator[None]:
+    """What cannot be done here is told, and the others go on."""
+    try:
+        yield
+    except Exception as error:  # compilers and drivers raise all kinds
+        said = (str(error).splitlines() or [repr(error)])[0]
+        results[f"failed: {name}"] = said
+        print(f"{name}: failed ({said})", flush=True)
 
 
 def main() -> None:
@@ -312,7 +307,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="*", help="processes of the path")
     parser.add_argument("--compile", action="store_true", help="the path with a compiled tower")
     parser.add_argument("--modes", nargs="*", default=[], help="of torch.compile, for the tower")
-    parser.add_argument("--decoder", default="software", help="of the path; or hardware")
+    parser.add_argument("--decoder", nargs="*", default=["software"], help="and hardware")
     parser.add_argument("--stages", action="store_true")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()

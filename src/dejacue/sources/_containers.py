@@ -136,6 +136,8 @@ class Container:
             # a colon in a name is not a protocol; titles may be in any encoding, and are not read
             container = av.open(f"file:{self.path}", metadata_errors="replace", hwaccel=gpu)
         except av.FFmpegError as error:
+            if self._hardware:
+                raise
             raise InputError(
                 f"is not a video, or was cut off before its index ({error.strerror}); "
                 "try it in a player, or copy it again"
