@@ -208,8 +208,9 @@ def path_rate(
 
     clock = Clock()
     start = time.perf_counter()
-    done = ingest(lines, folder / f"store{time.time_ns()}", encoder=encoder, workers=workers,
-                  decoder=decoder, progress=clock)  # fmt: skip
+    given = [{**line, "decoder": decoder} for line in lines]
+    store = folder / f"store{time.time_ns()}"
+    done = ingest(given, store, encoder=encoder, workers=workers, progress=clock)
     seconds = time.perf_counter() - start
     if done.failed:
         raise RuntimeError(f"{len(done.failed)} files failed, first {done.failed[0]}")

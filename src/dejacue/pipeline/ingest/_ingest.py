@@ -38,7 +38,6 @@ def ingest(
     retry: bool = False,
     replace: bool = False,
     max_pixels: int | None = None,
-    decoder: str = "software",
     encoder_options: EncoderOptions | None = None,
     progress: Progress | None = None,
 ) -> Ingested:
@@ -49,7 +48,6 @@ def ingest(
     store      a store, or where it is to be made
     encoder    a name or an Encoder (None: that of the store, or siglip2)
     workers    processes that decode and crop (None: one less than there are cores)
-    decoder    "hardware": on an NVIDIA GPU
     retry      only what has failed before
     replace    histories of the same id that were made of something else; they fail otherwise
 
@@ -86,9 +84,8 @@ def ingest(
         _check_names(manifest if given else "the manifest", items, model)
         writer = Writer(store)
         run = Run(
-            _with_known(items, store, replace), len(items), model,
-            changed(Look.of(model, max_pixels), decoder=decoder), writer, workers,
-            progress or default_progress(),
+            _with_known(items, store, replace), len(items), model, Look.of(model, max_pixels),
+            writer, workers, progress or default_progress(),
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, store.path)
 

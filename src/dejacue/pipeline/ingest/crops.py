@@ -52,7 +52,6 @@ class Look:
     minimum: int = MINIMUM
     max_pixels: int | None = None
     threads: int | None = None  # that decode an item
-    decoder: str = "software"
 
     @classmethod
     def of(cls, encoder: Encoder, max_pixels: int | None = None) -> Look:
@@ -133,9 +132,7 @@ def decode_crop(item: Item, look: Look) -> Iterator[Chunk | End | Failed]:
 
 
 def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
-    video = open_video(
-        item.video, **vars(item.sampling), threads=look.threads, decoder=look.decoder
-    )
+    video = open_video(item.video, **vars(item.sampling), threads=look.threads)
     observed = observe(
         video, masks=item.masks, objects=item.objects, kind=item.kind, match=item.match
     )
