@@ -114,7 +114,7 @@ def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkey
     videos = counted(monkeypatch, _find, "open_video")
     masks = counted(monkeypatch, _observe, "open_masks")
     words = counted(monkeypatch, _read, "read_vocabulary")
-    passes = counted(monkeypatch, Video, "__iter__")
+    passes = counted(monkeypatch, Video, "_frames")
     found = cup()
     assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
     assert len(found.thumbnails) == 12
@@ -172,7 +172,7 @@ def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
 
 
 def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
-    passes = counted(monkeypatch, Video, "__iter__")
+    passes = counted(monkeypatch, Video, "_frames")
     found = find_each(
         scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", encoder="mini"
     )
