@@ -1,7 +1,7 @@
 """torch.compile for the image towers: full batches on a GPU, once that pays.
 
-Compiling takes the better part of a minute and makes a batch about half as long again faster, so
-that it pays after some hundred thousand images. Rows differ from those that are not compiled by
+Compiling takes long and makes a batch faster, so that it pays only after very many images; how many
+is an estimate (PAYS). Rows differ from those that are not compiled by
 rounding, within the precision.
 """
 
