@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ def decoded(items: list[Item], look: Look, workers: int) -> None:
     waiting = iter(items)
 
     def work(_: int) -> None:
-        worker = Worker(look, max(1, (os.cpu_count() or 1) // workers))
+        worker = Worker(replace(look, threads=max(1, (os.cpu_count() or 1) // workers)))
         for item in waiting:
             for _ in worker.messages(item, lambda _: None):
                 pass

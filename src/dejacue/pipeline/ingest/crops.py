@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
-from dejacue.pipeline._find import sample
 from dejacue.pipeline._observe import Observed, observe
 from dejacue.pipeline.ingest.manifest import ADDRESS, Item, fetched
 from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
@@ -32,7 +31,7 @@ from dejacue.sources.build import (
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.remote import is_remote, listing
 from dejacue.sources.sizes import pixel_limit
-from dejacue.sources.video import Video
+from dejacue.sources.video import Video, open_video
 
 MOST_CROPS = 256
 MOST_BYTES = 32 << 20  # of crops in a chunk
@@ -54,6 +53,7 @@ class Look:
     padding: float = PADDING
     minimum: int = MINIMUM
     max_pixels: int | None = None
+    threads: int | None = None  # that decode an item
 
     @classmethod
     def of(cls, encoder: Encoder, max_pixels: int | None = None) -> Look:
@@ -161,7 +161,7 @@ def there_already(item: Item) -> End | None:
 
 
 def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
-    video = sample(item.video, item.sampling)
+    video = open_video(item.video, **vars(item.sampling), threads=look.threads)
     observed = observe(
         video, masks=item.masks, objects=item.objects, kind=item.kind, match=item.match
     )
@@ -182,7 +182,7 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
     building = _Building(item.name, look)
     order = sightings(video, masks, range(len(ids)), list(wanted.values()), tell)
     for which, frame, mask in order:
-        pixels = encoder_pixels(look, frame.image, mask, look.padding, look.minimum)  # type: ignore[arg-type]
+        pixels = encoder_pixels(look, frame, mask, look.padding, look.minimum)  # type: ignore[arg-type]
         seen.add(which)
         if building.add(pixels, which, frame):
             yield building.taken()

@@ -14,6 +14,7 @@ import queue
 import signal
 import threading
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,10 +35,13 @@ IDLE_S = 0.25  # then what is there is encoded, whether it fills a batch or not
 def run_local(run: Run) -> None:
     """Encodes in batches that are filled across videos where the encoder gives a crop the same row
     beside any others; else a batch is of one video, and the rows are those of ``encode``."""
-    workers = run.workers or max(1, (os.cpu_count() or 2) - 1)
+    cores = os.cpu_count() or 2
+    workers = run.workers or max(1, cores - 1)
     workers = min(workers, max(1, run.total))
+    # a video in one thread takes the least work; in more only where there are fewer than cores
+    look = replace(run.look, threads=max(1, cores // workers))
     with (
-        _Workers(run.items, run.look, workers) as decoding,
+        _Workers(run.items, look, workers) as decoding,
         Encoding(run, lambda: not depends_on_batch(run.encoder)) as encoding,
         contextlib.closing(_batches(decoding, encoding)) as batches,
         contextlib.closing(ahead(encoding.encode, batches, run.encoder.workers)) as encoded,
@@ -185,8 +189,7 @@ class _Workers:
         with self._lock:
             if self._stopping:
                 return None
-            cores = os.cpu_count() or 1
-            worker = Worker(self._look, max(1, cores // len(self._threads)))
+            worker = Worker(self._look)
             self._alive.add(worker)
             return worker
 

@@ -21,24 +21,19 @@ from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import named, parse_json, read_text
 from dejacue.sources.masks import KINDS, MATCHES
+from dejacue.sources.video import DECODERS, ERRORS
 
 MOST_BYTES = 1 << 30
 TYPES: dict[str, type] = {
     "start": int, "end": int, "stride": int, "start_s": float, "end_s": float, "fps": float,
-    "rate": float, "errors": str,
+    "rate": float, "errors": str, "decoder": str,
 }  # fmt: skip
 ADDRESS = "address"  # in made_with: Item.address
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
-TAKEN = (
-    "padding",
-    "minimum",
-    "backend",
-    "precision",
-    COLUMNS,
-    LOOKED_AT,
-    PROBLEMS,
-    ADDRESS,
-)  # in made_with
+CHOICES = {"kind": KINDS, "match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
+TAKEN = (  # in made_with
+    "padding", "minimum", "backend", "precision", COLUMNS, LOOKED_AT, PROBLEMS, ADDRESS,
+)  # fmt: skip
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once
 Objects = tuple[int, ...] | str | None
@@ -200,7 +195,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
         wrong.append("give either masks or boxes, which say where the object is")
     numbers = {key: taken(_number, key, given[key]) for key in TYPES if key in given}
     objects = taken(_objects, given.get("objects"))
-    for key, known in (("kind", KINDS), ("match", MATCHES), ("errors", ("skip", "fail"))):
+    for key, known in CHOICES.items():
         value = numbers.get(key) or texts.get(key)
         if value is not None and value not in known:
             wrong.append(f'{key} "{shortened(value)}" is none of {", ".join(known)}')

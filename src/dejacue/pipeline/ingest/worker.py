@@ -18,7 +18,6 @@ from typing import IO, Any
 
 from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look, decode_crop
 from dejacue.pipeline.ingest.manifest import Item
-from dejacue.sources.video import set_decoder_threads
 
 _COUNTS = struct.Struct("<2Q")
 _START = "import sys; sys.path[:] = {!r}; from dejacue.pipeline.ingest import worker; worker.main()"
@@ -28,12 +27,11 @@ Message = Chunk | End | Failed
 
 
 def main() -> None:
-    """Reads a Look and the threads of a decoder, then items, until the pipe ends."""
+    """Reads a Look, then items, until the pipe ends."""
     source = sys.stdin.buffer
     target = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what libraries print must not get in between
-    look, threads = pickle.load(source)
-    set_decoder_threads(threads)
+    look = pickle.load(source)
     try:
         while True:
             item: Item = pickle.load(source)
@@ -62,7 +60,7 @@ def _write(target: IO[bytes], data: Any) -> None:
 class Worker:
     """A process, and the pipes to it. EOFError: it has ended."""
 
-    def __init__(self, look: Look, threads: int = 0) -> None:
+    def __init__(self, look: Look) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START.format(list(sys.path))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
@@ -75,7 +73,7 @@ class Worker:
             import fcntl
 
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._give((look, threads))
+        self._give(look)
 
     def _give(self, value: Any) -> None:
         try:
