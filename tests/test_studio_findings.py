@@ -359,6 +359,15 @@ def test_a_video_that_was_moved_is_found_by_its_name(studio, client) -> None:
 # Corpus
 
 
+def test_a_workspace_that_was_moved_as_a_whole_is_as_before(studio, tmp_path) -> None:
+    root = tmp_path / "elsewhere" / "other name"
+    shutil.move(studio.workspace.root, root)
+    client = client_of(studio_of(root))
+    about = client.get("/api/findings/cup/info").json()
+    assert (about["video"], about["masks"]) == ("scene/scene.mp4", "scene/Annotations")
+    assert client.get("/api/findings/cup/outline/3").json()["outline"]
+
+
 def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -> None:
     found = client.get("/api/corpus").json()
     (row,) = found["rows"]
