@@ -410,6 +410,12 @@ def test_a_video_is_uploaded_and_can_be_looked_at(studio, client) -> None:
     assert (made.status_code, made.json()) == (201, {"id": "uploads/new cup.mp4"})
     assert (studio.workspace.root / "uploads" / "new cup.mp4").read_bytes() == data
     assert picture(client.get("/api/videos/uploads/new%20cup.mp4/frames/3.jpg")).ndim == 3
+    for name in ("a.png", "b.png"):
+        stream = io.BytesIO()
+        Image.new("RGB", (8, 8)).save(stream, "PNG")
+        assert upload(client, name, stream.getvalue()).status_code == 201
+    listed = [own["id"] for own in client.get("/api/videos").json()]
+    assert listed == ["scene/scene.mp4", "uploads/new cup.mp4"]
     again = upload(client, "new cup.mp4", data)
     assert (again.status_code, again.json()["detail"][-24:]) == (
         409,

@@ -31,7 +31,7 @@ MEDIA = {
     ".mpeg": "video/mpeg", ".wmv": "video/x-ms-wmv", ".flv": "video/x-flv", ".3gp": "video/3gpp",
 }  # fmt: skip
 WORDS = (".yaml", ".yml")
-MASKS = {"annotations", "masks"}  # folders of pictures that are no frames
+NO_FRAMES = {"annotations", "masks", "uploads"}  # folders of pictures that are no video
 MOST_FILES = 100_000  # that are looked at
 FRESH_S = 1.0  # for which a list of the files holds
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
@@ -179,7 +179,7 @@ class Workspace:
             pictures = sum(is_image(name) for name in names)
             parts = {part.lower() for part in here.relative_to(self.root).parts}
             id = self.id_of(here)
-            if pictures > 1 and id and DOCUMENT not in names and not parts & MASKS:
+            if pictures > 1 and id and DOCUMENT not in names and not parts & NO_FRAMES:
                 found.videos.append(id)
             for name in sorted(names):
                 self._sort(found, here / name)
