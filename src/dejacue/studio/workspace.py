@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -254,7 +255,8 @@ class Lock:
         self._handle: int | None = None
 
     def __enter__(self) -> Lock:
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        handle = os.open(self.path, flags, 0o600)
         if not self._free(handle):
             holder = self._holder()
             os.close(handle)
@@ -264,12 +266,13 @@ class Lock:
             )
         self._handle = handle
         os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps(self._about).encode(), 0)
+        os.write(handle, json.dumps(self._about).encode())
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._handle is not None:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # Windows removes nothing that is open
+                self.path.unlink()
             os.close(self._handle)
 
     def _free(self, handle: int) -> bool:
