@@ -43,7 +43,7 @@ setup(
             ["module", "baseline", "avx2"],
             ("kernel", "body", "select", "scan", "states"),
         ),
-        extension("dejacue.sources._pixels", ["pixels"]),
+        extension("dejacue.sources._pixels", ["pixels"], ("png",)),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

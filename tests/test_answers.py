@@ -354,7 +354,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     def never(*_: object) -> None:
         raise AssertionError("the video was decoded again")
 
-    monkeypatch.setattr(Video, "__iter__", never)
+    monkeypatch.setattr(Video, "_frames", never)
     if change == "no document":
         Path("out/finding.json").unlink()
     source = "out" if change == "folder" else "out/scene.history.npz"

@@ -61,7 +61,7 @@ def test_a_second_run_decodes_nothing_and_shows_the_same_pictures(locate, tmp_pa
     assert locate("-o", "out").code == 0
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/jpeg") == 24
-    monkeypatch.setattr(Video, "__iter__", never)
+    monkeypatch.setattr(Video, "_frames", never)
     again = locate("-o", "out")
     assert again.code == 0
     assert "note: taken from out/scene.history.npz" in again.err
@@ -103,7 +103,7 @@ def test_encode_takes_a_finished_file_as_it_is(encode, tmp_path, monkeypatch):
     assert "taken from" not in other.err
     encode("-o", "cup.history.npz")
     state = (tmp_path / "cup.history.npz").stat().st_mtime_ns
-    monkeypatch.setattr(Video, "__iter__", never)
+    monkeypatch.setattr(Video, "_frames", never)
     again = encode("-o", "cup.history.npz")
     assert (again.code, again.out) == (0, first.out)
     assert "note: taken from cup.history.npz" in again.err
@@ -216,7 +216,7 @@ def test_a_glob_without_quotes_is_recognised(dejacue, tmp_path):
 @pytest.mark.parametrize("words", [("-o", "file"), ("-o", "file/x.csv"), ("--plot", "file/p.png")])
 def test_a_file_in_the_way_is_said_before_the_work(locate, encode, tmp_path, monkeypatch, words):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(Video, "__iter__", never)
+    monkeypatch.setattr(Video, "_frames", never)
     ran = locate(*words)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"dejacue: {words[1]}: ")

@@ -225,7 +225,7 @@ def test_pictures_without_a_compiler_are_the_same(monkeypatch) -> None:
     mask = np.zeros((50, 70), bool)
     mask[10:30, 20:60] = True
     fast = crops.picture(image, mask, 32)
-    monkeypatch.setattr(crops, "_compiled", None)
+    monkeypatch.setattr(crops, "compiled", None)
     assert np.array_equal(crops.picture(image, mask, 32), fast)
     with pytest.raises(InputError, match="a mask of shape"):
         crops.picture(image, mask[:5], 32)

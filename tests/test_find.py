@@ -114,7 +114,7 @@ def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkey
     videos = counted(monkeypatch, _find, "open_video")
     masks = counted(monkeypatch, _observe, "open_masks")
     words = counted(monkeypatch, _read, "read_vocabulary")
-    passes = counted(monkeypatch, Video, "__iter__")
+    passes = counted(monkeypatch, Video, "_frames")
     found = cup()
     assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
     assert len(found.thumbnails) == 12
@@ -172,7 +172,7 @@ def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
 
 
 def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
-    passes = counted(monkeypatch, Video, "__iter__")
+    passes = counted(monkeypatch, Video, "_frames")
     found = find_each(
         scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", encoder="mini"
     )
@@ -251,7 +251,7 @@ def test_a_folder_keeps_the_history_and_a_second_call_decodes_nothing(
     cup, tmp_path, monkeypatch, caplog
 ) -> None:
     before = cup(folder=tmp_path)
-    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded again"))
+    monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
     with caplog.at_level(logging.INFO, "dejacue"):
         again = cup(folder=tmp_path)
     assert "taken from" in caplog.text
@@ -316,7 +316,7 @@ def test_a_finding_of_features_alone_is_written_too(tmp_path) -> None:
 
 def test_other_words_are_asked_of_a_finding_without_decoding(first, tmp_path, monkeypatch) -> None:
     first.write(tmp_path)
-    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded again"))
+    monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
     other = {"empty": ["empty cup"], "full": ["full cup", "full ouzo"]}
     asked = first.ask(other)
     assert asked.vocabulary.descriptions == ("empty cup", "full cup", "full ouzo")
@@ -535,7 +535,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
 def test_bad_input_is_one_sentence_before_anything_is_decoded(
     cup, monkeypatch, more, sentence
 ) -> None:
-    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded"))
+    monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded"))
     with pytest.raises(InputError, match=sentence):
         cup(**more)
 
@@ -650,7 +650,7 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
                   "-v", scene / "vocabulary.yaml", "--encoder", "mini", "-o", "out")  # fmt: skip
     assert ran.code == 0
     for source in ("out", "out/scene.history.npz"):
-        monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded again"))
+        monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
         ran = dejacue("locate", source, "-v", "other.yaml", "-o", "again")
         assert ran.code == 0, ran.err
         page = (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
@@ -727,7 +727,7 @@ def test_read_history_is_what_find_wrote(cup, tmp_path) -> None:
 
 def test_a_folder_of_find_can_be_asked_again(cup, tmp_path, monkeypatch) -> None:
     cup(folder=tmp_path)
-    monkeypatch.setattr(Video, "__iter__", lambda self: pytest.fail("decoded"))
+    monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded"))
     again = find(tmp_path, {"empty": ["empty cup"], "full": ["full cup"]})
     assert len(again.thumbnails) == 12
     (tmp_path / "finding.json").unlink()  # the only history there

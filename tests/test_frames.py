@@ -141,3 +141,19 @@ def test_a_picture_is_no_wider_than_asked_for() -> None:
     image = np.zeros((100, 300, 3), np.uint8)
     assert Image.open(io.BytesIO(jpeg(image, 60))).size == (60, 20)
     assert Image.open(io.BytesIO(jpeg(image))).size == (300, 100)
+
+
+def test_a_video_that_is_turned_is_shown_upright(tmp_path) -> None:
+    path = tmp_path / "turned.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        stream.set_display_matrix([0, 65536, 0, -65536, 0, 0, 0, 0, 1 << 30])
+        for _ in range(3):
+            frame = av.VideoFrame.from_ndarray(np.zeros((64, 96, 3), np.uint8), format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    frames = open_frames(path)
+    assert frames.image(1).shape == (96, 64, 3)
+    assert (frames.width, frames.height) == (64, 96)
+    frames.close()

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from dejacue import InputError
 from dejacue.sources import crops
-from dejacue.sources.crops import crop, fit, picture
+from dejacue.sources.crops import crop, fit, frame_picture, picture
 
 BAND = 16  # rows that src/kernel/pixels.c takes at a time
 
 
 @pytest.fixture(autouse=True)
 def compiled() -> None:
-    if crops._compiled is None:
+    if crops.compiled is None:
         pytest.skip("the extension is not built; without it there is nothing to compare")
 
 
@@ -127,9 +127,52 @@ def test_padding_beyond_all_measure_takes_the_whole_frame() -> None:
 
 def test_buffers_that_do_not_fit_are_refused_before_they_are_read() -> None:
     image, mask, out = np.zeros(300, np.uint8), np.ones(100, np.uint8), np.zeros(75, np.uint8)
-    run = crops._compiled.picture
-    assert run(image, mask, out, 10, 10, 0.2, 4, 127, 5)
+    run = crops.compiled.picture
+    whole = (0, 0, 10, 10)
+    assert run(image, mask, out, 10, 10, 0.2, 4, 127, 5, *whole)
     for wrong in ((10, 11, 0.2, 4, 127, 5), (10, 10, 0.2, 4, 127, 6), (10, 10, 0.2, 4, 256, 5),
                   (10, 10, float("nan"), 4, 127, 5), (-10, -10, 0.2, 4, 127, 5)):  # fmt: skip
         with pytest.raises(ValueError, match="do not fit"):
-            run(image, mask, out, *wrong)
+            run(image, mask, out, *wrong, *whole)
+    for place in ((-1, 0, 20, 20), (0, -1, 20, 20), (11, 0, 20, 20), (0, 0, 10, 9), (0, 0, 9, 10)):
+        with pytest.raises(ValueError, match="do not fit"):
+            run(image, mask, out, 10, 10, 0.2, 4, 127, 5, *place)
+    for wrong in ((10, 11), (-10, -10), (0, 0)):
+        with pytest.raises(ValueError, match="do not fit"):
+            crops.compiled.box(mask, *wrong)
+    for wrong in ((10, 11, 8), (-10, -10, 8), (10, 10, 3)):
+        with pytest.raises(ValueError, match="do not fit"):
+            crops.compiled.labels(b"", mask, *wrong)
+
+
+class Cut:
+    """A frame of which parts are cut out, a few pixels larger than asked for."""
+
+    def __init__(self, image: np.ndarray) -> None:
+        self.image, self.shape = image, image.shape[:2]
+
+    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[np.ndarray, int, int]:
+        top, left = y0 // 2 * 2, x0 // 8 * 8
+        return self.image[top : y1 + 1, left : x1 + 3], top, left
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 40), st.integers(0, 9999))
+def test_a_part_of_a_frame_gives_the_picture_of_the_whole(height, width, size, seed) -> None:
+    rng = np.random.default_rng(seed)
+    mask = np.zeros((height, width), bool)
+    y, x = rng.integers(height), rng.integers(width)
+    mask[y : y + rng.integers(1, 30), x : x + rng.integers(1, 30)] = True
+    mask &= rng.random(mask.shape) < 0.7
+    mask[y, x] = True
+    image = frame(height, width, seed)
+    whole = picture(image, mask, size)
+    assert np.array_equal(frame_picture(Cut(image), mask, size), whole)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 9999), st.floats(0, 0.02))
+def test_the_compiled_box_is_that_of_numpy(height, width, seed, density) -> None:
+    mask = np.random.default_rng(seed).random((height, width)) < density
+    ys, xs = np.nonzero(mask)
+    expected = (ys.min(), ys.max() + 1, xs.min(), xs.max() + 1) if ys.size else None
+    assert crops.tight_box(mask) == expected
+    assert crops.tight_box(mask[:, ::-1][:, ::-1]) == expected  # not contiguous: numpy's own way

@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
         ("add store b.npz narrow.npz", '"c" has 4 dimensions but the store 8; encode it with'),
         ("add store b.npz none.npz", "none.npz: no such file"),
         ("add store b.npz w.yaml", "w.yaml: not an .npz file"),
-        ("add newer b.npz", "newer: is a store of version 99, .* versions up to 2; update dejacue"),
+        ("add newer b.npz", "newer: is a store of version 99, .* versions up to 3; update dejacue"),
         ("ls newer", "newer: is a store of version 99"),
         ("ask newer -v w.yaml", "newer: is a store of version 99"),
         ("create fresh --encoder siglip2", 'fresh: "siglip2" names an encoder, .*; leave it out'),

@@ -38,6 +38,7 @@ def of_version_1(store: Store) -> None:
     """As stores were before there were thumbnails."""
     with sqlite3.connect(store.path / _index.NAME) as now:
         now.execute("DROP TABLE thumbnails")
+        now.execute("DROP TABLE failures")
         now.execute("PRAGMA user_version = 1")
     now.close()
 

@@ -359,6 +359,15 @@ def test_a_video_that_was_moved_is_found_by_its_name(studio, client) -> None:
 # Corpus
 
 
+def test_a_workspace_that_was_moved_as_a_whole_is_as_before(studio, tmp_path) -> None:
+    root = tmp_path / "elsewhere" / "other name"
+    shutil.move(studio.workspace.root, root)
+    client = client_of(studio_of(root))
+    about = client.get("/api/findings/cup/info").json()
+    assert (about["video"], about["masks"]) == ("scene/scene.mp4", "scene/Annotations")
+    assert client.get("/api/findings/cup/outline/3").json()["outline"]
+
+
 def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -> None:
     found = client.get("/api/corpus").json()
     (row,) = found["rows"]
@@ -401,6 +410,12 @@ def test_a_video_is_uploaded_and_can_be_looked_at(studio, client) -> None:
     assert (made.status_code, made.json()) == (201, {"id": "uploads/new cup.mp4"})
     assert (studio.workspace.root / "uploads" / "new cup.mp4").read_bytes() == data
     assert picture(client.get("/api/videos/uploads/new%20cup.mp4/frames/3.jpg")).ndim == 3
+    for name in ("a.png", "b.png"):
+        stream = io.BytesIO()
+        Image.new("RGB", (8, 8)).save(stream, "PNG")
+        assert upload(client, name, stream.getvalue()).status_code == 201
+    listed = [own["id"] for own in client.get("/api/videos").json()]
+    assert listed == ["scene/scene.mp4", "uploads/new cup.mp4"]
     again = upload(client, "new cup.mp4", data)
     assert (again.status_code, again.json()["detail"][-24:]) == (
         409,

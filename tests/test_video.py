@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 import os
@@ -21,10 +22,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.errors import InputError
+from dejacue.sources import _display
 from dejacue.sources._containers import Container
+from dejacue.sources._display import DisplayConverter, Undisplayed
 from dejacue.sources._sampling import Picture, Sampling
 from dejacue.sources.images import natural
-from dejacue.sources.video import Frame, open_video, write_video
+from dejacue.sources.video import Frame, LateFrame, open_video, write_video
 
 ROOT = Path(__file__).resolve().parent.parent
 HEIGHT, WIDTH, BLOCK, BITS = 32, 64, 8, 11
@@ -1002,3 +1005,103 @@ def test_the_clips_of_the_footage_load(footage, name, count, step_s, shape):
     assert [source for source, _, _ in frames] == list(range(count))
     assert [time_s for _, time_s, _ in frames] == pytest.approx([k * step_s for k in range(count)])
     assert {size for _, _, size in frames} == {shape}
+
+
+@pytest.mark.parametrize("name", BACK_ENDS)
+def test_frames_that_become_rgb_later_have_the_same_pixels(made, name) -> None:
+    source = made(name)
+    rng = np.random.default_rng(0)
+    video = open_video(source.path, **source.options)
+    for now, late in zip(video, video.late(), strict=True):
+        assert (late.index, late.source, late.time_s, late.name) == (
+            now.index, now.source, now.time_s, now.name
+        )  # fmt: skip
+        height, width = late.shape
+        assert now.shape == (height, width) == now.image.shape[:2]
+        for _ in range(3):
+            y0, x0 = rng.integers(height), rng.integers(width)
+            y1, x1 = rng.integers(y0, height) + 1, rng.integers(x0, width) + 1
+            part, top, left = late.part(y0, y1, x0, x1)
+            rows, columns = part.shape[:2]
+            assert (top <= y0, left <= x0) == (True, True)
+            assert (top + rows >= y1, left + columns >= x1) == (True, True)
+            assert np.array_equal(part, now.image[top : top + rows, left : left + columns])
+        assert np.array_equal(late.image, now.image)
+
+
+@pytest.mark.parametrize(
+    ("size", "pixels", "codec"),
+    [
+        ((38, 66), "yuv420p", "ffv1"),
+        ((38, 131), "yuv420p", "ffv1"),
+        ((37, 130), "yuv420p", "ffv1"),
+        ((64, 128), "yuvj420p", "mjpeg"),
+        ((50, 200), "yuv444p", "ffv1"),
+    ],
+)
+def test_parts_of_frames_are_equal_whatever_the_size(tmp_path, size, pixels, codec) -> None:
+    rng = np.random.default_rng(1)
+    path = tmp_path / "x.mkv"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=5)
+        stream.height, stream.width, stream.pix_fmt = *size, pixels
+        for _ in range(3):
+            image = rng.integers(0, 256, (*size, 3), dtype=np.uint8)
+            frame = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(format=pixels)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    video = open_video(path, threads=1)
+    for now, late in zip(video, video.late(), strict=True):
+        for y0, y1, x0, x1 in ((0, size[0], 0, size[1]), (3, 9, 5, 66), (30, 37, 64, 66)):
+            part, top, left = late.part(y0, y1, x0, x1)
+            rows, columns = part.shape[:2]
+            assert np.array_equal(part, now.image[top : top + rows, left : left + columns])
+        assert isinstance(late, LateFrame) == ("420" in pixels and size[0] % 2 == 0)
+
+
+def test_parts_that_differ_from_the_whole_are_not_used(made, monkeypatch) -> None:
+    exact = _display.Undisplayed._part
+
+    def shifted(self, *box: int):
+        part, top, left = exact(self, *box)
+        return part + 1, top, left
+
+    monkeypatch.setattr(_display.Undisplayed, "_part", shifted)
+    video = open_video(made("mp4").path)
+    for now, late in zip(video, video.late(), strict=True):
+        assert np.array_equal(late.part(0, 8, 0, 8)[0], now.image)
+
+
+def test_a_frame_as_a_gpu_gives_it_has_the_same_pixels() -> None:
+    rng = np.random.default_rng(2)
+    plain, other = (av.VideoFrame(200, 60, name) for name in ("yuv420p", "nv12"))
+    arrays = [
+        [np.frombuffer(own, np.uint8).reshape(own.height, -1) for own in frame.planes]
+        for frame in (plain, other)
+    ]
+    for array in arrays[0]:
+        array[:] = rng.integers(0, 256, array.shape)
+    arrays[1][0][:, :200] = arrays[0][0][:, :200]
+    arrays[1][1][:, 0:200:2], arrays[1][1][:, 1:200:2] = (a[:, :100] for a in arrays[0][1:])
+    converter = DisplayConverter(hardware=True)
+    expected = DisplayConverter().rgb(plain)
+    assert np.array_equal(converter.rgb(other), expected)
+    late = converter.late(other)
+    assert isinstance(late, Undisplayed)
+    part, top, left = late.part(20, 30, 70, 130)
+    rows, columns = part.shape[:2]
+    assert np.array_equal(part, expected[top : top + rows, left : left + columns])
+    assert DisplayConverter().late(other) is None  # of a camera: converted as ever
+
+
+def test_without_a_gpu_the_hardware_decoder_is_refused_in_one_sentence(made) -> None:
+    path = made("mp4").path
+    try:
+        ctypes.CDLL("libnvcuvid.so.1")
+        pytest.skip("there is a GPU that decodes")
+    except OSError:
+        pass
+    with refused(path, r"cannot be decoded on a GPU here \(.+\); leave out the hardware decoder"):
+        open_video(path, decoder="hardware")
+    with refused(path, 'unknown decoder "gpu"'):
+        open_video(path, decoder="gpu")

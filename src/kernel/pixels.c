@@ -37,6 +37,8 @@
 #define INLINE static inline
 #endif
 
+#include "png.h"
+
 typedef struct {
     int *first, *count; /* of the inputs that each output sees */
     int32_t *weights;   /* room per output */
@@ -303,20 +305,22 @@ static int make(const uint8_t *image, const uint8_t *mask, int height, int width
     return failed ? -1 : 0;
 }
 
+/* What is asked for may be a part of the frame, which begins at row `top` and column `left`. */
 static PyObject *picture(PyObject *self, PyObject *args) {
     (void)self;
     Py_buffer image, mask, out;
-    int height, width, minimum, fill, size;
+    int height, width, minimum, fill, size, top, left, frame_height, frame_width;
     double padding;
-    if (!PyArg_ParseTuple(args, "y*y*w*iidiii", &image, &mask, &out, &height, &width, &padding,
-                          &minimum, &fill, &size))
+    if (!PyArg_ParseTuple(args, "y*y*w*iidiiiiiii", &image, &mask, &out, &height, &width, &padding,
+                          &minimum, &fill, &size, &top, &left, &frame_height, &frame_width))
         return NULL;
     PyObject *answer = NULL;
     const int64_t pixels = (int64_t)height * width;
     if (height < 1 || height > LARGEST || width < 1 || width > LARGEST || size < 1 ||
-        size > LARGEST || fill < 0 || fill > 255 || minimum < 0 ||
-        !(padding >= 0.0 && padding < 1e6) || image.len != pixels * 3 || mask.len != pixels ||
-        out.len != (int64_t)size * size * 3) {
+        size > LARGEST || fill < 0 || fill > 255 || minimum < 0 || top < 0 || left < 0 ||
+        frame_height > LARGEST || frame_width > LARGEST || top > frame_height - height ||
+        left > frame_width - width || !(padding >= 0.0 && padding < 1e6) ||
+        image.len != pixels * 3 || mask.len != pixels || out.len != (int64_t)size * size * 3) {
         PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes");
     } else {
         int status = 0;
@@ -331,10 +335,10 @@ static PyObject *picture(PyObject *self, PyObject *args) {
             if (margin > LARGEST) margin = LARGEST; /* as good as all there is */
             const int more = (int)margin;
             Box p = {t.y0 - more, t.y1 + more, t.x0 - more, t.x1 + more};
-            if (p.y0 < 0) p.y0 = 0;
-            if (p.x0 < 0) p.x0 = 0;
-            if (p.y1 > height) p.y1 = height;
-            if (p.x1 > width) p.x1 = width;
+            if (p.y0 < -top) p.y0 = -top;
+            if (p.x0 < -left) p.x0 = -left;
+            if (p.y1 > frame_height - top) p.y1 = frame_height - top;
+            if (p.x1 > frame_width - left) p.x1 = frame_width - left;
             status = make(image.buf, mask.buf, height, width, t, p, fill, out.buf, size);
         }
         Py_END_ALLOW_THREADS
@@ -347,8 +351,42 @@ static PyObject *picture(PyObject *self, PyObject *args) {
     return answer;
 }
 
+static PyObject *box(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer mask;
+    int height, width, found = 0;
+    if (!PyArg_ParseTuple(args, "y*ii", &mask, &height, &width)) return NULL;
+    const int fits = height > 0 && width > 0 && mask.len == (int64_t)height * width;
+    Box t = {0, 0, 0, 0};
+    Py_BEGIN_ALLOW_THREADS
+    if (fits) found = tight(mask.buf, height, width, &t);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&mask);
+    if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
+    if (!found) Py_RETURN_NONE;
+    return Py_BuildValue("iiii", t.y0, t.y1, t.x0, t.x1);
+}
+
+static PyObject *labels(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer stream, out;
+    int height, width, depth, failed = 1;
+    if (!PyArg_ParseTuple(args, "y*w*iii", &stream, &out, &height, &width, &depth)) return NULL;
+    const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width &&
+                     (depth == 1 || depth == 2 || depth == 4 || depth == 8);
+    Py_BEGIN_ALLOW_THREADS
+    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, height, width, depth);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&stream);
+    PyBuffer_Release(&out);
+    if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
+    return PyBool_FromLong(!failed);
+}
+
 static PyMethodDef methods[] = {
     {"picture", picture, METH_VARARGS, "Frame and mask to picture; see dejacue.sources.crops."},
+    {"box", box, METH_VARARGS, "Tight box of a mask of 0 and 1; see dejacue.sources.crops."},
+    {"labels", labels, METH_VARARGS, "Numbers of a PNG; see dejacue.sources.masks.png."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -20,7 +20,7 @@ from dejacue.sources.encoders.weights import FOLDER, Weights
 PACKAGES = ("numpy", "onnxruntime", "av")
 EXTRAS = (
     "torch", "transformers", "open_clip_torch", "timm", "fastapi", "uvicorn", "pyarrow", "pandas",
-    "polars",
+    "polars", "fsspec",
 )  # fmt: skip
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 

@@ -73,18 +73,34 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
                 typer.echo(as_json(own._asdict()))
             return
         table = Table(title=escape(str(store)), title_justify="left")
-        for name in ("history", "object", "source"):
+        listed = list(islice(rows, MOST_LISTED))
+        more = dict.fromkeys(name for own in listed for name in own.columns)
+        for name in ("history", "object", "source", *map(escape, more)):
             table.add_column(name, overflow="fold")
         for name in ("frames", "runs", "from – to", "seconds", "thumb-\nnail"):
             table.add_column(name, justify="right", no_wrap=True)
-        for own in islice(rows, MOST_LISTED):
-            names = (escape(text or "") for text in (own.id, own.object, own.source))
+        for own in listed:
+            texts = (own.id, own.object, own.source, *map(own.columns.get, more))
+            names = (escape(text or "") for text in texts)
             span = f"{own.start} – {own.end}"
-            more = (_seconds(own.times_s), "yes" if own.thumbnail else "")
-            table.add_row(*names, str(own.frames), str(own.runs), span, *more)
+            rest = (_seconds(own.times_s), "yes" if own.thumbnail else "")
+            table.add_row(*names, str(own.frames), str(own.runs), span, *rest)
         show_tables(table)
         if next(rows, None) is not None:
             notes(f"the first {MOST_LISTED} are listed; --where chooses, --jsonl lists all")
+
+
+def failures(path: Path, jsonl: bool) -> None:
+    with Store.open(path) as store:
+        found = store.failures()
+    if jsonl:
+        for own in found:
+            typer.echo(as_json(own._asdict()))
+        return
+    for own in found:
+        say(f"{own.id}: {own.what}")
+    if not found:
+        say("nothing has failed")
 
 
 def show(path: Path, id: str, thumbnail: Path | None) -> None:
@@ -127,8 +143,8 @@ def compact(path: Path) -> None:
         say(f"freed: {store.compact() / 1e6:.1f} MB")
 
 
-def export(path: Path, output: Path, kind: str | None, where: Sequence[str]) -> None:
-    named = "parquet" if output.suffix.lower() == ".parquet" else "npz"
+def export(path: Path, output: str, kind: str | None, where: Sequence[str]) -> None:
+    named = "parquet" if output.lower().endswith(".parquet") else "npz"
     with Store.open(path) as store, Bars() as bars:
         count = store.export(output, kind or named, where=conditions(where), progress=bars)
     say_written(output, f"{_counted(count)} in")
@@ -160,7 +176,8 @@ def ask(
             )  # fmt: skip
             if jsonl:
                 for answer in found:
-                    typer.echo(as_json(answer._asdict()))
+                    columns = store.columns(answer.history)
+                    typer.echo(as_json(answer._asdict() | {"columns": columns}))
             elif output is not None:
                 count = found.write(output)
             else:

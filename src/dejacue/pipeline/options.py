@@ -36,6 +36,7 @@ class VideoOptions:
     fps: float | None = None
     rate: float | None = None
     errors: str = "skip"
+    decoder: str = "software"
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,14 @@ class PictureAlbum:
         self._kept: dict[int, list[tuple[bytes, bytes | None]]] = {}
         self._step = 1
 
+    def wants(self, index: int) -> bool:
+        return index % self._step == 0
+
     def see(
         self, index: int, image: NDArray[np.uint8], masks: Sequence[NDArray[np.bool_] | None]
     ) -> None:
         """A frame and the masks of the objects in it."""
-        if index % self._step:
+        if not self.wants(index):
             return
         self._kept[index] = [
             (thumbnail(image, mask), None if mask is None else _crop(image, mask)) for mask in masks
@@ -62,7 +65,8 @@ class PictureMasks(PictureAlbum):
 
     def unions(self, frame: Frame, lineages: Sequence[Lineage]) -> list[NDArray[np.bool_] | None]:
         found = self._masks.unions(frame, lineages)
-        self.see(frame.index, frame.image, found)
+        if self.wants(frame.index):  # of others, no image is made
+            self.see(frame.index, frame.image, found)
         return found
 
     @property

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, lacks_memory
+from dejacue.errors import InputError, first_line
+from dejacue.sources._display import DisplayConverter
 from dejacue.sources._sampling import Picture, Sampling, Unreadable
 from dejacue.sources.sizes import check_size
 
@@ -32,8 +33,8 @@ class _Damage(Exception):
 class Container:
     """The first video stream of a file that is not a cover picture."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.name = path, path.stem
+    def __init__(self, path: Path, threads: int | None = None, hardware: bool = False) -> None:
+        self.path, self.name, self._threads, self._hardware = path, path.stem, threads, False
         stat = path.stat()
         if stat.st_size == 0:
             raise InputError("is empty (0 bytes); copy or record it again")
@@ -46,6 +47,8 @@ class Container:
             self._count = stream.frames  # 0 where the format has no such field
             if "mp4" in container.format.name:  # its index knows of fragments and edit lists
                 self._count = sum(not entry.is_discard for entry in stream.index_entries)
+        if hardware:
+            self._try_hardware()
 
     def expected(self, sampling: Sampling) -> int | None:
         """How many frames will be taken, as far as the header says."""
@@ -78,9 +81,11 @@ class Container:
         with self.opened() as container:
             stream = video_stream(container)
             stream.thread_type = threads
+            if self._threads is not None or self._hardware:
+                stream.codec_context.thread_count = 1 if self._hardware else self._threads
             end = _StreamEnd(container, stream)
             timestamps = _Timestamps()
-            converter = DisplayConverter()
+            converter = DisplayConverter(self._hardware)
             for packet in end.packets():
                 timestamps.feed(packet)
                 frames: list[Any] = []
@@ -93,7 +98,10 @@ class Container:
                 for frame in frames:
                     for missing in timestamps.missing_before(frame):
                         yield Picture(end.time_s(missing), None, _lost)
-                    yield Picture(end.time_s(frame.pts), None, partial(converter.rgb, frame))
+                    yield Picture(
+                        end.time_s(frame.pts), None, partial(converter.rgb, frame),
+                        partial(converter.late, frame),
+                    )  # fmt: skip
             if timestamps.waiting and threads != "SLICE":
                 raise _Damage  # an error at the very end is swallowed, and its neighbours with it
             for missing in timestamps.missing_at_end():
@@ -101,13 +109,35 @@ class Container:
             if shortfall := end.shortfall():
                 report(shortfall)
 
-    def opened(self) -> Any:
+    def _try_hardware(self) -> None:
+        """Decodes one frame on the GPU, or says why not."""
         import av
 
+        self._hardware = True
+        try:
+            with self.opened() as container:
+                stream = video_stream(container)
+                next(container.decode(stream))
+                found = stream.codec_context.is_hwaccel
+            reason = "" if found else f"not for {stream.codec_context.name}"
+        except (av.FFmpegError, InputError, RuntimeError, NotImplementedError, ValueError) as error:
+            reason = first_line(error)
+        if reason:
+            raise InputError(
+                f"cannot be decoded on a GPU here ({reason}); leave out the hardware decoder"
+            )
+
+    def opened(self) -> Any:
+        import av
+        from av.codec.hwaccel import HWAccel
+
+        gpu = HWAccel("cuda", allow_software_fallback=False) if self._hardware else None
         try:
             # a colon in a name is not a protocol; titles may be in any encoding, and are not read
-            container = av.open(f"file:{self.path}", metadata_errors="replace")
+            container = av.open(f"file:{self.path}", metadata_errors="replace", hwaccel=gpu)
         except av.FFmpegError as error:
+            if self._hardware:
+                raise
             raise InputError(
                 f"is not a video, or was cut off before its index ({error.strerror}); "
                 "try it in a player, or copy it again"
@@ -233,45 +263,3 @@ def video_stream(container: Any) -> Any:
 
 def _lost() -> NDArray[np.uint8]:
     raise Unreadable("damaged data")
-
-
-class DisplayConverter:
-    """Frames as they are displayed: RGB, turned and mirrored by the display matrix."""
-
-    def __init__(self) -> None:
-        from av.video.reformatter import VideoReformatter
-
-        self._converter = VideoReformatter()  # one for all frames: its setup is slow
-        self._matrices: dict[int, list[int] | None] = {}  # by rotation
-
-    def rgb(self, frame: Any) -> NDArray[np.uint8]:
-        import av
-
-        if frame.is_corrupt:
-            raise Unreadable("damaged data")
-        check_size(frame.width, frame.height)
-        try:
-            image: Any = self._converter.reformat(frame, format="rgb24").to_ndarray()
-        except (av.FFmpegError, ValueError) as error:
-            if lacks_memory(error):
-                raise
-            raise Unreadable(f"pixel format {frame.format.name}: {error}") from None
-        matrix = self._matrix(frame)
-        if matrix is None:
-            return np.ascontiguousarray(image)
-        # a pixel at (x, y) is shown at (a x + c y, b x + d y); only quarter turns are honoured
-        a, b, _, c, d = matrix
-        if abs(a) >= abs(b):
-            image = image[:: 1 if d >= 0 else -1, :: 1 if a >= 0 else -1]
-        else:
-            image = image.swapaxes(0, 1)[:: 1 if b >= 0 else -1, :: 1 if c >= 0 else -1]
-        return np.ascontiguousarray(image)
-
-    def _matrix(self, frame: Any) -> list[int] | None:
-        # reading a frame's side data puts it in a reference cycle that the garbage collector frees
-        # only hundreds of frames later; so it is read once, and again if the rotation changes
-        rotation = frame.rotation
-        if rotation not in self._matrices:
-            found = frame.side_data.get("DISPLAYMATRIX")
-            self._matrices[rotation] = found and np.frombuffer(found, np.int32)[:5].tolist()
-        return self._matrices[rotation]

@@ -12,12 +12,15 @@ import operator
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from dejacue.sources._display import Undisplayed
 
 _CLOSE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
 _MOST_FPS = 1e9
@@ -29,11 +32,13 @@ class Unreadable(Exception):
 
 
 class Picture(NamedTuple):
-    """One picture of a source, not yet converted: ``load`` gives RGB or raises Unreadable."""
+    """One picture of a source, not yet converted: ``load`` gives RGB or raises Unreadable, ``late``
+    what gives RGB later (None: this picture cannot)."""
 
     time_s: float | None
     name: str | None
     load: Callable[[], NDArray[np.uint8]]
+    late: Callable[[], Undisplayed | None] | None = None
 
 
 class Source(Protocol):

@@ -17,9 +17,9 @@ import itertools
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,7 +29,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
-from dejacue.sources.crops import crop, picture
+from dejacue.sources.crops import crop, frame_picture, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialFile
 
@@ -57,19 +57,19 @@ class Track:
     times: list[float | None] = field(default_factory=list)
     rows: list[NDArray[np.float32]] = field(default_factory=list)
 
-    def see(self, frame: Frame, row: NDArray[np.float32]) -> None:
-        self.indices.append(frame.index)
-        self.sources.append(frame.source)
-        self.times.append(frame.time_s)
+    def see(self, index: int, source: int, time_s: float | None, row: NDArray[np.float32]) -> None:
+        self.indices.append(index)
+        self.sources.append(source)
+        self.times.append(time_s)
         self.rows.append(row)
 
 
 @dataclass(frozen=True, eq=False)
 class Crop:
-    """One object in one frame; the frame's own pixels are let go."""
+    """One object in one frame, whose index, source and time are its place."""
 
     track: Track
-    frame: Frame
+    place: tuple[int, int, float | None]
     key: bytes
     pixels: Pixels
 
@@ -179,12 +179,13 @@ def build_histories(
 
         def cut(given: tuple[Track, Frame, NDArray[np.bool_]]) -> Crop:
             track, frame, mask = given
-            pixels = encoder_pixels(encoder, frame.image, mask, padding, minimum)
-            return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
+            pixels = encoder_pixels(encoder, frame, mask, padding, minimum)
+            place = frame.index, frame.source, frame.time_s
+            return Crop(track, place, known.key(pixels), pixels)
 
         def crops() -> Iterator[Crop]:
-            seen = _seen(video, masks, tracks, list(lineages.values()), tell)
-            for made in ahead(cut, seen, croppers, CHUNK, lambda one: one[1].image.nbytes):
+            seen = sightings(video, masks, tracks, list(lineages.values()), tell)
+            for made in ahead(cut, seen, croppers, CHUNK, lambda one: one[1].nbytes):
                 tell("crop", 1)
                 yield made
 
@@ -192,7 +193,7 @@ def build_histories(
         for batch, new in ahead(encode, batches(crops(), encoder.batch), encoder.workers):
             known.add(new)
             for own in batch:
-                own.track.see(own.frame, known[own.key])
+                own.track.see(*own.place, known[own.key])
             tell("encode", len(batch))
     visible = [track for track in tracks if track.rows]
     if not visible:
@@ -215,13 +216,14 @@ def _encode(
     return batch, dict(zip((own.key for own in batch), rows, strict=True))
 
 
-def _seen(
-    video: Video, masks: Masks, tracks: Sequence[Track], wanted: Sequence[Lineage],
+def sightings(
+    video: Video, masks: Masks, tracks: Sequence[T], wanted: Sequence[Lineage],
     tell: Callable[[str, int], object],
-) -> Iterator[tuple[Track, Frame, NDArray[np.bool_]]]:  # fmt: skip
+) -> Iterator[tuple[T, Frame, NDArray[np.bool_]]]:  # fmt: skip
     """Each object in each frame in which it is visible."""
     before = -1
-    for frame in video:
+    # a video of one's own need not offer frames that become RGB later
+    for frame in getattr(video, "late", video.__iter__)():
         tell("decode", frame.index - before)  # one that cannot be decoded counts, too
         before = frame.index
         for track, mask in zip(tracks, masks.unions(frame, wanted), strict=True):
@@ -230,15 +232,18 @@ def _seen(
 
 
 def encoder_pixels(
-    encoder: Encoder, image: Pixels, mask: NDArray[np.bool_], padding: float = 0.20,
+    encoder: Encoder, frame: Frame | Pixels, mask: NDArray[np.bool_], padding: float = 0.20,
     minimum: int = 4,
 ) -> Pixels:  # fmt: skip
-    """What an encoder is given of a frame."""
+    """What an encoder is given of a frame, or of its image."""
     fit = getattr(encoder, "fit", None)
-    if fit is None:
-        return picture(image, mask, encoder.size, padding, minimum)
-    own: Pixels = fit(crop(image, mask, padding, minimum))
-    return own
+    if fit is not None:
+        image = frame if isinstance(frame, np.ndarray) else frame.image
+        own: Pixels = fit(crop(image, mask, padding, minimum))
+        return own
+    if isinstance(frame, np.ndarray):
+        return picture(frame, mask, encoder.size, padding, minimum)
+    return frame_picture(frame, mask, encoder.size, padding, minimum)
 
 
 def recipe(
@@ -269,12 +274,9 @@ def _history(
     made: dict[str, str],
 ) -> History:  # fmt: skip
     if not track.rows:
-        raise InputError(
-            f"{video.path}: {track.id} is never visible; check the mask ids and how masks are "
-            "matched to frames"
-        )
+        raise never_visible(video, track.id)
     times = None if None in track.times else np.array(track.times, dtype=np.float64)
-    presence = _presence(masks, lineage)
+    presence = presence_of(masks, lineage)
     known = bool(track.sources) and all(source in presence for source in track.sources)
     sure = np.array([presence[source] for source in track.sources]) if known else None
     return History(
@@ -283,7 +285,14 @@ def _history(
     )  # fmt: skip
 
 
-def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
+def never_visible(video: Video, name: str) -> InputError:
+    return InputError(
+        f"{video.path}: {name} is never visible; check the mask ids and how masks are matched to "
+        "frames"
+    )
+
+
+def presence_of(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
     """How sure a tracker was, by frame of the file; empty where the masks are none of a tracker."""
     from dejacue.sources.tracks import read_notes
 
@@ -295,7 +304,7 @@ def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
 def ahead(
     function: Callable[[T], U], items: Iterable[T], workers: int, chunk: int = 1,
     size: Callable[[T], int] = lambda _: 0,
-) -> Iterator[U]:  # fmt: skip
+) -> Generator[U, None, None]:  # fmt: skip
     """``map`` in threads, in order, a few chunks of items ahead of whoever takes the results.
 
     size   the bytes of an item: of large ones fewer wait

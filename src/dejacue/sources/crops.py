@@ -7,18 +7,32 @@ object in mid-grey; then squashed to a square.
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 
-_compiled: ModuleType | None
+compiled: ModuleType | None
 try:
-    from dejacue.sources import _pixels as _compiled  # type: ignore[attr-defined, no-redef]
+    from dejacue.sources import _pixels as compiled  # type: ignore[attr-defined, no-redef]
 except ImportError:  # no compiler where it was installed
-    _compiled = None
+    compiled = None
 LARGEST = 8192  # side that the compiled code takes
+EMPTY = "the mask is empty; a frame without the object has no crop"
+
+
+class Pixels(Protocol):
+    """A frame, of which parts can be had: see dejacue.sources.video.Frame."""
+
+    @property
+    def image(self) -> NDArray[np.uint8]: ...
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]: ...
 
 
 def crop(
@@ -36,7 +50,7 @@ def crop(
         raise InputError(f"a mask of shape {mask.shape} for an image of shape {image.shape}")
     tight = tight_box(mask)
     if tight is None:
-        raise InputError("the mask is empty; a frame without the object has no crop")
+        raise InputError(EMPTY)
     y0, y1, x0, x1 = tight
     top, bottom, left, right = _padded(tight, mask.shape, padding, minimum)
     out = np.full((bottom - top, right - left, image.shape[2]), fill, dtype=np.uint8)
@@ -73,20 +87,56 @@ def picture(
 ) -> NDArray[np.uint8]:
     """``fit(crop(image, mask, …), size)``, in compiled code where it is available: the same
     bytes, several times faster, and without blocking other threads."""
-    if _compiled is None or max(*image.shape, size) > LARGEST:
+    if not _is_compiled(image.shape, size):
         return fit(crop(image, mask, padding, minimum, fill), size)
     if image.ndim != 3 or image.shape != (*mask.shape, 3):
         raise InputError(f"a mask of shape {mask.shape} for an image of shape {image.shape}")
+    return _picture(image, mask, (0, 0, *mask.shape), size, padding, minimum, fill)
+
+
+def frame_picture(
+    frame: Pixels,
+    mask: NDArray[np.bool_],
+    size: int,
+    padding: float = 0.20,
+    minimum: int = 4,
+    fill: int = 127,
+) -> NDArray[np.uint8]:
+    """``picture(frame.image, mask, size, …)``, for which only the object's box is made RGB."""
+    if frame.shape != mask.shape or not _is_compiled(frame.shape, size):
+        return picture(frame.image, mask, size, padding, minimum, fill)
+    box = tight_box(mask)
+    if box is None:
+        raise InputError(EMPTY)
+    part, top, left = frame.part(*box)
+    height, width = part.shape[:2]
+    own = mask[top : top + height, left : left + width]
+    return _picture(part, own, (top, left, *frame.shape), size, padding, minimum, fill)
+
+
+def _is_compiled(shape: tuple[int, ...], size: int) -> bool:
+    return compiled is not None and max(*shape, size) <= LARGEST
+
+
+def _picture(
+    part: NDArray[np.uint8], mask: NDArray[np.bool_], place: tuple[int, int, int, int], size: int,
+    padding: float, minimum: int, fill: int,
+) -> NDArray[np.uint8]:  # fmt: skip
+    """``place``: row and column of the part in the frame, height and width of the frame."""
+    assert compiled is not None
     out = np.empty((size, size, 3), np.uint8)
-    pixels = np.ascontiguousarray(image, dtype=np.uint8)
+    pixels = np.ascontiguousarray(part, dtype=np.uint8)
     seen = np.ascontiguousarray(mask, dtype=bool).view(np.uint8)
-    if not _compiled.picture(pixels, seen, out, *mask.shape, padding, minimum, fill, size):
-        raise InputError("the mask is empty; a frame without the object has no crop")
+    if not compiled.picture(pixels, seen, out, *mask.shape, padding, minimum, fill, size, *place):
+        raise InputError(EMPTY)
     return out
 
 
 def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
     """y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none."""
+    if compiled is not None and mask.size and mask.dtype == bool and mask.flags.c_contiguous:
+        found: tuple[int, int, int, int] | None = compiled.box(mask.view(np.uint8), *mask.shape)
+        return found
     rows = np.flatnonzero(mask.any(axis=1))
     if not rows.size:
         return None

@@ -7,6 +7,7 @@ it); then a frame is decoded from the key frame before it. Images are opened by 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import io
 import os
 import threading
@@ -19,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.sources._containers import Container, DisplayConverter, video_stream
+from dejacue.sources._containers import Container, video_stream
+from dejacue.sources._display import DisplayConverter
 from dejacue.sources._sampling import Unreadable
 from dejacue.sources.documents import named
 from dejacue.sources.images import images_in, is_image, read_rgb
@@ -32,6 +34,7 @@ MOST_SIDE = 4096  # pixels of a picture that is sent
 class FileFrames:
     """The frames of a video file. One thread at a time decodes; others wait.
 
+    width, height   as it is shown
     times_s   of each frame since the start of the stream, as a Video gives them
     start_s   when the stream starts, as players count
     codec, format   as FFmpeg names them
@@ -57,6 +60,8 @@ class FileFrames:
             self._zero = self._pts[0]
         self.start_s = float(self._zero * self._base)
         self.times_s = (np.array(self._pts) - self._zero) * float(self._base)
+        with contextlib.suppress(InputError):  # as it is shown, which may be turned
+            self.height, self.width = self.image(0).shape[:2]
 
     def __len__(self) -> int:
         return len(self._pts)

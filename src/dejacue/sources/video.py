@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import astuple, dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown, unknown
 from dejacue.sources._containers import Container
+from dejacue.sources._display import Undisplayed
 from dejacue.sources._sampling import (
     Picture,
     Sampling,
@@ -35,6 +37,7 @@ from dejacue.sources.documents import named
 from dejacue.sources.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
+DECODERS = ("software", "hardware")
 RATES = (1e-9, 1e9)  # of images, a second; others are typing errors
 _FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
 # mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
@@ -57,6 +60,45 @@ class Frame:
     name: str | None
     image: NDArray[np.uint8]
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.image.shape[0], self.image.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return self.image.nbytes
+
+    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
+        """RGB of at least these rows and columns, and the row and column where it begins."""
+        return self.image, 0, 0
+
+
+class LateFrame(Frame):
+    """A frame that becomes RGB when it is asked for: all of it, or a part."""
+
+    def __init__(self, index: int, source: int, picture: Picture, decoded: Undisplayed) -> None:
+        vars(self).update(index=index, source=source, time_s=picture.time_s, name=picture.name)
+        vars(self)["_decoded"] = decoded
+
+    @cached_property
+    def image(self) -> NDArray[np.uint8]:
+        found: NDArray[np.uint8] = vars(self)["_decoded"].image()
+        return found
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        size: tuple[int, int] = vars(self)["_decoded"].shape
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return int(vars(self)["_decoded"].nbytes)
+
+    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
+        found: tuple[NDArray[np.uint8], int, int] = vars(self)["_decoded"].part(y0, y1, x0, x1)
+        return found
+
 
 class Video:
     """An iterable of frames, decoded again in each pass; made by open_video.
@@ -78,27 +120,33 @@ class Video:
             self.length = source.expected(sampling)
 
     def __iter__(self) -> Iterator[Frame]:
+        return self._frames(late=False)
+
+    def late(self) -> Iterator[Frame]:
+        """The same frames; where it can be, their RGB is made when it is asked for."""
+        return self._frames(late=True)
+
+    def _frames(self, *, late: bool) -> Iterator[Frame]:
         self.problems = []
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with named(self.path), closing(self._source.pictures(self._report)) as pictures:
             for index, (source, picture) in enumerate(self._sampling.select(pictures)):
                 try:
-                    image = picture.load()
+                    frame = _frame(index, source, picture, late)
                 except Unreadable as reason:
                     place = _place(source, picture)
                     self._report(
                         f"{place} cannot be decoded ({reason})", " and counts as not observed"
                     )
                     continue
-                frame = Frame(index, source, picture.time_s, picture.name, image)
-                first = first or (source, image.shape)
-                if image.shape != first[1]:
+                first = first or (source, frame.shape)
+                if frame.shape != first[1]:
                     raise InputError(
                         f"frame {first[0]} has {_size(first[1])} pixels, frame {source} "
-                        f"{_size(image.shape)}; resize all frames to one size"
+                        f"{_size(frame.shape)}; resize all frames to one size"
                     )
-                del picture, image  # while the next is decoded, the taker decides what is kept
+                del picture  # while the next is decoded, the taker decides what is kept
                 yield frame
                 del frame
             if first is None:
@@ -130,21 +178,27 @@ def open_video(
     fps: float | None = None,
     rate: float | None = None,
     errors: str = "skip",
+    threads: int | None = None,
+    decoder: str = "software",
 ) -> Video:
     """A video file, a folder of images, or a glob pattern of images; only headers are read.
 
     ``start`` to ``fps`` are those of Sampling. ``rate`` (images per second) gives times to images.
-    ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail".
+    ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
+    that decode a video file: by default as many as there are cores; 1 where several are decoded.
+    ``decoder="hardware"``: on an NVIDIA GPU, with the same pixels.
     """
     name = os.fspath(path)
     with named(name):
+        if decoder not in DECODERS:
+            raise unknown("decoder", decoder, DECODERS)
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
             raise InputError(f"rate {shown(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = Sampling(start, end, start_s, end_s, stride, fps)
         try:
-            source = _source(name, rate)
+            source = _source(name, rate, threads, decoder == "hardware")
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
     content = json.dumps([source.identity, astuple(sampling), rate], default=str)
@@ -152,7 +206,7 @@ def open_video(
     return Video(name, source, sampling, errors, key)
 
 
-def _source(name: str, rate: float | None) -> Source:
+def _source(name: str, rate: float | None, threads: int | None, hardware: bool) -> Source:
     place = Path(name)
     if place.is_dir():
         return Images(place.absolute().name, images_in(place), rate)
@@ -161,7 +215,7 @@ def _source(name: str, rate: float | None) -> Source:
     if place.is_file():
         if rate is not None:
             raise InputError("rate is for images; a video file has its own times, so leave it out")
-        return Container(place)
+        return Container(place, threads, hardware)
     if place.exists():
         raise InputError("is a device or a pipe; give a file or a folder")
     if glob.has_magic(name):
@@ -170,6 +224,13 @@ def _source(name: str, rate: float | None) -> Source:
             return Images(found[0].absolute().parent.name, found, rate)
         raise InputError("no image matches this pattern; check it, and quote it in the shell")
     raise InputError("no such file or folder; check the path")
+
+
+def _frame(index: int, source: int, picture: Picture, late: bool) -> Frame:
+    decoded = picture.late() if late and picture.late is not None else None
+    if decoded is not None:
+        return LateFrame(index, source, picture, decoded)
+    return Frame(index, source, picture.time_s, picture.name, picture.load())
 
 
 def _place(source: int, picture: Picture) -> str:

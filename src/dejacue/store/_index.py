@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from dejacue.errors import InputError, unknown
 
 NAME = "index.sqlite"
 UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
-VERSION = 2
+VERSION = 3
 APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files
 MOST = 1 << 40  # rows of a segment
 WAIT_S = 1.0  # for another writer
@@ -47,7 +47,12 @@ _LATER = {
 CREATE TABLE thumbnails (
     history INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, jpeg BLOB NOT NULL
 )""",
+    3: "CREATE TABLE failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL)",
 }
+
+
+class Busy(InputError):
+    """Somebody else is writing."""
 
 
 def create(folder: Path, meta: Mapping[str, str]) -> None:
@@ -105,7 +110,7 @@ def told(folder: Path) -> Iterator[None]:
         if "closed" in said:
             raise InputError(f"{folder}: this store was closed; open it again") from None
         if "locked" in said or "busy" in said:
-            raise InputError(
+            raise Busy(
                 f"{folder}: somebody else is writing to this store; wait until that has finished"
             ) from None
         if "readonly" in said:
@@ -178,6 +183,16 @@ def whole(numbers: Sequence[Any]) -> Sequence[int]:
     if not all(type(own) is int and 0 <= own < MOST for own in numbers):
         raise sqlite3.DatabaseError("a number that cannot be")
     return numbers
+
+
+def record(index: sqlite3.Connection, failures: Iterable[tuple[str, str | None, str]]) -> None:
+    """What could not be added, and why; the last reason counts."""
+    index.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
+
+
+def settle(index: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """These are no failures any more."""
+    index.executemany("DELETE FROM failures WHERE id = ?", ((id,) for id in ids))
 
 
 def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tuple[str, list[str]]:

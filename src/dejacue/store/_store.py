@@ -19,12 +19,12 @@ from dejacue.store import _index as index
 from dejacue.store import _write
 from dejacue.store._ask import Asked, ask
 from dejacue.store._export import export
-from dejacue.store._listing import Stored, listed
+from dejacue.store._listing import Failure, Stored, columns_in, failed, listed, read_made_with
 from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, gone, mapped, mean_path, row_path
 from dejacue.store._thumbnails import get
 from dejacue.store._verify import verify
-from dejacue.store._write import check_encoder, is_unicode
+from dejacue.store._write import Text, check_encoder, is_unicode
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
@@ -79,13 +79,7 @@ class Store:
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
         check_encoder(folder, encoder)
-        check_place(folder, folder=True)
-        if folder.is_dir() and any(
-            not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
-        ):
-            already = (folder / index.NAME).exists()
-            what = "is a store already" if already else "is not empty"
-            raise InputError(f"{folder}: {what}; give a new folder")
+        cls.check_new(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             index.create(
@@ -94,6 +88,21 @@ class Store:
         except OSError as error:
             raise unwritten(error, folder) from None
         return cls(folder)
+
+    @staticmethod
+    def check_new(path: str | os.PathLike[str]) -> None:
+        """Refuses a folder in which no store can be made."""
+        folder = Path(path)
+        check_place(folder, folder=True)
+        if folder.is_dir() and any(
+            not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
+        ):
+            what = "is a store already" if Store.is_at(folder) else "is not empty"
+            raise InputError(f"{folder}: {what}; give a new folder")
+
+    @staticmethod
+    def is_at(path: str | os.PathLike[str]) -> bool:
+        return Path(path, index.NAME).exists()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
@@ -212,20 +221,42 @@ class Store:
 
     def add(
         self, histories: History | Iterable[History], *, replace: bool = False,
-        object: str | None = None, source: str | None = None,
-        thumbnails: Mapping[str, bytes] | None = None, progress: Progress = silent,
+        object: Text = None, source: Text = None,
+        thumbnails: Mapping[str, bytes] | None = None, settled: Iterable[str] = (),
+        progress: Progress = silent,
     ) -> int:  # fmt: skip
         """Adds all of them, or none; how many.
 
         replace     take the place of histories of the same id, which are refused otherwise
         object      what it is (cup), and
-        source      where it is from (kitchen.mp4), to be asked for with ``where``
+        source      where it is from (kitchen.mp4), to be asked for with ``where``; {id: text}
+                    where each has its own
         thumbnails  id → JPEG to know it by, made smaller where it has more than 8 kB; looked up
                     after each history, so that whoever makes them one by one may fill it meanwhile
+        settled     failures that are none any more, beside those of the same ids
         """
         given = [histories] if isinstance(histories, History) else histories
         pictures = {} if thumbnails is None else thumbnails
-        return _write.add(self, given, replace, object, source, pictures, progress)
+        return _write.add(self, given, replace, object, source, pictures, progress, settled)
+
+    def failures(self) -> list[Failure]:
+        """What could not be added by ``ingest``, and why, until it is."""
+        return failed(self.path)
+
+    def record(self, failures: Iterable[Failure] = (), settled: Iterable[str] = ()) -> None:
+        """Keeps what could not be added; the ids that are ``settled`` are taken out."""
+        _write.record(self, failures, settled)
+
+    def made_with(self, id: str) -> dict[str, str] | None:
+        """Of a history, without a look at its rows; None where it is not there."""
+        with index.told(self.path):
+            query = "SELECT made_with FROM histories WHERE id = ? AND dead = 0"
+            found = self._reader.execute(query, (id if is_unicode(id) else None,)).fetchone()
+        return None if found is None else read_made_with(self.path, id, found[0])
+
+    def columns(self, id: str) -> dict[str, str]:
+        """What the manifest said of a history beside what dejacue knows: {"camera": "left"}."""
+        return columns_in(self.made_with(id) or {})
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Takes these histories out, all or none; their bytes are freed by ``compact``."""
@@ -254,9 +285,10 @@ class Store:
     ) -> int:  # fmt: skip
         """Writes the histories for others to read; how many.
 
+        path   also a URL, such as s3://…, where fsspec is installed
         kind   npz: a folder of ``.history.npz`` files; parquet: one file with a row a history
         """
-        return export(self, Path(path), kind, where, progress)
+        return export(self, os.fspath(path), kind, where, progress)
 
     def ask(
         self, vocabulary: Vocabulary, *, readout: str | Readout = DEFAULT_READOUT,

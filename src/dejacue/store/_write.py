@@ -15,12 +15,13 @@ from dejacue.sources.atomic import unwritten
 from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, checksum, packed, stored_rows
-from dejacue.store._segments import SegmentWriter, remove_others
+from dejacue.store._segments import SegmentWriter, gone, remove_others
 from dejacue.store._thumbnails import put
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
 
+Text = str | None | Mapping[str, str | None]  # for all histories, or by id
 _ALIVE = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
 _BURY = "UPDATE histories SET dead = 1 WHERE id = ? AND dead = 0"
 
@@ -97,13 +98,15 @@ def _writing(store: Store) -> Iterator[_Writing]:
 
 
 def add(
-    store: Store, histories: Iterable[Any], replace: bool, object: str | None, source: str | None,
-    thumbnails: Mapping[str, bytes], progress: Progress,
+    store: Store, histories: Iterable[Any], replace: bool, object: Text, source: Text,
+    thumbnails: Mapping[str, bytes], progress: Progress, settled: Iterable[str] = (),
 ) -> int:  # fmt: skip
+    """settled   failures that are none any more, beside those of the histories' own ids"""
     names: set[str] = set()
-    for name, text in (("object", object), ("source", source)):
-        if text is not None and not (isinstance(text, str) and is_unicode(text)):
-            raise InputError(f"{store.path}: {name} {text!r:.80} must be text")
+    for name, given in (("object", object), ("source", source)):
+        for text in given.values() if isinstance(given, Mapping) else (given,):
+            if text is not None and not (isinstance(text, str) and is_unicode(text)):
+                raise InputError(f"{store.path}: {name} {text!r:.80} must be text")
     if not isinstance(thumbnails, Mapping):
         raise InputError(f"{store.path}: thumbnails must be a dictionary: id → bytes of a JPEG")
     with _writing(store) as own:
@@ -116,7 +119,7 @@ def add(
             assert own.writer is not None
             _make_room(store.path, own.now, history.id, replace)
             rows, mean = stored_rows(history.features, store.dtype)
-            columns = packed(history, object, source)
+            columns = packed(history, _of(object, history.id), _of(source, history.id))
             place = own.writer.add(rows, mean)
             made = own.now.execute(
                 f"INSERT INTO histories (segment, first, slot, length, checksum, {NAMES}) "
@@ -135,7 +138,23 @@ def add(
                     f'{store.path}: a thumbnail of "{shortened(str(id))}" is given, and no such '
                     "history; a thumbnail is added with its history"
                 )
+        index.settle(own.now, (*names, *settled))
     return len(names)
+
+
+def _of(given: Text, id: str) -> str | None:
+    return given.get(id) if isinstance(given, Mapping) else given
+
+
+def record(
+    store: Store, failures: Iterable[tuple[str, str | None, str]], settled: Iterable[str]
+) -> None:
+    try:
+        with index.transaction(store.path) as now:
+            index.settle(now, settled)
+            index.record(now, failures)
+    except OSError as error:
+        raise unwritten(error, store.path, made=True) from None
 
 
 def _first_known(
@@ -225,7 +244,10 @@ def _move(store: Store, now: sqlite3.Connection, number: int, writer: SegmentWri
     sizes = next((own for own in index.sizes(now) if own[0] == number), None)
     if sizes is None:
         raise sqlite3.DatabaseError("an entry without a segment")
-    segment = store.segment(*sizes)
+    try:
+        segment = store.segment(*sizes)
+    except FileNotFoundError as error:
+        raise gone(error) from None
     inside = "SELECT number, first, length, slot FROM histories WHERE segment = ? ORDER BY slot"
     for own, first, length, slot in map(index.whole, now.execute(inside, (number,)).fetchall()):
         place = writer.add(segment.rows[first : first + length], segment.means[slot])

@@ -61,7 +61,8 @@ def info(id: Id, studio: Own) -> Object:
         "id": id, "history": finding.history.id, "video": studio.video_of(finding.made),
         "object": finding.vocabulary.object, "encoder": finding.history.encoder,
         "tracker": finding.made.tracker, "prompts": _prompts(studio, finding),
-        "masks": studio.workspace.id_of(finding.made.masks), "options": dict(finding.made.options),
+        "masks": studio.workspace.id_of(studio.masks_path(finding)),
+        "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
         "changes": drawn["changes"],
@@ -263,10 +264,8 @@ def _mark(finding: Finding, own: Example) -> Object:
 
 def _prompts(studio: Studio, finding: Finding) -> list[Object]:
     """Where the object was shown to the tracker, in frames of the file."""
-    masks = finding.made.masks
-    if masks is None or studio.workspace.id_of(masks) is None or not os.path.exists(masks):
-        return []
-    notes = read_notes(masks)
+    masks = studio.masks_path(finding)
+    notes = None if masks is None else read_notes(masks)
     return [
         {"object": own.object, "frame": own.frame, "box": own.box, "point": own.point}
         for own in (notes.prompts if notes else ())

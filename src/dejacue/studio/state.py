@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
@@ -23,6 +24,7 @@ from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.results import read_references
 from dejacue.sources.tracks import Tracker, match_of
 from dejacue.sources.tracks.follow import TrackerOptions
+from dejacue.sources.video import Frame
 from dejacue.studio.errors import NotThere
 from dejacue.studio.jobs import Jobs
 from dejacue.studio.security import Sessions
@@ -122,6 +124,7 @@ class Studio:
         self._findings: Kept[Finding] = Kept(MOST_FINDINGS)
         self._frames: Kept[Frames] = Kept(MOST_VIDEOS, lambda frames: frames.close())
         self._masks: Kept[Masks] = Kept(MOST_VIDEOS)
+        self._looking = threading.Lock()
         self._encoders: Kept[Encoder] = Kept(4)
         self._trackers: Kept[Tracker] = Kept(2)
         self._references: Kept[list[Reference]] = Kept(64)
@@ -176,14 +179,18 @@ class Studio:
     def frames(self, path: Path) -> Frames:
         return self._frames.get((path, _stamp(path)), lambda: whole_frames(path))
 
-    def masks(self, path: Path, frames: int) -> Masks:
-        """Those of a video of which so many frames were looked at."""
+    def mask(
+        self, path: Path, looked_at: int, frame: Frame, objects: frozenset[int] | None
+    ) -> NDArray[np.bool_] | None:
+        """Of an object in a frame of a video, of which so many were looked at; None: not seen."""
 
         def opened() -> Masks:
             self.workspace.check_links(path)
-            return open_masks(path, match=match_of(path) or "auto", frames=frames)
+            return open_masks(path, match=match_of(path) or "auto", frames=looked_at)
 
-        return self._masks.get((path, frames, _stamp(path)), opened)
+        masks = self._masks.get((path, looked_at, _stamp(path)), opened)
+        with self._looking:  # they count what they were asked for
+            return masks.unions(frame, [objects])[0]
 
     def made(self, id: str) -> Made | None:
         """How a finding was made, from its document alone; None where that is damaged."""
@@ -218,6 +225,21 @@ class Studio:
                 "start the studio in a folder above both"
             )
         return self.workspace.video(id)
+
+    def masks_path(self, finding: Finding) -> Path | None:
+        """Where its masks lie in the workspace; they may have been moved with the video."""
+        known, video = finding.made.masks, self.video_of(finding.made)
+        if known is None:
+            return None
+        places = [Path(known)]
+        if video is not None and finding.made.video is not None:
+            before, now = Path(finding.made.video), self.workspace.root / video
+            while before.name and before.name == now.name:
+                before, now = before.parent, now.parent
+            if Path(known).is_relative_to(before):
+                places.append(now / Path(known).relative_to(before))
+        inside = (own for own in places if own.exists() and self.workspace.id_of(own) is not None)
+        return next(inside, None)
 
     def references(self, folder: Path, history: str) -> Reference | None:
         """True windows of a history: of the file that lies nearest to its finding."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -179,11 +178,11 @@ def _seen(
     frames = studio.frames(path)
     _check(frames, source)
     image = frames.image(source)
-    masks = finding.made.masks
-    if masks is None or studio.workspace.id_of(masks) is None or not Path(masks).exists():
+    masks = studio.masks_path(finding)
+    if masks is None:
         raise NotThere(f"the masks of {history.id} are not in the workspace")
-    opened = studio.masks(Path(masks), history.frames_looked_at or len(frames))
+    looked_at = history.frames_looked_at or len(frames)
     shown = VideoFrame(index, source, None, frames.name(source), image)
-    text = (history.made_with or {}).get("objects", "all")
-    lineage = None if text == "all" else frozenset(map(int, text.split(",")))
-    return image, opened.unions(shown, [lineage])[0]
+    ids = (history.made_with or {}).get("objects", "all").split(",")
+    lineage = frozenset(int(one) for one in ids if one.isascii() and one.isdecimal()) or None
+    return image, studio.mask(masks, looked_at, shown, lineage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -31,7 +32,7 @@ MEDIA = {
     ".mpeg": "video/mpeg", ".wmv": "video/x-ms-wmv", ".flv": "video/x-flv", ".3gp": "video/3gpp",
 }  # fmt: skip
 WORDS = (".yaml", ".yml")
-MASKS = {"annotations", "masks"}  # folders of pictures that are no frames
+NO_FRAMES = {"annotations", "masks", "uploads"}  # folders of pictures that are no video
 MOST_FILES = 100_000  # that are looked at
 FRESH_S = 1.0  # for which a list of the files holds
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
@@ -179,7 +180,7 @@ class Workspace:
             pictures = sum(is_image(name) for name in names)
             parts = {part.lower() for part in here.relative_to(self.root).parts}
             id = self.id_of(here)
-            if pictures > 1 and id and DOCUMENT not in names and not parts & MASKS:
+            if pictures > 1 and id and DOCUMENT not in names and not parts & NO_FRAMES:
                 found.videos.append(id)
             for name in sorted(names):
                 self._sort(found, here / name)
@@ -254,7 +255,8 @@ class Lock:
         self._handle: int | None = None
 
     def __enter__(self) -> Lock:
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        handle = os.open(self.path, flags, 0o600)
         if not self._free(handle):
             holder = self._holder()
             os.close(handle)
@@ -264,12 +266,13 @@ class Lock:
             )
         self._handle = handle
         os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps(self._about).encode(), 0)
+        os.write(handle, json.dumps(self._about).encode())
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._handle is not None:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # Windows removes nothing that is open
+                self.path.unlink()
             os.close(self._handle)
 
     def _free(self, handle: int) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dejacue.errors import InputError, MissingData, MissingExtra, need
+from dejacue.sources.encoders._compile import REMEDY, Tower
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
 from dejacue.sources.encoders.preprocess import Preprocessing
 from dejacue.sources.encoders.siglip_torch import (
-    REMEDY,
     choose_device,
     choose_precision,
     dtype_of,
@@ -42,12 +42,16 @@ def loaded(name: str, load: Callable[[], Any]) -> Any:
 class TorchEncoder(Encoder):
     """A model of torch that takes square images."""
 
-    def __init__(self, called: str, device: str | None, precision: str | None, batch: int) -> None:
+    def __init__(
+        self, called: str, device: str | None, precision: str | None, batch: int,
+        compile: bool | None = None,
+    ) -> None:  # fmt: skip
         need("torch", REMEDY)
         self.name, self.batch = called, batch
         self.device = choose_device(device)
         self.precision = choose_precision(precision, self.device)
         self._dtype = dtype_of(self.precision)
+        self._tower = Tower(self._rows_of, batch, self.device, compile)
         self.workers = 2 if self.device.startswith("cuda") else 1
 
     @abstractmethod
@@ -90,10 +94,12 @@ class TorchEncoder(Encoder):
                     crop if crop.shape[:2] == side else self.images.fit(crop)
                     for crop in crops[at : at + self.batch]
                 ]
-                images = to_device(own, self.device).permute(0, 3, 1, 2).float() / 255
-                images = ((images - self._mean) / self._std).to(self._dtype)
-                parts.append(self.image_rows(images).float())
+                parts.append(self._tower(to_device(own, self.device)).float())
             rows = torch.cat(parts).cpu().numpy()
         if rows.ndim != 2:
             raise ValueError(f"rows of shape {rows.shape}")
         return unit(rows, "image")
+
+    def _rows_of(self, images: Any) -> Any:
+        scaled = images.permute(0, 3, 1, 2).float() / 255
+        return self.image_rows(((scaled - self._mean) / self._std).to(self._dtype))

@@ -10,13 +10,13 @@ from typing import Any
 
 from dejacue.errors import InputError, need
 from dejacue.records.words import Spelling
+from dejacue.sources.encoders._compile import REMEDY
 from dejacue.sources.encoders._spelling import spelled
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
 from dejacue.sources.encoders.base import Encoder, ImageEncoder, Rows, unit
 from dejacue.sources.encoders.hub import TRANSFORMERS, Model, find_model
 from dejacue.sources.encoders.preprocess import of_transformers
 from dejacue.sources.encoders.siglip_torch import (
-    REMEDY,
     choose_device,
     choose_precision,
     dtype_of,
@@ -31,13 +31,14 @@ HERE = {"local_files_only": True, "trust_remote_code": False}  # no code of a st
 def load_transformers(
     name: str, *, called: str | None = None, device: str | None = None,
     precision: str | None = None, revision: str | None = None, lower: bool | None = None,
-    batch: int = BATCH,
+    batch: int = BATCH, compile: bool | None = None,
 ) -> Encoder:  # fmt: skip
     """A model by its name on the hub, or its folder.
 
     precision   fp32, fp16 or bf16 (default: bf16 on cuda, else fp32)
     lower       texts in small letters (default: for SigLIP, as in its training; tokenizers of
                 other models do what theirs needs)
+    compile     with torch.compile (default: on cuda, after so many images that it pays)
     """
     called = called or f"hf:{name}"
     need("torch", REMEDY)
@@ -54,7 +55,7 @@ def load_transformers(
             found.folder, output_loading_info=True, **HERE
         ),
     )
-    options = {"device": device, "precision": precision, "batch": batch}
+    options = {"device": device, "precision": precision, "batch": batch, "compile": compile}
     lacking = set(info["missing_keys"])
     if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
         _check(called, lacking)

@@ -13,11 +13,11 @@ from dejacue.errors import InputError, need, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import siglip
+from dejacue.sources.encoders._compile import REMEDY, Tower
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
 from dejacue.sources.encoders.weights import Weights, files_in, sha256
 
 PRECISIONS = ("fp32", "fp16", "bf16")
-REMEDY = "pip install 'dejacue[torch]'"
 BATCH = 256
 FILES: dict[str, str | None] = {
     "config.json": "fe8b5fe6d5734360678fd71c11c21e1ea3364bd8598d34295d9206335973ffd7",
@@ -64,13 +64,14 @@ class TorchSiglip(Encoder):
     device      cuda, mps or cpu (default: the first that is there)
     precision   fp32, fp16 or bf16 (default: bf16 on cuda, else fp32)
     folder      a folder that holds the files, instead of the published ones
+    compile     with torch.compile (default: on cuda, after so many images that it pays)
     """
 
     name = "siglip2"
 
     def __init__(
         self, *, device: str | None = None, precision: str | None = None, lower: bool = True,
-        folder: Path | None = None, batch: int = BATCH,
+        folder: Path | None = None, batch: int = BATCH, compile: bool | None = None,
     ) -> None:  # fmt: skip
         transformers = need("transformers", REMEDY)
         self.device = choose_device(device)
@@ -87,6 +88,7 @@ class TorchSiglip(Encoder):
         self.dimension = int(model.config.vision_config.hidden_size)
         self.identity = siglip.IDENTITY if folder is None else f"siglip:{folder.name}"
         self.batch = batch
+        self._tower = Tower(self._rows, batch, self.device, compile)
         self.workers = 2 if self.device.startswith("cuda") else 1  # one copies, one computes
         self.details = {
             "backend": "torch", "precision": precision, "lower_case": str(lower),
@@ -99,12 +101,14 @@ class TorchSiglip(Encoder):
         with torch.inference_mode():
             for first in range(0, len(crops), self.batch):
                 own = [fit(crop, self.size) for crop in crops[first : first + self.batch]]
-                # channels stay last in memory, which is faster for the convolution
-                images = to_device(own, self.device).permute(0, 3, 1, 2)
-                images = (images.float() / 127.5 - 1).to(self._dtype)
-                parts.append(pooled(self._model.get_image_features(pixel_values=images)))
+                parts.append(self._tower(to_device(own, self.device)))
             rows = torch.cat(parts).float().cpu().numpy()
         return unit(rows, "image")
+
+    def _rows(self, images: Any) -> Any:
+        # channels stay last in memory, which is faster for the convolution
+        pixels = (images.permute(0, 3, 1, 2).float() / 127.5 - 1).to(self._dtype)
+        return pooled(self._model.get_image_features(pixel_values=pixels))
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         torch = need("torch", REMEDY)
@@ -123,12 +127,14 @@ def pooled(output: Any) -> Any:
 
 
 class _PinnedBuffers(threading.local):
-    """Page-locked memory per thread, so that copies to a GPU overlap with computation."""
+    """Page-locked memory and a stream per thread, so that copies to a GPU overlap with what the
+    other threads compute there."""
 
     def __init__(self) -> None:
         self.buffers: list[Any] = [None, None]
         self.sent: list[Any] = [None, None]
         self.turn = 0
+        self.stream: Any = None
 
     def send(self, images: Crops, device: str) -> Any:
         """(n, size, size, 3) bytes on the device."""
@@ -143,9 +149,14 @@ class _PinnedBuffers(threading.local):
             buffer = torch.empty((count, *images[0].shape), dtype=torch.uint8, pin_memory=True)
             self.buffers[self.turn] = buffer
         np.stack(images, out=buffer.numpy()[:count])
-        there = buffer[:count].to(device, non_blocking=True)
-        self.sent[self.turn] = torch.cuda.Event()
-        self.sent[self.turn].record()
+        computing = torch.cuda.current_stream(device)
+        if self.stream is None or self.stream.device != computing.device:
+            self.stream = torch.cuda.Stream(device)
+        with torch.cuda.stream(self.stream):
+            there = buffer[:count].to(device, non_blocking=True)
+            self.sent[self.turn] = self.stream.record_event()
+        computing.wait_event(self.sent[self.turn])
+        there.record_stream(computing)  # its memory is not given to others before
         return there
 
 

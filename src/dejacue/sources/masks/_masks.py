@@ -79,7 +79,7 @@ class Masks:
         if row is None:
             return [None] * len(lineages)
         self._matched = True
-        shape = frame.image.shape[:2]
+        shape = frame.shape
         return [self._union(row, shape, lineage) for lineage in lineages]
 
     @property

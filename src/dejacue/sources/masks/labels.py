@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, first_line
 from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
+from dejacue.sources.masks.png import read_flat_png
 from dejacue.sources.masks.reader import Objects, Rows
 from dejacue.sources.sizes import open_picture
 
@@ -148,9 +149,11 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     there, what is darker than half of the brightest pixel counts as 0.
     """
     try:
-        with named(str(path)), open_picture(path) as picture:
-            mode = picture.mode
-            array = np.asarray(picture)
+        with named(str(path)):
+            array, mode = read_flat_png(path), "L"
+        if array is None:
+            with named(str(path)), open_picture(path) as picture:
+                array, mode = np.asarray(picture), picture.mode
     except InputError:
         raise
     except FileNotFoundError:

@@ -1,0 +1,322 @@
+"""From video files to rows: ``python benchmarks/files.py [--device cuda] [--compile]``.
+
+1080p H.264 with an object of about 400 pixels and PNG masks (palette, 8 bits), many files at once.
+Compared in one run, in frames a second:
+
+    decoding alone     all cores, one file and one thread each: nothing but FFmpeg       floor A
+    the tower alone    bytes on the device → rows, as it is and compiled                 floor B
+    many files → rows  ``dejacue.ingest`` into a store                                    the path
+    one file → rows    ``build_history``
+
+and the path as a share of the slower floor. The model is SigLIP base-patch16-224 with random
+weights, so that none are needed. ``--stages`` adds what each stage costs a core. ``--cpu`` measures
+ONNX Runtime instead: images a second by threads and batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+HEIGHT, WIDTH, SIDE, RATE = 1080, 1920, 512, 30
+KINDS = 4  # files that differ; the others are links to them
+
+
+def texture(rng: np.random.Generator, height: int, width: int) -> np.ndarray:
+    """Coarse and fine structure as photographs have it: amplitudes fall with frequency."""
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
+    frequency[0, 0] = 1.0
+    noise = rng.normal(size=(3, height, width)) / frequency**1.1
+    made = np.fft.ifft2(noise).real
+    made = (made - made.mean(axis=(1, 2), keepdims=True)) / made.std(axis=(1, 2), keepdims=True)
+    return np.clip(128 + 48 * made, 0, 255).astype(np.uint8).transpose(1, 2, 0)
+
+
+def scenes(seed: int, frames: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """A camera that moves, a thing that moves and changes its outline, noise; and masks."""
+    rng = np.random.default_rng(seed)
+    ground, thing = texture(rng, HEIGHT + 120, WIDTH + 480), texture(rng, SIDE, SIDE)
+    grain = rng.normal(0, 3, (4, HEIGHT, WIDTH, 1)).astype(np.int16)
+    y, x = np.mgrid[:SIDE, :SIDE] - SIDE / 2
+    angle = np.arctan2(y, x)
+    for k in range(frames):
+        top, left = int(60 + 50 * np.sin(k / 40)), int(240 + 200 * np.sin(k / 70 + seed))
+        image = ground[top : top + HEIGHT, left : left + WIDTH].copy()
+        a, b = 150 + 60 * np.sin(k / 25), 190 + 50 * np.cos(k / 31)
+        seen = (y / a) ** 2 + (x / b) ** 2 < 1 + 0.15 * np.sin(6 * angle + k / 10)
+        top, left = int(280 + 150 * np.sin(k / 33)), int(700 + 400 * np.cos(k / 47))
+        image[top : top + SIDE, left : left + SIDE][seen] = thing[seen]
+        mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+        mask[top : top + SIDE, left : left + SIDE] = seen
+        yield np.clip(image + grain[k % 4], 0, 255).astype(np.uint8), mask
+
+
+def write_files(seed: int, folder: Path, frames: int, bit_rate: int) -> None:
+    """One video and its masks."""
+    import av
+    from PIL import Image
+
+    masks = folder / f"masks{seed}"
+    masks.mkdir(parents=True)
+    palette = [value for k in range(256) for value in (k, 255 - k, k)]
+    with av.open(str(folder / f"kind{seed}.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=RATE, options={"preset": "medium"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        stream.bit_rate = bit_rate
+        for k, (image, mask) in enumerate(scenes(seed, frames)):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+            picture = Image.fromarray(mask)
+            picture.putpalette(palette)
+            picture.save(masks / f"{k:05d}.png")
+        container.mux(stream.encode())
+
+
+def prepared(folder: Path, videos: int, frames: int, bit_rate: int, cores: int) -> list[dict]:
+    """The lines of a manifest."""
+    kinds = min(KINDS, videos)
+    with ProcessPoolExecutor(min(kinds, cores), get_context("spawn")) as pool:
+        make = partial(write_files, folder=folder, frames=frames, bit_rate=bit_rate)
+        list(pool.map(make, range(kinds)))
+    lines = []
+    for k in range(videos):
+        path = folder / f"video{k:03d}.mp4"
+        os.link(folder / f"kind{k % kinds}.mp4", path)
+        lines.append({"video": str(path), "masks": str(folder / f"masks{k % kinds}")})
+    return lines
+
+
+# Stages, each in processes of one thread
+
+
+class Size:
+    """As much of an encoder as cropping needs."""
+
+    size, fit = 224, None
+
+
+def stage(name: str, line: dict) -> int:
+    """Frames of one file that went through this stage and those before it."""
+    from dejacue import open_masks, open_video
+    from dejacue.sources.build import encoder_pixels
+
+    if name == "decode":
+        import av
+
+        with av.open(line["video"]) as container:
+            stream = container.streams.video[0]
+            stream.thread_type, stream.codec_context.thread_count = "NONE", 1
+            return sum(1 for _ in container.decode(stream))
+    count = 0
+    masks = open_masks(line["masks"])
+    for frame in open_video(line["video"], threads=1).late():
+        (mask,) = masks.unions(frame, [None])
+        if name == "crop":
+            encoder_pixels(Size(), frame, mask)
+        count += 1
+    return count
+
+
+def measured(pool: ProcessPoolExecutor, name: str, lines: list[dict]) -> float:
+    start = time.perf_counter()
+    frames = sum(pool.map(partial(stage, name), lines))
+    return frames / (time.perf_counter() - start)
+
+
+# The model
+
+
+def random_model(folder: Path, layers: int) -> None:
+    import tokenizers
+    import transformers
+
+    shared = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12,
+              "num_hidden_layers": layers}  # fmt: skip
+    config = transformers.SiglipConfig(
+        text_config={**shared, "vocab_size": 100, "num_hidden_layers": 1},
+        vision_config={**shared, "image_size": 224, "patch_size": 16},
+    )
+    transformers.SiglipModel(config).save_pretrained(folder)
+    words = tokenizers.models.WordLevel({"<pad>": 0, "<unk>": 1}, "<unk>")
+    tokenizers.Tokenizer(words).save(str(folder / "tokenizer.json"))
+
+
+def tower_rate(encoder, mode: str | None, batches: int) -> tuple[float, float, float]:
+    """Images a second, the seconds that compiling took, and the largest difference of a unit row
+    from those that are not compiled."""
+    import torch
+
+    bytes_ = torch.randint(0, 256, (encoder.batch, 224, 224, 3), dtype=torch.uint8)
+    given = bytes_.to(encoder.device)
+    wait = torch.cuda.synchronize if encoder.device.startswith("cuda") else (lambda: None)
+    run: Callable = encoder._rows
+    if mode is not None:
+        chosen = None if mode == "default" else mode
+        run = torch.compile(encoder._rows, dynamic=False, mode=chosen)
+    with torch.inference_mode():
+        start = time.perf_counter()
+        rows = torch.nn.functional.normalize(run(given).float())
+        wait()
+        first = time.perf_counter() - start
+        plain = torch.nn.functional.normalize(encoder._rows(given).float())
+        run(given)
+        wait()
+        start = time.perf_counter()
+        for _ in range(batches):
+            run(given)
+        wait()
+        rate = batches * encoder.batch / (time.perf_counter() - start)
+    return rate, first, float((rows - plain).abs().max())
+
+
+class Clock:
+    """When how many crops were encoded, to tell the steady rate from starting and ending."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, int]] = []
+
+    def __call__(self, stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        if stage == "crops":
+            self.seen.append((time.perf_counter(), done))
+
+    def steady(self) -> float:
+        """Over the middle of the run."""
+        last = self.seen[-1][1]
+        middle = [one for one in self.seen if 0.25 * last <= one[1] <= 0.75 * last]
+        if len(middle) < 2:
+            return float("nan")
+        (start, first), (end, after) = middle[0], middle[-1]
+        return (after - first) / (end - start)
+
+
+def path_rate(
+    lines: list[dict], encoder, folder: Path, workers: int, decoder: str
+) -> tuple[float, float]:
+    """Frames a second of all, starting the processes included, and of the middle."""
+    from dejacue.pipeline.ingest import ingest
+
+    clock = Clock()
+    start = time.perf_counter()
+    given = [{**line, "decoder": decoder} for line in lines]
+    store = folder / f"store{time.time_ns()}"
+    done = ingest(given, store, encoder=encoder, workers=workers, progress=clock)
+    seconds = time.perf_counter() - start
+    if done.failed:
+        raise RuntimeError(f"{len(done.failed)} files failed, first {done.failed[0]}")
+    return clock.seen[-1][1] / seconds, clock.steady()
+
+
+def one_rate(line: dict, encoder) -> float:
+    from dejacue import build_history, open_masks, open_video
+
+    masks = open_masks(line["masks"])
+    start = time.perf_counter()
+    history = build_history(open_video(line["video"]), masks, encoder,
+                            croppers=min(16, os.cpu_count() or 1))  # fmt: skip
+    return len(history) / (time.perf_counter() - start)
+
+
+def report(results: dict, name: str, value: float, note: str = "") -> None:
+    results[name] = value
+    print(f"{name:44} {value:9.1f} frames/s  {note}", flush=True)
+
+
+def run(options: argparse.Namespace, folder: Path) -> dict:
+    from dejacue.sources import crops
+    from dejacue.sources.encoders.siglip_torch import TorchSiglip
+
+    cores = options.cores or os.cpu_count() or 1
+    results: dict = {"cores": cores, "compiled crops": crops.compiled is not None}
+    start = time.perf_counter()
+    lines = prepared(folder, options.videos, options.frames, options.bit_rate, cores)
+    size = os.path.getsize(lines[0]["video"]) * 8 * RATE / options.frames / 1e6
+    print(
+        f"{options.videos} files of {options.frames} frames, {WIDTH} × {HEIGHT}, "
+        f"{size:.1f} Mbit/s, {cores} cores; made in {time.perf_counter() - start:.0f} s",
+        flush=True,
+    )
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        list(pool.map(partial(stage, "crop"), lines[:1] * cores))  # started, and files in memory
+        report(results, "decoding alone, all cores", measured(pool, "decode", lines), "floor A")
+        for name in ("masks", "crop") if options.stages else ():
+            rate = measured(pool, name, lines)
+            more = 1e3 * cores * (1 / rate - 1 / results["decoding alone, all cores"])
+            report(results, f"decoding and {name}, all cores", rate, f"+{more:.2f} ms a core")
+    random_model(folder / "model", options.layers)
+    encoder = TorchSiglip(
+        folder=folder / "model", device=options.device, batch=options.batch,
+        compile=True if options.compile else None,
+    )  # fmt: skip
+    print(f"device {encoder.device}, {encoder.details['precision']}, batch {encoder.batch}")
+    floors = []
+    for mode in (None, *options.modes):
+        name = "tower alone" + (f", compiled ({mode})" if mode else "")
+        with told(results, name):
+            rate, first, off = tower_rate(encoder, mode, options.batches)
+            floors.append(rate)
+            report(results, name, rate, f"first batch {first:.1f} s, rows differ by {off:.1e}")
+    results["floor B"] = max(floors)
+    noise = np.random.default_rng(0).integers(0, 256, (4 * encoder.batch, 224, 224, 3), np.uint8)
+    encoder.encode_images(list(noise))
+    start = time.perf_counter()
+    encoder.encode_images(list(noise))
+    report(results, "pictures in memory → rows, one thread",
+           len(noise) / (time.perf_counter() - start))  # fmt: skip
+    floor = min(results["decoding alone, all cores"], results["floor B"])
+    for decoder, workers in itertools.product(options.decoder, options.workers or [cores]):
+        name = f"many files → rows, {workers} processes" + ", GPU decodes" * (decoder != "software")
+        with told(results, name):
+            whole, steady = path_rate(lines, encoder, folder, workers, decoder)
+            report(results, name, whole, f"{whole / floor:.2f} of the slower floor, with the start")
+            report(results, f"{name}, steady", steady, f"{steady / floor:.2f} of the slower floor")
+    report(results, "one file → rows", one_rate(lines[0], encoder))
+    return results
+
+
+@contextmanager
+def told(results: dict, name: str) -> Iterator[None]:
+    """What cannot be done here is told, and the others go on."""
+    try:
+        yield
+    except Exception as error:  # compilers and drivers raise all kinds
+        said = (str(error).splitlines() or [repr(error)])[0]
+        results[f"failed: {name}"] = said
+        print(f"{name}: failed ({said})", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device")
+    parser.add_argument("--videos", type=int, default=8)
+    parser.add_argument("--frames", type=int, default=240, help="of each video")
+    parser.add_argument("--bit-rate", type=int, default=8_000_000)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--batches", type=int, default=60, help="that time the tower")
+    parser.add_argument("--layers", type=int, default=12, help="fewer for a try on a CPU")
+    parser.add_argument("--cores", type=int, help="processes that decode alone; default: all")
+    parser.add_argument("--workers", type=int, nargs="*", help="processes of the path")
+    parser.add_argument("--compile", action="store_true", help="the path with a compiled tower")
+    parser.add_argument("--modes", nargs="*", default=[], help="of torch.compile, for the tower")
+    parser.add_argument("--decoder", nargs="*", default=["software"], help="and hardware")
+    parser.add_argument("--stages", action="store_true")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        results = run(options, Path(name))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

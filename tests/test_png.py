@@ -1,0 +1,178 @@
+"""Flat PNG masks in compiled code: the numbers of Pillow, or nothing at all."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from dejacue import InputError
+from dejacue.sources import crops
+from dejacue.sources.masks import png
+from dejacue.sources.masks.labels import read_picture
+from dejacue.sources.masks.png import SIGNATURE, read_flat_png
+from dejacue.sources.sizes import pixel_limit
+
+PALETTE = [value for k in range(256) for value in (k, 255 - k, 7 * k % 256)]
+
+
+@pytest.fixture(autouse=True)
+def compiled() -> None:
+    if crops.compiled is None:
+        pytest.skip("the extension is not built; without it there is nothing to compare")
+
+
+def chunk(name: bytes, content: bytes) -> bytes:
+    return (
+        struct.pack(">I", len(content)) + name + content
+        + struct.pack(">I", zlib.crc32(name + content))
+    )  # fmt: skip
+
+
+def png_of(
+    rows: np.ndarray, filters: np.ndarray, *, level: int = 6, strategy: int = 0, pieces: int = 1,
+    depth: int = 8, kind: int = 3, width: int | None = None, interlaced: int = 0,
+) -> bytes:  # fmt: skip
+    """A PNG of filtered rows, made here so that every filter and kind of block occurs."""
+    raw = b"".join(bytes([f]) + row.tobytes() for f, row in zip(filters, rows, strict=True))
+    packer = zlib.compressobj(level, zlib.DEFLATED, 15, 9, strategy)
+    stream = packer.compress(raw) + packer.flush()
+    head = struct.pack(">IIBBBBB", width or rows.shape[1], len(rows), depth, kind, 0, 0, interlaced)
+    step = -(-len(stream) // pieces)
+    return SIGNATURE + b"".join([
+        chunk(b"IHDR", head), chunk(b"PLTE", bytes(PALETTE)) if kind == 3 else b"",
+        *(chunk(b"IDAT", stream[at : at + step]) for at in range(0, len(stream), step)),
+        chunk(b"IEND", b""),
+    ])  # fmt: skip
+
+
+def pillow(content: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(content)) as picture:
+        return np.asarray(picture)
+
+
+def flat(height: int, width: int, seed: int) -> np.ndarray:
+    """Blobs and noise: runs, copies from the row above, and single numbers."""
+    rng = np.random.default_rng(seed)
+    rows = np.zeros((height, width), np.uint8)
+    for _ in range(rng.integers(0, 5)):
+        y, x = rng.integers(height), rng.integers(width)
+        rows[y : y + rng.integers(1, 40), x : x + rng.integers(1, 400)] = rng.integers(256)
+    noisy = rng.random(rows.shape) < rng.choice([0, 0.01, 0.5])
+    rows[noisy] = rng.integers(0, 256, noisy.sum())
+    return rows
+
+
+@given(
+    st.integers(1, 60), st.integers(1, 700), st.integers(0, 9999), st.sampled_from([0, 1, 6, 9]),
+    st.sampled_from([0, 2, 3, 4]), st.integers(1, 3), st.sampled_from([0, 3]),
+)  # fmt: skip
+def test_every_filter_and_block_gives_the_numbers_of_pillow(
+    tmp_path_factory, height, width, seed, level, strategy, pieces, kind
+) -> None:
+    path = tmp_path_factory.mktemp("png") / "x.png"
+    filters = np.random.default_rng(seed).integers(0, 5, height)
+    content = png_of(
+        flat(height, width, seed), filters, level=level, strategy=strategy, pieces=pieces, kind=kind
+    )
+    path.write_bytes(content)
+    found = read_flat_png(path)
+    assert found is not None
+    assert np.array_equal(found, pillow(content))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 33])
+def test_a_palette_of_few_colours_is_packed(tmp_path, depth, width) -> None:
+    path = tmp_path / "x.png"
+    rng = np.random.default_rng(width)
+    rows = rng.integers(0, 256, (5, -(-width * depth // 8)), dtype=np.uint8)
+    path.write_bytes(png_of(rows, rng.integers(0, 5, 5), depth=depth, width=width))
+    found = read_flat_png(path)
+    assert found is not None
+    assert found.shape == (5, width)
+    assert np.array_equal(found, pillow(path.read_bytes()))
+
+
+def test_what_pillow_writes_is_read(tmp_path) -> None:
+    path = tmp_path / "x.png"
+    for seed in range(20):
+        picture = Image.fromarray(flat(90, 1000, seed))
+        if seed % 2:
+            picture.putpalette(PALETTE)
+        picture.save(path, optimize=seed % 4 > 1)
+        found = read_flat_png(path)
+        assert found is not None
+        assert np.array_equal(found, np.asarray(Image.open(path)))
+
+
+def test_other_pictures_are_left_to_pillow(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "x.png"
+    image = Image.fromarray(flat(20, 30, 3))
+    for mode in ("1", "RGB", "RGBA", "LA", "I;16"):
+        image.convert(mode).save(path)
+        assert read_flat_png(path) is None
+    path.write_bytes(png_of(flat(20, 30, 3), np.zeros(20, int), interlaced=1))
+    assert read_flat_png(path) is None
+    rows = np.zeros((3, 2), np.uint8)
+    path.write_bytes(png_of(rows, np.zeros(3, int), kind=0, depth=4, width=4))
+    assert read_flat_png(path) is None  # a grey that Pillow spreads
+    image.save(tmp_path / "x.bmp")
+    assert read_flat_png(tmp_path / "x.bmp") is None
+    image.save(path)
+    monkeypatch.setattr(png, "MOST", path.stat().st_size - 1)
+    assert read_flat_png(path) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(png, "compiled", None)
+    assert read_flat_png(path) is None
+
+
+@given(st.integers(0, 99999))
+def test_a_damaged_file_gives_the_numbers_of_the_whole_or_none(tmp_path_factory, seed) -> None:
+    """Changed anywhere; the checksums of chunks are made right again, so that it is read."""
+    path = tmp_path_factory.mktemp("png") / "x.png"
+    rng = np.random.default_rng(seed)
+    rows = flat(30, 200, seed)
+    whole = bytearray(png_of(rows, rng.integers(0, 5, 30)))
+    start = whole.index(b"IDAT") - 4
+    (length,) = struct.unpack_from(">I", whole, start)
+    stream = bytearray(whole[start + 8 : start + 8 + length])
+    for _ in range(rng.integers(1, 4)):
+        stream[rng.integers(len(stream))] ^= 1 << rng.integers(8)
+    stream = stream[: rng.integers(len(stream) // 2, len(stream) + 1)]
+    path.write_bytes(bytes(whole[:start]) + chunk(b"IDAT", bytes(stream)) + chunk(b"IEND", b""))
+    found = read_flat_png(path)
+    if found is not None:
+        assert np.array_equal(found, pillow(path.read_bytes()))
+    for at in rng.integers(len(SIGNATURE), len(whole), 5):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << rng.integers(8)
+        path.write_bytes(changed)
+        assert read_flat_png(path) is None  # a checksum tells
+    path.write_bytes(whole[: rng.integers(len(whole))])
+    assert read_flat_png(path) is None
+
+
+def test_a_damaged_mask_is_told_in_one_sentence(tmp_path) -> None:
+    path = tmp_path / "x.png"
+    Image.fromarray(flat(30, 200, 1)).save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match="not a picture that can be read, or a damaged one"):
+        read_picture(path)
+    with pytest.raises(InputError, match=r"x\.png: no such file"):
+        read_picture(Path(tmp_path / "none" / "x.png"))
+
+
+def test_a_large_picture_is_refused_before_it_is_read(tmp_path) -> None:
+    path = tmp_path / "x.png"
+    path.write_bytes(png_of(flat(30, 200, 1), np.zeros(30, int)))
+    with pixel_limit(5999), pytest.raises(InputError, match=r"x\.png: 200 × 30 pixels are more"):
+        read_picture(path)
