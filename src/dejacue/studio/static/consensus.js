@@ -2,19 +2,19 @@
 
 import { ask, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
-import { colourOf } from "./labels.js";
-import { Problem, count, html, say, tell, useAsked, useEffect, useKeys, useState } from "./ui.js";
+import { colourOf, inkOn } from "./labels.js";
+import { Problem, count, html, say, tell, titleOf, useAsked, useEffect, useKeys, useState } from "./ui.js";
 
 const same = { to: (frame) => frame, from: (frame) => frame };
 const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
 
 export function Consensus({ target, about }) {
-  const base = `annotations/${place(target.id)}`, { value, problem, again } = useAsked(`${base}/decisions`);
+  const base = `annotations/${place(target.id)}`, { value, problem } = useAsked(`${base}/decisions`);
   const [one, two] = value?.annotators || [], passOf = (name) => name && `${base}/passes/${encodeURIComponent(name)}`;
   const first = useAsked(passOf(one) ?? null), second = useAsked(passOf(two) ?? null), found = useVideo(first.value?.video);
   if (problem || first.problem) return html`<main><h1>${target.id}</h1><${Problem}>${problem || first.problem}</${Problem}></main>`;
   if (!value || !first.value || !second.value) return html`<main><p class="waiting">Comparing …</p></main>`;
-  return html`<${Decide} base=${base} target=${target} given=${value} passes=${[first.value, second.value]} found=${found} about=${about} again=${again} />`;
+  return html`<${Decide} base=${base} target=${target} given=${value} passes=${[first.value, second.value]} found=${found} about=${about} />`;
 }
 
 // One line of runs: the colour and the number of their label.
@@ -28,14 +28,15 @@ function Strip({ name, runs, labels, first, last, frame, seek }) {
   return html`<div class="run"><span class="of">${name}</span>
     <div class="bar" role="img" aria-label=${`${name}: ${told}`} onClick=${at}>
       ${runs.map((run) => {
-        const n = labels.indexOf(run.label), colour = n < 0 ? "transparent" : colourOf(run.label, n);
-        const place = { left: share(run.start - first), width: share(run.end - run.start + 1), background: colour };
+        const n = labels.indexOf(run.label), colour = colourOf(run.label, n);
+        const place = { left: share(run.start - first), width: share(run.end - run.start + 1) };
+        if (n >= 0) Object.assign(place, { background: colour, color: inkOn(colour) });
         return html`<span class=${n < 0 ? "open" : ""} style=${place} title=${`${run.label ?? "open"}: ${run.start} – ${run.end}`}>${n < 0 ? "?" : n + 1}</span>`;
       })}
       <i style=${{ left: share(frame - first + .5) }}></i></div></div>`;
 }
 
-function Decide({ base, target, given, passes, found, again }) {
+function Decide({ base, target, about, given, passes, found }) {
   const [rows, setRows] = useState(given.runs), [at, setAt] = useState(Math.max(given.runs.findIndex((row) => row.label === null), 0)), [state, setState] = useState({ agreed: given.agreed });
   const [first, last] = passes[0].frames, labels = given.labels, row = rows[at], open = rows.filter((own) => own.label === null).length;
   const film = useFilm({ first, last, map: same, span: row && [row.start, row.end] });
@@ -64,7 +65,7 @@ function Decide({ base, target, given, passes, found, again }) {
     { keys: ["s"], does: "split the difference at this frame", act: split },
     ...labels.slice(0, 9).map((label, n) => ({ keys: [String(n + 1)], does: `it is ${label}`, act: () => decide(label) }))]);
   const agreed = merged(passes, rows);
-  return html`<main class="desk"><header class="title"><h1>${target.id}</h1><span class="soft">consensus of ${given.annotators.join(" and ")}</span></header>
+  return html`<main class="desk"><header class="title"><h1>${titleOf(target.id, about)}</h1><span class="soft">consensus of ${given.annotators.join(" and ")}</span></header>
     <div class="halves">
       ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last} finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />` : html`<${NoFilm} problem=${found.problem || ""} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="differences"><${Problem}>${state.problem}</${Problem}>

@@ -41,7 +41,7 @@ function request(words) {
 
 // Reads again when the words rest; the last answer stays until the next one is there.
 function useReading(id, words, first) {
-  const [found, setFound] = useState({ scene: first }), skip = useRef(true), held = useRef(null);
+  const [found, setFound] = useState({ scene: first }), skip = useRef(true);
   useEffect(() => {
     if (skip.current) { skip.current = false; return undefined; }
     let body;
@@ -49,17 +49,16 @@ function useReading(id, words, first) {
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       setFound((old) => ({ ...old, busy: true }));
-      held.current = stop;
       try {
         const made = await ask(`findings/${place(id)}/read`, { body: { ...body, most: MOST }, signal: stop.signal });
-        setFound({ scene: { ...made, segments: first.segments } });
+        setFound({ scene: made });
       } catch (error) {
         if (error.name !== "AbortError") setFound((old) => ({ ...old, busy: false, problem: error.message }));
       }
     }, REST_MS);
     return () => { clearTimeout(timer); stop.abort(); };
   }, [words]);
-  return [found, (scene) => setFound({ scene })];
+  return found;
 }
 
 // Frames of the history ↔ frames of the file, through the knots of a scene.
@@ -79,7 +78,7 @@ export function mapping(scene) {
 }
 
 export function Finding({ id, about, again }) {
-  const info = useAsked(`findings/${place(id)}/info`), scene = useAsked(`findings/${place(id)}/scene?segments=true&most=${MOST}`);
+  const info = useAsked(`findings/${place(id)}/info`), scene = useAsked(`findings/${place(id)}/scene?most=${MOST}`);
   const film = useVideo(info.value?.video);
   const problem = info.problem || scene.problem;
   if (problem) return html`<main><h1>${id}</h1><${Problem}>${problem}</${Problem}></main>`;
@@ -111,7 +110,8 @@ function useMarks(words, change, scene, film) {
 function Desk({ id, about, again, info, first, found }) {
   const [all, step] = useReducer(steps, null, () => ({ past: [], now: begun(info), future: [] }));
   const [saved, setSaved] = useState(all.now), [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
-  const words = all.now, [read] = useReading(id, words, first), { scene } = read;
+  const words = all.now, read = useReading(id, words, first), { scene } = read;
+  const { value: segments } = useAsked(`findings/${place(id)}/segments`);  // of a long history they take a while
   const [view, setView] = useState(null), [selected, setSelected] = useState(null), [question, setQuestion] = useState(null);
   const map = useMemo(() => mapping(first), [first]);
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span: selected && [selected.start, selected.end] });
@@ -159,7 +159,7 @@ function Desk({ id, about, again, info, first, found }) {
     },
   };
   const act = { ...marks, next };
-  const drawn = useMemo(() => ({ ...scene, questions: question ? [question] : null }), [scene, question]);
+  const drawn = useMemo(() => ({ ...scene, segments: segments ?? null, questions: question ? [question] : null }), [scene, segments, question]);
   return html`<main class="desk">
     <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about} ask=${() => setSaving(true)} />
     <div class="halves">

@@ -44,6 +44,7 @@ export function nextOpen(values, first, frame) {
 
 const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"], GREYS = { none: "#999999", transition: "#999999", unobserved: "#666666" };
 export const colourOf = (label, n) => GREYS[label] || COLOURS[n % COLOURS.length];
+export const inkOn = (colour) => (["#0072B2", "#666666"].includes(colour) ? "#fff" : "#000");
 
 // A scene of the timeline: a row for each label.
 export function labelScene(id, values, [first, last], labels) {
