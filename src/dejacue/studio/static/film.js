@@ -12,7 +12,8 @@ export function useVideo(id) {
   useEffect(() => {
     let gone = false;
     if (id) {
-      openVideo(id).then((video) => !gone && setFound({ id, video }), (error) => !gone && setFound({ id, problem: error.message }));
+      openVideo(id).then((video) => !gone && setFound({ id, video }), (error) => !gone &&
+        setFound({ id, problem: error.message }));
     }
     return () => { gone = true; };
   }, [id]);
@@ -77,7 +78,8 @@ function useOutline(address, ofFile, frame, ready) {
     const known = kept.current.get(frame);
     if (known) { setFound(known); return undefined; }
     const stop = new AbortController();
-    const timer = setTimeout(() => ask(`${address}/${frame}${ofFile ? "?file=true" : ""}`, { signal: stop.signal }).then((made) => {
+    const timer = setTimeout(() =>
+      ask(`${address}/${frame}${ofFile ? "?file=true" : ""}`, { signal: stop.signal }).then((made) => {
       if (kept.current.size > 300) kept.current.clear();
       kept.current.set(frame, made);
       setFound(made);
@@ -91,7 +93,8 @@ export const Outline = ({ polygons, name }) => polygons.map((points) => html`
   <polygon class=${name || "outline"} points=${points.map((point) => point.join(",")).join(" ")} />`);
 
 function Shown({ film, first, last }) {
-  const how = film.how === "verified" ? `frame ${film.frame}` : film.how === "server" ? `frame ${film.frame} · decoded by the server` : "…";
+  const how = film.how === "verified" ? `frame ${film.frame}` : film.how === "server" ?
+    `frame ${film.frame} · decoded by the server` : "…";
   const why = film.how === "verified" ? "checked against the time stamp of what is on the screen" : "";
   return html`<output class="shown" data-frame=${film.how ? film.frame : ""} data-how=${film.how || ""} title=${why}
     aria-live="off">${how}<span class="soft"> of ${first} – ${last}</span></output>`;
@@ -110,36 +113,47 @@ export function Film({ film, video, first, last, finding, ofFile, draw, onPoint,
   const stands = Boolean(film.how) && !film.playing;
   const address = finding && `findings/${place(finding)}/outline`;
   const outline = useOutline(address, ofFile, film.frame, stands);
-  const cropped = outline?.length ? `/api/findings/${place(finding)}/crops/${film.frame}.jpg?width=160${ofFile ? "&file=true" : ""}` : null;
+  const cropped = outline?.length ?
+    `/api/findings/${place(finding)}/crops/${film.frame}.jpg?width=160${ofFile ? "&file=true" : ""}` : null;
   const at = (kind) => (event) => {
     const box = stage.current.getBoundingClientRect();
     if (kind === "down") event.currentTarget.setPointerCapture(event.pointerId);
-    onPoint(kind, (event.clientX - box.left) / box.width * video.width, (event.clientY - box.top) / box.height * video.height, event);
+    onPoint(kind, (event.clientX - box.left) / box.width * video.width,
+      (event.clientY - box.top) / box.height * video.height, event);
   };
-  const pointed = onPoint && { onPointerDown: at("down"), onPointerMove: at("move"), onPointerUp: at("up"), onPointerCancel: at("cancel") };
-  const button = (text, name, act, more) => html`<button type="button" title=${name} aria-label=${name} onClick=${act} ...${more}>${text}</button>`;
+  const pointed = onPoint && { onPointerDown: at("down"), onPointerMove: at("move"), onPointerUp: at("up"),
+    onPointerCancel: at("cancel") };
+  const button = (text, name, act, more) =>
+    html`<button type="button" title=${name} aria-label=${name} onClick=${act} ...${more}>${text}</button>`;
   return html`<div class="film">
     <div class="screen">
-      <div class="stage ${onPoint ? "pointed" : ""}" ref=${stage} style=${{ "aspect-ratio": `${video.width} / ${video.height}`, "max-width": `calc(var(--film-height) * ${video.width / video.height})` }}>
+      <div class="stage ${onPoint ? "pointed" : ""}" ref=${stage}
+        style=${{ "aspect-ratio": `${video.width} / ${video.height}`,
+        "max-width": `calc(var(--film-height) * ${video.width / video.height})` }}>
         <svg viewBox="0 0 ${video.width} ${video.height}" aria-hidden="true" ...${pointed}>
           ${marked && outline && html`<${Outline} polygons=${outline} />`}${draw}</svg>
       </div>
-      ${finding && html`<figure class="crop"><img src=${cropped ?? crop} alt="the object as the encoder saw it" hidden=${!(cropped ?? crop) || (outline && !cropped)}
+      ${finding && html`<figure class="crop">
+        <img src=${cropped ?? crop} alt="the object as the encoder saw it"
+        hidden=${!(cropped ?? crop) || (outline && !cropped)}
         onLoad=${() => setCrop(cropped ?? crop)} />
         <figcaption>${outline && !cropped ? "not seen here" : "what the encoder saw"}</figcaption></figure>`}
     </div>
     <div class="controls" role="toolbar" aria-label="player">
       ${button("−10", "ten frames back", () => film.step(-10))}
       ${button("−1", "one frame back", () => film.step(-1))}
-      ${button(film.playing ? "❚❚" : "▶", film.playing ? "pause (Space)" : "play (Space)", film.toggle, { class: "play" })}
+      ${button(film.playing ? "❚❚" : "▶", film.playing ? "pause (Space)" : "play (Space)", film.toggle,
+        { class: "play" })}
       ${button("+1", "one frame on", () => film.step(1))}
       ${button("+10", "ten frames on", () => film.step(10))}
       ${button(RATE_NAMES[film.rate], `speed ${RATE_NAMES[film.rate]} (v)`, film.speed)}
       ${button("Loop", "play the selected window in a loop (l)", film.loop, { "aria-pressed": film.loop })}
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
       ${tools}
-      <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame" title="go to frame (g)"
-        onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value)); event.target.value = ""; event.target.blur(); }} />
+      <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame"
+        title="go to frame (g)"
+        onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value));
+          event.target.value = ""; event.target.blur(); }} />
       <${Shown} film=${film} first=${first} last=${last} />
     </div>
   </div>`;

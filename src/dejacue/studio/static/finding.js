@@ -5,7 +5,8 @@ import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { Doubts, Show } from "./show.js";
 import {
-  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo, useReducer, useRef, useState,
+  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo,
+    useReducer, useRef, useState,
 } from "./ui.js";
 import { Compare, Words } from "./words.js";
 
@@ -14,15 +15,19 @@ const REST_MS = 150, MERGE_MS = 1500, MOST = 400_000;  // values of all curves; 
 // What is asked for can be undone; edits of one text that follow each other are one step.
 function steps(all, { kind, some, key, now, words }) {
   if (kind === "begin") return { past: [], now: words, future: [] };
-  if (kind === "undo" && all.past.length) return { past: all.past.slice(0, -1), now: all.past.at(-1), future: [all.now, ...all.future] };
-  if (kind === "redo" && all.future.length) return { past: [...all.past, all.now], now: all.future[0], future: all.future.slice(1) };
+  if (kind === "undo" && all.past.length) return { past: all.past.slice(0, -1), now: all.past.at(-1),
+    future: [all.now, ...all.future] };
+  if (kind === "redo" && all.future.length) return { past: [...all.past, all.now], now: all.future[0],
+    future: all.future.slice(1) };
   if (kind !== "change") return all;
   const merged = key && all.key === key && now - all.at < MERGE_MS;
-  return { past: merged ? all.past : [...all.past.slice(-200), all.now], now: { ...all.now, ...some }, future: [], key, at: now };
+  return { past: merged ? all.past : [...all.past.slice(-200), all.now], now: { ...all.now, ...some }, future: [],
+    key, at: now };
 }
 
 const begun = (info) => ({
-  object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null, top: null, absent_at: null,
+  object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
+    top: null, absent_at: null,
   states: Object.entries(info.states).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
 });
 
@@ -35,8 +40,10 @@ function request(words) {
     if (name in states) throw new Error(`two states are called "${name}"; rename one`);
     states[name] = own.text.split("\n").map((line) => line.trim()).filter(Boolean);
   }
-  const { examples, changes, readout, coordinates, top, absent_at: absent } = words, named = examples.map((own) => ({ ...own, state: own.state?.trim() ?? null }));
-  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top, absent_at: absent };
+  const { examples, changes, readout, coordinates, top, absent_at: absent } = words,
+    named = examples.map((own) => ({ ...own, state: own.state?.trim() ?? null }));
+  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top,
+    absent_at: absent };
 }
 
 // Reads again when the words rest; the last answer stays until the next one is there.
@@ -45,7 +52,8 @@ function useReading(id, words, first) {
   useEffect(() => {
     if (skip.current) { skip.current = false; return undefined; }
     let body;
-    try { body = request(words); } catch (error) { setFound((old) => ({ ...old, problem: error.message })); return undefined; }
+    try { body = request(words); } catch (error) { setFound((old) => ({ ...old, problem: error.message }));
+      return undefined; }
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       setFound((old) => ({ ...old, busy: true }));
@@ -83,7 +91,8 @@ export function Finding({ id, about, again }) {
   const problem = info.problem || scene.problem;
   if (problem) return html`<main><h1>${id}</h1><${Problem}>${problem}</${Problem}></main>`;
   if (!info.value || !scene.value) return html`<main><p class="waiting">Reading ${id} …</p></main>`;
-  return html`<${Desk} id=${id} about=${about} again=${again} info=${info.value} first=${scene.value} found=${film} />`;
+  return html`<${Desk} id=${id} about=${about} again=${again} info=${info.value} first=${scene.value}
+    found=${film} />`;
 }
 
 function useMarks(words, change, scene, film) {
@@ -102,19 +111,23 @@ function useMarks(words, change, scene, film) {
     edited({ state, start, end, kind, index, row }) {
       const before = scene.rows[row]?.windows[index];
       if (kind === "delete") change({ examples: denied(words.examples, { state, start, end }, inside) });
-      else change({ examples: dragged(words.examples, { state, start, end, before: kind === "create" ? null : before }, inside, holds(state)) });
+      else change({ examples: dragged(words.examples,
+        { state, start, end, before: kind === "create" ? null : before }, inside, holds(state)) });
     },
   };
 }
 
 function Desk({ id, about, again, info, first, found }) {
   const [all, step] = useReducer(steps, null, () => ({ past: [], now: begun(info), future: [] }));
-  const [saved, setSaved] = useState(all.now), [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
+  const [saved, setSaved] = useState(all.now), [tab, setTab] = useState("Words"),
+    [saving, setSaving] = useState(false);
   const words = all.now, read = useReading(id, words, first), { scene } = read;
   const { value: segments } = useAsked(`findings/${place(id)}/segments`);  // of a long history they take a while
-  const [view, setView] = useState(null), [selected, setSelected] = useState(null), [question, setQuestion] = useState(null);
+  const [view, setView] = useState(null), [selected, setSelected] = useState(null),
+    [question, setQuestion] = useState(null);
   const map = useMemo(() => mapping(first), [first]);
-  const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span: selected && [selected.start, selected.end] });
+  const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span: selected &&
+    [selected.start, selected.end] });
   const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
   const marks = useMarks(words, change, scene, film), dirty = words !== saved;
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
@@ -146,7 +159,8 @@ function Desk({ id, about, again, info, first, found }) {
   };
   useKeys([...film.keys,
     { keys: ["q"], does: "next question", act: next }, { keys: ["d"], does: "next doubt", act: doubt },
-    { keys: ["w"], does: "to the words", act: () => { setTab("Words"); setTimeout(() => document.querySelector(".words textarea")?.focus()); } },
+    { keys: ["w"], does: "to the words", act: () =>
+      { setTab("Words"); setTimeout(() => document.querySelector(".words textarea")?.focus()); } },
     { keys: ["Ctrl+z"], does: "undo", act: () => step({ kind: "undo" }), also: true },
     { keys: ["Ctrl+Shift+z", "Ctrl+y"], does: "redo", act: () => step({ kind: "redo" }), also: true },
     { keys: ["Ctrl+s"], does: "save", act: () => save(), also: true }], view);
@@ -155,27 +169,41 @@ function Desk({ id, about, again, info, first, found }) {
     picture: info.video ? (frame) => frameAddress(info.video, map.to(frame), 120) : undefined,
     on: {
       seek: film.seek, select: setSelected, change: (one) => one.done && marks.edited(one),
-      mark: ({ kind, state, frame }) => (kind === "change" ? change({ changes: toggled(words.changes, frame) }) : marks.mark(kind === "none" ? null : state, frame)),
+      mark: ({ kind, state, frame }) =>
+        (kind === "change" ? change({ changes: toggled(words.changes, frame) })
+        : marks.mark(kind === "none" ? null : state, frame)),
     },
   };
   const act = { ...marks, next };
-  const drawn = useMemo(() => ({ ...scene, segments: segments ?? null, questions: question ? [question] : null }), [scene, segments, question]);
+  const drawn = useMemo(() => ({ ...scene, segments: segments ?? null, questions: question ? [question] : null }),
+    [scene, segments, question]);
   return html`<main class="desk">
-    <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about} ask=${() => setSaving(true)} />
+    <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about}
+      ask=${() => setSaving(true)} />
     <div class="halves">
-      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${scene.axis.first} last=${scene.axis.last} finding=${info.masks ? id : null} />`
-        : html`<${NoFilm} problem=${found.problem || (info.video ? "" : "the video of this finding is not in the workspace; copy it there to see it")} />`}
-      <aside class="side"><${Tabs} label="beside the video" names=${["Words", "Show it", "Compare", "Doubts"]} chosen=${tab} onChoose=${setTab} />
+      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${scene.axis.first}
+        last=${scene.axis.last} finding=${info.masks ? id : null} />`
+        : html`<${NoFilm} problem=${found.problem ||
+          (info.video ? "" : "the video of this finding is not in the workspace; copy it there to see it")} />`}
+      <aside class="side"><${Tabs} label="beside the video" names=${["Words", "Show it", "Compare", "Doubts"]}
+        chosen=${tab} onChoose=${setTab} />
         <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
-          ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about} problem=${read.problem} busy=${Boolean(read.busy)} />`}
-          ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} question=${question} problem=${read.problem} />`}
-          ${tab === "Compare" && asked && html`<${Compare} id=${id} asked=${asked} words=${words} change=${change} scene=${scene} about=${about} />`}
-          ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film} correct=${info.video && link("track", `${info.video}?${id}`)} />`}
+          ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about}
+            problem=${read.problem} busy=${Boolean(read.busy)} />`}
+          ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} question=${question}
+            problem=${read.problem} />`}
+          ${tab === "Compare" && asked &&
+            html`<${Compare} id=${id} asked=${asked} words=${words} change=${change} scene=${scene}
+            about=${about} />`}
+          ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film}
+            correct=${info.video && link("track", `${info.video}?${id}`)} />`}
         </div></aside>
     </div>
-    <section class="strip" aria-label="timeline">${tab !== "Words" && tab !== "Show it" && read.problem && html`<${Problem}>${read.problem}</${Problem}>`}
+    <section class="strip" aria-label="timeline">${tab !== "Words" && tab !== "Show it" && read.problem &&
+      html`<${Problem}>${read.problem}</${Problem}>`}
       <${Timeline} scene=${drawn} options=${options} hold=${setView} /></section>
-    ${scene.notes.length > 0 && html`<details class="notes" open><summary>Notes</summary><ul>${scene.notes.map((note) => html`<li>${note}</li>`)}</ul></details>`}
+    ${scene.notes.length > 0 && html`<details class="notes" open><summary>Notes</summary>
+      <ul>${scene.notes.map((note) => html`<li>${note}</li>`)}</ul></details>`}
     ${saving && html`<${SaveAs} id=${id} save=${save} onClose=${() => setSaving(false)} />`}
   </main>`;
 }
@@ -185,23 +213,31 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
   const pick = (event) => {
     const kind = event.target.value;
     event.target.value = "";
-    const file = Object.assign(document.createElement("a"), { href: `/api/findings/${place(id)}/export/${kind}`, download: "" });
+    const file = Object.assign(document.createElement("a"),
+      { href: `/api/findings/${place(id)}/export/${kind}`, download: "" });
     if (kind) file.click();
   };
-  return html`<header class="title"><h1>${titleOf(id, about)}</h1><span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
+  return html`<header class="title"><h1>${titleOf(id, about)}</h1>
+    <span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
     <span class="acts">
-      <button type="button" disabled=${!all.past.length} title="undo (Ctrl+Z)" onClick=${() => step({ kind: "undo" })}>Undo</button>
-      <button type="button" disabled=${!all.future.length} title="redo (Ctrl+Shift+Z)" onClick=${() => step({ kind: "redo" })}>Redo</button>
-      <select aria-label="export" title="what is saved, as a file of another tool" onChange=${pick}><option value="">Export …</option>${kinds.map((kind) => html`<option value=${kind}>${kind}</option>`)}</select>
+      <button type="button" disabled=${!all.past.length} title="undo (Ctrl+Z)"
+        onClick=${() => step({ kind: "undo" })}>Undo</button>
+      <button type="button" disabled=${!all.future.length} title="redo (Ctrl+Shift+Z)"
+        onClick=${() => step({ kind: "redo" })}>Redo</button>
+      <select aria-label="export" title="what is saved, as a file of another tool" onChange=${pick}>
+        <option value="">Export …</option>${kinds.map((kind) =>
+        html`<option value=${kind}>${kind}</option>`)}</select>
       <a class="button" href=${link("annotate", id)}>Annotate</a>
       <button type="button" onClick=${askFolder}>Save as …</button>
-      <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)" onClick=${() => save()}>Save</button></span></header>`;
+      <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)"
+        onClick=${() => save()}>Save</button></span></header>`;
 }
 
 function SaveAs({ id, save, onClose }) {
   const [folder, setFolder] = useState(`${id}-2`);
   const send = (event) => { event.preventDefault(); onClose(); save(folder.trim()); };
   return html`<${Dialog} title="Save as" onClose=${onClose}><form onSubmit=${send}>
-    <label>Folder in the workspace<input value=${folder} required onInput=${(event) => setFolder(event.target.value)} /></label>
+    <label>Folder in the workspace<input value=${folder} required
+      onInput=${(event) => setFolder(event.target.value)} /></label>
     <button class="main">Save</button></form></${Dialog}>`;
 }

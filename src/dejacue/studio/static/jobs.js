@@ -10,7 +10,8 @@ const WHAT = { find: "Find states", track: "Follow an object", evaluate: "Measur
 export function useJobs(on) {
   const [all, setAll] = useState([]), heard = useRef(new Map());
   const put = useCallback((job) => {
-    setAll((now) => (now.some((one) => one.id === job.id) ? now.map((one) => (one.id === job.id ? job : one)) : [job, ...now]));
+    setAll((now) => (now.some((one) => one.id === job.id) ? now.map((one) => (one.id === job.id ? job : one))
+      : [job, ...now]));
     if (!ENDED.includes(job.state) && !heard.current.has(job.id)) heard.current.set(job.id, follow(job.id, put));
   }, []);
   useEffect(() => {
@@ -31,12 +32,15 @@ const share = (job) => (job.total ? job.done / job.total : null);
 export function Running({ jobs }) {
   const job = jobs.find((one) => one.state === "running"), part = job && share(job);
   if (!job) return null;
-  return html`<a class="running" href=${link("jobs")}>${WHAT[job.kind]} ${part === null ? "…" : `${Math.floor(100 * part)} %`}</a>`;
+  return html`<a class="running"
+    href=${link("jobs")}>${WHAT[job.kind]} ${part === null ? "…" : `${Math.floor(100 * part)} %`}</a>`;
 }
 
 export function Job({ job, jobs, small }) {
   const part = share(job), open = !ENDED.includes(job.state), made = job.result?.finding;
-  const state = { waiting: "waits", running: `${job.stage || "begins"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done", failed: "failed", stopped: "stopped" };
+  const state = { waiting: "waits",
+    running: `${job.stage || "begins"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done",
+    failed: "failed", stopped: "stopped" };
   return html`<div class="job ${job.state}">
     ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${job.asked.folder || ""}</span>`}
     <span class="state">${state[job.state]}</span>
@@ -44,7 +48,8 @@ export function Job({ job, jobs, small }) {
     ${job.note && open && html`<span class="soft">${job.note}</span>`}
     <span class="acts">
       ${open && html`<button type="button" onClick=${() => jobs.stop(job.id).catch(tell)}>Stop</button>`}
-      ${["failed", "stopped"].includes(job.state) && html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Go on</button>`}
+      ${["failed", "stopped"].includes(job.state) &&
+        html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Go on</button>`}
       ${made && html`<button type="button" class="main" onClick=${() => go("finding", made)}>Open</button>`}
     </span>
     ${job.state === "failed" && html`<${Problem}>${job.problem}</${Problem}>`}

@@ -42,7 +42,8 @@ export function nextOpen(values, first, frame) {
   return null;
 }
 
-const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"], GREYS = { none: "#999999", transition: "#999999", unobserved: "#666666" };
+const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"],
+  GREYS = { none: "#999999", transition: "#999999", unobserved: "#666666" };
 export const colourOf = (label, n) => GREYS[label] || COLOURS[n % COLOURS.length];
 export const inkOn = (colour) => (["#0072B2", "#666666"].includes(colour) ? "#fff" : "#000");
 
@@ -52,6 +53,7 @@ export function labelScene(id, values, [first, last], labels) {
   return {
     schema: "dejacue.scene/1", id, object: null, axis: { first, last }, observed: [[first, last]],
     states: labels.map((name, n) => ({ name, colour: colourOf(name, n), descriptions: [] })),
-    rows: labels.map((state) => ({ state, windows: runs.filter((run) => run.label === state).map(({ start, end }) => ({ start, end })) })),
+    rows: labels.map((state) => ({ state,
+      windows: runs.filter((run) => run.label === state).map(({ start, end }) => ({ start, end })) })),
   };
 }

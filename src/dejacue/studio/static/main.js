@@ -6,10 +6,12 @@ import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
-import { Component, Problem, Sentences, Sheet, go, html, link, render, tell, useAsked, useEffect, useKeys, useState } from "./ui.js";
+import { Component, Problem, Sentences, Sheet, go, html, link, render, tell, useAsked, useEffect, useKeys,
+  useState } from "./ui.js";
 import { Workspace } from "./workspace.js";
 
-const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: Annotate, corpus: Corpus, jobs: Jobs };
+const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: Annotate, corpus: Corpus,
+  jobs: Jobs };
 const FOR_ALL = ["workspace", "annotate"];  // annotators see their own pass alone
 const THEMES = { auto: "light or dark as the system", light: "light", dark: "dark" };
 
@@ -71,16 +73,21 @@ function Studio() {
     <a href=${link(name)} aria-current=${shown === name && !id ? "page" : null}>${text}</a>`;
   return html`
     <header class="top">
-      <a class="brand" href=${link("workspace")}><img src="/static/icon.svg" alt="" width="22" height="22" /> dejacue studio</a>
+      <a class="brand" href=${link("workspace")}>
+        <img src="/static/icon.svg" alt="" width="22" height="22" /> dejacue studio</a>
       <nav aria-label="views">${tab("workspace", "Workspace")}${tab("annotate", "Annotate")}
         ${!blind && [tab("corpus", "Corpus"), tab("jobs", "Jobs")]}</nav>
       <${Running} jobs=${jobs.all} />
       <span class="right">${about && html`<${Who} about=${about} again=${again} />`}
-        <button type="button" class="quiet" title=${`theme: ${THEMES[theme]}`} aria-label=${`theme: ${THEMES[theme]}`} onClick=${turn}>${{ auto: "◐", light: "○", dark: "●" }[theme]}</button>
-        <button type="button" class="quiet" aria-label="keys" title="keys (?)" onClick=${() => setSheet(true)}>?</button></span>
+        <button type="button" class="quiet" title=${`theme: ${THEMES[theme]}`}
+          aria-label=${`theme: ${THEMES[theme]}`}
+          onClick=${turn}>${{ auto: "◐", light: "○", dark: "●" }[theme]}</button>
+        <button type="button" class="quiet" aria-label="keys" title="keys (?)"
+          onClick=${() => setSheet(true)}>?</button></span>
     </header>
     ${problem && html`<main><${Problem}>${problem}</${Problem}></main>`}
-    ${about && html`<${Caught} of=${location.hash}><${View} key=${`${shown} ${id}`} id=${id} about=${about} again=${again} jobs=${jobs} /></${Caught}>`}
+    ${about && html`<${Caught} of=${location.hash}>
+      <${View} key=${`${shown} ${id}`} id=${id} about=${about} again=${again} jobs=${jobs} /></${Caught}>`}
     ${sheet && html`<${Sheet} onClose=${() => setSheet(false)} />`}
     <${Sentences} />`;
 }

@@ -28,7 +28,8 @@ export function Sentences() {
     const drop = (id) => setAll((now) => now.filter((one) => one.id !== id));
     const hear = (one) => {
       const id = next += 1;
-      setAll((now) => [...now.filter((other) => other.text !== one.text).slice(-3), { ...one, id, drop: () => drop(id) }]);
+      setAll((now) => [...now.filter((other) => other.text !== one.text).slice(-3),
+        { ...one, id, drop: () => drop(id) }]);
       setTimeout(drop, one.kind === "problem" ? 12000 : 4000, id);
     };
     listeners.add(hear);

@@ -25,7 +25,8 @@ function Drop({ again }) {
     setOver(false);
     take([...event.dataTransfer.files]);
   };
-  return html`<div class="drop ${over ? "over" : ""}" onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
+  return html`<div class="drop ${over ? "over" : ""}"
+    onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
       onDragLeave=${() => setOver(false)} onDrop=${drop}>
     <span>${busy || "Drop videos here, or"}</span>
     ${!busy && html`<button type="button" onClick=${() => input.current.click()}>choose files</button>`}
@@ -37,20 +38,25 @@ function Drop({ again }) {
 export function Bars({ moments, last }) {
   const end = Math.max(last ?? 0, ...moments.map((own) => own.end)) + 1;
   return html`<svg class="bars" viewBox="0 0 100 ${moments.length * 5}" preserveAspectRatio="none" role="img"
-      aria-label=${moments.map((own) => `${own.state}: ${own.absent ? "absent" : `${own.start} – ${own.end}`}`).join(", ")}>
+      aria-label=${moments.map((own) =>
+        `${own.state}: ${own.absent ? "absent" : `${own.start} – ${own.end}`}`).join(", ")}>
     ${moments.map((own, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
-      ${!own.absent && html`<rect class="bar c${n % 7}" x=${100 * own.start / end} width=${100 * (own.end + 1 - own.start) / end} y=${5 * n} height="4" />`}`)}
+      ${!own.absent && html`<rect class="bar c${n % 7}" x=${100 * own.start / end}
+        width=${100 * (own.end + 1 - own.start) / end} y=${5 * n} height="4" />`}`)}
   </svg>`;
 }
 
 function FindingCard({ row, about }) {
   const best = row.moments.find((own) => !own.absent) || row.moments[0];
   return html`<li><a class="card" href=${link("finding", row.id)}>
-    <span class="picture">${best && html`<img loading="lazy" alt="" src=${`/api/findings/${place(row.id)}/crops/${Math.round((best.start + best.end) / 2)}.jpg?width=160`}
+    <span class="picture">${best &&
+      html`<img loading="lazy" alt=""
+      src=${`/api/findings/${place(row.id)}/crops/${Math.round((best.start + best.end) / 2)}.jpg?width=160`}
       onError=${(event) => { event.target.hidden = true; }} />`}</span>
     <span class="about"><b>${titleOf(row.id, about)}</b>
       ${row.problem ? html`<span class="problem">${row.problem}</span>` : html`
-        <span class="soft">${[row.object, row.moments.map((own) => own.state).join(" · ")].filter(Boolean).join(": ")}</span>
+        <span class="soft">${[row.object,
+          row.moments.map((own) => own.state).join(" · ")].filter(Boolean).join(": ")}</span>
         <${Bars} moments=${row.moments} />
         ${row.doubts > 0 && html`<span class="soft">${count(row.doubts, "doubt")}</span>`}`}
     </span></a></li>`;
@@ -59,7 +65,8 @@ function FindingCard({ row, about }) {
 function VideoCard({ id, blind }) {
   const view = blind ? "annotate" : "track";
   return html`<li><a class="card" href=${link(view, id)}>
-    <span class="picture"><img loading="lazy" alt="" src=${frameAddress(id, 0, 160)} onError=${(event) => { event.target.hidden = true; }} /></span>
+    <span class="picture"><img loading="lazy" alt="" src=${frameAddress(id, 0, 160)}
+      onError=${(event) => { event.target.hidden = true; }} /></span>
     <span class="about"><b>${nameOf(id)}</b><span class="soft">${id}</span>
       <span class="do">${blind ? "Label its frames" : "Show an object and find its states"}</span></span></a></li>`;
 }
@@ -76,10 +83,14 @@ export function Workspace({ about, again }) {
       <ol><li>Drop a video below, show an object in it, and name its states.</li>
         <li>Copy videos, or folders of images, into the folder, and reload this page.</li>
         <li>Write a finding into it: <code>dejacue locate kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
-    ${!blind && about.findings.length > 0 && html`<section><h2>Findings <span class="soft">${about.findings.length}</span></h2>
-      <${Problem}>${problem}</${Problem}><ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} about=${about} />`)}</ul></section>`}
+    ${!blind && about.findings.length > 0 &&
+      html`<section><h2>Findings <span class="soft">${about.findings.length}</span></h2>
+      <${Problem}>${problem}</${Problem}>
+        <ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} about=${about} />`)}</ul>
+        </section>`}
     ${about.videos.length > 0 && html`<section><h2>Videos <span class="soft">${about.videos.length}</span></h2>
-      <ul class="cards">${about.videos.map((id) => html`<${VideoCard} key=${id} id=${id} blind=${blind} />`)}</ul></section>`}
+      <ul class="cards">${about.videos.map((id) => html`<${VideoCard} key=${id} id=${id} blind=${blind} />`)}</ul>
+        </section>`}
     ${!blind && html`<${Drop} again=${again} />`}
   </main>`;
 }
