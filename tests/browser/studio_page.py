@@ -47,10 +47,11 @@ class Desk:
     errors: list[str] = field(default_factory=list)
 
     def open(self, view: str = "") -> None:
-        """As an address of its own, so that nothing is left of the view before."""
-        self.page.goto(f"{self.address}?token={TOKEN}")
+        """Anew, so that nothing is left of the view before."""
+        if self.page.url == "about:blank":
+            self.page.goto(f"{self.address}?token={TOKEN}")
+        self.page.goto("about:blank")
         self.page.goto(f"{self.address}{view}")
-        self.page.reload()
 
     def until(self, expression: str, value: Any = None, seconds: float = WAIT_S) -> Any:
         """Waits until the page says yes; wait_for_function would need eval, which it forbids."""

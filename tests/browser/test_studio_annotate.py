@@ -17,7 +17,7 @@ SAVED = "() => document.querySelector('.saving')?.textContent === 'saved'"
 def begin(own, name: str) -> None:
     own.page.get_by_label("Name of the annotator").fill(name)
     own.page.get_by_role("button", name=f"Label as {name}").click()
-    own.page.get_by_text("your pass").wait_for()
+    own.page.get_by_text("your pass ·").wait_for()
     own.shows(0)
 
 
@@ -101,7 +101,7 @@ def test_whoever_labels_sees_neither_scores_nor_the_other_pass(labelled) -> None
     page = labelled.page
     assert page.locator("nav").inner_text().split() == ["Workspace", "Annotate"]
     page.evaluate("location.hash = '#/finding/cup'")
-    page.get_by_text("your pass").wait_for()
+    page.get_by_text("your pass ·").wait_for()
     labelled.until("() => document.querySelectorAll('.tl-label').length === 4")
     assert page.locator(".words").count() == 0
     page.evaluate("location.hash = '#/annotate'")
@@ -143,7 +143,7 @@ def test_labels_that_were_changed_elsewhere_are_not_overwritten(address, desk) -
     begin(own, "Anna")
     other = own.page.context.new_page()
     other.goto(f"{address}#/annotate/cup")
-    other.get_by_text("your pass").wait_for()
+    other.get_by_text("your pass ·").wait_for()
     other.locator(".answers button").first.click()
     other.locator(".saving[data-state=saved]").wait_for()
     other.get_by_text("1 of 60 frames labelled").wait_for()

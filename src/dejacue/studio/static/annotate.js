@@ -138,26 +138,27 @@ function NewPass({ target, path, again }) {
 
 // Saves when the labels rest; one save at a time, each on top of the one before.
 function useSaving(path, made, values) {
-  const [state, setState] = useState({ text: "saved" }),
-    own = useRef({ revision: made.revision, saved: values, now: values, busy: null });
+  const [state, setState] = useState({ text: "saved" }), own = useRef({ revision: made.revision, saved: values });
   own.current.now = values;
-  const save = async () => {
-    const { now } = own.current;
-    if (now === own.current.saved) return;
+  const saveAll = async () => {
     try {
-      const runs = toRuns(now, made.frames[0], made.labels),
-        { revision } = await ask(path, { method: "PUT", body: { runs, revision: own.current.revision } });
-      Object.assign(own.current, { revision, saved: now });
+      while (own.current.now !== own.current.saved) {
+        const { now, revision: before } = own.current, runs = toRuns(now, made.frames[0], made.labels);
+        const { revision } = await ask(path, { method: "PUT", body: { runs, revision: before } });
+        Object.assign(own.current, { revision, saved: now });
+      }
       setState({ text: "saved" });
-      if (own.current.now !== now) await save();
-    } catch (error) { setState({ text: "not saved", problem: error.message, conflict: error.status === 409 }); }
+    } catch (error) {
+      setState({ text: "not saved", problem: error.message, conflict: error.status === 409 });
+    }
   };
-  const flush = () => { own.current.busy = (own.current.busy || Promise.resolve()).then(save);
-    return own.current.busy; };
+  const flush = () => {
+    own.current.busy ||= saveAll().finally(() => { own.current.busy = null; });
+    return own.current.busy;
+  };
   useEffect(() => {
-    if (values === own.current.saved) return undefined;
-    setState((old) => ({ ...old, text: "saving …" }));
-    const timer = setTimeout(flush, SAVE_MS);
+    if (values !== own.current.saved) setState((old) => ({ ...old, text: "saving …" }));
+    const timer = setTimeout(flush, SAVE_MS);  // also where nothing is new: an undo may have made it so
     return () => clearTimeout(timer);
   }, [values]);
   useEffect(() => {
