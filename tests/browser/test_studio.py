@@ -71,6 +71,18 @@ def test_what_is_saved_is_there_after_a_reload_and_for_the_command_line(finding,
     assert finding.page.input_value(text_of("full")) == WORSE
 
 
+def test_what_is_not_saved_is_there_again_after_a_look_at_another_view(finding) -> None:
+    before = finding.windows()
+    finding.page.fill(text_of("full"), WORSE)
+    now = changed(finding, before)
+    finding.page.get_by_role("link", name="Corpus").click()
+    finding.page.get_by_role("link", name="cup", exact=True).click()
+    finding.has("full", *now["full"])
+    assert finding.page.input_value(text_of("full")) == WORSE
+    finding.page.keyboard.press("Control+z")
+    finding.has("full", *before["full"])
+
+
 def test_words_that_cannot_be_read_are_a_sentence_and_the_last_reading_stays(finding) -> None:
     before = finding.windows()
     finding.page.fill('input[aria-label="name of state 1"]', "full")

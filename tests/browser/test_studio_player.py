@@ -94,3 +94,31 @@ def test_the_number_on_the_page_is_the_number_in_the_pixels(films, desk, name) -
     assert [one[2] for one in found] == frames
     assert {one[1] for one in found} <= {"verified", "server"}
     assert sum(one[1] == "verified" for one in found) > 0.9 * SEEKS
+
+
+@pytest.mark.parametrize("name", ["variable-h264.mp4", "variable-vp9.webm"])
+def test_of_many_wishes_the_last_one_is_shown_and_a_pause_is_true(films, desk, name) -> None:
+    own = desk(films[1])
+    own.open(f"#/track/{name}")
+    own.shows(0)
+    scrub = """async (frames) => {
+      const field = document.querySelector(".goto");
+      for (const frame of frames) {
+        field.value = frame;
+        field.dispatchEvent(new Event("change"));
+        await new Promise((go) => setTimeout(go, 7));
+      }
+    }"""
+    draw = np.random.default_rng(1)
+    for _ in range(5):
+        frames = draw.integers(0, COUNT, 25).tolist()
+        own.page.evaluate(scrub, frames)
+        assert own.page.evaluate(SEEK, [frames[-1:], BITS, SIDE])[0][2] == frames[-1]
+        own.page.get_by_role("button", name="play (Space)").click()
+        own.page.wait_for_timeout(150)
+        pause = own.page.get_by_role("button", name="pause (Space)")
+        if pause.count():  # it may have come to the end
+            pause.click()
+        own.until("() => document.querySelector('.shown').dataset.how")
+        frame = int(own.page.locator(".shown").get_attribute("data-frame"))
+        assert own.page.evaluate(SEEK, [[frame], BITS, SIDE])[0][::2] == [frame, frame]

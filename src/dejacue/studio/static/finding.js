@@ -46,9 +46,13 @@ function request(words) {
     absent_at: absent };
 }
 
-// Reads again when the words rest; the last answer stays until the next one is there.
-function useReading(id, words, first) {
-  const [found, setFound] = useState({ scene: first }), skip = useRef(true);
+// What was edited and not saved, by finding: it is there again when the view is opened again.
+const drafts = new Map();
+
+// Reads again when the words rest; the last answer stays until the next one is there. begins:
+// whether the words are others than those of the first scene
+function useReading(id, words, first, begins) {
+  const [found, setFound] = useState({ scene: first }), skip = useRef(!begins);
   useEffect(() => {
     if (skip.current) { skip.current = false; return undefined; }
     let body;
@@ -118,19 +122,20 @@ function useMarks(words, change, scene, film) {
 }
 
 function Desk({ id, about, again, info, first, found }) {
-  const [all, step] = useReducer(steps, null, () => ({ past: [], now: begun(info), future: [] }));
-  const [saved, setSaved] = useState(all.now), [tab, setTab] = useState("Words"),
-    [saving, setSaving] = useState(false);
-  const words = all.now, read = useReading(id, words, first), { scene } = read;
+  const [saved, setSaved] = useState(() => begun(info)), draft = useRef(drafts.get(id));
+  const [all, step] = useReducer(steps, null, () => ({ past: [], now: saved, future: [], ...draft.current }));
+  const [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
+  const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
   const { value: segments } = useAsked(`findings/${place(id)}/segments`);  // of a long history they take a while
   const [view, setView] = useState(null), [selected, setSelected] = useState(null),
     [question, setQuestion] = useState(null);
   const map = useMemo(() => mapping(first), [first]);
-  const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span: selected &&
-    [selected.start, selected.end] });
+  const span = selected && [selected.start, selected.end];
+  const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
   const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
   const marks = useMarks(words, change, scene, film), dirty = words !== saved;
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
+  useEffect(() => { if (dirty) drafts.set(id, all); else drafts.delete(id); }, [all, dirty]);
   useEffect(() => {
     const warn = (event) => { if (dirty) event.preventDefault(); };
     addEventListener("beforeunload", warn);
