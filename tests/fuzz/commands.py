@@ -24,7 +24,7 @@ from dejacue.cli.annotate import _frames
 from dejacue.errors import InputError
 from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
 
-LONG = ("demo", "reproduce", "fetch", "studio")  # they compute for seconds, download, or serve
+LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
 MADE = readers.made().history.id
 LIKELY: dict[str, list[str]] = {
