@@ -23,6 +23,8 @@ _COUNTS = struct.Struct("<2Q")
 _START = "import sys; sys.path[:] = {!r}; from dejacue.pipeline.ingest import worker; worker.main()"
 _PIPE_BYTES = 1 << 20
 ENDING_S = 2.0
+# glibc gives large arrays back at once, and taking their pages anew costs more than filling them
+_KEEP_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 Message = Chunk | End | Failed
 
 
@@ -65,6 +67,7 @@ class Worker:
             [sys.executable, "-c", _START.format(list(sys.path))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
             start_new_session=True,  # Ctrl-C is for the one that reads
+            env={**_KEEP_PAGES, **os.environ},
         )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
