@@ -230,6 +230,8 @@ def ask(
         bool, o.flag("A JSON object for each answer, a line each.", "--jsonl")
     ] = False,
     threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -240,6 +242,6 @@ def ask(
     from dejacue.pipeline import EncoderOptions
 
     command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, threads, encoder,
+        path, vocabulary, readout, top, where or [], jsonl, threads, engine, ray_address, encoder,
         EncoderOptions(backend, precision, device),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dejacue.cli.bars import Bars
 from dejacue.cli.tables import notes, say, say_written, show_tables
+from dejacue.cluster import check_engine
 from dejacue.errors import InputError
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.pipeline.words import encoded_words
@@ -110,8 +111,10 @@ def export(path: Path, output: Path, kind: str | None, where: Sequence[str]) -> 
 
 def ask(
     path: Path, vocabulary: Path, readout: str, top: int, where: Sequence[str], jsonl: bool,
-    threads: int, encoder: str | None, options: EncoderOptions,
+    threads: int, engine: str, ray_address: str | None, encoder: str | None,
+    options: EncoderOptions,
 ) -> None:  # fmt: skip
+    check_engine(engine, ray_address)
     with Store.open(path) as store:
         first = next(iter(store.histories()), None)
         if first is None:
@@ -120,7 +123,7 @@ def ask(
         with Bars() as bars:
             found = store.ask(
                 encoded, readout=readout, top=top, where=conditions(where), threads=threads,
-                progress=bars,
+                engine=engine, ray_address=ray_address, progress=bars,
             )  # fmt: skip
             if jsonl:
                 for answer in found:

@@ -4,7 +4,8 @@
     rows of the first ``top`` of them ──▶ locate_many ──▶ windows
 
 Histories are read in that order, a chunk at a time, so that the best come first and memory stays
-flat. A question sees the store as it was when it began.
+flat; with Ray, chunks are read on several machines. A question sees the store as it was when it
+began.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.cluster import check_engine
 from dejacue.errors import InputError, need
-from dejacue.method.batch import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
+from dejacue.method.batch import CHUNK_BYTES, CHUNK_HISTORIES
 from dejacue.method.coordinates import unit_rows
 from dejacue.method.plan import Plan
 from dejacue.method.state_readout import is_count
@@ -30,12 +32,13 @@ from dejacue.records._dataframe import dataframe
 from dejacue.records.columns import joined_tables
 from dejacue.store import _index as index
 from dejacue.store._packing import Packed, unpacked
+from dejacue.store._question import Question, Table
 from dejacue.store._segments import Segment
+from dejacue.store._spread import Entry, Part, spread
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
 
-Table = dict[str, Any]
 _LOOKED_AT = "segment, slot, first, length, id, source, interval_s, runs, times_s, source_frames"
 _EMPTY: Table = {
     "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
@@ -130,9 +133,11 @@ def _answers(table: Table) -> Iterator[Answer]:
 
 def ask(
     store: Store, vocabulary: Vocabulary, readout: str | Readout, top: int | None,
-    where: Mapping[str, str] | None, threads: int, progress: Progress,
+    where: Mapping[str, str] | None, threads: int, engine: str, ray_address: str | None,
+    progress: Progress,
 ) -> Asked:  # fmt: skip
     _check(store, vocabulary)
+    check_engine(engine, ray_address)
     Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
     if top is not None and not is_count(top, 1):
         raise InputError(f"top={top}: give the number of histories, 1 or more")
@@ -140,8 +145,8 @@ def ask(
         raise InputError(f"threads {threads} must be at least 1")
     with index.snapshot(store.path) as now:
         index.condition(now, where)  # refuses names that are not known
-    read = _Reader(store, vocabulary, readout, threads)
-    return Asked(read.tables(top, where, progress))
+    read = _Reader(store, Question(vocabulary, readout, threads))
+    return Asked(read.tables(top, where, engine, ray_address, progress))
 
 
 def _check(store: Store, vocabulary: Vocabulary) -> None:
@@ -175,34 +180,44 @@ def _check(store: Store, vocabulary: Vocabulary) -> None:
 class _Reader:
     """Answers one question."""
 
-    def __init__(
-        self, store: Store, vocabulary: Vocabulary, readout: str | Readout, threads: int
-    ) -> None:
-        self._store, self._vocabulary = store, vocabulary
-        self._readout, self._threads = readout, threads
+    def __init__(self, store: Store, question: Question) -> None:
+        self._store, self._question = store, question
+        vocabulary = question.vocabulary
         assert vocabulary.features is not None
         centre = vocabulary.weights @ unit_rows(vocabulary.features)
         self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
 
     def tables(
-        self, top: int | None, where: Mapping[str, str] | None, progress: Progress
-    ) -> Iterator[Table]:
+        self, top: int | None, where: Mapping[str, str] | None, engine: str,
+        ray_address: str | None, progress: Progress,
+    ) -> Iterator[Table]:  # fmt: skip
         with contextlib.ExitStack() as held:
             while True:
                 now = held.enter_context(index.snapshot(self._store.path))
                 with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: begin again
-                    segments, places = self._places(now, where)
+                    segments, every = self._places(now, where)
                     break
                 held.close()
-            scores = self._object_scores(segments, places)
+            scores = self._object_scores(segments, every)
             order = np.argsort(-scores, kind="stable")[:top]
-            done = 0
-            for part in self._chunks(places[order, 3]):
-                chosen = order[part]
-                histories, sources = self._histories(now, segments, places[chosen])
-                yield self._table(histories, sources, scores[chosen], done)
-                done += len(chosen)
-                progress("ask", done, len(order))
+            places, scores = every[order], scores[order]
+            parts = list(self._chunks(places[:, 3]))
+
+            def here(part: slice) -> Table:
+                histories, sources = self._histories(now, segments, places[part])
+                return self._question.table(histories, sources, scores[part], part.start)
+
+            def sent(part: slice) -> Part:
+                return self._sent(now, segments, places[part], scores[part], part.start)
+
+            found: Iterator[Table] = map(here, parts)
+            if engine == "ray":
+                found = held.enter_context(
+                    contextlib.closing(spread(self._question, parts, sent, here, ray_address))
+                )
+            for part, table in zip(parts, found, strict=True):
+                yield table
+                progress("ask", part.stop, len(order))
 
     def _places(
         self, now: sqlite3.Connection, where: Mapping[str, str] | None
@@ -249,46 +264,34 @@ class _Reader:
         found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
         numbers = places[:, 0].tolist()
         missing = [own for own, key in zip(numbers, keys, strict=True) if key not in found]
-        query = (
-            f"SELECT {_LOOKED_AT} FROM histories "
-            "WHERE number IN (SELECT value FROM json_each(?))"
-        )  # fmt: skip
         encoder = self._store.encoder
-        for segment, slot, first, length, id, source, interval, *blobs in now.execute(
-            query, (json.dumps(missing),)
-        ):
-            own = Packed._make((id, None, source, interval, None, *blobs, None))
+        for segment, slot, first, length, own in _entries(now, missing):
             rows = segments[segment].rows[first : first + length]
-            known = found[segment, slot] = unpacked(own, rows, encoder), source
+            known = found[segment, slot] = unpacked(own, rows, encoder), own.source
             self._store.keep((segment, slot), known)
         inside = [found[key] for key in keys]
         return [own for own, _ in inside], [source for _, source in inside]
 
-    def _table(
-        self, histories: Sequence[History], sources: Sequence[str | None],
-        object_scores: NDArray[np.float64], before: int,
-    ) -> Table:  # fmt: skip
-        found = locate_many(
-            histories, self._vocabulary, readout=self._readout, threads=self._threads
-        ).columns()
-        labels = self._vocabulary.labels
-        rows = np.arange(len(labels))
-        if found["level"][0] == "state":  # all descriptions of a state have the same answer
-            rows = np.searchsorted(labels, np.arange(len(self._vocabulary.states)))
-        picked = len(labels) * np.arange(len(histories))[:, None] + rows
-        clearest = np.argsort(-found["score"][picked], axis=1, kind="stable")
-        picked = np.take_along_axis(picked, clearest, axis=1).ravel()
-        which = np.repeat(np.arange(len(histories)), len(rows))
-        table: Table = {
-            "rank": before + 1 + which,
-            "history": _taken(found["history"], picked),
-            "source": _taken(sources, which),
-            "object_score": object_scores[which],
-        }
-        return table | {name: _taken(found[name], picked) for name in found if name != "history"}
+    def _sent(
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: NDArray[np.int64],
+        scores: NDArray[np.float64], before: int,
+    ) -> Part:  # fmt: skip
+        """The histories at these places, for another machine."""
+        found = {own[:2]: own for own in _entries(now, places[:, 0].tolist())}
+        entries = [found[segment, slot] for segment, slot in places[:, 1:3].tolist()]
+        rows = {number: len(segments[number].rows) for number in np.unique(places[:, 1]).tolist()}
+        store = self._store
+        return Part(
+            store.path.resolve(), store.dtype, len(self._centre), store.encoder, rows, entries,
+            scores, before,
+        )  # fmt: skip
 
 
-def _taken(values: Any, at: NDArray[np.int64]) -> Any:
-    if isinstance(values, np.ndarray):
-        return values[at]
-    return [values[k] for k in at.tolist()]
+def _entries(now: sqlite3.Connection, numbers: list[int]) -> Iterator[Entry]:
+    """What the index says of the histories of these numbers, in any order."""
+    query = f"SELECT {_LOOKED_AT} FROM histories WHERE number IN (SELECT value FROM json_each(?))"
+    for segment, slot, first, length, id, source, interval, *blobs in now.execute(
+        query, (json.dumps(numbers),)
+    ):
+        own = Packed._make((id, None, source, interval, None, *blobs, None))
+        yield Entry(segment, slot, first, length, own)
