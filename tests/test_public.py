@@ -26,7 +26,7 @@ HEAVY = (
 NAMES = """
     __version__ find find_each Finding Live LiveReading Window History Vocabulary Evidence Moment
     Diagnostics     Retrieval Reading Reference Example ask_next Question read_together check_words
-    WordsReport Store
+    WordsReport Store ingest
     read_history write_history read_vocabulary write_vocabulary
     open_video open_masks load_encoder encode_vocabulary build_history
     track load_tracker Prompt

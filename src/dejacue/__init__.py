@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
+    from dejacue.pipeline.ingest import ingest as ingest
     from dejacue.pipeline.live import Live as Live
     from dejacue.pipeline.words import check_words as check_words
     from dejacue.records import Diagnostics as Diagnostics
@@ -78,6 +79,7 @@ if TYPE_CHECKING:  # the same for type checkers
 # and ``dejacue --help`` cost next to nothing.
 _NAMES = {
     "pipeline": "find find_each Finding",
+    "pipeline.ingest": "ingest",
     "pipeline.words": "check_words",
     "records.words": "WordsReport",
     "pipeline.live": "Live",

@@ -77,7 +77,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     except FileExistsError:  # that of a process that is alive
         folder = _own_name(target)
         folder.mkdir()
-    lock = _lock_folder(folder)
+    lock = lock_folder(folder)
     try:
         yield folder
     finally:
@@ -91,7 +91,7 @@ def left_folder(target: Path) -> Iterator[Path | None]:
     """The temporary folder that a killed process has left beside ``target``, where there is one; it
     is removed in the end."""
     folder = _usual_name(target)
-    lock = _lock_folder(folder) if folder.is_dir() and not folder.is_symlink() else None
+    lock = lock_folder(folder) if folder.is_dir() and not folder.is_symlink() else None
     if lock is None:
         yield None
         return
@@ -111,6 +111,10 @@ def remove_left_file(target: Path) -> None:
         if lock is not None:
             usual.unlink()
             os.close(lock)
+
+
+def knows_locks() -> bool:
+    return fcntl is not None
 
 
 def is_temporary(path: Path) -> bool:
@@ -143,7 +147,9 @@ def _open_temporary(target: Path) -> tuple[IO[bytes], int | None]:
     return open(_own_name(target), "xb"), None
 
 
-def _lock_folder(path: Path) -> int | None:
+def lock_folder(path: Path) -> int | None:
+    """A handle that holds the lock until it is closed; None: another process has it, or this
+    system knows no locks."""
     with contextlib.suppress(OSError):
         return _locked(os.open(path, os.O_RDONLY), path)
     return None

@@ -17,7 +17,7 @@ import itertools
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -183,7 +183,7 @@ def build_histories(
             return Crop(track, replace(frame, image=pixels[:0]), known.key(pixels), pixels)
 
         def crops() -> Iterator[Crop]:
-            seen = _seen(video, masks, tracks, list(lineages.values()), tell)
+            seen = sightings(video, masks, tracks, list(lineages.values()), tell)
             for made in ahead(cut, seen, croppers, CHUNK, lambda one: one[1].image.nbytes):
                 tell("crop", 1)
                 yield made
@@ -215,10 +215,10 @@ def _encode(
     return batch, dict(zip((own.key for own in batch), rows, strict=True))
 
 
-def _seen(
-    video: Video, masks: Masks, tracks: Sequence[Track], wanted: Sequence[Lineage],
+def sightings(
+    video: Video, masks: Masks, tracks: Sequence[T], wanted: Sequence[Lineage],
     tell: Callable[[str, int], object],
-) -> Iterator[tuple[Track, Frame, NDArray[np.bool_]]]:  # fmt: skip
+) -> Iterator[tuple[T, Frame, NDArray[np.bool_]]]:  # fmt: skip
     """Each object in each frame in which it is visible."""
     before = -1
     for frame in video:
@@ -269,12 +269,9 @@ def _history(
     made: dict[str, str],
 ) -> History:  # fmt: skip
     if not track.rows:
-        raise InputError(
-            f"{video.path}: {track.id} is never visible; check the mask ids and how masks are "
-            "matched to frames"
-        )
+        raise never_visible(video, track.id)
     times = None if None in track.times else np.array(track.times, dtype=np.float64)
-    presence = _presence(masks, lineage)
+    presence = presence_of(masks, lineage)
     known = bool(track.sources) and all(source in presence for source in track.sources)
     sure = np.array([presence[source] for source in track.sources]) if known else None
     return History(
@@ -283,7 +280,14 @@ def _history(
     )  # fmt: skip
 
 
-def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
+def never_visible(video: Video, name: str) -> InputError:
+    return InputError(
+        f"{video.path}: {name} is never visible; check the mask ids and how masks are matched to "
+        "frames"
+    )
+
+
+def presence_of(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
     """How sure a tracker was, by frame of the file; empty where the masks are none of a tracker."""
     from dejacue.sources.tracks import read_notes
 
@@ -295,7 +299,7 @@ def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
 def ahead(
     function: Callable[[T], U], items: Iterable[T], workers: int, chunk: int = 1,
     size: Callable[[T], int] = lambda _: 0,
-) -> Iterator[U]:  # fmt: skip
+) -> Generator[U, None, None]:  # fmt: skip
     """``map`` in threads, in order, a few chunks of items ahead of whoever takes the results.
 
     size   the bytes of an item: of large ones fewer wait

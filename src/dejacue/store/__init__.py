@@ -10,6 +10,7 @@ part of the store. Whatever a killed writer has left behind is cut off by the ne
 """
 
 from dejacue.store._ask import Answer, Asked
-from dejacue.store._store import Problem, Store, Stored
+from dejacue.store._index import Busy
+from dejacue.store._store import Failure, Problem, Store, Stored
 
-__all__ = ["Answer", "Asked", "Problem", "Store", "Stored"]
+__all__ = ["Answer", "Asked", "Busy", "Failure", "Problem", "Store", "Stored"]

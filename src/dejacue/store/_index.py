@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -38,6 +38,14 @@ CREATE INDEX places ON histories (segment, slot) WHERE dead = 0;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
 """
+
+_FAILURES = """
+CREATE TABLE IF NOT EXISTS failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL)
+"""  # made with the first one: a store without it is as good
+
+
+class Busy(InputError):
+    """Somebody else is writing."""
 
 
 def create(folder: Path, meta: Mapping[str, str]) -> None:
@@ -94,7 +102,7 @@ def told(folder: Path) -> Iterator[None]:
         if "closed" in said:
             raise InputError(f"{folder}: this store was closed; open it again") from None
         if "locked" in said or "busy" in said:
-            raise InputError(
+            raise Busy(
                 f"{folder}: somebody else is writing to this store; wait until that has finished"
             ) from None
         if "readonly" in said:
@@ -131,6 +139,24 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
 
 def meta(index: sqlite3.Connection) -> dict[str, str]:
     return dict(index.execute("SELECT key, value FROM meta"))
+
+
+def has_failures(index: sqlite3.Connection) -> bool:
+    there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'failures'"
+    return index.execute(there).fetchone() is not None
+
+
+def record(index: sqlite3.Connection, failures: Sequence[tuple[str, str | None, str]]) -> None:
+    """What could not be added, and why; the last reason counts."""
+    if failures:
+        index.execute(_FAILURES)
+    index.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
+
+
+def settle(index: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """These are no failures any more."""
+    if has_failures(index):
+        index.executemany("DELETE FROM failures WHERE id = ?", ((id,) for id in ids))
 
 
 def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tuple[str, list[str]]:

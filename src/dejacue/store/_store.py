@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,7 @@ from dejacue.store._export import export
 from dejacue.store._packing import NAMES, Packed, unpacked
 from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
 from dejacue.store._verify import verify
-from dejacue.store._write import is_unicode
+from dejacue.store._write import Text, is_unicode
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
@@ -43,6 +44,14 @@ class Stored(NamedTuple):
     start: int
     end: int
     times_s: tuple[float, float] | None
+
+
+class Failure(NamedTuple):
+    """What could not be added: the id that it would have had, its source, and why."""
+
+    id: str
+    source: str | None
+    what: str
 
 
 class Problem(NamedTuple):
@@ -90,13 +99,7 @@ class Store:
         folder = Path(path)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
-        check_place(folder, folder=True)
-        if folder.is_dir() and any(
-            not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
-        ):
-            already = (folder / index.NAME).exists()
-            what = "is a store already" if already else "is not empty"
-            raise InputError(f"{folder}: {what}; give a new folder")
+        cls.check_new(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             index.create(
@@ -105,6 +108,21 @@ class Store:
         except OSError as error:
             raise unwritten(error, folder) from None
         return cls(folder)
+
+    @staticmethod
+    def check_new(path: str | os.PathLike[str]) -> None:
+        """Refuses a folder in which no store can be made."""
+        folder = Path(path)
+        check_place(folder, folder=True)
+        if folder.is_dir() and any(
+            not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
+        ):
+            what = "is a store already" if Store.is_at(folder) else "is not empty"
+            raise InputError(f"{folder}: {what}; give a new folder")
+
+    @staticmethod
+    def is_at(path: str | os.PathLike[str]) -> bool:
+        return Path(path, index.NAME).exists()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
@@ -220,16 +238,39 @@ class Store:
 
     def add(
         self, histories: History | Iterable[History], *, replace: bool = False,
-        object: str | None = None, source: str | None = None, progress: Progress = silent,
+        object: Text = None, source: Text = None, progress: Progress = silent,
+        settled: Iterable[str] = (),
     ) -> int:  # fmt: skip
         """Adds all of them, or none; how many.
 
         replace   take the place of histories of the same id, which are refused otherwise
         object    what it is (cup), and
-        source    where it is from (kitchen.mp4), to be asked for with ``where``
+        source    where it is from (kitchen.mp4), to be asked for with ``where``; {id: text} where
+                  each has its own
+        settled   failures that are none any more, beside those of the same ids
         """
         given = [histories] if isinstance(histories, History) else histories
-        return _write.add(self, given, replace, object, source, progress)
+        return _write.add(self, given, replace, object, source, progress, settled)
+
+    def failures(self) -> list[Failure]:
+        """What could not be added by ``ingest``, and why, until it is."""
+        with index.snapshot(self.path) as now:
+            if not index.has_failures(now):
+                return []
+            found = now.execute("SELECT id, source, what FROM failures ORDER BY rowid")
+            return [Failure(*own) for own in found]
+
+    def record(self, failures: Iterable[Failure] = (), settled: Iterable[str] = ()) -> None:
+        """Keeps what could not be added; the ids that are ``settled`` are taken out."""
+        _write.record(self, failures, settled)
+
+    def made_with(self, id: str) -> dict[str, str] | None:
+        """Of a history, without a look at its rows; None where it is not there."""
+        with index.told(self.path):
+            found = self._reader.execute(
+                "SELECT made_with FROM histories WHERE id = ? AND dead = 0", (id,)
+            ).fetchone()
+        return None if found is None else json.loads(found[0] or "{}")
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Takes these histories out, all or none; their bytes are freed by ``compact``."""

@@ -19,6 +19,7 @@ from dejacue.store._segments import SegmentWriter, remove_others
 if TYPE_CHECKING:
     from dejacue.store._store import Store
 
+Text = str | None | Mapping[str, str | None]  # for all histories, or by id
 _ALIVE = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
 _BURY = "UPDATE histories SET dead = 1 WHERE id = ? AND dead = 0"
 
@@ -83,13 +84,15 @@ def _writing(store: Store) -> Iterator[_Writing]:
 
 
 def add(
-    store: Store, histories: Iterable[Any], replace: bool, object: str | None, source: str | None,
-    progress: Progress,
+    store: Store, histories: Iterable[Any], replace: bool, object: Text, source: Text,
+    progress: Progress, settled: Iterable[str] = (),
 ) -> int:  # fmt: skip
+    """settled   failures that are none any more, beside those of the histories' own ids"""
     names: set[str] = set()
-    for name, text in (("object", object), ("source", source)):
-        if text is not None and not (isinstance(text, str) and is_unicode(text)):
-            raise InputError(f"{store.path}: {name} {text!r:.80} must be text")
+    for name, given in (("object", object), ("source", source)):
+        for text in given.values() if isinstance(given, Mapping) else (given,):
+            if text is not None and not (isinstance(text, str) and is_unicode(text)):
+                raise InputError(f"{store.path}: {name} {text!r:.80} must be text")
     with _writing(store) as own:
         known = index.meta(own.now)
         for history in histories:
@@ -100,7 +103,7 @@ def add(
             assert own.writer is not None
             _make_room(store.path, own.now, history.id, replace)
             rows, mean = stored_rows(history.features, store.dtype)
-            columns = packed(history, object, source)
+            columns = packed(history, _of(object, history.id), _of(source, history.id))
             place = own.writer.add(rows, mean)
             own.now.execute(
                 f"INSERT INTO histories (segment, first, slot, length, checksum, {NAMES}) "
@@ -109,7 +112,23 @@ def add(
             )
             names.add(history.id)
             progress("add", len(names))
+        index.settle(own.now, (*names, *settled))
     return len(names)
+
+
+def _of(given: Text, id: str) -> str | None:
+    return given.get(id) if isinstance(given, Mapping) else given
+
+
+def record(
+    store: Store, failures: Iterable[tuple[str, str | None, str]], settled: Iterable[str]
+) -> None:
+    try:
+        with index.transaction(store.path) as now:
+            index.settle(now, settled)
+            index.record(now, list(failures))
+    except OSError as error:
+        raise unwritten(error, store.path, made=True) from None
 
 
 def _first_known(

@@ -1,0 +1,174 @@
+"""ingest(): many videos into a store."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace as changed
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import Cancelled, InputError, unknown
+from dejacue.pipeline.ingest.crops import Look
+from dejacue.pipeline.ingest.local import run_local
+from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
+from dejacue.pipeline.ingest.run import Run
+from dejacue.pipeline.ingest.writer import Ingested, Writer
+from dejacue.pipeline.options import EncoderOptions
+from dejacue.progress import Progress, default_progress
+from dejacue.sources.atomic import knows_locks, lock_folder
+from dejacue.sources.build import check_encoder
+from dejacue.sources.encoders import Encoder, encoder_name
+from dejacue.store import Store
+
+Place = str | os.PathLike[str]
+ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local}
+
+
+def ingest(
+    manifest: Place | Iterable[Mapping[str, Any]],
+    store: Place | Store,
+    *,
+    encoder: Encoder | str | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    retry: bool = False,
+    replace: bool = False,
+    max_pixels: int | None = None,
+    encoder_options: EncoderOptions | None = None,
+    progress: Progress | None = None,
+) -> Ingested:
+    """Makes a history of each object of many videos, and adds them to a store.
+
+    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings with
+               the same names
+    store      a store, or where it is to be made
+    encoder    a name or an Encoder (None: that of the store, or siglip2)
+    workers    processes that decode and crop (None: one less than there are cores)
+    retry      only what has failed before
+    replace    histories of the same id that were made of something else; they fail otherwise
+
+    What is wrong with the manifest is raised before anything is begun. After that each item stands
+    for itself: one that fails is recorded in the store (``store.failures()``) and the others go on.
+    What is in the store already, made of the same, is skipped, so a run that was stopped or killed
+    is gone on with by repeating it.
+    """
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if workers is not None and workers < 1:
+        raise InputError(f"workers {workers}: give at least 1")
+    given = isinstance(manifest, str | os.PathLike)
+    items = read_manifest(manifest) if given else as_items(manifest)  # type: ignore[arg-type]
+    with contextlib.ExitStack() as held:
+        model = None
+        if not isinstance(store, Store):
+            if not Store.is_at(store):
+                if retry:
+                    raise InputError(f"{store}: is no store yet, so nothing has failed; leave out "
+                                     "--retry")  # fmt: skip
+                Store.check_new(store)
+                model = _loaded(encoder or "siglip2", encoder_options)
+                Store.create(store, encoder=model.identity).close()
+            store = held.enter_context(Store.open(store))
+        held.enter_context(_alone(store.path))
+        if retry:
+            failed = {own.id for own in store.failures()}
+            items = [item for item in items if item.name in failed]
+        if not items:
+            return Ingested()
+        model = model or _loaded(encoder or _name(store), encoder_options)
+        _check(store, model)
+        _check_names(manifest if given else "the manifest", items, model)
+        writer = Writer(store)
+        run = Run(
+            _with_known(items, store, replace), len(items), model, Look.of(model, max_pixels),
+            writer, workers, progress or default_progress(),
+        )  # fmt: skip
+        return _run(ENGINES[engine], run, writer, store.path)
+
+
+def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
+    try:
+        engine(run)
+    except BaseException as error:
+        writer.close(keep=True)
+        if isinstance(error, Cancelled | KeyboardInterrupt):
+            said = writer.summary
+            raise Cancelled(
+                f"stopped; {path}: {said}; what was encoded of the others is kept, and the same "
+                "command goes on"
+            ) from None
+        raise
+    writer.close()
+    return writer.summary
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Two that make the same histories at once would do all of it twice."""
+    lock = lock_folder(path)
+    if lock is None and knows_locks():
+        raise InputError(
+            f"{path}: another ingest is writing to this store; wait until it has finished"
+        )
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _loaded(encoder: Encoder | str, options: EncoderOptions | None) -> Encoder:
+    model = (options or EncoderOptions()).load(encoder)
+    check_encoder(model)
+    return model
+
+
+def _name(store: Store) -> str:
+    first = next(iter(store.histories()), None)
+    if first is None and store.encoder is not None:
+        raise InputError(
+            f'{store.path}: is empty, and for the encoder "{store.encoder}"; name it: --encoder'
+        )
+    return "siglip2" if first is None else encoder_name(first)
+
+
+def _check(store: Store, encoder: Encoder) -> None:
+    known = (store.encoder, store.dimension)
+    if known[0] is None and known[1] is None:
+        return
+    if known[0] != encoder.identity or known[1] not in (None, encoder.dimension):
+        holds = "an unnamed encoder" if known[0] is None else f'"{known[0]}"'
+        raise InputError(
+            f'{store.path}: holds histories of {holds}, and this encoder is "{encoder.identity}"; '
+            "make a store for each encoder"
+        )
+
+
+def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:
+    """Columns and what is recorded of the encoder lie side by side in made_with."""
+    columns = dict.fromkeys(name for item in items for name in item.extra)
+    twice = [name for name in columns if name in encoder.details]
+    if twice:
+        what = "histories have this name already; give it another one"
+        raise ManifestError(os.fspath(manifest), (f'column "{name}": {what}' for name in twice))
+
+
+def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[Item]:
+    """Each with what the store has of it, looked up when it is begun."""
+    there = sorted(store.ids())
+
+    def known(item: Item) -> dict[str, dict[str, str]]:
+        names = [item.name]
+        if item.objects == "all":
+            begin = f"{item.name}-"
+            after = there[bisect_left(there, begin) :]
+            names = list(takewhile(lambda own: own.startswith(begin), after))
+        found = {name: store.made_with(name) for name in names}
+        return {name: made for name, made in found.items() if made is not None}
+
+    for item in items:
+        yield changed(item, known=known(item), replace=replace)

@@ -1,0 +1,231 @@
+"""decode_crop: an item of a manifest → the crops of its objects, a chunk at a time.
+
+It needs no model, only what a model wants its images to be like (Look), so it runs in any process:
+``decode_crop(item, look)`` gives Chunk, Chunk, …, and in the end one End or Failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
+from dejacue.pipeline._find import sample
+from dejacue.pipeline._observe import Observed, observe
+from dejacue.pipeline.ingest.manifest import Item, fetched
+from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.sources.build import (
+    Lineage,
+    encoder_pixels,
+    never_visible,
+    presence_of,
+    recipe,
+    sightings,
+)
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.sizes import pixel_limit
+from dejacue.sources.video import Video
+
+MOST_CROPS = 256
+MOST_BYTES = 32 << 20  # of crops in a chunk
+MOST_FIT = 1 << 20  # bytes of a function that scales images; a model is more
+PADDING, MINIMUM = 0.20, 4  # of the crop, as published
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Look:
+    """All of an encoder but the model; small, and sent to other processes."""
+
+    identity: str
+    dimension: int
+    size: int
+    batch: int
+    details: Mapping[str, str]
+    fit: Callable[[Pixels], Pixels] | None = None
+    padding: float = PADDING
+    minimum: int = MINIMUM
+    max_pixels: int | None = None
+
+    @classmethod
+    def of(cls, encoder: Encoder, max_pixels: int | None = None) -> Look:
+        fit = getattr(encoder, "fit", None)
+        try:
+            small = len(pickle.dumps(fit)) <= MOST_FIT
+        except Exception:  # pickle raises whatever the object does
+            small = False
+        if not small:
+            raise InputError(
+                f"{encoder.name}: its fit cannot be sent to other processes; make it a function of "
+                "a module, or a method of a small object, not of the encoder itself"
+            )
+        return cls(
+            encoder.identity, encoder.dimension, encoder.size, encoder.batch,
+            dict(encoder.details), fit, max_pixels=max_pixels,
+        )  # fmt: skip
+
+    @property
+    def chunk(self) -> int:
+        """Crops in a chunk: whole batches, where they are not too large."""
+        most = max(1, min(MOST_CROPS, MOST_BYTES // (3 * self.size**2)))
+        return max(most // self.batch * self.batch, min(most, self.batch))
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Crops of an item in the order of its frames.
+
+    crops    (n, size, size, 3); keys: (n, 16) bytes that their pixels determine
+    which    (n,) the object, counted as in End.ids
+    frames, sources, times   (n,) of the video; times are NaN where it has none
+    """
+
+    item: str
+    crops: Pixels
+    keys: Pixels
+    which: NDArray[np.int64]
+    frames: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    times: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """All chunks of an item are there.
+
+    ids        of the histories to make of them; those that were not visible are in made no more
+    made       made_with of each; presence: how sure a tracker was, by frame of the file
+    skipped    ids that are in the store already, made of the same
+    """
+
+    item: str
+    ids: tuple[str, ...] = ()
+    made: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    presence: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Nothing of the item can be used; what is a sentence."""
+
+    item: str
+    what: str
+
+
+def decode_crop(item: Item, look: Look) -> Iterator[Chunk | End | Failed]:
+    """The crops of an item, then how it ended; errors are Failed, too."""
+    try:
+        with fetched(item) as here, pixel_limit(look.max_pixels):
+            yield from _decoded(here, look)
+    except DejaCueError as error:
+        yield Failed(item.name, str(error))
+    except Exception as error:
+        said = "the memory is not enough" if lacks_memory(error) else first_line(error)
+        yield Failed(item.name, f"{item.video}: {said}")
+
+
+def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
+    video = sample(item.video, item.sampling)
+    observed = observe(
+        video, masks=item.masks, objects=item.objects, kind=item.kind, match=item.match
+    )
+    named = {item.name + name.removeprefix(video.name): o for name, o in observed.objects.items()}
+    recipes = {name: _recipe(video, observed, look, own) for name, own in named.items()}
+    skipped = tuple(name for name in named if _is_there(item, name, recipes[name]))
+    wanted = {name: own for name, own in named.items() if name not in skipped}
+    if not wanted:
+        yield End(item.name, skipped=skipped)
+        return
+    ids, masks = tuple(wanted), observed.masks
+    looked, seen = 0, set()
+
+    def tell(_: str, count: int) -> None:
+        nonlocal looked
+        looked += count
+
+    building = _Building(item.name, look)
+    order = sightings(video, masks, range(len(ids)), list(wanted.values()), tell)
+    for which, frame, mask in order:
+        pixels = encoder_pixels(look, frame.image, mask, look.padding, look.minimum)  # type: ignore[arg-type]
+        seen.add(which)
+        if building.add(pixels, which, frame):
+            yield building.taken()
+        del frame, mask, pixels  # large, and not needed while the next is decoded
+    if building.count:
+        yield building.taken()
+    if not seen and not skipped:
+        masks.check_matched()
+        raise never_visible(video, item.name)
+    problems = "\n".join((*video.problems, *masks.problems))
+    of_the_pass = {LOOKED_AT: str(looked), **({PROBLEMS: problems} if problems else {})}
+    visible = [ids[at] for at in sorted(seen)]
+    yield End(
+        item.name, ids,
+        {name: {**recipes[name], **item.extra, **of_the_pass} for name in visible},
+        {name: own for name in visible if (own := presence_of(masks, wanted[name]))},
+        skipped,
+    )  # fmt: skip
+
+
+def _recipe(video: Video, observed: Observed, look: Look, own: Lineage) -> dict[str, str]:
+    return recipe(video, observed.masks, look, own, look.padding, look.minimum)  # type: ignore[arg-type]
+
+
+def _is_there(item: Item, name: str, wanted: Mapping[str, str]) -> bool:
+    """Whether a history of the same is in the store; another one is in the way."""
+    if name not in item.known:
+        return False
+    made = item.known[name]
+    if item.replace:
+        wanted = {**wanted, **item.extra}
+    if all(made.get(key) == text for key, text in wanted.items()):
+        return True
+    if item.replace:
+        return False
+    raise InputError(
+        f'{item.video}: history "{name}" is in the store, made of another video, masks or options; '
+        "give another id, or replace it (--replace)"
+    )
+
+
+class _Building:
+    """The chunk that is being filled."""
+
+    def __init__(self, item: str, look: Look) -> None:
+        self._item, self._look, self.count = item, look, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._crops: Pixels | None = None
+        self._keys: list[bytes] = []
+        self._rows: list[tuple[int, int, int, float]] = []
+        self.count = 0
+
+    def add(self, pixels: Pixels, which: int, frame: Any) -> bool:
+        """True: it is full."""
+        if self._crops is None:
+            self._crops = np.empty((self._look.chunk, *pixels.shape), np.uint8)
+        self._crops[self.count] = pixels
+        self._keys.append(hashlib.sha256(self._crops[self.count].data).digest()[:16])
+        time_s = float("nan") if frame.time_s is None else frame.time_s
+        self._rows.append((which, frame.index, frame.source, time_s))
+        self.count += 1
+        return self.count == self._look.chunk
+
+    def taken(self) -> Chunk:
+        assert self._crops is not None
+        which, frames, sources, times = zip(*self._rows, strict=True)
+        made = Chunk(
+            self._item, self._crops[: self.count],
+            np.frombuffer(b"".join(self._keys), np.uint8).reshape(-1, 16),
+            np.array(which), np.array(frames), np.array(sources), np.array(times, np.float64),
+        )  # fmt: skip
+        self._begin()
+        return made

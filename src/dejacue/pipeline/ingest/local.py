@@ -1,0 +1,196 @@
+"""The local engine: processes decode and crop, this one encodes, a thread writes.
+
+    workers ──▶ bounded queue ──▶ batches ──▶ encoder ──▶ rows by item ──▶ Writer
+
+A thread for each worker hands it one item after the other and reads what it gives; it waits before
+it reads more than fits (HELD bytes over all), which holds the worker back in turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import threading
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import Any
+
+from dejacue.errors import DejaCueError
+from dejacue.pipeline.ingest.batches import Batch, Encoding
+from dejacue.pipeline.ingest.crops import Chunk, Failed, Look
+from dejacue.pipeline.ingest.manifest import Item, fetched
+from dejacue.pipeline.ingest.rows import depends_on_batch
+from dejacue.pipeline.ingest.run import Run
+from dejacue.pipeline.ingest.worker import Message, Worker
+from dejacue.sources.build import ahead
+
+HELD = 256 << 20  # bytes of crops that wait for the encoder
+IDLE_S = 0.25  # then what is there is encoded, whether it fills a batch or not
+
+
+def run_local(run: Run) -> None:
+    """Encodes in batches that are filled across videos where the encoder gives a crop the same row
+    beside any others; else a batch is of one video, and the rows are those of ``encode``."""
+    workers = run.workers or max(1, (os.cpu_count() or 2) - 1)
+    workers = min(workers, max(1, run.total))
+    with (
+        _Workers(run.items, run.look, workers) as decoding,
+        Encoding(run, not depends_on_batch(run.encoder)) as encoding,
+        contextlib.closing(_batches(decoding, encoding)) as batches,
+        contextlib.closing(ahead(encoding.encode, batches, run.encoder.workers)) as encoded,
+    ):
+        for batch in encoded:
+            for act in batch.then:
+                act()
+            run.writer.tick()
+
+
+def _batches(decoding: _Workers, encoding: Encoding) -> Generator[Batch, None, None]:
+    for item, message, size in decoding:
+        if item is None or message is None:
+            yield from encoding.idle()
+        elif isinstance(message, Chunk):
+            yield from encoding.chunk(item, message, partial(decoding.room.give, size))
+        else:
+            yield from encoding.ended(item, message)
+            decoding.room.give(size)
+        del message  # it is large, and the next one may be a while in coming
+    yield from encoding.idle()
+
+
+class _Room:
+    """Bytes that may wait; one message passes however large it is."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._held = size, 0
+        self._changed = threading.Condition()
+        self._open = False
+
+    def take(self, size: int) -> None:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._open or not self._held or self._held + size <= self._size
+            )
+            self._held += size
+
+    def give(self, size: int) -> None:
+        with self._changed:
+            self._held -= size
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Nobody waits any more."""
+        with self._changed:
+            self._open = True
+            self._changed.notify_all()
+
+
+class _Workers:
+    """Iterates over (item, message, bytes) of all workers, and (None, None, 0) where nothing comes
+    for a moment."""
+
+    def __init__(self, items: Iterator[Item], look: Look, count: int) -> None:
+        self._items, self._look = items, look
+        self.room = _Room(HELD)
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._alive: set[Worker] = set()
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+
+    def __enter__(self) -> _Workers:
+        for own in self._threads:
+            own.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._stopping = True
+            for worker in self._alive:
+                worker.kill()
+        self.room.stop()
+        for own in self._threads:
+            own.join()
+
+    def __iter__(self) -> Iterator[tuple[Item, Message, int] | tuple[None, None, int]]:
+        ended = 0
+        while ended < len(self._threads):
+            try:
+                got = self._queue.get(timeout=IDLE_S)
+            except queue.Empty:
+                yield None, None, 0
+                continue
+            if got is None:
+                ended += 1
+            elif isinstance(got, BaseException):
+                raise got
+            else:
+                yield got
+            del got
+
+    def _next(self) -> Item | None:
+        with self._lock:
+            return None if self._stopping else next(self._items, None)
+
+    def _work(self) -> None:
+        """One thread: its worker, and another one where that has died."""
+        worker = None
+        try:
+            while (item := self._next()) is not None:
+                worker = worker or self._started()
+                if worker is None:
+                    break
+                try:
+                    self._pass_on(worker, item)
+                except EOFError:
+                    if self._stopping:
+                        break
+                    self._queue.put((item, Failed(item.name, self._obituary(worker, item)), 0))
+                    worker = None
+        except BaseException as error:
+            self._queue.put(error)
+        finally:
+            if worker is not None:
+                self._ended(worker)
+            self._queue.put(None)
+
+    def _pass_on(self, worker: Worker, item: Item) -> None:
+        size = 0
+
+        def make_room(bytes: int) -> None:
+            nonlocal size
+            size = bytes
+            self.room.take(bytes)
+
+        try:
+            with fetched(item) as here:
+                for message in worker.messages(here, make_room):
+                    self._queue.put((item, message, size))
+                    del message
+        except DejaCueError as error:  # it cannot be fetched
+            self._queue.put((item, Failed(item.name, str(error)), 0))
+
+    def _started(self) -> Worker | None:
+        with self._lock:
+            if self._stopping:
+                return None
+            worker = Worker(self._look)
+            self._alive.add(worker)
+            return worker
+
+    def _ended(self, worker: Worker) -> int:
+        with self._lock:
+            self._alive.discard(worker)
+        return worker.end()
+
+    def _obituary(self, worker: Worker, item: Item) -> str:
+        code = self._ended(worker)
+        how = f"ended with {code}"
+        with contextlib.suppress(ValueError):
+            how = f"was killed by {signal.Signals(-code).name}"
+        return (
+            f"{item.video}: the process that decoded it {how}; the memory may not be enough (fewer "
+            "--workers), or the file is damaged: re-encode it"
+        )

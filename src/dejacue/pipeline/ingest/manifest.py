@@ -1,0 +1,277 @@
+"""A manifest: which videos, masks and objects go into a store; a line each, CSV or JSONL."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import difflib
+import glob
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import DejaCueError, InputError, counted, shortened
+from dejacue.pipeline.options import VideoOptions
+from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.sources import remote
+from dejacue.sources.documents import named, parse_json, read_text
+from dejacue.sources.masks import KINDS, MATCHES
+
+MOST_BYTES = 1 << 30
+TYPES: dict[str, type] = {
+    "start": int, "end": int, "stride": int, "start_s": float, "end_s": float, "fps": float,
+    "rate": float, "errors": str,
+}  # fmt: skip
+KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
+TAKEN = ("padding", "minimum", "backend", "precision", LOOKED_AT, PROBLEMS)  # in made_with
+ALIKE = 0.85  # of a column and a known one: a typing error
+LOOKING = 16  # addresses at once
+Objects = tuple[int, ...] | str | None
+
+
+@dataclass(frozen=True)
+class Item:
+    """A line of a manifest.
+
+    name      the id of its history; those of several objects are name-1, name-2 …
+    objects   mask ids that are one object, "all" (each is one), or None (the only one)
+    object    what it is (cup), source: where it is from (default: the video)
+    extra     the other columns
+    known     made_with of those of its histories that are in the store
+    replace   whether they are made again where they were made of something else
+    """
+
+    name: str
+    video: str
+    masks: str
+    objects: Objects = None
+    sampling: VideoOptions = field(default_factory=VideoOptions)
+    kind: str | None = None
+    match: str = "auto"
+    object: str | None = None
+    source: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    replace: bool = False
+
+
+class ManifestError(InputError):
+    """A manifest that cannot be used; ``problems`` are all there are, a sentence each."""
+
+    def __init__(self, name: str, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        more = f" (and {counted(len(self.problems) - 1, 'more problem')})"
+        first = f"{name}: {shortened(self.problems[0], 400)}"
+        super().__init__(first + (more if len(self.problems) > 1 else ""))
+
+    def __reduce__(self) -> Any:
+        return InputError, (str(self),)
+
+
+def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
+    """The items of a .csv or .jsonl file; paths in it are relative to its folder.
+
+    Everything that is wrong with it, files that are not there included, is raised at once as a
+    ManifestError.
+    """
+    name = os.fspath(path)
+    text = read_text(name, MOST_BYTES)
+    suffix = Path(name).suffix.lower()
+    if suffix not in (".csv", ".jsonl"):
+        raise InputError(f"{name}: a manifest is a .csv or .jsonl file; give one of these")
+    with named(name):
+        rows = list(_csv_rows(text) if suffix == ".csv" else _json_rows(text))
+    return _items(name, rows, Path(name).parent)
+
+
+def as_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
+    """The same from mappings; paths are relative to the current folder."""
+    given = [(f"item {at}", dict(row)) for at, row in enumerate(rows, 1)]
+    return _items("the manifest", given, Path())
+
+
+def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        columns = [column.strip() for column in next(reader)]
+        twice = sorted({one for one in columns if columns.count(one) > 1 or not one})
+        if twice:
+            raise InputError(f'line 1: the column "{twice[0]}" is there twice or has no name')
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            line = f"line {reader.line_num}"
+            if len(cells) != len(columns):
+                yield line, f"{len(cells)} cells under {len(columns)} columns"
+            else:
+                yield line, dict(zip(columns, cells, strict=True))
+    except csv.Error as error:
+        raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
+
+
+def _json_rows(text: str) -> Iterator[tuple[str, Any]]:
+    for at, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                row = parse_json(line)
+            except InputError as error:
+                row = str(error)
+            yield (
+                f"line {at}",
+                row if isinstance(row, dict | str) else 'give an object, {"video": …, "masks": …}',
+            )
+
+
+def _items(name: str, rows: list[tuple[str, Any]], folder: Path) -> list[Item]:
+    if not rows:
+        raise InputError(f"{name}: names no video; give a line for each")
+    problems: list[str] = []
+    names = dict.fromkeys(key for _, row in rows if isinstance(row, dict) for key in row)
+    problems += filter(None, map(_column_problem, names))
+    items: dict[str, tuple[str, Item]] = {}
+    for where, row in rows:
+        if isinstance(row, str):
+            problems.append(f"{where}: {row}")
+            continue
+        made, wrong = _item(row, folder)
+        problems += [f"{where}: {text}" for text in wrong]
+        if made is not None:
+            before, _ = items.setdefault(made.name, (where, made))
+            if before != where:
+                problems.append(
+                    f'{where}: the id "{shortened(made.name)}" is that of {before}, too; give each '
+                    "its own in the column id"
+                )
+    problems += _missing(list(items.values()))
+    if problems:
+        raise ManifestError(name, problems)
+    return [item for _, item in items.values()]
+
+
+def _column_problem(column: str) -> str | None:
+    if column in KNOWN:
+        return None
+    if column in TAKEN:
+        return f'column "{column}": histories have this name already; give it another one'
+    folded = column.strip().lower()
+    near = difflib.get_close_matches(folded, KNOWN, 1, ALIKE) or [
+        own for own in KNOWN if sorted(own) == sorted(folded)
+    ]
+    if not near:
+        return None
+    return f'column "{shortened(column)}": did you mean "{near[0]}"? give it another name if not'
+
+
+def _item(row: Mapping[str, Any], folder: Path) -> tuple[Item | None, list[str]]:
+    """An item and what is wrong with it."""
+    wrong: list[str] = []
+
+    def taken(read: Any, *given: Any) -> Any:
+        try:
+            return read(*given)
+        except InputError as error:
+            wrong.append(str(error))
+
+    given = {key: value for key, value in row.items() if value not in (None, "")}
+    texts = {key: taken(_text, key, given[key]) for key in given if key not in ("objects", *TYPES)}
+    video = _placed(texts.pop("video", None), folder)
+    masks = [own for key in ("masks", "boxes") if (own := _placed(texts.pop(key, None), folder))]
+    if not video:
+        wrong.append("has no video; give its path in the column video")
+    if len(masks) != 1:
+        wrong.append("give either masks or boxes, which say where the object is")
+    numbers = {key: taken(_number, key, given[key]) for key in TYPES if key in given}
+    objects = taken(_objects, given.get("objects"))
+    for key, known in (("kind", KINDS), ("match", MATCHES), ("errors", ("skip", "fail"))):
+        value = numbers.get(key) or texts.get(key)
+        if value is not None and value not in known:
+            wrong.append(f'{key} "{shortened(value)}" is none of {", ".join(known)}')
+    if wrong or not video:
+        return None, wrong
+    name = texts.pop("id", None) or video_name(video)
+    columns = {key: texts.pop(key) for key in ("kind", "match", "object") if key in texts}
+    source = texts.pop("source", str(row["video"]))
+    item = Item(
+        name, video, masks[0], objects, VideoOptions(**numbers), **columns, source=source,
+        extra=texts,
+    )  # fmt: skip
+    return item, []
+
+
+def _text(key: str, value: Any) -> str:
+    text = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{key}: is not Unicode; give it another name") from None
+    return text
+
+
+def _number(key: str, value: Any) -> Any:
+    kind = TYPES[key]
+    try:
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise ValueError
+        return kind(value)
+    except (ValueError, TypeError, OverflowError):
+        what = "a whole number" if kind is int else "a number"
+        raise InputError(f'{key} "{shortened(str(value), 40)}" is not {what}') from None
+
+
+def _objects(value: Any) -> Objects:
+    if value is None or value == "all":
+        return value  # type: ignore[no-any-return]
+    ids = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    ids = [ids] if isinstance(ids, int) else ids
+    with contextlib.suppress(ValueError, TypeError):
+        if ids and not any(isinstance(own, bool | float) for own in ids):
+            return tuple(map(int, ids))
+    raise InputError(f'objects "{shortened(str(value), 40)}": give mask ids (1 or 1,2), or all')
+
+
+def _placed(path: str | None, folder: Path) -> str | None:
+    if not path:
+        return None
+    return path if remote.is_remote(path) else os.path.join(folder, path)
+
+
+def video_name(path: str) -> str:
+    """What open_video calls it: a folder by its name, a file without its suffix, and a pattern of
+    images by their folder."""
+    place = Path(path.rstrip("/") if remote.is_remote(path) else os.path.abspath(path))
+    if not remote.is_remote(path):
+        if place.is_dir():
+            return place.name
+        if glob.has_magic(path) and not place.exists():
+            return place.parent.name
+    return place.stem
+
+
+def _missing(items: list[tuple[str, Item]]) -> Iterator[str]:
+    """Files that are not there, on this machine or elsewhere."""
+
+    def look(given: tuple[str, str]) -> str | None:
+        where, path = given
+        if remote.is_remote(path):
+            try:
+                return None if remote.is_there(path) else f"{where}: {path} is not there"
+            except DejaCueError as error:
+                return f"{where}: {error}"
+        there = os.path.exists(path) or (glob.has_magic(path) and next(glob.iglob(path), None))
+        return None if there else f"{where}: {path} is not there"
+
+    paths = [(where, path) for where, item in items for path in (item.video, item.masks)]
+    with ThreadPoolExecutor(LOOKING) as pool:
+        yield from dict.fromkeys(filter(None, pool.map(look, paths)))
+
+
+@contextlib.contextmanager
+def fetched(item: Item) -> Iterator[Item]:
+    """With its files on this machine, as long as the block runs."""
+    with remote.local_copy(item.video) as video, remote.local_copy(item.masks) as masks:
+        yield replace(item, video=video, masks=masks)

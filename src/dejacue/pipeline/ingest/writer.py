@@ -1,0 +1,184 @@
+"""The one writer: finished histories go into the store in groups, a transaction each."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from dejacue.errors import InputError
+from dejacue.pipeline.ingest.manifest import Item
+from dejacue.records import History
+from dejacue.store import Busy, Failure, Store
+
+GROUP_BYTES = 64 << 20
+GROUP_S = 2.0  # the oldest finished history waits so long
+PATIENCE_S = 600.0  # for somebody else who writes
+PARTIAL = "ingest"  # folder in the store for rows of items that are not finished
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What became of a manifest: ids that were added, those that were in the store already, and
+    what failed."""
+
+    added: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    failed: tuple[Failure, ...] = ()
+
+    def __str__(self) -> str:
+        kinds = (("added", self.added), ("there already", self.skipped), ("failed", self.failed))
+        return ", ".join(f"{len(own)} {name}" for name, own in kinds if own) or "nothing to do"
+
+
+class _Finished(NamedTuple):
+    item: Item
+    histories: Sequence[History]
+
+
+@dataclass
+class _Group:
+    finished: list[_Finished] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+    size: int = 0
+    began: float = 0.0
+
+
+class Writer:
+    """Takes what became of each item; ``close`` waits until all of it is in the store.
+
+    Errors of the disk are raised by the next call. Calls come from one thread.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._group = store, _Group()
+        self._folder = store.path / PARTIAL
+        self._unsettled = {own.id for own in store.failures()}
+        self._pool = ThreadPoolExecutor(1, "dejacue-writer")
+        self._writing: Future[None] | None = None
+        self._lock = threading.Lock()
+        self._added: list[str] = []
+        self._skipped: list[str] = []
+        self._failed: list[Failure] = []
+
+    def partial(self, name: str) -> Path:
+        """The file that keeps the rows of an item until it is in the store."""
+        digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        return self._folder / f"{digest}.partial"
+
+    def finished(self, item: Item, histories: Sequence[History], skipped: Sequence[str]) -> None:
+        """All of an item is there; ``skipped`` are those of its ids that were before."""
+        with self._lock:
+            self._skipped += skipped
+        if histories:
+            self._group.finished.append(_Finished(item, histories))
+            self._grown(sum(own.features.nbytes for own in histories))
+            return
+        self.partial(item.name).unlink(missing_ok=True)
+        if item.name in self._unsettled:
+            self._group.settled.append(item.name)
+            self._grown(0)
+
+    def failed(self, item: Item, what: str) -> None:
+        failure = Failure(item.name, item.source, what)
+        self._group.failures.append(failure)
+        with self._lock:
+            self._failed.append(failure)
+        self._grown(0)
+
+    @property
+    def summary(self) -> Ingested:
+        with self._lock:
+            return Ingested(tuple(self._added), tuple(self._skipped), tuple(self._failed))
+
+    def tick(self) -> None:
+        """Writes what has waited long enough; to be called now and then."""
+        group = self._group
+        waited = group.began and time.monotonic() - group.began > GROUP_S
+        if group.size > GROUP_BYTES or waited:
+            self.flush()
+
+    def _grown(self, size: int) -> None:
+        self._group.size += size
+        self._group.began = self._group.began or time.monotonic()
+        self.tick()
+
+    def flush(self) -> None:
+        """Writes in a thread; the one before has to be finished, so that two wait at most."""
+        group, self._group = self._group, _Group()
+        self._wait()
+        if group.began:
+            self._writing = self._pool.submit(self._write, group)
+
+    def close(self, keep: bool = False) -> None:
+        """keep   what was encoded of unfinished items, for the next run"""
+        try:
+            self.flush()
+            self._wait()
+        finally:
+            self._pool.shutdown()
+        if not keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _write(self, group: _Group) -> None:
+        if group.finished:
+            try:
+                self._add(group.finished)
+            except InputError:  # of one of them: the others are sound
+                for own in group.finished:
+                    self._add_alone(own, group)
+        if group.failures or group.settled:
+            _patiently(lambda: self._store.record(group.failures, group.settled))
+        for item, _ in group.finished:
+            self.partial(item.name).unlink(missing_ok=True)
+
+    def _add_alone(self, own: _Finished, group: _Group) -> None:
+        try:
+            self._add([own])
+        except Busy:
+            raise
+        except InputError as error:
+            failure = Failure(own.item.name, own.item.source, str(error))
+            group.failures.append(failure)
+            with self._lock:
+                self._failed.append(failure)
+
+    def _add(self, finished: Sequence[_Finished]) -> None:
+        histories = [(own, item) for item, several in finished for own in several]
+        objects = {own.id: item.object for own, item in histories}
+        sources = {own.id: item.source for own, item in histories}
+        settled = [item.name for item, _ in finished]
+        _patiently(
+            lambda: self._store.add(
+                (own for own, _ in histories),
+                replace=any(item.replace for item, _ in finished),
+                object=objects, source=sources, settled=settled,
+            )
+        )  # fmt: skip
+        with self._lock:
+            self._added += objects
+
+
+def _patiently(write: Callable[[], object]) -> None:
+    """Again and again, while somebody else writes."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            write()
+        except Busy:
+            if time.monotonic() > until:
+                raise
+        else:
+            return

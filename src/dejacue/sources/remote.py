@@ -1,0 +1,99 @@
+"""Files that lie elsewhere (s3://…, gs://…, memory://…): fetched to this machine, or put there.
+
+Through fsspec, where it is installed; everything else works with local files only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError, MissingExtra, first_line, need
+
+REMEDY = "pip install 'dejacue[remote]'"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+# what tells, in the listing of a file, that it is another one now; the first that is there counts
+_STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
+
+
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    return _URL.match(os.fspath(path)) is not None
+
+
+def is_there(url: str) -> bool:
+    with _told(url):
+        system, path = _opened(url)
+        return bool(system.exists(path))
+
+
+@contextlib.contextmanager
+def local_copy(path: str) -> Iterator[str]:
+    """Where it lies on this machine: fetched, as long as the block runs, if it is a URL."""
+    if not is_remote(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="dejacue-") as folder:
+        yield _fetched(path, Path(folder))
+
+
+def _fetched(url: str, folder: Path) -> str:
+    """A file or a folder of files under its own name. Its time is made of what the other side says
+    of it: a file that was not changed there is the same one here, however often it is fetched."""
+    with _told(url):
+        system, path = _opened(url)
+        if not system.exists(path):
+            raise InputError(f"{url}: no such file or folder; check the address")
+        root = path.rstrip("/")
+        target = folder / (root.rpartition("/")[2] or "fetched")
+        there: Mapping[str, Mapping[str, Any]] = (
+            system.find(path, detail=True) if system.isdir(path) else {root: system.info(path)}
+        )
+        for name, info in there.items():
+            own = target / name.removeprefix(root).lstrip("/") if name != root else target
+            own.parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(name, str(own))
+            seconds = _stamp(info)
+            os.utime(own, (seconds, seconds))
+    return str(target)
+
+
+def _stamp(info: Mapping[str, Any]) -> int:
+    said = next((info[key] for key in _STAMPS if info.get(key) is not None), None)
+    return int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:4], "big")
+
+
+def put(here: Path, url: str) -> None:
+    """A file, or all files of a folder, to a URL."""
+    with _told(url):
+        system, path = _opened(url)
+        root = path.rstrip("/")
+        for own in sorted(here.rglob("*")) if here.is_dir() else [here]:
+            if own.is_file():
+                target = root if own == here else f"{root}/{own.relative_to(here).as_posix()}"
+                system.makedirs(target.rpartition("/")[0], exist_ok=True)
+                system.put_file(str(own), target)
+
+
+def _opened(url: str) -> tuple[Any, str]:
+    fsspec = need("fsspec", f"{url} is not on this machine: {REMEDY}")
+    system, path = fsspec.core.url_to_fs(url)
+    return system, path
+
+
+@contextlib.contextmanager
+def _told(url: str) -> Iterator[None]:
+    """Every file system has errors of its own kind."""
+    try:
+        yield
+    except (InputError, MissingExtra, MemoryError):
+        raise
+    except ImportError as error:
+        raise MissingExtra(f"{url}: {first_line(error)}") from None
+    except Exception as error:
+        raise InputError(f"{url}: cannot be reached ({first_line(error)})") from None
