@@ -16,7 +16,6 @@ from dejacue import DejaCueError, InputError, MissingExtra, Store, cluster, writ
 from dejacue.store import _ask, _segments, _spread
 
 
-
 @pytest.fixture(scope="module")
 def ray():
     """One Ray for this module, which is gone afterwards with all that it wrote."""

@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -35,6 +36,9 @@ def check_engine(engine: str, address: str | None) -> None:
 
 def need_ray(address: str | None = None) -> Any:
     """The package; refuses at once where it is not installed, or nothing answers there."""
+    if "ray" not in sys.modules:  # what it prints of tasks that died would lie between our answers
+        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray = need("ray", "pip install 'dejacue[ray]'")
     if address is not None and not ray.is_initialized():
         _check(address)
@@ -75,7 +79,7 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     ray = need_ray(address)
     if ray.is_initialized():
-        with _told(ray):
+        with _quiet(), _told(ray):
             yield ray
         return
     folder = None
@@ -87,8 +91,8 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     else:
         options = {}
     try:
-        _connect(ray, address, options)
-        with _told(ray):
+        with _quiet(), _told(ray):
+            _connect(ray, address, options)
             yield ray
     finally:
         ray.shutdown()
@@ -97,17 +101,26 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
 
 
 def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
-    logger = logging.getLogger("ray")
-    before = logger.level
-    logger.setLevel(logging.ERROR)  # what it says of itself at every start
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         if address == "local":
             raise DejaCueError(f"Ray did not start on this machine: {first_line(error)}") from None
         raise _no_cluster(address, error) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what Ray says of itself."""
+    loggers = [logging.getLogger(name) for name in ("ray", "ray.data")]
+    before = [own.level for own in loggers]
+    for own in loggers:
+        own.setLevel(logging.ERROR)
+    try:
+        yield
     finally:
-        logger.setLevel(before)
+        for own, level in zip(loggers, before, strict=True):
+            own.setLevel(level)
 
 
 @contextlib.contextmanager
@@ -115,9 +128,11 @@ def _told(ray: Any) -> Iterator[None]:
     try:
         yield
     except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, DejaCueError):
-            raise type(cause)(cause) from None
+        cause: BaseException = error.cause
+        for own in _chain(error):
+            if isinstance(own, DejaCueError):
+                raise type(own)(own) from None
+            cause = own
         if "failed to import" in str(cause):
             raise DejaCueError(
                 f"a machine of the cluster cannot import dejacue; install "
@@ -131,6 +146,14 @@ def _told(ray: Any) -> Iterator[None]:
             f"Ray lost a task ({first_line(error)}); is a machine gone, or short of memory? Run it "
             "again"
         ) from error
+
+
+def _chain(error: Any) -> Iterator[BaseException]:
+    """What a task raised, down to where it began: Ray and Ray Data wrap it."""
+    while error is not None:
+        error = getattr(error, "cause", None) or error.__cause__
+        if error is not None:
+            yield error
 
 
 def check_version(wanted: str) -> None:

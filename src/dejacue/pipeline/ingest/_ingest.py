@@ -11,11 +11,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import Cancelled, InputError, unknown
+from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
-from dejacue.pipeline.ingest.run import Run
+from dejacue.pipeline.ingest.on_ray import run_ray
+from dejacue.pipeline.ingest.run import RayOptions, Run
 from dejacue.pipeline.ingest.writer import Ingested, Writer
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import Progress, default_progress
@@ -25,7 +26,7 @@ from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
-ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local}
+ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local, "ray": run_ray}
 
 
 def ingest(
@@ -39,6 +40,9 @@ def ingest(
     replace: bool = False,
     max_pixels: int | None = None,
     encoder_options: EncoderOptions | None = None,
+    ray_address: str | None = None,
+    actors: int | None = None,
+    gpus_per_actor: float | None = None,
     progress: Progress | None = None,
 ) -> Ingested:
     """Makes a history of each object of many videos, and adds them to a store.
@@ -47,7 +51,10 @@ def ingest(
                the same names
     store      a store, or where it is to be made
     encoder    a name or an Encoder (None: that of the store, or siglip2)
-    workers    processes that decode and crop (None: one less than there are cores)
+    engine     local, or ray: on the machines of a cluster (docs/corpora.md); ray_address, actors
+               and gpus_per_actor are for it
+    workers    processes that decode and crop (None: one less than there are cores; with Ray, as
+               many as it has cores for)
     retry      only what has failed before
     replace    histories of the same id that were made of something else; they fail otherwise
 
@@ -56,8 +63,8 @@ def ingest(
     What is in the store already, made of the same, is skipped, so a run that was stopped or killed
     is gone on with by repeating it.
     """
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
+    ray = RayOptions(ray_address, actors, gpus_per_actor)
+    ray.check(engine)
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: give at least 1")
     given = isinstance(manifest, str | os.PathLike)
@@ -85,7 +92,8 @@ def ingest(
         writer = Writer(store)
         run = Run(
             _with_known(items, store, replace), len(items), model, Look.of(model, max_pixels),
-            writer, workers, progress or default_progress(),
+            writer, workers, progress or default_progress(), encoder or _name(store),
+            encoder_options or EncoderOptions(), ray,
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, store.path)
 
