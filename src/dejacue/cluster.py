@@ -115,7 +115,7 @@ def _quiet() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in ("ray", "ray.data")]
     before = [own.level for own in loggers]
     for own in loggers:
-        own.setLevel(logging.ERROR)
+        own.setLevel(logging.CRITICAL)  # errors are raised, too
     try:
         yield
     finally:
@@ -128,11 +128,9 @@ def _told(ray: Any) -> Iterator[None]:
     try:
         yield
     except ray.exceptions.RayTaskError as error:
-        cause: BaseException = error.cause
-        for own in _chain(error):
-            if isinstance(own, DejaCueError):
-                raise type(own)(own) from None
-            cause = own
+        cause = error.cause
+        if isinstance(cause, DejaCueError):
+            raise type(cause)(cause) from None
         if "failed to import" in str(cause):
             raise DejaCueError(
                 f"a machine of the cluster cannot import dejacue; install "
@@ -146,14 +144,6 @@ def _told(ray: Any) -> Iterator[None]:
             f"Ray lost a task ({first_line(error)}); is a machine gone, or short of memory? Run it "
             "again"
         ) from error
-
-
-def _chain(error: Any) -> Iterator[BaseException]:
-    """What a task raised, down to where it began: Ray and Ray Data wrap it."""
-    while error is not None:
-        error = getattr(error, "cause", None) or error.__cause__
-        if error is not None:
-            yield error
 
 
 def check_version(wanted: str) -> None:

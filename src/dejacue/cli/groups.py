@@ -146,9 +146,7 @@ def add(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Histories (.npz), or folders of them.")
     ],
-    replace: Annotated[
-        bool, o.flag("Take the place of histories of the same id.", "--replace")
-    ] = False,
+    replace: o.Replace = False,
     object: Annotated[str | None, o.option("What they are: cup.")] = None,
     source: Annotated[str | None, o.option("Where they are from: kitchen.mp4.")] = None,
 ) -> None:
@@ -156,6 +154,17 @@ def add(
     from dejacue.cli import store as command
 
     command.add(path, files, replace, object, source)
+
+
+@store.command()
+def failures(
+    path: StorePath,
+    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
+) -> None:
+    """List what ingest could not add, and why."""
+    from dejacue.cli import store as command
+
+    command.failures(path, jsonl)
 
 
 @store.command()
@@ -209,7 +218,9 @@ def compact(path: StorePath) -> None:
 @store.command()
 def export(
     path: StorePath,
-    output: Annotated[Path, o.option("A folder, or a .parquet file.", "--output", "-o")],
+    output: Annotated[
+        str, o.option("A folder, or a .parquet file; also s3://… and others.", "--output", "-o")
+    ],
     kind: Annotated[str | None, o.option("npz or parquet (default: by the name).")] = None,
     where: Where = None,
 ) -> None:
@@ -244,4 +255,40 @@ def ask(
     command.ask(
         path, vocabulary, readout, top, where or [], jsonl, threads, engine, ray_address, encoder,
         EncoderOptions(backend, precision, device),
+    )  # fmt: skip
+
+
+def ingest(
+    manifest: Annotated[str, typer.Argument(help="Videos, masks, objects: a .csv or .jsonl.")],
+    store: Annotated[Path, o.option("Where they go; made if it is not there.")],
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
+    actors: Annotated[
+        int | None, o.option("Models on Ray (default: one for each GPU or, without, machine).")
+    ] = None,
+    gpus_per_actor: Annotated[
+        float | None, o.option("GPUs of each, or a part of one (default: 1 where there are any).")
+    ] = None,
+    workers: Annotated[
+        int | None, o.option("Processes that decode and crop (default: one less than cores).")
+    ] = None,
+    retry: Annotated[bool, o.flag("Only what has failed before.", "--retry")] = False,
+    replace: Annotated[
+        bool, o.flag("Make again what is there but was made of something else.", "--replace")
+    ] = False,
+    max_pixels: o.MaxPixels = None,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+) -> None:
+    """Turn many videos into histories in a store; run it again to go on."""
+    from dejacue.cli import ingest as command
+    from dejacue.pipeline import EncoderOptions
+    from dejacue.pipeline.ingest import RayOptions
+
+    options = EncoderOptions(backend, precision, device)
+    ray = RayOptions(ray_address, actors, gpus_per_actor)
+    command.run(
+        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels
     )  # fmt: skip

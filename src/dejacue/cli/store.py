@@ -69,6 +69,19 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
             notes(f"the first {MOST_LISTED} are listed; --where chooses, --jsonl lists all")
 
 
+def failures(path: Path, jsonl: bool) -> None:
+    with Store.open(path) as store:
+        found = store.failures()
+    if jsonl:
+        for own in found:
+            typer.echo(as_json(own._asdict()))
+        return
+    for own in found:
+        say(f"{own.id}: {own.what}")
+    if not found:
+        say("nothing has failed")
+
+
 def show(path: Path, id: str) -> None:
     with Store.open(path) as store:
         history = store[id]
@@ -102,8 +115,8 @@ def compact(path: Path) -> None:
         say(f"freed: {store.compact() / 1e6:.1f} MB")
 
 
-def export(path: Path, output: Path, kind: str | None, where: Sequence[str]) -> None:
-    named = "parquet" if output.suffix.lower() == ".parquet" else "npz"
+def export(path: Path, output: str, kind: str | None, where: Sequence[str]) -> None:
+    named = "parquet" if output.lower().endswith(".parquet") else "npz"
     with Store.open(path) as store, Bars() as bars:
         count = store.export(output, kind or named, where=conditions(where), progress=bars)
     say_written(output, f"{_counted(count)} in")

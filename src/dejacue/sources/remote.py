@@ -26,6 +26,12 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return _URL.match(os.fspath(path)) is not None
 
 
+def check(url: str) -> None:
+    """Refuses, before the work, an address of a kind that is not known here."""
+    with _told(url):
+        _opened(url)
+
+
 def is_there(url: str) -> bool:
     with _told(url):
         system, path = _opened(url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from dejacue.errors import InputError, need, unknown
 from dejacue.progress import Progress
 from dejacue.records import History
+from dejacue.sources import remote
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.files import file_name, write_history
 
@@ -21,7 +23,7 @@ GROUP_BYTES = 64 << 20  # of features in a row group of Parquet
 
 
 def export(
-    store: Store, path: Path, kind: str, where: Mapping[str, str] | None, progress: Progress
+    store: Store, path: str, kind: str, where: Mapping[str, str] | None, progress: Progress
 ) -> int:
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
@@ -29,7 +31,14 @@ def export(
     if not ids:
         raise InputError(f"{store.path}: holds no such history, so there is nothing to export")
     write = _as_npz if kind == "npz" else _as_parquet
-    write(store, path, ids, progress)
+    if not remote.is_remote(path):
+        write(store, Path(path), ids, progress)
+        return len(ids)
+    remote.check(path)
+    with tempfile.TemporaryDirectory(prefix="dejacue-") as folder:
+        made = Path(folder, "export")
+        write(store, made, ids, progress)
+        remote.put(made, path)
     return len(ids)
 
 

@@ -298,9 +298,10 @@ class Store:
     ) -> int:  # fmt: skip
         """Writes the histories for others to read; how many.
 
+        path   also a URL, such as s3://…, where fsspec is installed
         kind   npz: a folder of ``.history.npz`` files; parquet: one file with a row a history
         """
-        return export(self, Path(path), kind, where, progress)
+        return export(self, os.fspath(path), kind, where, progress)
 
     def ask(
         self, vocabulary: Vocabulary, *, readout: str | Readout = DEFAULT_READOUT,

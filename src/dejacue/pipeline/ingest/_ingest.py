@@ -17,12 +17,13 @@ from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
 from dejacue.pipeline.ingest.on_ray import run_ray
 from dejacue.pipeline.ingest.run import RayOptions, Run
+from dejacue.pipeline.ingest.target import check_encoder_of, encoder_of, open_store
 from dejacue.pipeline.ingest.writer import Ingested, Writer
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.build import check_encoder
-from dejacue.sources.encoders import Encoder, encoder_name
+from dejacue.sources.encoders import Encoder
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
@@ -74,11 +75,11 @@ def ingest(
         if not isinstance(store, Store):
             if not Store.is_at(store):
                 if retry:
-                    raise InputError(f"{store}: is no store yet, so nothing has failed; leave out "
-                                     "--retry")  # fmt: skip
+                    raise InputError(f"{store}: is no store yet; leave out --retry")
                 Store.check_new(store)
-                model = _loaded(encoder or "siglip2", encoder_options)
-                Store.create(store, encoder=model.identity).close()
+                encoder = encoder or "siglip2"
+                model = _loaded(encoder, encoder_options)
+                open_store(store, model).close()
             store = held.enter_context(Store.open(store))
         held.enter_context(_alone(store.path))
         if retry:
@@ -86,13 +87,14 @@ def ingest(
             items = [item for item in items if item.name in failed]
         if not items:
             return Ingested()
-        model = model or _loaded(encoder or _name(store), encoder_options)
-        _check(store, model)
+        encoder = encoder or encoder_of(store)
+        model = model or _loaded(encoder, encoder_options)
+        check_encoder_of(store, model)
         _check_names(manifest if given else "the manifest", items, model)
         writer = Writer(store)
         run = Run(
             _with_known(items, store, replace), len(items), model, Look.of(model, max_pixels),
-            writer, workers, progress or default_progress(), encoder or _name(store),
+            writer, workers, progress or default_progress(), encoder,
             encoder_options or EncoderOptions(), ray,
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, store.path)
@@ -133,27 +135,6 @@ def _loaded(encoder: Encoder | str, options: EncoderOptions | None) -> Encoder:
     model = (options or EncoderOptions()).load(encoder)
     check_encoder(model)
     return model
-
-
-def _name(store: Store) -> str:
-    first = next(iter(store.histories()), None)
-    if first is None and store.encoder is not None:
-        raise InputError(
-            f'{store.path}: is empty, and for the encoder "{store.encoder}"; name it: --encoder'
-        )
-    return "siglip2" if first is None else encoder_name(first)
-
-
-def _check(store: Store, encoder: Encoder) -> None:
-    known = (store.encoder, store.dimension)
-    if known[0] is None and known[1] is None:
-        return
-    if known[0] != encoder.identity or known[1] not in (None, encoder.dimension):
-        holds = "an unnamed encoder" if known[0] is None else f'"{known[0]}"'
-        raise InputError(
-            f'{store.path}: holds histories of {holds}, and this encoder is "{encoder.identity}"; '
-            "make a store for each encoder"
-        )
 
 
 def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:

@@ -80,19 +80,20 @@ def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
     ManifestError.
     """
     name = os.fspath(path)
-    text = read_text(name, MOST_BYTES)
     suffix = Path(name).suffix.lower()
     if suffix not in (".csv", ".jsonl"):
         raise InputError(f"{name}: a manifest is a .csv or .jsonl file; give one of these")
+    with remote.local_copy(name) as here:
+        text = read_text(here, MOST_BYTES)
     with named(name):
         rows = list(_csv_rows(text) if suffix == ".csv" else _json_rows(text))
-    return _items(name, rows, Path(name).parent)
+    return _items(name, rows, name[: name.rfind("/") + 1])
 
 
 def as_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
     """The same from mappings; paths are relative to the current folder."""
     given = [(f"item {at}", dict(row)) for at, row in enumerate(rows, 1)]
-    return _items("the manifest", given, Path())
+    return _items("the manifest", given, "")
 
 
 def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
@@ -127,7 +128,7 @@ def _json_rows(text: str) -> Iterator[tuple[str, Any]]:
             )
 
 
-def _items(name: str, rows: list[tuple[str, Any]], folder: Path) -> list[Item]:
+def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
     if not rows:
         raise InputError(f"{name}: names no video; give a line for each")
     problems: list[str] = []
@@ -167,7 +168,7 @@ def _column_problem(column: str) -> str | None:
     return f'column "{shortened(column)}": did you mean "{near[0]}"? give it another name if not'
 
 
-def _item(row: Mapping[str, Any], folder: Path) -> tuple[Item | None, list[str]]:
+def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     """An item and what is wrong with it."""
     wrong: list[str] = []
 
@@ -234,10 +235,11 @@ def _objects(value: Any) -> Objects:
     raise InputError(f'objects "{shortened(str(value), 40)}": give mask ids (1 or 1,2), or all')
 
 
-def _placed(path: str | None, folder: Path) -> str | None:
+def _placed(path: str | None, folder: str) -> str | None:
+    """``folder`` ends with a slash, or is empty; it may be a URL, as the path may."""
     if not path:
         return None
-    return path if remote.is_remote(path) else os.path.join(folder, path)
+    return path if remote.is_remote(path) or os.path.isabs(path) else f"{folder}{path}"
 
 
 def video_name(path: str) -> str:

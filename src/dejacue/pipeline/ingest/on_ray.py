@@ -23,7 +23,7 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.cluster import check_version, connected, need_ray
-from dejacue.errors import DejaCueError, InputError, need
+from dejacue.errors import DejaCueError, InputError, first_line, need
 from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look
 from dejacue.pipeline.ingest.manifest import Item, fetched
 from dejacue.pipeline.ingest.rows import Gathered, Rows, encode_chunk, kept_rows, keys_of
@@ -118,19 +118,23 @@ def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:
     return actors, gpus, 0 if gpus or all_cpus <= actors else 1
 
 
-def _row(item: str, part: int, message: Message, **more: Any) -> dict[str, Any]:
-    """Of the dataset. ``message`` is one of decode_crop, its crops beside it."""
+def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any]:
+    """Of the dataset. ``message`` is one of decode_crop, its crops beside it, or an error."""
     crops = NOTHING
     if isinstance(message, Chunk):
         crops, message = message.crops.tobytes(), replace(message, crops=message.crops[:0])
-    return {"item": item, "part": part, "message": pickle.dumps(message), "crops": crops, **more}
+    return {"item": item, "part": part, "message": pickle.dumps(message), "crops": crops}
 
 
 def decode_rows(row: dict[str, Any], job: Job) -> Iterator[dict[str, Any]]:
     """An item → a row for each batch of its crops, then one that tells how it ended. Batches that
     were encoded before come without crops."""
-    check_version(job.version)
     item: Item = pickle.loads(row["item"])
+    try:
+        check_version(job.version)
+    except InputError as error:
+        yield _row(item.name, 0, error)
+        return
     known = {row["known"][at : at + 16] for at in range(0, len(row["known"]), 16)}
     part = 0
     for message in _messages(item, job.look):
@@ -182,37 +186,52 @@ class Encode:
     """An actor: the model, and batches that come and go."""
 
     def __init__(self, job: Job) -> None:
+        self._job = job
+        self._sees_store = Store.is_at(job.store)
+        self._encoder: Encoder | None = None
+
+    def _loaded(self) -> Encoder:
+        """Not where the actor is made: Ray tells of an error there in its own words only."""
+        job = self._job
         check_version(job.version)
-        self._job, self._encoder = job, job.options.load(job.encoder)
-        if self._encoder.identity != job.look.identity:
+        made = job.options.load(job.encoder)
+        if made.identity != job.look.identity:
             raise InputError(
-                f'{socket.gethostname()}: the encoder is "{self._encoder.identity}" there, and '
+                f'{socket.gethostname()}: the encoder is "{made.identity}" there, and '
                 f'"{job.look.identity}" here; give --backend, --precision and --device'
             )
-        self._sees_store = Store.is_at(job.store)
+        return made
 
     def __call__(self, block: Any) -> Any:
         import pyarrow
 
-        found = [self._encoded(own) for own in _buffers(block)]
-        return pyarrow.Table.from_pylist(found)
+        return pyarrow.Table.from_pylist([self._answer(own) for own in _buffers(block)])
 
-    def _encoded(self, row: dict[str, Any]) -> dict[str, Any]:
-        item, part, message = row["item"], row["part"], row["message"]
-        found: dict[str, Any] = {"item": item, "part": part, "message": message, "rows": NOTHING}
-        if len(row["crops"]):
-            chunk: Chunk = pickle.loads(message)
-            crops = np.frombuffer(row["crops"], np.uint8).reshape(-1, *chunk.crops.shape[1:])
-            found["rows"] = self._rows(replace(chunk, crops=crops), part).tobytes()
-        return {**found, "kept": self._sees_store}
+    def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Errors are sent on like anything else: whoever joins raises them."""
+        message, rows = row["message"], NOTHING
+        try:
+            if len(row["crops"]):
+                self._encoder = self._encoder or self._loaded()
+                chunk: Chunk = pickle.loads(message)
+                crops = np.frombuffer(row["crops"], np.uint8).reshape(-1, *chunk.crops.shape[1:])
+                chunk = replace(chunk, crops=crops)
+                rows = self._rows(self._encoder, chunk, row["part"]).tobytes()
+        except DejaCueError as error:
+            message = pickle.dumps(error)
+        except Exception as error:
+            what = f"{type(error).__name__}: {first_line(error)}"
+            message = pickle.dumps(DejaCueError(f"{socket.gethostname()}: cannot encode ({what})"))
+        own = {"item": row["item"], "part": row["part"], "message": message}
+        return {**own, "rows": rows, "kept": self._sees_store}
 
-    def _rows(self, chunk: Chunk, part: int) -> Rows:
+    def _rows(self, encoder: Encoder, chunk: Chunk, part: int) -> Rows:
         """Those of an actor that died here are taken."""
         path = self._job.part(chunk.item, part) if self._sees_store else None
         with Partial(path, self._job.look) as kept:  # type: ignore[arg-type]
             keys = keys_of(chunk)
             if not all(key in kept for key in keys):
-                rows = np.ascontiguousarray(encode_chunk(self._encoder, chunk), "<f4")
+                rows = np.ascontiguousarray(encode_chunk(encoder, chunk), "<f4")
                 if path is not None:
                     kept.add(dict(zip(keys, rows, strict=True)))
                 return rows
@@ -254,6 +273,8 @@ class _Joined:
 
     def take(self, item: str, part: int, message: bytes, rows: bytes, kept: bool) -> None:
         own, told = self._open[item], pickle.loads(message)
+        if isinstance(told, DejaCueError):
+            raise told
         if isinstance(told, Chunk):
             made = None
             if rows:
