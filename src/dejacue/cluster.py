@@ -38,7 +38,6 @@ def need_ray(address: str | None = None) -> Any:
     """The package; refuses at once where it is not installed, or nothing answers there."""
     if "ray" not in sys.modules:  # what it prints of tasks that died would lie between our answers
         os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray = need("ray", "pip install 'dejacue[ray]'")
     if address is not None and not ray.is_initialized():
         _check(address)
