@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -159,7 +160,7 @@ def test_decode_crop_gives_the_rows_of_encode(videos, counting) -> None:
         own = made[f"x-{at}"]
         for name in ("features", "frames", "times_s", "source_frames"):
             assert np.array_equal(getattr(own, name), getattr(alone, name)), name
-        assert own.made_with == {**alone.made_with, "camera": "left"}
+        assert own.made_with == {**alone.made_with, "camera": "left", "columns": "camera"}
         assert (own.encoder, own.presence) == (alone.encoder, None)
 
 
@@ -209,6 +210,8 @@ def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing) -> No
     assert encoder.given == 3 * FRAMES
     with Store.open(tmp_path / "store") as store:
         assert store.ids({"camera": "c1"}) == ["v1"]
+        assert store.columns("v1") == next(store.rows({"id": "v1"})).columns == {"camera": "c1"}
+        assert store.columns("gone") == {}
         assert {own.object for own in store.rows()} == {"cup"}
         assert {own.source for own in store.rows()} == {own["video"] for own in videos}
         for own in videos:
@@ -303,6 +306,28 @@ def test_what_fails_is_recorded_and_the_rest_goes_on(tmp_path, videos, mixed, co
         assert sorted(store.ids()) == ["noise", "v0", "v1"]
 
 
+def test_a_crop_that_the_encoder_refuses_is_a_failure_of_its_item(
+    tmp_path, videos, counting
+) -> None:
+    for k in range(4):
+        (tmp_path / "dark").mkdir(exist_ok=True)
+        Image.new("RGB", (48, 32)).save(tmp_path / "dark" / f"{k}.png")
+    encode = counting.encode_images
+
+    def refuse(crops: list[np.ndarray]) -> np.ndarray:
+        if any(crop.max() < 140 for crop in crops):
+            raise InputError("image 0: the encoder gave zero")
+        return encode(crops)
+
+    counting.encode_images = refuse
+    rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
+    made = ingest([*rows, one(videos[0])], tmp_path / "store", encoder=counting, workers=1)
+    assert made.added == ("v0",)
+    assert [own.what for own in made.failed] == [
+        f"{tmp_path / 'dark'}: image 0: the encoder gave zero"
+    ]
+
+
 def fit_or_die(image: np.ndarray) -> np.ndarray:
     """Runs in the worker: a picture without a single bright point ends it."""
     if image.max() < 140:
@@ -326,6 +351,14 @@ def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, coun
 
 def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting, monkeypatch):
     monkeypatch.setattr(writer, "GROUP_S", 0.0)
+    workers = []
+
+    class Watched(local.Worker):
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)
+            workers.append(self._process)
+
+    monkeypatch.setattr(local, "Worker", Watched)
     rows = [one(own) for own in videos]
 
     def stop(stage: str, done: int, total: int | None = None, note: str = "") -> None:
@@ -335,6 +368,7 @@ def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting
     with pytest.raises(Cancelled, match=r"stopped; .*store: 2 added; what was encoded of the"):
         ingest(rows, tmp_path / "store", encoder=counting, workers=1, progress=stop)
     assert len(stored(tmp_path / "store")) == 2
+    assert [own.poll() is None for own in workers] == [False]
     made = ingest(rows, tmp_path / "store", encoder=counting)
     assert len(made.added) == 1
     assert counting.given == 3 * FRAMES
@@ -423,6 +457,26 @@ def test_no_more_crops_wait_than_fit(tmp_path, videos, counting, monkeypatch) ->
         assert held > 1 or all(size == together for size, together in chunks)
 
 
+def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
+    class Dying:
+        def __init__(self, *_: object) -> None: ...
+
+        def messages(self, item: object, make_room: object) -> Iterator[object]:
+            make_room(1000)
+            yield from ()
+            raise EOFError
+
+        def end(self) -> int:
+            return -9
+
+    monkeypatch.setattr(local, "Worker", Dying)
+    decoding = local._Workers(iter(as_items([one(videos[0])])), Look.of(counting), 1)
+    with decoding:
+        ((item, message, size),) = [own for own in decoding if own[0] is not None]
+    assert (item.name, size, decoding.room._held) == ("v0", 0, 0)
+    assert "was killed by SIGKILL" in message.what
+
+
 def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
     """Peaks of this process and of the worker, for few frames and for many."""
     script = (
@@ -462,7 +516,9 @@ def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
 # Files elsewhere
 
 
-def test_files_elsewhere_are_fetched_and_exports_put(tmp_path, videos, counting) -> None:
+def test_files_elsewhere_are_fetched_and_exports_put(
+    tmp_path, videos, counting, monkeypatch
+) -> None:
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     for name in ("v0.mp4", "v0.masks.npz"):
@@ -473,7 +529,17 @@ def test_files_elsewhere_are_fetched_and_exports_put(tmp_path, videos, counting)
     manifest = "memory://bucket/m.csv"
     made = ingest(manifest, tmp_path / "store", encoder=counting)
     assert (made.added, made.failed) == (("v0",), ())
+    fetched: list[str] = []
+    fetch = remote._fetched
+    monkeypatch.setattr(
+        remote, "_fetched", lambda url, folder: (fetched.append(url), fetch(url, folder))[1]
+    )
     assert ingest(manifest, tmp_path / "store", encoder=counting).skipped == ("v0",)
+    assert fetched == [manifest]  # the listing says that the rest is as it was
+    masks = system.cat_file("/bucket/v0.masks.npz")
+    system.pipe_file("/bucket/v0.masks.npz", masks)  # another one, which is the same
+    assert ingest(manifest, tmp_path / "store", encoder=counting).skipped == ("v0",)
+    assert len(fetched) == 4
     alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=1)
     assert np.array_equal(
         stored(tmp_path / "store")["v0"], alone.features.astype(np.float16)
@@ -535,9 +601,13 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: 2 added\n")
     assert dejacue("ingest", manifest, "--store", tmp_path / "s").out.endswith("2 there already\n")
     assert "nothing has failed" in dejacue("store", "failures", tmp_path / "s").out
-    assert '"id":"v1"' in dejacue(
-        "store", "ls", tmp_path / "s", "--where", "camera=1", "--jsonl"
-    ).out.replace(" ", "")
+    listed = ("store", "ls", tmp_path / "s", "--where", "camera=1")
+    assert json.loads(dejacue(*listed, "--jsonl").out)["columns"] == {"camera": "1"}
+    assert "camera" in dejacue(*listed).out
+    vocabulary = tmp_path / "cup.yaml"
+    vocabulary.write_text("empty: an empty cup\nfilled: a filled cup\n")
+    ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
+    assert {json.loads(own)["columns"]["camera"] for own in ran.out.splitlines()} == {"0", "1"}
     manifest.write_text(f"video,masks,objects\n{folder}/v2.mp4,{folder}/v2.masks.npz,9\n")
     ran = dejacue(*words)
     assert ran.code == 1

@@ -56,12 +56,15 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
                 typer.echo(as_json(own._asdict()))
             return
         table = Table(title=escape(str(store)), title_justify="left")
-        for name in ("history", "object", "source"):
+        listed = list(islice(rows, MOST_LISTED))
+        more = dict.fromkeys(name for own in listed for name in own.columns)
+        for name in ("history", "object", "source", *map(escape, more)):
             table.add_column(name, overflow="fold")
         for name in ("frames", "runs", "from – to", "seconds"):
             table.add_column(name, justify="right", no_wrap=True)
-        for own in islice(rows, MOST_LISTED):
-            names = (escape(text or "") for text in (own.id, own.object, own.source))
+        for own in listed:
+            texts = (own.id, own.object, own.source, *map(own.columns.get, more))
+            names = (escape(text or "") for text in texts)
             span = f"{own.start} – {own.end}"
             table.add_row(*names, str(own.frames), str(own.runs), span, _seconds(own.times_s))
         show_tables(table)
@@ -140,7 +143,8 @@ def ask(
             )  # fmt: skip
             if jsonl:
                 for answer in found:
-                    typer.echo(as_json(answer._asdict()))
+                    columns = store.columns(answer.history)
+                    typer.echo(as_json(answer._asdict() | {"columns": columns}))
             else:
                 answers = list(found)
         if not jsonl:

@@ -25,6 +25,15 @@ from dejacue.sources.sizes import check_size
 _SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
 
 
+_threads = 0  # of a decoder; 0: FFmpeg takes as many as there are cores
+
+
+def set_decoder_threads(count: int) -> None:
+    """For this process: where several decode side by side, each needs few, and their memory."""
+    global _threads
+    _threads = count
+
+
 class _Damage(Exception):
     """Decoding failed while several frames were being decoded in parallel."""
 
@@ -78,6 +87,7 @@ class Container:
         with self._open() as container:
             stream = video_stream(container)
             stream.thread_type = threads
+            stream.codec_context.thread_count = _threads
             end = _StreamEnd(container, stream)
             timestamps = _Timestamps()
             converter = DisplayConverter()

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shown, unknown
 from dejacue.sources._containers import Container
+from dejacue.sources._containers import set_decoder_threads as set_decoder_threads
 from dejacue.sources._sampling import (
     Picture,
     Sampling,

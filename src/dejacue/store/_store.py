@@ -17,6 +17,7 @@ from dejacue.method.plan import DEFAULT_READOUT
 from dejacue.method.view import Readout
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
+from dejacue.records.history import COLUMNS
 from dejacue.sources.atomic import check_place, unwritten
 from dejacue.store import _index as index
 from dejacue.store import _write
@@ -34,7 +35,8 @@ Where = Mapping[str, str]
 
 
 class Stored(NamedTuple):
-    """What the index says of a history: observed frames, in runs, from start to end."""
+    """What the index says of a history: observed frames, in runs, from start to end; columns are
+    those of the manifest that it was made from."""
 
     id: str
     object: str | None
@@ -44,6 +46,7 @@ class Stored(NamedTuple):
     start: int
     end: int
     times_s: tuple[float, float] | None
+    columns: dict[str, str]
 
 
 class Failure(NamedTuple):
@@ -222,9 +225,10 @@ class Store:
             wanted, values = index.condition(now, where)
             found = now.execute(
                 "SELECT id, object, source, length, runs, substr(times_s, 1, 8), "
-                f"substr(times_s, -8) FROM histories WHERE {wanted} ORDER BY number", values,
-            )  # fmt: skip
-            for id, object, source, length, blob, start_s, end_s in found:
+                f"substr(times_s, -8), made_with FROM histories WHERE {wanted} ORDER BY number",
+                values,
+            )
+            for id, object, source, length, blob, start_s, end_s, made in found:
                 runs = len(blob) // 16
                 if not runs:
                     raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
@@ -234,7 +238,8 @@ class Store:
                 times = None
                 if start_s is not None and len(start_s) == 8:
                     times = struct.unpack("<2d", start_s + end_s)
-                yield Stored(id, object, source, length, runs, start, last + count - 1, times)
+                span = (length, runs, start, last + count - 1)
+                yield Stored(id, object, source, *span, times, _columns(made))
 
     def add(
         self, histories: History | Iterable[History], *, replace: bool = False,
@@ -263,6 +268,11 @@ class Store:
     def record(self, failures: Iterable[Failure] = (), settled: Iterable[str] = ()) -> None:
         """Keeps what could not be added; the ids that are ``settled`` are taken out."""
         _write.record(self, failures, settled)
+
+    def columns(self, id: str) -> dict[str, str]:
+        """What the manifest said of a history beside what dejacue knows: {"camera": "left"}."""
+        made = self.made_with(id)
+        return {} if made is None else _columns(json.dumps(made))
 
     def made_with(self, id: str) -> dict[str, str] | None:
         """Of a history, without a look at its rows; None where it is not there."""
@@ -358,3 +368,10 @@ class Store:
                 mapped(mean_path(folder, number), MEANS, dimension, histories),
             )
         return known
+
+
+def _columns(made_with: str | None) -> dict[str, str]:
+    if made_with is None or f'"{COLUMNS}"' not in made_with:
+        return {}
+    made = json.loads(made_with)
+    return {name: made[name] for name in made.get(COLUMNS, "").split("\n") if name in made}

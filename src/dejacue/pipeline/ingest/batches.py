@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.errors import DejaCueError
 from dejacue.pipeline.ingest.crops import Chunk, End, Failed
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.rows import Gathered, keys_of
@@ -51,16 +52,26 @@ class Encoding:
     def encode(self, batch: Batch) -> Batch:
         """Rows are kept at once, so that a kill costs what is being encoded and no more. All of a
         batch or none: a model may give a crop other last bits beside other crops."""
-        new = [own for own in batch.crops if own[1] not in own[0].known]
-        if new:
-            rows = self._run.encoder.encode_images([pixels for _, _, pixels in batch.crops])
-            found: dict[Gathered, dict[bytes, NDArray[np.float32]]] = {}
-            for (gathered, key, _), row in zip(batch.crops, rows, strict=True):
-                found.setdefault(gathered, {})[key] = row
-            with self._lock:
-                for gathered, own in found.items():
-                    gathered.add(own)
+        try:
+            self._encode(batch.crops)
+        except DejaCueError:  # a crop of one of them: the others are sound
+            for gathered in {own[0]: None for own in batch.crops}:
+                try:
+                    self._encode([own for own in batch.crops if own[0] is gathered])
+                except DejaCueError as error:
+                    gathered.problem = str(error)
         return batch
+
+    def _encode(self, crops: list[Crop]) -> None:
+        if all(key in gathered.known for gathered, key, _ in crops):
+            return
+        rows = self._run.encoder.encode_images([pixels for _, _, pixels in crops])
+        found: dict[Gathered, dict[bytes, NDArray[np.float32]]] = {}
+        for (gathered, key, _), row in zip(crops, rows, strict=True):
+            found.setdefault(gathered, {})[key] = row
+        with self._lock:
+            for gathered, own in found.items():
+                gathered.add(own)
 
     def chunk(self, item: Item, chunk: Chunk, consumed: Callable[[], object]) -> Iterator[Batch]:
         """``consumed`` is called when its crops are not needed any more."""
@@ -107,6 +118,8 @@ class Encoding:
         gathered = self._open.pop(item.name, None)
         if isinstance(message, Failed):
             self._run.writer.failed(item, message.what)
+        elif gathered is not None and gathered.problem is not None:
+            self._run.writer.failed(item, f"{item.video}: {gathered.problem}")
         else:
             made = [] if gathered is None else gathered.histories(message)
             self._run.writer.finished(item, made, message.skipped)

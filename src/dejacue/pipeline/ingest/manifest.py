@@ -17,7 +17,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, shortened
 from dejacue.pipeline.options import VideoOptions
-from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import named, parse_json, read_text
 from dejacue.sources.masks import KINDS, MATCHES
@@ -27,8 +27,18 @@ TYPES: dict[str, type] = {
     "start": int, "end": int, "stride": int, "start_s": float, "end_s": float, "fps": float,
     "rate": float, "errors": str,
 }  # fmt: skip
+ADDRESS = "address"  # in made_with: Item.address
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
-TAKEN = ("padding", "minimum", "backend", "precision", LOOKED_AT, PROBLEMS)  # in made_with
+TAKEN = (
+    "padding",
+    "minimum",
+    "backend",
+    "precision",
+    COLUMNS,
+    LOOKED_AT,
+    PROBLEMS,
+    ADDRESS,
+)  # in made_with
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once
 Objects = tuple[int, ...] | str | None
@@ -43,6 +53,7 @@ class Item:
     object    what it is (cup), source: where it is from (default: the video)
     extra     the other columns
     known     made_with of those of its histories that are in the store
+    address   changes with its files where they lie elsewhere, and with how they are looked at
     replace   whether they are made again where they were made of something else
     """
 
@@ -58,6 +69,7 @@ class Item:
     extra: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replace: bool = False
+    address: str | None = None
 
 
 class ManifestError(InputError):

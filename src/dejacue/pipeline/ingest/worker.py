@@ -1,8 +1,8 @@
 """A process that decodes and crops: items come in on one pipe, chunks go out on another.
 
-Not multiprocessing: that runs the script of its user again. Pipes are fast enough (3 GB/s each,
-which is 20,000 crops a second of 224 × 224), hold a worker back when nobody reads, and end with
-the process.
+Not multiprocessing: that runs the script of its user again. A pipe takes 1.5 GB/s, which is 10,000
+crops a second of 224 × 224, where shared memory takes 1.0 on the same busy machine
+(benchmarks/ingest.py); it holds a worker back when nobody reads, and ends with the process.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look, decode_crop
 from dejacue.pipeline.ingest.manifest import Item
+from dejacue.sources.video import set_decoder_threads
 
 _COUNTS = struct.Struct("<2Q")
 _START = "import sys; sys.path[:] = {!r}; from dejacue.pipeline.ingest import worker; worker.main()"
@@ -28,11 +29,12 @@ Message = Chunk | End | Failed
 
 
 def main() -> None:
-    """Reads a Look, then items, until the pipe ends."""
+    """Reads a Look and the threads of a decoder, then items, until the pipe ends."""
     source = sys.stdin.buffer
     target = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what libraries print must not get in between
-    look: Look = pickle.load(source)
+    look, threads = pickle.load(source)
+    set_decoder_threads(threads)
     try:
         while True:
             item: Item = pickle.load(source)
@@ -72,7 +74,7 @@ def obituary(item: Item, code: int) -> str:
 class Worker:
     """A process, and the pipes to it. EOFError: it has ended."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, threads: int = 0) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START.format(list(sys.path))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
@@ -85,7 +87,7 @@ class Worker:
             import fcntl
 
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._give(look)
+        self._give((look, threads))
 
     def _give(self, value: Any) -> None:
         try:
