@@ -52,10 +52,8 @@ def ingest(
                the same names
     store      a store, or where it is to be made
     encoder    a name or an Encoder (None: that of the store, or siglip2)
-    engine     local, or ray: on the machines of a cluster (docs/corpora.md); ray_address, actors
-               and gpus_per_actor are for it
-    workers    processes that decode and crop (None: one less than there are cores; with Ray, as
-               many as it has cores for)
+    engine     local, or ray, for which the last options are (docs/corpora.md)
+    workers    processes that decode and crop (None: one less than cores; with Ray, as it can)
     retry      only what has failed before
     replace    histories of the same id that were made of something else; they fail otherwise
 
@@ -74,17 +72,11 @@ def ingest(
         model = None
         if not isinstance(store, Store):
             if not Store.is_at(store):
-                if retry:
-                    raise InputError(f"{store}: is no store yet; leave out --retry")
-                Store.check_new(store)
                 encoder = encoder or "siglip2"
-                model = _loaded(encoder, encoder_options)
-                open_store(store, model).close()
+                model = _new_store(store, encoder, encoder_options, retry)
             store = held.enter_context(Store.open(store))
         held.enter_context(_alone(store.path))
-        if retry:
-            failed = {own.id for own in store.failures()}
-            items = [item for item in items if item.name in failed]
+        items = _failed_before(items, store) if retry else items
         if not items:
             return Ingested()
         encoder = encoder or encoder_of(store)
@@ -129,6 +121,23 @@ def _alone(path: Path) -> Iterator[None]:
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def _new_store(
+    path: Place, encoder: Encoder | str, options: EncoderOptions | None, retry: bool
+) -> Encoder:
+    """Makes it, when the encoder that it is for has been loaded."""
+    if retry:
+        raise InputError(f"{path}: is no store yet; leave out --retry")
+    Store.check_new(path)
+    model = _loaded(encoder, options)
+    open_store(path, model).close()
+    return model
+
+
+def _failed_before(items: Iterable[Item], store: Store) -> list[Item]:
+    failed = {own.id for own in store.failures()}
+    return [item for item in items if item.name in failed]
 
 
 def _loaded(encoder: Encoder | str, options: EncoderOptions | None) -> Encoder:

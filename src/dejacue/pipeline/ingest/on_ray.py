@@ -154,7 +154,7 @@ _workers: dict[bytes, Worker] = {}  # of this process, by what they were told: o
 def _messages(item: Item, look: Look) -> Iterator[Message]:
     """As a process of the local engine gives them: one that dies costs its item, not the run."""
     key = pickle.dumps(look)
-    worker = _workers.pop(key, None) or Worker(look)
+    worker = _workers.pop(key, None) or Worker(look, 1)
     try:
         with fetched(item) as here:
             yield from worker.messages(here, lambda _: None)
@@ -208,8 +208,9 @@ class Encode:
         return pyarrow.Table.from_pylist([self._answer(own) for own in _buffers(block)])
 
     def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Errors are sent on like anything else: whoever joins raises them."""
-        message, rows = row["message"], NOTHING
+        """Errors are sent on like anything else: whoever joins raises them. What the encoder says
+        of a crop is a problem of the item."""
+        message, rows, problem = row["message"], NOTHING, ""
         try:
             if len(row["crops"]):
                 self._encoder = self._encoder or self._loaded()
@@ -218,12 +219,14 @@ class Encode:
                 chunk = replace(chunk, crops=crops)
                 rows = self._rows(self._encoder, chunk, row["part"]).tobytes()
         except DejaCueError as error:
-            message = pickle.dumps(error)
+            if self._encoder is None:
+                message = pickle.dumps(error)
+            problem = str(error)
         except Exception as error:
             what = f"{type(error).__name__}: {first_line(error)}"
             message = pickle.dumps(DejaCueError(f"{socket.gethostname()}: cannot encode ({what})"))
         own = {"item": row["item"], "part": row["part"], "message": message}
-        return {**own, "rows": rows, "kept": self._sees_store}
+        return {**own, "rows": rows, "problem": problem, "kept": self._sees_store}
 
     def _rows(self, encoder: Encoder, chunk: Chunk, part: int) -> Rows:
         """Those of an actor that died here are taken."""
@@ -252,6 +255,7 @@ class _Parts:
     item: Item
     known: dict[bytes, Rows]
     batches: dict[int, tuple[Chunk, Rows | None]] = field(default_factory=dict)
+    problems: dict[int, str] = field(default_factory=dict)
     end: End | Failed | None = None
     count: int = -1
 
@@ -271,10 +275,14 @@ class _Joined:
         here = replace(item, video=_absolute(item.video), masks=_absolute(item.masks))
         return {"item": pickle.dumps(here), "known": b"".join(known)}
 
-    def take(self, item: str, part: int, message: bytes, rows: bytes, kept: bool) -> None:
+    def take(
+        self, item: str, part: int, message: bytes, rows: bytes, problem: str, kept: bool
+    ) -> None:
         own, told = self._open[item], pickle.loads(message)
         if isinstance(told, DejaCueError):
             raise told
+        if problem:
+            own.problems[part] = problem
         if isinstance(told, Chunk):
             made = None
             if rows:
@@ -293,6 +301,9 @@ class _Joined:
         """In the order of the frames, so that rows are those of the local engine."""
         if isinstance(own.end, Failed):
             self._run.writer.failed(own.item, own.end.what)
+        elif own.problems:
+            what = own.problems[max(own.problems)]
+            self._run.writer.failed(own.item, f"{own.item.video}: {what}")
         elif own.end is not None:
             gathered = Gathered(self._run.look)
             gathered.add(own.known)
