@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.rows import Gathered, depends_on_batch, encode_chunk
 from dejacue.sources import remote
 from dejacue.sources.atomic import lock_folder
-from dejacue.store import _segments
+from dejacue.store import Failure, _segments
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +141,7 @@ def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
 ) -> None:
     with pytest.raises(ManifestError, match='column "mixing": histories have this name'):
         ingest([one(videos[0], mixing="x")], tmp_path / "store", encoder=counting)
+    assert not (tmp_path / "store").exists()
 
 
 # Decoding and rows
@@ -422,6 +425,17 @@ def test_a_store_of_another_encoder_is_refused(tmp_path, videos, counting) -> No
         ingest([one(videos[0])], tmp_path / "store", encoder=counting)
     with pytest.raises(InputError, match="name it: --encoder"):
         ingest([one(videos[0])], tmp_path / "store")
+
+
+def test_a_store_of_a_version_without_failures_is_read_and_written(tmp_path) -> None:
+    with Store.create(tmp_path / "store") as store:
+        with contextlib.closing(sqlite3.connect(tmp_path / "store" / "index.sqlite")) as index:
+            index.executescript("DROP TABLE failures; PRAGMA user_version = 2")
+        assert store.failures() == []
+        store.record([Failure("a", None, "why")])
+        assert store.failures() == [Failure("a", None, "why")]
+        store.record(settled=["a"])
+        assert store.failures() == []
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def add(
     object: Annotated[str | None, o.option("What they are: cup.")] = None,
     source: Annotated[str | None, o.option("Where they are from: kitchen.mp4.")] = None,
 ) -> None:
-    """Add histories: all of them, or none."""
+    """Add histories, with a picture of each where one lies beside it: all of them, or none."""
     from dejacue.cli import store as command
 
     command.add(path, files, replace, object, source)
@@ -181,12 +181,16 @@ def ls(
 
 @store.command("show")
 def show_history(
-    path: StorePath, id: Annotated[str, typer.Argument(help="Name of the history.")]
+    path: StorePath,
+    id: Annotated[str, typer.Argument(help="Name of the history.")],
+    thumbnail: Annotated[
+        Path | None, o.option("Write its picture to this file (.jpg).", "--thumbnail")
+    ] = None,
 ) -> None:
     """What is known of a history."""
     from dejacue.cli import store as command
 
-    command.show(path, id)
+    command.show(path, id, thumbnail)
 
 
 @store.command()
@@ -235,11 +239,15 @@ def ask(
     path: StorePath,
     vocabulary: o.Vocabulary,
     readout: o.ReadoutName = "contrast",
-    top: Annotated[int, o.option("How many histories.")] = 10,
+    top: Annotated[int, o.option("How many histories; 0: all of them.")] = 10,
     where: Where = None,
     jsonl: Annotated[
-        bool, o.flag("A JSON object for each answer, a line each.", "--jsonl")
+        bool, o.flag("A JSON object for each answer, a line each, as they are found.", "--jsonl")
     ] = False,
+    output: Annotated[
+        Path | None,
+        o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
+    ] = None,
     threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
     engine: o.Workers = "local",
     ray_address: o.RayAddress = None,
@@ -248,12 +256,18 @@ def ask(
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
-    """Where are these states, in all histories? The likeliest objects first."""
+    """Where are these states, in all histories? The likeliest objects first.
+
+    Histories are ranked by the object score: the mean cosine of their frames
+    with what all the words have in common. The score says how clear a window
+    is within its history. Neither is a probability.
+    """
     from dejacue.cli import store as command
     from dejacue.pipeline import EncoderOptions
 
     command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, threads, engine, ray_address, encoder,
+        path, vocabulary, readout, top, where or [], jsonl, output, threads, engine, ray_address,
+        encoder,
         EncoderOptions(backend, precision, device),
     )  # fmt: skip
 

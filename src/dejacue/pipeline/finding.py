@@ -53,6 +53,11 @@ class Finding:
     made: Made = field(default_factory=Made)
 
     @property
+    def thumbnail(self) -> bytes | None:
+        """One picture to know the object by: JPEG; None where no pictures were kept."""
+        return Pictures(dict(self.thumbnails), dict(self.crops)).middle
+
+    @property
     def retrieval(self) -> Retrieval:
         found = self.reading.retrieval
         return replace(found, notes=tuple(dict.fromkeys((*self.warnings, *found.notes))))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +32,7 @@ from dejacue.records import History, Vocabulary
 from dejacue.records._dataframe import dataframe
 from dejacue.records.columns import joined_tables
 from dejacue.store import _index as index
+from dejacue.store._output import write_answers
 from dejacue.store._packing import Packed, unpacked
 from dejacue.store._question import Question, Table
 from dejacue.store._segments import Segment
@@ -108,6 +110,11 @@ class Asked(Iterator[Answer]):
     def to_arrow(self) -> Any:
         """A pyarrow table."""
         return need("pyarrow", "pip install pyarrow").table(self.columns())
+
+    def write(self, path: str | os.PathLike[str]) -> int:
+        """Writes them to a .parquet, .csv, .jsonl or .json file while they are computed, so that
+        memory stays flat; the file is there whole, or not at all. How many there were."""
+        return write_answers(path, iter(self))
 
 
 def _answers(table: Table) -> Iterator[Answer]:

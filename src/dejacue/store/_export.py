@@ -12,7 +12,7 @@ from dejacue.errors import InputError, need, unknown
 from dejacue.progress import Progress
 from dejacue.records import History
 from dejacue.sources import remote
-from dejacue.sources.atomic import write_whole
+from dejacue.sources.atomic import write_bytes, write_whole
 from dejacue.sources.files import file_name, write_history
 
 if TYPE_CHECKING:
@@ -27,11 +27,14 @@ def export(
 ) -> int:
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
+    elsewhere = remote.is_remote(path)
+    if not elsewhere and Path(path).resolve().is_relative_to(store.path.resolve()):
+        raise InputError(f"{path}: is in the store itself; give another place")
     ids = store.ids(where)
     if not ids:
         raise InputError(f"{store.path}: holds no such history, so there is nothing to export")
     write = _as_npz if kind == "npz" else _as_parquet
-    if not remote.is_remote(path):
+    if not elsewhere:
         write(store, Path(path), ids, progress)
         return len(ids)
     remote.check(path)
@@ -53,6 +56,9 @@ def _as_npz(store: Store, folder: Path, ids: list[str], progress: Progress) -> N
             )
     for done, id in enumerate(ids):
         write_history(folder / f"{file_name(id)}.history.npz", store[id])
+        picture = store.thumbnail(id)
+        if picture is not None:
+            write_bytes(folder / f"{file_name(id)}.jpg", picture)
         progress("export", done + 1, len(ids))
 
 
@@ -67,6 +73,7 @@ def _as_parquet(store: Store, path: Path, ids: list[str], progress: Progress) ->
             "id": arrow.string(), "encoder": arrow.string(), "dimension": arrow.int64(),
             "frames": whole, "times_s": real, "source_frames": whole, "presence": real,
             "made_with": arrow.string(), "features": arrow.list_(number),
+            "thumbnail": arrow.binary(),
         }
     )  # fmt: skip
 
@@ -76,7 +83,7 @@ def _as_parquet(store: Store, path: Path, ids: list[str], progress: Progress) ->
             held = 0
             for done, id in enumerate(ids):
                 history = store[id]
-                group.append(_row(history))
+                group.append(_row(history) | {"thumbnail": store.thumbnail(id)})
                 held += history.features.nbytes
                 if held >= GROUP_BYTES or done + 1 == len(ids):
                     out.write_table(arrow.Table.from_pylist(group, schema))

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,11 +18,11 @@ from dejacue.errors import InputError, unknown
 
 NAME = "index.sqlite"
 UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
-VERSION = 1
+VERSION = 3
 APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files
 WAIT_S = 1.0  # for another writer
 COLUMNS = ("id", "object", "source")  # that ``where`` looks at; other names are those of made_with
-_SCHEMA = f"""
+_FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, histories INTEGER NOT NULL
@@ -36,12 +36,17 @@ CREATE TABLE histories (
 CREATE UNIQUE INDEX living ON histories (id) WHERE dead = 0;
 CREATE INDEX places ON histories (segment, slot) WHERE dead = 0;
 PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = 1;
 """
-
-_FAILURES = """
-CREATE TABLE IF NOT EXISTS failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL)
-"""  # made with the first one: a store without it is as good
+# What later versions have added, by version. A writer adds it to a store that was made before, and
+# readers of such a store do without it.
+_LATER = {
+    2: """
+CREATE TABLE thumbnails (
+    history INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, jpeg BLOB NOT NULL
+)""",
+    3: "CREATE TABLE failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL)",
+}
 
 
 class Busy(InputError):
@@ -54,7 +59,8 @@ def create(folder: Path, meta: Mapping[str, str]) -> None:
     for left in folder.glob(f"{UNFINISHED}*"):  # with SQLite's own files beside it
         left.unlink()
     with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as made:
-        made.executescript(_SCHEMA)
+        made.executescript(_FIRST)
+        _update(made)
         made.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
         made.execute("PRAGMA journal_mode = WAL")
     os.replace(temporary, folder / NAME)
@@ -82,8 +88,8 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                 raise InputError(f"{path}: is an SQLite file of something else, not of a store")
             if version > VERSION:
                 raise InputError(
-                    f"{folder}: is a store of version {version}, and this dejacue reads version "
-                    f"{VERSION}; update dejacue"
+                    f"{folder}: is a store of version {version}, and this dejacue reads versions "
+                    f"up to {VERSION}; update dejacue"
                 )
             made.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -129,6 +135,7 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
     with told(folder), contextlib.closing(connect(folder, write=True)) as made:
         made.execute("BEGIN IMMEDIATE")
         try:
+            _update(made)
             yield made
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
@@ -137,26 +144,31 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
         made.execute("COMMIT")
 
 
+def _update(made: sqlite3.Connection) -> None:
+    (version,) = made.execute("PRAGMA user_version").fetchone()
+    for later in range(version + 1, VERSION + 1):
+        made.execute(_LATER[later])
+        made.execute(f"PRAGMA user_version = {later}")
+
+
+def has(index: sqlite3.Connection, table: str) -> bool:
+    """Whether the store is of a version that has this table."""
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return index.execute(known, (table,)).fetchone() is not None
+
+
 def meta(index: sqlite3.Connection) -> dict[str, str]:
     return dict(index.execute("SELECT key, value FROM meta"))
 
 
-def has_failures(index: sqlite3.Connection) -> bool:
-    there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'failures'"
-    return index.execute(there).fetchone() is not None
-
-
-def record(index: sqlite3.Connection, failures: Sequence[tuple[str, str | None, str]]) -> None:
+def record(index: sqlite3.Connection, failures: Iterable[tuple[str, str | None, str]]) -> None:
     """What could not be added, and why; the last reason counts."""
-    if failures:
-        index.execute(_FAILURES)
     index.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
 
 
 def settle(index: sqlite3.Connection, ids: Iterable[str]) -> None:
     """These are no failures any more."""
-    if has_failures(index):
-        index.executemany("DELETE FROM failures WHERE id = ?", ((id,) for id in ids))
+    index.executemany("DELETE FROM failures WHERE id = ?", ((id,) for id in ids))
 
 
 def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tuple[str, list[str]]:

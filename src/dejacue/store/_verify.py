@@ -10,6 +10,7 @@ from dejacue.progress import Progress
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, checksum
 from dejacue.store._segments import HEADER, MEANS, mapped, mean_path, row_path
+from dejacue.store._thumbnails import damaged
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
@@ -26,6 +27,9 @@ def verify(store: Store, progress: Progress) -> list[tuple[str | None, str, str]
         for done, (number, rows, histories) in enumerate(segments):
             found += _segment(store, now, number, rows, histories)
             progress("verify", done + 1, len(segments))
+        for id in damaged(now):
+            what = "its thumbnail is not as it was written; add it again with --replace"
+            found.append((id, index.NAME, what))
     return found
 
 

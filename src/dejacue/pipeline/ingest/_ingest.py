@@ -69,27 +69,45 @@ def ingest(
     given = isinstance(manifest, str | os.PathLike)
     items = read_manifest(manifest) if given else as_items(manifest)  # type: ignore[arg-type]
     with contextlib.ExitStack() as held:
-        model = None
-        if not isinstance(store, Store):
-            if not Store.is_at(store):
-                encoder = encoder or "siglip2"
-                model = _new_store(store, encoder, encoder_options, retry)
-            store = held.enter_context(Store.open(store))
-        held.enter_context(_alone(store.path))
-        items = _failed_before(items, store) if retry else items
+        there = _opened(store, held)
+        items = _failed_before(items, store, there) if retry else items
         if not items:
             return Ingested()
-        encoder = encoder or encoder_of(store)
-        model = model or _loaded(encoder, encoder_options)
-        check_encoder_of(store, model)
+        name = encoder or ("siglip2" if there is None else encoder_of(there))
+        options = encoder_options or EncoderOptions()
+        model = options.load(name)
+        check_encoder(model)
+        look = Look.of(model, max_pixels)
         _check_names(manifest if given else "the manifest", items, model)
-        writer = Writer(store)
+        if there is None:
+            assert not isinstance(store, Store)
+            there = held.enter_context(open_store(store, model))
+            held.enter_context(_alone(there.path))
+        check_encoder_of(there, model)
+        writer = Writer(there)
         run = Run(
-            _with_known(items, store, replace), len(items), model, Look.of(model, max_pixels),
-            writer, workers, progress or default_progress(), encoder,
-            encoder_options or EncoderOptions(), ray,
+            _with_known(items, there, replace), len(items), model, look, writer, workers,
+            progress or default_progress(), name, options, ray,
         )  # fmt: skip
-        return _run(ENGINES[engine], run, writer, store.path)
+        return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:
+    """The store, for us alone; None where it is to be made."""
+    if not isinstance(store, Store):
+        if not Store.is_at(store):
+            Store.check_new(store)
+            return None
+        store = held.enter_context(Store.open(store))
+    held.enter_context(_alone(store.path))
+    return store
+
+
+def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
+    if store is None:
+        raise InputError(f"{path}: is no store yet; leave out --retry")
+    failed = {own.id for own in store.failures()}
+    return [item for item in items if item.name in failed]
 
 
 def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
@@ -121,29 +139,6 @@ def _alone(path: Path) -> Iterator[None]:
     finally:
         if lock is not None:
             os.close(lock)
-
-
-def _new_store(
-    path: Place, encoder: Encoder | str, options: EncoderOptions | None, retry: bool
-) -> Encoder:
-    """Makes it, when the encoder that it is for has been loaded."""
-    if retry:
-        raise InputError(f"{path}: is no store yet; leave out --retry")
-    Store.check_new(path)
-    model = _loaded(encoder, options)
-    open_store(path, model).close()
-    return model
-
-
-def _failed_before(items: Iterable[Item], store: Store) -> list[Item]:
-    failed = {own.id for own in store.failures()}
-    return [item for item in items if item.name in failed]
-
-
-def _loaded(encoder: Encoder | str, options: EncoderOptions | None) -> Encoder:
-    model = (options or EncoderOptions()).load(encoder)
-    check_encoder(model)
-    return model
 
 
 def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:
