@@ -360,6 +360,7 @@ def test_verify_looks_at_the_index_too(store) -> None:
     ("column", "value"),
     [
         ("runs", [0, 31]), ("runs", [0, 1 << 60]), ("runs", [0, 40, 60, -10]), ("runs", [0, 30, 1]),
+        ("runs", [5, 20, 20, 10]), ("runs", [1 << 60, 30]), ("runs", [-(1 << 63), 20, 0, 10]),
         ("runs", []), ("times_s", [0] * 31), ("times_s", [0]),
     ],
 )  # fmt: skip

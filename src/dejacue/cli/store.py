@@ -164,10 +164,10 @@ def ask(
         check_output(output)
     as_table = not jsonl and output is None
     with Store.open(path) as store:
-        first = next(iter(store.histories()), None)
+        first = next(store.rows(), None)
         if first is None:
             raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
-        encoded, warnings = encoded_words(vocabulary, first, encoder, options)
+        encoded, warnings = encoded_words(vocabulary, store[first.id], encoder, options)
         if as_table and min(len(store), top or len(store)) > MOST_LISTED:
             top = MOST_LISTED
             warnings += (f"the first {top} histories are listed; --jsonl or --output gives all",)

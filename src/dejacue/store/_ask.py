@@ -14,7 +14,10 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,13 +38,15 @@ from dejacue.store import _index as index
 from dejacue.store._output import write_answers
 from dejacue.store._packing import Packed, unpacked
 from dejacue.store._question import Question, Table
-from dejacue.store._segments import Segment
+from dejacue.store._segments import Segment, gone, mean_path
 from dejacue.store._spread import Entry, Part, spread
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
 
-_LOOKED_AT = "segment, slot, first, length, id, source, interval_s, runs, times_s, source_frames"
+Places = NDArray[np.int64]  # (H, 2): segment and slot
+SLOT_BITS = 32  # of a segment and a slot in one number
+_LOOKED_AT = ", histories.id, source, interval_s, runs, times_s, source_frames"
 _EMPTY: Table = {
     "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
     "state": [], "description": [], "start": np.empty(0, np.int64), "end": np.empty(0, np.int64),
@@ -152,7 +157,7 @@ def ask(
         raise InputError(f"threads {threads} must be at least 1")
     with index.snapshot(store.path) as now:
         index.condition(now, where)  # refuses names that are not known
-    read = _Reader(store, Question(vocabulary, readout, threads))
+    read = _Reader(store, Question(vocabulary, readout), threads)
     return Asked(read.tables(top, where, engine, ray_address, progress))
 
 
@@ -187,8 +192,8 @@ def _check(store: Store, vocabulary: Vocabulary) -> None:
 class _Reader:
     """Answers one question."""
 
-    def __init__(self, store: Store, question: Question) -> None:
-        self._store, self._question = store, question
+    def __init__(self, store: Store, question: Question, threads: int) -> None:
+        self._store, self._question, self._threads = store, question, threads
         vocabulary = question.vocabulary
         assert vocabulary.features is not None
         centre = vocabulary.weights @ unit_rows(vocabulary.features)
@@ -199,106 +204,196 @@ class _Reader:
         ray_address: str | None, progress: Progress,
     ) -> Iterator[Table]:  # fmt: skip
         with contextlib.ExitStack() as held:
-            while True:
-                now = held.enter_context(index.snapshot(self._store.path))
-                with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: begin again
-                    segments, every = self._places(now, where)
-                    break
-                held.close()
+            now, segments, every = self._begin(held, where)
             scores = self._object_scores(segments, every)
-            order = np.argsort(-scores, kind="stable")[:top]
+            order = _best(scores, top)
             places, scores = every[order], scores[order]
-            parts = list(self._chunks(places[:, 3]))
 
-            def here(part: slice) -> Table:
+            def prepared(part: slice) -> tuple[Any, ...]:
                 histories, sources = self._histories(now, segments, places[part])
-                return self._question.table(histories, sources, scores[part], part.start)
+                return histories, sources, scores[part], part.start
 
             def sent(part: slice) -> Part:
                 return self._sent(now, segments, places[part], scores[part], part.start)
 
-            found: Iterator[Table] = map(here, parts)
+            cut = partial(self._chunks, now, places)
             if engine == "ray":
-                found = held.enter_context(
-                    contextlib.closing(spread(self._question, parts, sent, here, ray_address))
-                )
-            for part, table in zip(parts, found, strict=True):
+                found = spread(self._question, cut, sent, prepared, ray_address)
+            else:
+                found = self._ahead(map(prepared, cut(self._threads)))
+            for table in held.enter_context(contextlib.closing(found)):
                 yield table
-                progress("ask", part.stop, len(order))
+                progress("ask", int(table["rank"][-1]), len(order))
+
+    def _begin(
+        self, held: contextlib.ExitStack, where: Mapping[str, str] | None
+    ) -> tuple[sqlite3.Connection, dict[int, Segment], Places]:
+        """The index as it is now, the mapped segments and where the histories lie."""
+        missing = None
+        while True:
+            now = held.enter_context(index.snapshot(self._store.path))
+            try:
+                return now, *self._places(now, where)
+            except FileNotFoundError as error:  # compacted meanwhile: begin again
+                if error.filename == missing:
+                    raise gone(error) from None
+                missing = error.filename
+            held.close()
+
+    def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Generator[Table, None, None]:
+        """The tables of these, in order. With several threads each works on a chunk of its own,
+        while this one reads what the next needs from the index."""
+        if self._threads == 1:
+            yield from (self._question.table(*own) for own in chunks)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            waiting: deque[Future[Table]] = deque()
+            try:
+                for own in chunks:
+                    waiting.append(pool.submit(self._question.table, *own))
+                    if len(waiting) > self._threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for left in waiting:
+                    left.cancel()
 
     def _places(
         self, now: sqlite3.Connection, where: Mapping[str, str] | None
-    ) -> tuple[dict[int, Segment], NDArray[np.int64]]:
-        """The mapped segments, and number, segment, slot and length of each history."""
+    ) -> tuple[dict[int, Segment], Places]:
+        """The mapped segments, and segment and slot of each history. Where a segment holds all that
+        was added to it, nothing is read of its histories: a million are ranked at once."""
         wanted, values = index.condition(now, where)
-        found = now.execute(
-            f"SELECT number, segment, slot, length FROM histories WHERE {wanted} "
-            "ORDER BY segment, slot", values,
-        ).fetchall()  # fmt: skip
-        places = np.array(found, np.int64).reshape(-1, 4)
-        used = set(np.unique(places[:, 1]).tolist())
-        sizes = now.execute("SELECT number, rows, histories FROM segments").fetchall()
+        sizes = index.sizes(now)
         self._store.forget_but({own[0] for own in sizes})
-        return {own[0]: self._store.segment(*own) for own in sizes if own[0] in used}, places
+        counts = "SELECT segment, count(*) FROM histories WHERE dead = 0 GROUP BY segment"
+        living = dict(now.execute(counts))
+        if living.keys() - {own[0] for own in sizes}:
+            raise sqlite3.DatabaseError("an entry without a segment")
+        segments, places = {}, [np.empty((0, 2), np.int64)]
+        for number, rows, histories in sizes:
+            slots = np.arange(living.get(number, 0))
+            if where or len(slots) != histories:
+                chosen = f"SELECT slot FROM histories WHERE segment = ? AND {wanted} ORDER BY slot"
+                slots = _slots(now.execute(chosen, (number, *values)), histories)
+            if len(slots):
+                segments[number] = self._store.segment(number, rows, histories)
+                places.append(np.stack([np.full_like(slots, number), slots], axis=1))
+        return segments, np.concatenate(places)
 
     def _object_scores(
-        self, segments: Mapping[int, Segment], places: NDArray[np.int64]
+        self, segments: Mapping[int, Segment], places: Places
     ) -> NDArray[np.float64]:
         scores = np.empty(len(places))
-        starts = np.searchsorted(places[:, 1], list(segments), side="left")
-        ends = np.searchsorted(places[:, 1], list(segments), side="right")
-        for segment, first, end in zip(segments.values(), starts, ends, strict=True):
-            scores[first:end] = (segment.means @ self._centre)[places[first:end, 2]]
+        starts = np.searchsorted(places[:, 0], list(segments), side="left")
+        ends = np.searchsorted(places[:, 0], list(segments), side="right")
+        with np.errstate(all="ignore"):
+            for segment, first, end in zip(segments.values(), starts, ends, strict=True):
+                scores[first:end] = (segment.means @ self._centre)[places[first:end, 1]]
+        if not np.isfinite(scores).all():
+            number = places[np.argmin(np.isfinite(scores)), 0]
+            raise InputError(
+                f"{mean_path(self._store.path / 'segments', number)}: is damaged; dejacue store "
+                "verify names the histories"
+            )
         return scores
 
-    def _chunks(self, lengths: NDArray[np.int64]) -> Iterator[slice]:
-        """Consecutive histories of so many bytes that a kernel call takes."""
+    def _chunks(self, now: sqlite3.Connection, places: Places, workers: int) -> Iterator[slice]:
+        """Consecutive histories of so many bytes that a kernel call takes, or fewer: there is one
+        for each thread or machine."""
         width = self._store.dtype.itemsize * len(self._centre)
-        first, held = 0, 0
-        for at, size in enumerate((lengths * width).tolist()):
-            if at > first and (held + size > CHUNK_BYTES or at - first == CHUNK_HISTORIES):
-                yield slice(first, at)
-                first, held = at, 0
-            held += size
-        if len(lengths):
-            yield slice(first, len(lengths))
+        first, held, most = 0, 0, 0
+        for begin in range(0, len(places), CHUNK_HISTORIES):
+            sizes = self._lengths(now, places[begin : begin + CHUNK_HISTORIES]) * width
+            most = max(most, min(CHUNK_BYTES, int(sizes.sum())) // workers)
+            for at, size in enumerate(sizes.tolist(), begin):
+                if at > first and (held + size > most or at - first == CHUNK_HISTORIES):
+                    yield slice(first, at)
+                    first, held = at, 0
+                held += size
+        if len(places):
+            yield slice(first, len(places))
+
+    def _lengths(self, now: sqlite3.Connection, places: Places) -> NDArray[np.int64]:
+        known = [self._store.kept.get(key) for key in _keys(places)]
+        found = np.array([0 if own is None else len(own[0]) for own in known])
+        missing = found == 0
+        found[missing] = [length for *_, length in _entries(now, places[missing])]
+        return found
 
     def _histories(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: NDArray[np.int64]
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places
     ) -> tuple[list[History], list[str | None]]:
         """Those at these places, and their sources; what an earlier question has made is taken."""
-        keys = list(zip(places[:, 1].tolist(), places[:, 2].tolist(), strict=True))
+        keys = _keys(places)
         found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
-        numbers = places[:, 0].tolist()
-        missing = [own for own, key in zip(numbers, keys, strict=True) if key not in found]
+        missing = [key not in found for key in keys]
         encoder = self._store.encoder
-        for segment, slot, first, length, own in _entries(now, missing):
+        for segment, slot, first, length, own in _looked_at(now, places[missing]):
             rows = segments[segment].rows[first : first + length]
-            known = found[segment, slot] = unpacked(own, rows, encoder), own.source
-            self._store.keep((segment, slot), known)
+            key, known = segment << SLOT_BITS | slot, (unpacked(own, rows, encoder), own.source)
+            found[key] = known
+            self._store.keep(key, known)
         inside = [found[key] for key in keys]
         return [own for own, _ in inside], [source for _, source in inside]
 
     def _sent(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: NDArray[np.int64],
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places,
         scores: NDArray[np.float64], before: int,
     ) -> Part:  # fmt: skip
         """The histories at these places, for another machine."""
-        found = {own[:2]: own for own in _entries(now, places[:, 0].tolist())}
-        entries = [found[segment, slot] for segment, slot in places[:, 1:3].tolist()]
-        rows = {number: len(segments[number].rows) for number in np.unique(places[:, 1]).tolist()}
-        store = self._store
-        return Part(
-            store.path.resolve(), store.dtype, len(self._centre), store.encoder, rows, entries,
-            scores, before,
-        )  # fmt: skip
+        rows = {number: len(segments[number].rows) for number in np.unique(places[:, 0]).tolist()}
+        own, entries = self._store, list(_looked_at(now, places))
+        kind = (own.path.resolve(), own.dtype, len(self._centre), own.encoder)
+        return Part(*kind, rows, entries, scores, before)
 
 
-def _entries(now: sqlite3.Connection, numbers: list[int]) -> Iterator[Entry]:
-    """What the index says of the histories of these numbers, in any order."""
-    query = f"SELECT {_LOOKED_AT} FROM histories WHERE number IN (SELECT value FROM json_each(?))"
-    for segment, slot, first, length, id, source, interval, *blobs in now.execute(
-        query, (json.dumps(numbers),)
+def _slots(found: Iterable[tuple[int]], below: int) -> NDArray[np.int64]:
+    """Ascending, as the index has them."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        slots = np.fromiter((slot for (slot,) in found), np.int64)
+        if (np.diff(slots, prepend=-1, append=below) > 0).all():
+            return slots
+    raise sqlite3.DatabaseError("a slot that is not there")
+
+
+def _keys(places: Places) -> list[int]:
+    keys: list[int] = (places[:, 0] << SLOT_BITS | places[:, 1]).tolist()
+    return keys
+
+
+def _entries(now: sqlite3.Connection, places: Places, more: str = "") -> Iterator[tuple[Any, ...]]:
+    """Segment, slot, first row, length and more of those at these places, in their order."""
+    keys = _keys(places)
+    found = now.execute(
+        f"SELECT segment, slot, first, length {more} FROM json_each(?) AS place "
+        f"CROSS JOIN histories ON dead = 0 AND segment = place.value >> {SLOT_BITS} "
+        f"AND slot = place.value & {(1 << SLOT_BITS) - 1}", (json.dumps(keys),),
+    )  # fmt: skip
+    for key in keys:
+        own = next(found, None)
+        if own is None:
+            raise sqlite3.DatabaseError("an entry is missing")
+        segment, slot, *_ = index.whole(own[:4])
+        if segment << SLOT_BITS | slot != key:
+            raise sqlite3.DatabaseError("a slot has two entries, or none")
+        yield own
+
+
+def _looked_at(now: sqlite3.Connection, places: Places) -> Iterator[Entry]:
+    """What the index says of them."""
+    for segment, slot, first, length, id, source, interval, *blobs in _entries(
+        now, places, _LOOKED_AT
     ):
         own = Packed._make((id, None, source, interval, None, *blobs, None))
         yield Entry(segment, slot, first, length, own)
+
+
+def _best(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
+    """Where the highest are, the highest first; of equal ones the first."""
+    if top is None or top >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, -top)[-top]
+    chosen = np.flatnonzero(scores >= least)
+    return chosen[np.argsort(-scores[chosen], kind="stable")[:top]]

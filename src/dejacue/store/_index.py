@@ -10,8 +10,9 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from dejacue.errors import InputError, unknown
@@ -20,6 +21,7 @@ NAME = "index.sqlite"
 UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
 VERSION = 3
 APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files
+MOST = 1 << 40  # rows of a segment
 WAIT_S = 1.0  # for another writer
 COLUMNS = ("id", "object", "source")  # that ``where`` looks at; other names are those of made_with
 _FIRST = f"""
@@ -103,7 +105,7 @@ def told(folder: Path) -> Iterator[None]:
     """Says in a sentence what SQLite says in its own words."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a text that is damaged
         said = str(error)
         if "closed" in said:
             raise InputError(f"{folder}: this store was closed; open it again") from None
@@ -158,7 +160,29 @@ def has(index: sqlite3.Connection, table: str) -> bool:
 
 
 def meta(index: sqlite3.Connection) -> dict[str, str]:
-    return dict(index.execute("SELECT key, value FROM meta"))
+    found = dict(index.execute("SELECT key, value FROM meta"))
+    if not all(isinstance(own, str) for own in found.values()):
+        raise sqlite3.DatabaseError("meta that is no text")
+    dimension = found.get("dimension", "")
+    known = dimension.isascii() and dimension.isdigit() and int(dimension[:9]) > 0
+    if not known and (dimension or index.execute("SELECT 1 FROM segments").fetchone()):
+        raise sqlite3.DatabaseError("no dimension")
+    return found
+
+
+def sizes(index: sqlite3.Connection) -> list[tuple[int, int, int]]:
+    """Number, rows and histories of each segment."""
+    found = index.execute("SELECT number, rows, histories FROM segments ORDER BY number").fetchall()
+    for own in found:
+        whole(own)
+    return found
+
+
+def whole(numbers: Sequence[Any]) -> Sequence[int]:
+    """These, if they are counts: SQLite keeps anything in any column, and files get damaged."""
+    if not all(type(own) is int and 0 <= own < MOST for own in numbers):
+        raise sqlite3.DatabaseError("a number that cannot be")
+    return numbers
 
 
 def record(index: sqlite3.Connection, failures: Iterable[tuple[str, str | None, str]]) -> None:

@@ -47,14 +47,14 @@ def listed(path: Path, where: Mapping[str, str] | None) -> Iterator[Stored]:
             f"FROM histories WHERE {wanted} ORDER BY number", values,
         )  # fmt: skip
         for id, object, source, length, blob, start_s, end_s, thumbnail, made in found:
-            runs = len(blob) // 16
+            runs = len(blob) // 16 if isinstance(blob, bytes) else 0
             if not runs:
                 raise InputError(f'{path}: the index entry of "{id}" is damaged')
             (start,), (last, count) = (
                 struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
             )
             times = None
-            if start_s is not None and len(start_s) == 8:
+            if isinstance(start_s, bytes) and len(start_s) == 8:
                 times = struct.unpack("<2d", start_s + end_s)
             end = last + count - 1
             span = (length, runs, start, end, times)

@@ -18,16 +18,13 @@ Table = dict[str, Any]
 class Question(NamedTuple):
     vocabulary: Vocabulary
     readout: str | Readout
-    threads: int
 
     def table(
         self, histories: Sequence[History], sources: Sequence[str | None],
         object_scores: NDArray[np.float64], before: int,
     ) -> Table:  # fmt: skip
         """The answers in these histories, which come after ``before`` others in the ranking."""
-        found = locate_many(
-            histories, self.vocabulary, readout=self.readout, threads=self.threads
-        ).columns()
+        found = locate_many(histories, self.vocabulary, readout=self.readout).columns()
         labels = self.vocabulary.labels
         rows = np.arange(len(labels))
         if found["level"][0] == "state":  # all descriptions of a state have the same answer

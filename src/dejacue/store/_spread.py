@@ -26,6 +26,7 @@ from dejacue.store._segments import mapped, row_path
 
 T = TypeVar("T")
 AHEAD = 2  # tasks that wait or are done, for each that can run
+MOST_PARTS = 16  # of what a kernel call takes: smaller ones are not worth sending
 
 
 class Entry(NamedTuple):
@@ -77,33 +78,31 @@ def read_part(question: Question, part: Part) -> Table | None:
 
 
 def spread(
-    question: Question, parts: Iterable[T], sent: Callable[[T], Part],
-    here: Callable[[T], Table], address: str | None,
+    question: Question, cut: Callable[[int], Iterable[T]], sent: Callable[[T], Part],
+    prepared: Callable[[T], tuple[Any, ...]], address: str | None,
 ) -> Generator[Table, None, None]:  # fmt: skip
     """The tables of all parts, in order.
 
-    sent   what a machine must be told of a part
-    here   answers it on this one, which still holds the segments that it began with
+    cut        gives the parts, for so many workers
+    sent       what a machine must be told of a part
+    prepared   what this one answers it with, which still holds the segments that it began with
 
     Tasks that nobody waits for any more run to their end, a few at most: ray.cancel (2.60) ends
     this process where the task has just failed.
     """
     with connected(address) as ray:
-        cpus = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
-        own = max(1, min(question.threads, int(max(cpus))))
-        most = AHEAD * max(1, int(sum(cpus)) // own)
-        task, asked = ray.remote(read_part).options(num_cpus=own), ray.put(question)
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        task, asked = ray.remote(read_part), ray.put(question)
         running: deque[tuple[T, Any]] = deque()
-        for part in parts:
-            if len(running) == most:
-                yield _finished(ray, running, here)
+
+        def finished() -> Table:
+            part, answer = running.popleft()
+            table: Table | None = ray.get(answer)
+            return question.table(*prepared(part)) if table is None else table
+
+        for part in cut(min(cores, MOST_PARTS)):
+            if len(running) == AHEAD * cores:
+                yield finished()
             running.append((part, task.remote(asked, sent(part))))
         while running:
-            yield _finished(ray, running, here)
-
-
-def _finished(ray: Any, running: deque[tuple[T, Any]], here: Callable[[T], Table]) -> Table:
-    """That of the part that was sent first."""
-    part, task = running.popleft()
-    table = ray.get(task)
-    return here(part) if table is None else table
+            yield finished()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from dejacue.store._ask import Asked, ask
 from dejacue.store._export import export
 from dejacue.store._listing import Failure, Stored, columns_in, failed, listed, read_made_with
 from dejacue.store._packing import NAMES, Packed, unpacked
-from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
+from dejacue.store._segments import MEANS, Segment, gone, mapped, mean_path, row_path
 from dejacue.store._thumbnails import get
 from dejacue.store._verify import verify
 from dejacue.store._write import Text, check_encoder, is_unicode
@@ -30,6 +29,7 @@ from dejacue.store._write import Text, check_encoder, is_unicode
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
 MOST_KEPT = 5_000_000  # frames whose numbers and times are kept for the next question: 100 MB
+AS_FRAMES = 100  # what a history takes besides them
 Where = Mapping[str, str]
 
 
@@ -63,7 +63,7 @@ class Store:
             raise InputError(f"{self.path}: the index is damaged (no dtype); take a copy")
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
-        self.kept: dict[tuple[int, int], tuple[History, str | None]] = {}
+        self.kept: dict[int, tuple[History, str | None]] = {}
         self._kept_frames = 0
 
     @classmethod
@@ -170,19 +170,25 @@ class Store:
             return [id for (id,) in self._reader.execute(found, values)]
 
     def __getitem__(self, id: str) -> History:
+        name = id if isinstance(id, str) and is_unicode(id) else None
+        missing = None
         while True:
-            name = id if isinstance(id, str) and is_unicode(id) else None
             with index.told(self.path):
                 found = self._reader.execute(
                     f"SELECT rows, histories, {_PLACED} FROM histories JOIN segments "
                     "ON segments.number = segment WHERE id = ? AND dead = 0", (name,),
                 ).fetchone()  # fmt: skip
+                index.whole((found or ())[:5])
             if found is None:
                 raise self._unknown(id)
-            with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: look again
-                rows, histories, number, first, length, *own = found
-                segment = self.segment(number, rows, histories)
-                features = segment.rows[first : first + length]
+            rows, histories, number, first, length, *own = found
+            try:
+                features = self.segment(number, rows, histories).rows[first : first + length]
+            except FileNotFoundError as error:  # compacted meanwhile: look again
+                if error.filename == missing:
+                    raise gone(error) from None
+                missing = error.filename
+            else:
                 return unpacked(Packed(*own), features, self.encoder)
 
     def histories(self, where: Where | None = None) -> Iterator[History]:
@@ -266,7 +272,8 @@ class Store:
     @property
     def size(self) -> int:
         """Bytes of its segments on the disk."""
-        return sum(own.stat().st_size for own in (self.path / "segments").glob("*.npy"))
+        files = (self.path / "segments").glob("*.npy")
+        return sum(own.stat().st_size for own in files if own.is_file())
 
     def verify(self, progress: Progress = silent) -> list[Problem]:
         """Reads every byte again and names what is not as it was written; empty: all is well."""
@@ -313,13 +320,13 @@ class Store:
         """
         return ask(self, vocabulary, readout, top, where, threads, engine, ray_address, progress)
 
-    def keep(self, place: tuple[int, int], known: tuple[History, str | None]) -> None:
+    def keep(self, place: int, known: tuple[History, str | None]) -> None:
         """A history and its source for the next question, by segment and slot, which are never
         given again; as many as fit."""
-        frames = len(known[0])
-        if self._kept_frames + frames <= MOST_KEPT:
+        size = len(known[0]) + AS_FRAMES
+        if self._kept_frames + size <= MOST_KEPT:
             self.kept[place] = known
-            self._kept_frames += frames
+            self._kept_frames += size
 
     def forget_but(self, numbers: set[int]) -> None:
         """Lets go of segments that are gone, so that their bytes are freed."""

@@ -58,11 +58,10 @@ class _Writing:
 
     def begin(self, dimension: int, new: bool = False) -> SegmentWriter:
         """Goes on with the last segment, or begins a new one."""
-        last = "SELECT number, rows, histories FROM segments ORDER BY number DESC LIMIT 1"
+        last = None if new else next(reversed(index.sizes(self.now)), None)
         self.writer = SegmentWriter(
-            self.folder, self._store.dtype, dimension,
-            None if new else self.now.execute(last).fetchone(), self._new_segment, self._grown,
-        )  # fmt: skip
+            self.folder, self._store.dtype, dimension, last, self._new_segment, self._grown
+        )
         return self.writer
 
     def sweep(self) -> None:
@@ -242,10 +241,12 @@ def compact(store: Store) -> None:
 
 def _move(store: Store, now: sqlite3.Connection, number: int, writer: SegmentWriter) -> None:
     """Checksums move with the rows: what was damaged before is still found to be."""
-    sizes = "SELECT rows, histories FROM segments WHERE number = ?"
-    segment = store.segment(number, *now.execute(sizes, (number,)).fetchone())
+    sizes = next((own for own in index.sizes(now) if own[0] == number), None)
+    if sizes is None:
+        raise sqlite3.DatabaseError("an entry without a segment")
+    segment = store.segment(*sizes)
     inside = "SELECT number, first, length, slot FROM histories WHERE segment = ? ORDER BY slot"
-    for own, first, length, slot in now.execute(inside, (number,)).fetchall():
+    for own, first, length, slot in map(index.whole, now.execute(inside, (number,)).fetchall()):
         place = writer.add(segment.rows[first : first + length], segment.means[slot])
         moved = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
         now.execute(moved, (*place, own))
