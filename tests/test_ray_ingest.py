@@ -12,36 +12,56 @@ import time
 from pathlib import Path
 from typing import Any
 
-import ingest_killer
 import numpy as np
+import pyarrow
 import pytest
-from ingest_killer import Counting, held, make_video
+from ingest_killer import FRAMES, Counting, held, make_video
 
+import dejacue
 from dejacue import DejaCueError, InputError, Store, cluster, ingest
-from dejacue.pipeline.ingest import local, on_ray, writer
+from dejacue.pipeline.ingest import Ingested, Look, RayOptions, Run, Writer, local, on_ray, writer
+from dejacue.pipeline.ingest.manifest import as_items
+from dejacue.pipeline.ingest.worker import Worker
+from dejacue.pipeline.options import EncoderOptions
+from dejacue.progress import silent
 from dejacue.sources.video import write_video
 
 pytestmark = pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.")  # of its own code
 VIDEOS, BATCH = 3, Counting.batch
+TESTS = Path(__file__).resolve().parent
+SOURCE = Path(dejacue.__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
 def ray():
-    """One Ray for this module, of 100 MB, which is gone afterwards with all that it wrote."""
-    with cluster.connected("local", num_cpus=2, object_store_memory=100 << 20) as own:
-        own.cloudpickle.register_pickle_by_value(ingest_killer)  # workers have no tests
-        own.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-        yield own
+    """One Ray for this module, of 100 MB, which is gone afterwards with all that it wrote; its
+    processes find the tests."""
+    with pytest.MonkeyPatch.context() as changed:
+        path = os.pathsep.join([str(TESTS), str(SOURCE), os.environ.get("PYTHONPATH", "")])
+        changed.setenv("PYTHONPATH", path)
+        with cluster.connected("local", num_cpus=2, object_store_memory=100 << 20) as own:
+            yield own
 
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory) -> list[dict[str, str]]:
-    """Good ones, one that is no video, and one whose object is never seen."""
+    """Good ones, one that is no video, one whose object is never seen, and one that the encoder
+    refuses."""
     folder = tmp_path_factory.mktemp("videos")
     made = [make_video(folder, f"v{k}", k) | {"objects": "all"} for k in range(VIDEOS)]
     (folder / "broken.mp4").write_bytes(b"no video" * 100)
-    broken = {**made[0], "video": str(folder / "broken.mp4")}
-    return [*made[:1], broken, *made[1:], {**made[0], "id": "unseen", "objects": "7"}]
+    write_video(folder / "dark.mp4", np.zeros((FRAMES, 32, 48, 3), np.uint8), 10)
+    broken, dark = ({**made[0], "video": str(folder / f"{own}.mp4")} for own in ("broken", "dark"))
+    return [*made[:1], broken, dark, *made[1:], {**made[0], "id": "unseen", "objects": "7"}]
+
+
+class Strict(Counting):
+    """Refuses what is dark."""
+
+    def encode_images(self, crops: Any) -> Any:
+        if any(own.max() < 140 for own in crops):
+            raise InputError("image 0: is dark")
+        return super().encode_images(crops)
 
 
 class Fragile(Counting):
@@ -63,16 +83,16 @@ def test_ray_makes_the_histories_and_failures_of_the_local_engine(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
-    wanted = ingest(videos, tmp_path / "local", encoder=Counting(tmp_path / "a", True))
+    wanted = ingest(videos, tmp_path / "local", encoder=Strict(tmp_path / "a", True))
     told = []
     made = ingest(
-        videos, tmp_path / "ray", encoder=Counting(tmp_path / "b", True), engine="ray", actors=2,
+        videos, tmp_path / "ray", encoder=Strict(tmp_path / "b", True), engine="ray", actors=2,
         progress=lambda *given: told.append(given),
     )  # fmt: skip
     assert sorted(made.added) == sorted(wanted.added)
     assert len(made.added) == 2 * VIDEOS
     assert sorted(made.failed) == sorted(wanted.failed)
-    assert [own.id for own in sorted(made.failed)] == ["broken", "unseen"]
+    assert [own.id for own in sorted(made.failed)] == ["broken", "dark", "unseen"]
     assert held(tmp_path / "ray") == held(tmp_path / "local")
     with Store.open(tmp_path / "ray") as own, Store.open(tmp_path / "local") as other:
         assert sorted(own.failures()) == sorted(other.failures())
@@ -83,10 +103,10 @@ def test_ray_makes_the_histories_and_failures_of_the_local_engine(
                 assert np.array_equal(getattr(one, name), getattr(two, name)), name
     assert (tmp_path / "b").stat().st_size == (tmp_path / "a").stat().st_size
     assert told[-2][:3] == ("videos", len(videos), len(videos))
-    assert told[-1][:2] == ("crops", (tmp_path / "b").stat().st_size)
+    assert told[-1][0] == "crops"
     assert not (tmp_path / "ray" / writer.PARTIAL).exists()
-    again = ingest(videos, tmp_path / "ray", encoder=Counting(tmp_path / "c", True), engine="ray")
-    assert (len(again.skipped), again.added, len(again.failed)) == (2 * VIDEOS, (), 2)
+    again = ingest(videos, tmp_path / "ray", encoder=Strict(tmp_path / "c", True), engine="ray")
+    assert (len(again.skipped), again.added, len(again.failed)) == (2 * VIDEOS, (), 3)
     assert not (tmp_path / "c").exists()  # nothing was encoded
 
 
@@ -132,6 +152,65 @@ def test_a_video_of_4k_goes_through_an_object_store_of_100_mb(ray, tmp_path) -> 
     made = ingest(rows, tmp_path / "ray", encoder=encoder, engine="ray", actors=2)
     assert sorted(made.added) == ["large0", "large1"]
     assert encoder.given == 2 * frames
+
+
+def deadly(_: Any) -> None:
+    os._exit(7)
+
+
+class Deadly(Counting):
+    """Its images are scaled by something that kills the process that does it."""
+
+    fit = staticmethod(deadly)
+
+
+def test_a_decoder_that_dies_is_a_failure_of_its_video(ray, videos, tmp_path) -> None:
+    given = [{**videos[0], "id": f"v{k}"} for k in range(2)]
+    encoder = Deadly(tmp_path / "b")
+    made = ingest(given, tmp_path / "ray", encoder=encoder, engine="ray")
+    assert sorted(made.failed) == sorted(ingest(given, tmp_path / "local", encoder=encoder).failed)
+    assert [own.id for own in sorted(made.failed)] == ["v0", "v1"]
+    assert "the process that decoded it ended with 7; the memory may" in made.failed[0].what
+
+
+@pytest.fixture
+def processes_here(monkeypatch):
+    """Those that decode are ended."""
+    kept: dict[bytes, Worker] = {}
+    monkeypatch.setattr(on_ray, "_workers", kept)
+    yield
+    for own in kept.values():
+        own.end()
+
+
+@pytest.mark.usefixtures("processes_here")
+def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None:
+    """The same functions, without Ray: actors that do not see the store, and a driver that ends."""
+    store, look = Store.create(tmp_path / "s"), Look.of(Counting(tmp_path / "b", True))
+    (item,) = as_items(videos[:1])
+    job = on_ray.Job(look, Counting(tmp_path / "b", True), EncoderOptions(), tmp_path / "nowhere")
+
+    def passed(stop: int | None) -> Ingested:
+        own = Writer(store)
+        run = Run(
+            iter([item]), 1, job.encoder, look, own, None, silent, job.encoder, job.options,
+            RayOptions(),
+        )  # fmt: skip
+        joined, encode = on_ray._Joined(run), on_ray.Encode(job)
+        rows = list(on_ray.decode_rows(joined.begin(item), job))
+        for row in sorted(rows, key=lambda row: -row["part"])[:stop]:  # whatever the order
+            (answer,) = encode(pyarrow.Table.from_pylist([row])).to_pylist()
+            assert not answer["kept"]
+            joined.take(**answer)
+        own.close(keep=stop is not None)
+        return own.summary
+
+    assert passed(stop=5) == Ingested()
+    before = job.encoder.given
+    assert before == 60 - 4 * BATCH
+    assert len(passed(stop=None).added) == 2
+    assert job.encoder.given == 60
+    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize(
