@@ -165,11 +165,11 @@ class Deadly(Counting):
 
 
 def test_a_decoder_that_dies_is_a_failure_of_its_video(ray, videos, tmp_path) -> None:
-    given = [{**videos[0], "id": f"v{k}"} for k in range(2)]
+    given = videos[:1]
     encoder = Deadly(tmp_path / "b")
     made = ingest(given, tmp_path / "ray", encoder=encoder, engine="ray")
     assert sorted(made.failed) == sorted(ingest(given, tmp_path / "local", encoder=encoder).failed)
-    assert [own.id for own in sorted(made.failed)] == ["v0", "v1"]
+    assert [own.id for own in made.failed] == ["v0"]
     assert "the process that decoded it ended with 7; the memory may" in made.failed[0].what
 
 
