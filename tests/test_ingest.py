@@ -197,7 +197,7 @@ def test_whether_rows_depend_on_the_batch_is_found_out(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("mixing", [False, True])
-def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing) -> None:
+def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing, monkeypatch) -> None:
     encoder = Counting(tmp_path / "counter", mixing)
     Store.create(tmp_path / "store", dtype="float32")
     rows = [one(own, camera=f"c{k}", object="cup") for k, own in enumerate(videos)]
@@ -220,6 +220,7 @@ def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing) -> No
         for own in videos:
             alone = build_history(own["video"], own["masks"], encoder, objects=1)
             assert np.array_equal(store[alone.id].features, alone.features)
+    monkeypatch.setattr(local, "depends_on_batch", None)  # nothing is encoded: nobody asks
     assert ingest(rows, tmp_path / "store", encoder=encoder).skipped == ("v0", "v1", "v2")
     assert encoder.given == 2 * 3 * FRAMES  # those of build_history
     assert not (tmp_path / "store" / writer.PARTIAL).exists()

@@ -205,7 +205,7 @@ def test_a_store_of_a_newer_version_is_refused(store) -> None:
     with sqlite3.connect(store.path / _index.NAME) as index:
         index.execute(f"PRAGMA user_version = {_index.VERSION + 1}")
     index.close()
-    with pytest.raises(InputError, match=r"is a store of version 3, .* up to 2; update dejacue"):
+    with pytest.raises(InputError, match=r"is a store of version 4, .* up to 3; update dejacue"):
         Store.open(store.path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +30,21 @@ class Batch:
 class Encoding:
     """Makes batches in one thread; ``encode`` may run in others, one or more batches at a time.
 
-    filled   a batch holds crops of any items; else of one item, in order, so that a row has the
-             bits that ``encode`` gives it
+    filled   whether a batch holds crops of any items; else of one item, in order, so that a row has
+             the bits that ``encode`` gives it. Asked when there is something to encode
     """
 
-    def __init__(self, run: Run, filled: bool) -> None:
-        self._run, self._filled, self._size = run, filled, run.encoder.batch
+    def __init__(self, run: Run, filled: Callable[[], bool]) -> None:
+        self._run, self._ask, self._size = run, filled, run.encoder.batch
         self._open: dict[str, Gathered] = {}
         self._waiting: dict[str, list[Crop]] = {}  # by item; where batches are filled, all by ""
         self._then: list[Callable[[], object]] = []  # when those that wait by "" are encoded
         self._lock = threading.Lock()
         self._items = self._crops = 0
+
+    @cached_property
+    def _filled(self) -> bool:
+        return self._ask()
 
     def __enter__(self) -> Encoding:
         return self
@@ -80,7 +84,7 @@ class Encoding:
             kept = self._run.writer.partial(item.name)
             gathered = self._open[item.name] = Gathered(self._run.look, kept)
         gathered.see(chunk)
-        waiting = self._waiting.setdefault(self._whose(item), [])
+        waiting = self._waiting.setdefault("" if self._filled else item.name, [])
         waiting += [
             (gathered, key, pixels)
             for key, pixels in zip(keys_of(chunk), chunk.crops, strict=True)
@@ -100,19 +104,16 @@ class Encoding:
     def ended(self, item: Item, message: End | Failed) -> Iterator[Batch]:
         """After all crops of an item: it is finished when the last of them is encoded."""
         finish = partial(self._finish, item, message)
-        if self._filled and self._waiting.get(""):
+        if self._waiting.get(""):
             self._then.append(finish)
         else:
-            yield Batch(self._waiting.pop(self._whose(item), []), [finish])
+            yield Batch(self._waiting.pop(item.name, []), [finish])
 
     def idle(self) -> Iterator[Batch]:
         """Nothing comes for a moment, or no more: what waits is encoded, if batches are filled.
         An empty batch moves on those that are on their way."""
         then, self._then = self._then, []
         yield Batch(self._waiting.pop("", []), then)
-
-    def _whose(self, item: Item) -> str:
-        return "" if self._filled else item.name
 
     def _finish(self, item: Item, message: End | Failed) -> None:
         gathered = self._open.pop(item.name, None)

@@ -37,7 +37,7 @@ def run_local(run: Run) -> None:
     workers = min(workers, max(1, run.total))
     with (
         _Workers(run.items, run.look, workers) as decoding,
-        Encoding(run, not depends_on_batch(run.encoder)) as encoding,
+        Encoding(run, lambda: not depends_on_batch(run.encoder)) as encoding,
         contextlib.closing(_batches(decoding, encoding)) as batches,
         contextlib.closing(ahead(encoding.encode, batches, run.encoder.workers)) as encoded,
     ):
