@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -57,6 +58,17 @@ def _write(target: IO[bytes], data: Any) -> None:
     left = memoryview(data)
     while left:
         left = left[target.write(left) :]
+
+
+def obituary(item: Item, code: int) -> str:
+    """Why there is nothing of the item whose worker has ended with this exit code."""
+    how = f"ended with {code}"
+    with contextlib.suppress(ValueError):
+        how = f"was killed by {signal.Signals(-code).name}"
+    return (
+        f"{item.video}: the process that decoded it {how}; the memory may not be enough (fewer "
+        "--workers), or the file is damaged: re-encode it"
+    )
 
 
 class Worker:
