@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,20 +63,23 @@ def unique(rows: Index, history: Index, random: np.random.Generator) -> list[Ind
     return [np.array(own) for own in batches]
 
 
-def balanced(records: Records, random: np.random.Generator) -> list[Index]:
-    """All records with a target, and as many without one."""
-    negative = records.negative
-    count = min(len(negative), len(records.positive))
-    rows = np.concatenate([records.positive, random.permutation(negative)[:count]])
-    return once(rows, records.history, random)
+def epoch_of(
+    records: Records, family: str, seed: int, only: Index | None = None
+) -> list[Index]:
+    """The batches of one epoch: rows with a target, and for "balanced" as many without one.
 
-
-def epoch_of(records: Records, family: str, seed: int) -> list[Index]:
+    only   numbers of the histories to learn from
+    """
     random = np.random.default_rng(seed)
+    rows = np.arange(len(records))
+    if only is not None:
+        rows = rows[np.isin(records.history, only)]
+    positive, negative = (rows[(records.targets[rows] > 0) == wanted] for wanted in (True, False))
     if family == "balanced":
-        return balanced(records, random)
+        few = random.permutation(negative)[: len(positive)]
+        return once(np.concatenate([positive, few]), records.history, random)
     made = {"once": once, "cycle": cycle, "unique": unique}[family]
-    return made(records.positive, records.history, random)
+    return made(positive, records.history, random)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +102,15 @@ class Schedule:
 
 
 def schedule(
-    records: Records, family: str, seeds: tuple[int, ...], epochs: range, as_published: bool
-) -> Schedule:
-    made = [[epoch_of(records, family, seed + epoch) for seed in seeds] for epoch in epochs]
+    records: Records, family: str, seeds: Sequence[int], epochs: range, as_published: bool,
+    only: Sequence[Index | None] | None = None,
+) -> Schedule:  # fmt: skip
+    """only: for each member, the numbers of the histories it learns from; None: all."""
+    some = only or [None] * len(seeds)
+    made = [
+        [epoch_of(records, family, seed + epoch, own) for seed, own in zip(seeds, some, strict=True)]
+        for epoch in epochs
+    ]
     steps = max(len(own) for epoch in made for own in epoch)
     size = max(len(batch) for epoch in made for own in epoch for batch in own)
     shape = (len(made) * steps, len(seeds), size)

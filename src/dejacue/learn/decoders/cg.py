@@ -77,7 +77,7 @@ class CGDETR(core.RivalModel):
         fit = la.cosine(seen - mean, prompts).softmax(-1) * mass.detach()[..., None]
         fit = la.masked_mean(fit, there)
         best, at = fit.topk(CHOSEN, dim=-1)
-        chosen = F.one_hot(at, PROMPTS).to(fit.dtype) @ prompts
+        chosen = la.picked(at, PROMPTS) @ prompts
         return mean + (best[..., None] * chosen).sum(2, keepdim=True)
 
     def read(self, batch: Batch, phase: int) -> Output:

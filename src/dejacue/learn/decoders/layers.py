@@ -248,10 +248,15 @@ def sine(x: Tensor, width: int = WIDTH) -> Tensor:
 
 
 def positions(there: Tensor) -> Tensor:
-    """Sine positions 2πi/L of the tokens that are there, i = 1…L; zero elsewhere."""
-    count = there.cumsum(-1).to(torch.float32)
-    turn = 2 * math.pi * count / count[..., -1:].clamp(min=1)
+    """Sine positions 2πi/L of the first L tokens, which are there, i = 1…L; zero elsewhere."""
+    count = torch.arange(1, there.shape[-1] + 1, device=there.device, dtype=torch.float32)
+    turn = 2 * math.pi * count / there.sum(-1, keepdim=True).clamp(min=1)
     return sine(turn) * there[..., None]
+
+
+def picked(index: Tensor, size: int) -> Tensor:
+    """(…) → (…, size) zeros and a one: a product with it picks rows, also backwards in one order."""
+    return (index[..., None] == torch.arange(size, device=index.device)).to(torch.float32)
 
 
 def unsigmoid(x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dejacue.learn.decoders.layers import picked
 from dejacue.learn.decoders.matcher import assign
 
 L1, GIOU, CLASS = 10.0, 1.0, 4.0
@@ -158,7 +159,8 @@ def set_loss(output: Output, batch: Batch, *, focal: bool = False) -> Tensor:
 
 def hinge(saliency: Tensor, batch: Batch) -> Tensor:
     """Frames inside above frames outside by a margin: two of each."""
-    inside, outside = (saliency.gather(-1, batch.drawn[:, :, k]) for k in range(2))
+    drawn = picked(batch.drawn, saliency.shape[-1])  # (K, B, 2, 2, T)
+    inside, outside = (drawn @ saliency[:, :, None, :, None])[..., 0].unbind(2)
     values = (MARGIN + outside - inside).clamp(min=0).sum(-1)
     return average(values * batch.hinged, batch.weight)
 

@@ -17,8 +17,13 @@ TAPS = 5
 def pooled(x: Tensor, there: Tensor) -> Tensor:
     """The largest of five neighbouring frames, of those that are there."""
     low = x.masked_fill(~there[..., None], -torch.inf)
-    low = F.pad(low, (0, 0, TAPS // 2, TAPS // 2), value=-torch.inf)
-    return low.unfold(2, TAPS, 1).amax(-1).masked_fill(~there[..., None], 0)
+    return torch.stack(_near(low, -torch.inf)).amax(0).masked_fill(~there[..., None], 0)
+
+
+def _near(x: Tensor, outside: float) -> list[Tensor]:
+    """The frames two before, one before, …, two after."""
+    wide = F.pad(x, (0, 0, TAPS // 2, TAPS // 2), value=outside)
+    return [wide[:, :, k : k + x.shape[2]] for k in range(TAPS)]
 
 
 class Expert(Start):
@@ -36,9 +41,9 @@ class Expert(Start):
         self.shift[member].uniform_(-bound, bound, generator=random)
 
     def forward(self, x: Tensor, there: Tensor) -> Tensor:
-        x = F.pad(x * there[..., None], (0, 0, TAPS // 2, TAPS // 2))
-        near = x.unfold(2, TAPS, 1)  # (K, B, T, width, taps)
-        mixed = (near * self.taps[:, None, None]).sum(-1) + self.shift[:, None, None]
+        mixed = self.shift[:, None, None]
+        for near, tap in zip(_near(x * there[..., None], 0.0), self.taps.unbind(-1), strict=True):
+            mixed = mixed + near * tap[:, None, None]
         out: Tensor = self.map(self.norm(mixed).relu())
         return out
 

@@ -108,8 +108,8 @@ class TRDETR(core.Model):
         spans, logits, _ = self.decoder(memory, known["pos"], batch.frames)
         if not self.training:  # spans do not depend on what follows
             return Output(spans, logits, self.salient(memory), known)
-        best = logits[-1, ..., 0].argmax(-1, keepdim=True)[..., None].expand(-1, -1, -1, 2)
-        first, last = ends(spans[-1].detach().gather(2, best)[:, :, 0])
+        best = la.picked(logits[-1, ..., 0].argmax(-1, keepdim=True), spans.shape[-2])
+        first, last = ends((best @ spans[-1].detach())[:, :, 0])
         count = batch.frames.sum(-1)
         last = ((last * count).round().long() - 1).clamp(min=0).minimum(count - 1)
         first = (first * count).round().long().clamp(min=0).minimum(last)

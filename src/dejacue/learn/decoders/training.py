@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dejacue.errors import DejaCueError, InputError
@@ -147,13 +148,16 @@ class Training:
         training.model
 
     device   "cpu", "cuda", or None: a GPU where there is one
+    only     for each member, the numbers of the histories it learns from; None: all
+    graph    whether a GPU records its steps
     """
 
     def __init__(
-        self, settings: Settings, entries: Sequence[Labelled], device: str | None = None
-    ) -> None:
+        self, settings: Settings, entries: Sequence[Labelled], device: str | None = None, *,
+        only: Sequence[NDArray[np.int64] | None] | None = None, graph: bool = True,
+    ) -> None:  # fmt: skip
         check_labels(entries)
-        self.settings = settings
+        self.settings, self.only, self.graph = settings, only, graph
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         dimension = entries[0].history.dimension
         self.encoder = entries[0].history.encoder
@@ -172,7 +176,7 @@ class Training:
         self.average = self.flat.values.clone() if self.model.averaged else None
         self.epoch = 0
         self.losses: list[list[float]] = []  # mean of every epoch, per member
-        self.seconds = 0.0
+        self.seconds, self.steps = 0.0, 0
         self.graphed = False
         self._random: tuple[Tensor, Tensor | None] | None = None
 
@@ -189,7 +193,7 @@ class Training:
         if self.epoch < last:
             plan = schedule(
                 self.records, self.family, self.settings.seeds, range(self.epoch, last),
-                self.settings.as_published,
+                self.settings.as_published, self.only,
             )  # fmt: skip
             devices = [self.device] if self.device.type == "cuda" else []
             with torch.random.fork_rng(devices):
@@ -223,6 +227,7 @@ class Training:
             if self.average is not None:
                 self.average.lerp_(self.flat.values, 1 - self.model.averaged)
             self.epoch = epoch + 1
+            self.steps += plan.steps
             if self.epoch % 10 == 0 or self.epoch == last:  # the only places that wait
                 self._check(stepper.losses[: begin + plan.steps], first, plan.steps)
             if note is not None:
@@ -242,6 +247,29 @@ class Training:
             )
         means = table.reshape(-1, steps, table.shape[1]).mean(axis=1)
         self.losses[first:] = means.tolist()
+
+    def state(self) -> dict[str, Tensor]:
+        """What it takes to go on."""
+        kept = {"values": self.flat.values, "first": self.flat.first, "second": self.flat.second,
+                "count": self.flat.count, "average": self.average}  # fmt: skip
+        random = self._random or (None, None)
+        kept |= {"random": random[0], "random_gpu": random[1], "epoch": torch.tensor(self.epoch),
+                 "losses": torch.tensor(self.losses, dtype=torch.float64)}  # fmt: skip
+        return {name: own.cpu().contiguous() for name, own in kept.items() if own is not None}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Goes on where ``state`` was taken."""
+        if "values" not in state or state["values"].shape != self.flat.values.shape:
+            raise InputError("the state of the training does not fit the decoder; begin again")
+        flat = self.flat
+        with torch.no_grad():
+            for name, own in (("values", flat.values), ("first", flat.first),
+                              ("second", flat.second), ("count", flat.count),
+                              ("average", self.average)):  # fmt: skip
+                if own is not None:
+                    own.copy_(state[name])
+        self._random = (state["random"], state.get("random_gpu"))
+        self.epoch, self.losses = int(state["epoch"]), state["losses"].tolist()
 
     def final(self) -> Model:
         """The model with the weights that are to be read with."""
@@ -290,15 +318,17 @@ class Stepper:
             self.graphs[phase].replay()
             return
         assert self.stream is not None
-        if count <= EAGER_STEPS:
+        if count <= EAGER_STEPS or not self.training.graph:
             self.stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.stream):
                 self._work(phase, None)
             torch.cuda.current_stream().wait_stream(self.stream)
             return
         torch.cuda.synchronize()
+        torch.cuda.empty_cache()  # a graph has memory of its own, which all phases share
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self.stream):
+        pool = next((own.pool() for own in self.graphs.values()), None)
+        with torch.cuda.graph(graph, pool=pool, stream=self.stream):
             self._work(phase, None)
         self.graphs[phase] = graph
         graph.replay()

@@ -92,7 +92,7 @@ class UVCOM(core.RivalModel):
         v = prototypes(self.of_video(many), x, batch.frames)
         x = x + walked(self.convolution(x, batch.frames), batch.frames, y, self.as_published)
         best = la.cosine(v, y).mean(-1).argmax(-1)
-        token = F.one_hot(best, VIDEO_PROTOTYPES).to(v.dtype)[:, :, None] @ v
+        token = la.picked(best, VIDEO_PROTOTYPES)[:, :, None] @ v
         place = torch.zeros_like(token)
         every = core.through(self.encoder, *core.before(token, place, x, pos, batch.frames))
         memory, token = every[:, :, 1:], every[:, :, :1]
