@@ -9,6 +9,7 @@ import typer
 
 from dejacue.cli import options as o
 from dejacue.cli.groups import annotate, data, store
+from dejacue.cli.learning import learn
 
 app = typer.Typer(
     name="dejacue",
@@ -20,6 +21,7 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
+app.add_typer(learn, name="learn")
 
 
 def _version(wanted: bool) -> None:

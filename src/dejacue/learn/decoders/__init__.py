@@ -32,9 +32,7 @@ def model_class(name: str) -> type[Model]:
         raise unknown("decoder", name, DECODERS)
     need("torch", REMEDY)
     module, kind = DECODERS[name][:2]
-    found: type[Model] = getattr(
-        importlib.import_module(f"dejacue.learn.decoders.{module}"), kind
-    )
+    found: type[Model] = getattr(importlib.import_module(f"dejacue.learn.decoders.{module}"), kind)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Which records are seen together, drawn from a seed; every record of the kind is in every epoch."""
+"""Which records are seen together, drawn from a seed; every epoch has every record of its kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cycle(rows: Index, history: Index, random: np.random.Generator) -> list[Inde
         order = np.concatenate([order, random.permutation(np.resize(others, short))])
     if len(order) % 2:
         order = np.concatenate([order, random.permutation(others if len(others) else order)[:1]])
-    rank = {name: size for name, size in zip(names.tolist(), sizes.tolist(), strict=True)}
+    rank = dict(zip(names.tolist(), sizes.tolist(), strict=True))
     grouped = order[np.lexsort((history[order], [-rank[h] for h in history[order].tolist()]))]
     arranged = np.empty_like(grouped)  # groups fill every second place, then the others
     half = len(grouped) // 2
@@ -63,9 +63,7 @@ def unique(rows: Index, history: Index, random: np.random.Generator) -> list[Ind
     return [np.array(own) for own in batches]
 
 
-def epoch_of(
-    records: Records, family: str, seed: int, only: Index | None = None
-) -> list[Index]:
+def epoch_of(records: Records, family: str, seed: int, only: Index | None = None) -> list[Index]:
     """The batches of one epoch: rows with a target, and for "balanced" as many without one.
 
     only   numbers of the histories to learn from
@@ -108,7 +106,10 @@ def schedule(
     """only: for each member, the numbers of the histories it learns from; None: all."""
     some = only or [None] * len(seeds)
     made = [
-        [epoch_of(records, family, seed + epoch, own) for seed, own in zip(seeds, some, strict=True)]
+        [
+            epoch_of(records, family, seed + epoch, own)
+            for seed, own in zip(seeds, some, strict=True)
+        ]
         for epoch in epochs
     ]
     steps = max(len(own) for epoch in made for own in epoch)

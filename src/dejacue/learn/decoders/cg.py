@@ -106,7 +106,9 @@ class CGDETR(core.RivalModel):
         tokens, sentence = self.of_moment(many), self.of_sentence(many)
         place = torch.zeros_like(sentence)
 
-        def summary(layer: nn.Module, token: Tensor, x: Tensor, at: Tensor, there: Tensor) -> Tensor:
+        def summary(
+            layer: nn.Module, token: Tensor, x: Tensor, at: Tensor, there: Tensor
+        ) -> Tensor:
             out: Tensor = layer(*core.before(token, place, x, at, there))[:, :, 0]
             return out
 

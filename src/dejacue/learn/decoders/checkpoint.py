@@ -1,7 +1,7 @@
 """Trained decoders as files: a folder with settings.json and weights.safetensors.
 
-While a training is under way, state.safetensors holds what it needs to go on: its result is the same
-as that of one that was never stopped.
+While a training is under way, state.safetensors holds what it needs to go on: its result is the
+same as that of one that was never stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the eight decoders share: projections, the anchor decoder, and the model they derive from."""
+"""What the eight decoders share: the model they derive from and the anchor decoder."""
 
 from __future__ import annotations
 

@@ -8,7 +8,16 @@ from torch import Tensor
 from dejacue.learn.decoders import core
 from dejacue.learn.decoders import layers as la
 from dejacue.learn.decoders.layers import WIDTH, Linear
-from dejacue.learn.decoders.losses import GIOU, L1, Batch, Output, average, hinge, overlaps, set_loss
+from dejacue.learn.decoders.losses import (
+    GIOU,
+    L1,
+    Batch,
+    Output,
+    average,
+    hinge,
+    overlaps,
+    set_loss,
+)
 from dejacue.learn.decoders.matcher import assign
 from dejacue.learn.decoders.slots import Slots
 

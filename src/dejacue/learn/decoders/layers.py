@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -111,7 +112,7 @@ class MLP(nn.Module):
         self, members: int, widths: Sequence[int], init: str = "default", last: str | None = None
     ) -> None:
         super().__init__()
-        pairs = list(zip(widths, widths[1:], strict=False))
+        pairs = list(pairwise(widths))
         inits = [init] * (len(pairs) - 1) + [last or init]
         self.layers = nn.ModuleList(
             Linear(members, a, b, init=own) for (a, b), own in zip(pairs, inits, strict=True)
@@ -255,7 +256,7 @@ def positions(there: Tensor) -> Tensor:
 
 
 def picked(index: Tensor, size: int) -> Tensor:
-    """(…) → (…, size) zeros and a one: a product with it picks rows, also backwards in one order."""
+    """(…) → (…, size) zeros and a one, to pick rows by a product: gradients have one order."""
     return (index[..., None] == torch.arange(size, device=index.device)).to(torch.float32)
 
 

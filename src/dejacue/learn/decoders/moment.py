@@ -22,12 +22,12 @@ class PlainLayer(nn.Module):
         self.forward_part = la.FeedForward(members, "relu")
         self.norms = nn.ModuleList(Norm(members) for _ in range(3))
 
-    def forward(self, h: Tensor, place: Tensor, memory: Tensor, pos: Tensor, there: Tensor) -> Tensor:
+    def forward(
+        self, h: Tensor, place: Tensor, memory: Tensor, pos: Tensor, there: Tensor
+    ) -> Tensor:
         q = h + place
         h = self.norms[0](h + la.drop(self.own(q, q, h, None)[0], self))
-        h = self.norms[1](
-            h + la.drop(self.cross(h + place, memory + pos, memory, there)[0], self)
-        )
+        h = self.norms[1](h + la.drop(self.cross(h + place, memory + pos, memory, there)[0], self))
         out: Tensor = self.norms[2](h + la.drop(self.forward_part(h), self))
         return out
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dejacue.evaluation import best_tiou, group_means, metrics, paired_tiou
+from dejacue.evaluation import best_tiou, group_means, metrics
 from dejacue.learn.decoders.core import Model
-from dejacue.learn.decoders.records import Labelled, Records, records_of, windows_of
+from dejacue.learn.decoders.records import Labelled, Records, records_of, same, windows_of
 from dejacue.learn.decoders.training import Data
 from dejacue.records import History, Vocabulary
 
@@ -85,21 +84,18 @@ def frames_of(entries: Sequence[Labelled], rows: Found) -> list[NDArray[np.int64
 
 
 def worth(entries: Sequence[Labelled], windows: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
-    """R@1 .3, R@1 .5 and Top-1 tIoU of each history, and *same*: how alike the windows of different
-    states of one history are (1: the words do not matter)."""
-    states, histories, references, alike = [], [], [], []
-    for entry, own in zip(entries, windows, strict=True):
+    """R@1 .3, R@1 .5 and Top-1 tIoU of each history, and how alike the windows of different states
+    are (``same``)."""
+    states, histories, references = [], [], []
+    for entry in entries:
         names = entry.vocabulary.state_names
         states += names
         histories += [entry.history.id] * len(names)
         references += [np.array([tuple(w) for w in entry.references[s]]) for s in names]
-        pairs = [(a, b) for a, b in combinations(range(len(names)), 2) if names[a] != names[b]]
-        one, other = np.array(pairs).T
-        alike.append(paired_tiou(own[one], own[other]).mean())
     values = metrics(best_tiou(np.concatenate(windows), references))
     order, means = group_means(values, [states, histories])
     return {
         "histories": dict(zip(map(str, order), np.round(means, 6).tolist(), strict=True)),
         "mean": np.round(means.mean(axis=0), 6).tolist(),
-        "same": round(float(np.mean(alike)), 4),
+        "same": round(same(entries, windows), 4),
     }

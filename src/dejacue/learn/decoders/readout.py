@@ -1,4 +1,4 @@
-"""A trained decoder as a readout: ``locate(history, vocabulary, readout=Decoder.read("model"))``."""
+"""A trained decoder as a readout: ``locate(history, words, readout=Decoder.read("model"))``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Learned(Readout):
         if history.encoder != about.encoder or history.dimension != about.dimension:
             raise InputError(
                 f'{self.path}: was trained on features of "{about.encoder}" '
-                f'({about.dimension} numbers), but history {history.id} has those of '
+                f"({about.dimension} numbers), but history {history.id} has those of "
                 f'"{history.encoder}" ({history.dimension}); encode with the same encoder'
             )
         rows = found(model, [Asked(history, view.vocabulary)])[0][0]

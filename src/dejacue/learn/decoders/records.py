@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.evaluation import paired_tiou
 from dejacue.method.coordinates import as_coordinates, check_pair, query_directions, unit_rows
 from dejacue.records import History, Vocabulary, Window
 
@@ -22,7 +23,7 @@ MOST_EVENTS = 40
 
 
 class Labelled(Protocol):
-    """A history, its words, and when each state holds: an entry of a release, or a generated one."""
+    """A history, its words, and when each state holds: of a release, or generated."""
 
     @property
     def history(self) -> History: ...
@@ -154,7 +155,7 @@ def _tokens(unit: Rows, most: int | None) -> Rows:
 
 
 def _texts(vocabulary: Vocabulary) -> list[Rows]:
-    """For each description, its direction among its siblings and theirs; the first is the target."""
+    """For each description its direction, then those of its siblings."""
     directions = query_directions(vocabulary, as_coordinates("vocabulary"), 0.0).queries
     role = np.zeros((len(directions), 1), np.float32)
     role[0] = 1
@@ -199,7 +200,9 @@ def _events(tokens: Rows) -> NDArray[np.float64]:
     padded[k : k + n, k : k + n] = unit @ unit.T
     side = np.array([*[1] * k, 0, *[-1] * k])
     board = np.outer(side, side)
-    score = np.array([(padded[t : t + 2 * k + 1, t : t + 2 * k + 1] * board).sum() for t in range(n)])
+    score = np.array(
+        [(padded[t : t + 2 * k + 1, t : t + 2 * k + 1] * board).sum() for t in range(n)]
+    )
     inner = np.arange(1, n - 1)
     peak = (score[inner] > score[inner - 1]) & (score[inner] > score[inner + 1])
     changes = inner[peak & (score[inner] >= score.mean())]
@@ -224,3 +227,15 @@ def windows_of(
     first, last = first + bounds[:-1, None], last + bounds[:-1, None] - 1
     best = np.lexsort((last.ravel(), first.ravel(), -scores.ravel()))[0]
     return int(first.ravel()[best]), int(last.ravel()[best]), float(scores.ravel()[best])
+
+
+def same(entries: Sequence[Any], windows: Sequence[NDArray[np.int64]]) -> float:
+    """Mean overlap of the windows of different states of one history, over all such pairs of
+    descriptions: near 1, the words do not matter."""
+    alike = []
+    for entry, own in zip(entries, windows, strict=True):
+        names = entry.vocabulary.state_names
+        pairs = [(a, b) for a, b in combinations(range(len(own)), 2) if names[a] != names[b]]
+        one, other = np.array(pairs).T
+        alike.append(paired_tiou(own[one], own[other]))
+    return float(np.concatenate(alike).mean())

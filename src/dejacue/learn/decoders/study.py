@@ -37,6 +37,7 @@ from dejacue.method.locate import locate
 
 Groups = dict[str, list[Any]]
 FOLDS = 5
+SLOW = ("tr", "sim", "uvcom", "cg")  # begun first
 GENERATED, GENERATED_TESTS = 200, 24
 TEST_SEED = 1_000_000
 STATES = ("empty", "filled", "half", "open")
@@ -47,6 +48,7 @@ class Condition:
     """What is learned from, how long, and what is asked afterwards.
 
     folds   members learn from all components but a fifth, and are asked about that one
+    most    seeds at most
     """
 
     train: str
@@ -54,14 +56,15 @@ class Condition:
     asked: tuple[str, ...]
     as_published: bool = False
     folds: bool = False
+    most: int = 5
 
 
 CONDITIONS = {
     "published": Condition("development", 200, ("development", "seven"), as_published=True),
     "negatives": Condition("development", 200, ("development", "seven", "vost")),
     "vost": Condition("vost", 40, ("vost", "seven"), folds=True),
-    "generated": Condition("generated", 20, ("generated-tests", "seven", "vost")),
-    "rendered": Condition("rendered", 40, ("rendered-tests",)),
+    "rendered": Condition("rendered", 20, ("rendered-tests",), most=3),
+    "generated": Condition("generated", 10, ("generated-tests", "seven", "vost"), most=3),
 }
 
 
@@ -129,7 +132,8 @@ def asked(training: Training, groups: Groups, condition: Condition) -> dict[str,
 def _answer(entries: Sequence[Labelled], windows: Any, name: str) -> dict[str, Any]:
     answer = worth(entries, windows)
     if name in ("seven", "development"):
-        answer["windows"] = {e.history.id: w.tolist() for e, w in zip(entries, windows, strict=True)}
+        names = [entry.history.id for entry in entries]
+        answer["windows"] = {n: own.tolist() for n, own in zip(names, windows, strict=True)}
     else:
         del answer["histories"]
     return answer
@@ -156,14 +160,12 @@ def run(job: Job) -> dict[str, Any]:
 def _run(job: Job, condition: Condition) -> dict[str, Any]:
     groups = groups_of(job.pack, dict.fromkeys((condition.train, *condition.asked)))
     entries = groups[condition.train]
-    only, seeds = None, job.seeds
+    only, seeds = None, job.seeds[: condition.most]
     if condition.folds:
         every, seeds = np.arange(len(entries)), SEEDS[:FOLDS]
         only = [np.setdiff1d(every, own) for own in folds_of(entries)]
     epochs = max(1, round(condition.epochs * job.share))
-    settings = Settings(
-        job.decoder, seeds, epochs, as_published=condition.as_published, clip=True
-    )
+    settings = Settings(job.decoder, seeds, epochs, as_published=condition.as_published, clip=True)
     training = Training(settings, entries, job.device, only=only, graph=job.graph)
     training.model.eval()
     before = asked(training, groups, condition)
@@ -216,12 +218,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     began = time.time()
     seeds = tuple(int(seed) for seed in given.seeds.split(","))
+    decoders = sorted(given.decoders.split(","), key=SLOW.__contains__, reverse=True)
     jobs = [
         Job(decoder, condition, given.pack, seeds, given.share, began + given.seconds,
             device=given.device)
-        for condition in given.conditions.split(",")
-        for decoder in sorted(given.decoders.split(","), key=("tr", "sim", "uvcom", "cg").__contains__,
-                              reverse=True)
+        for condition in given.conditions.split(",") for decoder in decoders
     ]  # fmt: skip
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     results: dict[str, Any] = {

@@ -161,9 +161,7 @@ class Training:
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         dimension = entries[0].history.dimension
         self.encoder = entries[0].history.encoder
-        self.model = make(
-            settings.decoder, len(settings.seeds), dimension, settings.as_published
-        )
+        self.model = make(settings.decoder, len(settings.seeds), dimension, settings.as_published)
         start(self.model, settings.seeds)
         self.model.to(self.device)
         self.flat = Flat(self.model)
