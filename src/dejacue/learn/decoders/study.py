@@ -142,6 +142,7 @@ def _answer(entries: Sequence[Labelled], windows: Any, name: str) -> dict[str, A
 def run(job: Job) -> dict[str, Any]:
     """One decoder under one condition; an error is part of the answer."""
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # all of it is written anyway
     torch.set_float32_matmul_precision("high")
     condition = CONDITIONS[job.condition]
     answer: dict[str, Any] = {"decoder": job.decoder, "condition": job.condition}
