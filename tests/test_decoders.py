@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import permutations
 
@@ -18,6 +19,7 @@ from dejacue.learn.decoders import DECODERS, model, uvcom  # noqa: E402
 from dejacue.learn.decoders import layers as la  # noqa: E402
 from dejacue.learn.decoders.batches import epoch_of, schedule  # noqa: E402
 from dejacue.learn.decoders.checkpoint import load, resume, save  # noqa: E402
+from dejacue.learn.decoders.losses import set_loss  # noqa: E402
 from dejacue.learn.decoders.matcher import assign  # noqa: E402
 from dejacue.learn.decoders.reading import found, frames_of, worth  # noqa: E402
 from dejacue.learn.decoders.readout import Decoder  # noqa: E402
@@ -37,7 +39,7 @@ STILL = {
     "moment": {"decoder.0.own.v.weight", "salient.bias"},
     "qd": NO_CONTENT, "cg": NO_CONTENT, "tr": NO_CONTENT, "taskweave": NO_CONTENT, "sim": set(),
     "eatr": {"salient.bias", "decoder.asking.q.weight", "decoder.asking.q.bias",
-             "decoder.asking.k.weight", "decoder.asking.k.bias"},
+             "decoder.asking.k.weight"},
     "uvcom": {"of_text.rows"},
 }  # fmt: skip
 STILL_PUBLISHED = {**STILL, "taskweave": NO_CONTENT | {
@@ -138,7 +140,9 @@ def test_gradients_reach_every_parameter_that_learns(name, as_published) -> None
             names = [n for n, _ in training.model.named_parameters()]
             moved |= {n for n, g in zip(names, own, strict=True)
                       if g is not None and g.abs().max() > 1e-9}  # fmt: skip
-    still = {n for n, _ in training.model.named_parameters()} - moved
+    # a shift of all keys changes no attention: what gradient there is comes from rounding
+    shifts = re.compile(r"\.k(_place)?\.bias$")
+    still = {n for n, _ in training.model.named_parameters() if not shifts.search(n)} - moved
     assert still == (STILL_PUBLISHED if as_published else STILL)[name]
 
 
@@ -167,12 +171,17 @@ def test_the_walk_over_words_inverts_as_it_says() -> None:
     assert torch.allclose(uvcom.walked(x, there, y, True)[0, 0], 0.5 * (one - a / 4) @ mixed)
 
 
-def test_one_batch_is_learned_by_heart() -> None:
-    training = begun("moment", epochs=40)
-    training.settings = replace(training.settings, rate=1e-3)
-    training.run()
-    assert training.losses[-1][0] < 0.4 * training.losses[0][0]
-    assert training.epoch == len(training.losses) == 40
+@pytest.mark.parametrize("name", ["moment", "qd", "sim"])
+def test_one_batch_is_learned_by_heart(name) -> None:
+    training = begun(name, count=2)
+    training.model.eval()  # without dropout
+    batch, rate, losses = first_batch(training), torch.tensor(5e-4), []
+    for _ in range(25):
+        output = training.model(batch)
+        loss = set_loss(output, batch, focal=training.model.focal)
+        losses.append(float(loss.detach()))
+        training.flat.step(training.flat.gradient(loss), rate)
+    assert losses[-1] < 0.5 * losses[0]
 
 
 def test_the_same_seeds_give_the_same_bits_and_a_stopped_training_goes_on(tmp_path) -> None:
