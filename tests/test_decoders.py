@@ -58,8 +58,10 @@ def few(count: int = 3) -> list[Generated]:
     return [generate(seed, frames=12, dimension=8, gaps=[(6, 2)]) for seed in range(count)]
 
 
-def begun(name: str, seeds=(1,), *, as_published=False, epochs=2, count=3) -> Training:
-    settings = Settings(name, seeds, epochs, as_published=as_published, clip=True, family="unique")
+def begun(
+    name: str, seeds=(1,), *, as_published=False, epochs=2, count=3, family="unique"
+) -> Training:
+    settings = Settings(name, seeds, epochs, as_published=as_published, clip=True, family=family)
     return Training(settings, few(count), "cpu")
 
 
@@ -147,7 +149,7 @@ def test_gradients_reach_every_parameter_that_learns(name, as_published) -> None
 
 
 def test_members_begin_and_learn_as_if_they_were_alone() -> None:
-    both, one = begun("qd", (1, 2)), begun("qd", (2,))
+    both, one = begun("qd", (1, 2), count=2), begun("qd", (2,), count=2)
     assert torch.equal(both.flat.values[1:], one.flat.values)
     for training in (both, one):
         training.model.eval()  # dropout is drawn for all members together
@@ -185,12 +187,12 @@ def test_one_batch_is_learned_by_heart(name) -> None:
 
 
 def test_the_same_seeds_give_the_same_bits_and_a_stopped_training_goes_on(tmp_path) -> None:
-    whole = begun("taskweave", (1, 2), epochs=4)
+    whole = begun("taskweave", (1, 2), epochs=2, count=1, family="balanced")
     whole.run()
-    stopped = begun("taskweave", (1, 2), epochs=4)
-    stopped.run(until=3)
+    stopped = begun("taskweave", (1, 2), epochs=2, count=1, family="balanced")
+    stopped.run(until=1)
     save(stopped, tmp_path / "model", resumable=True)
-    again = begun("taskweave", (1, 2), epochs=4)
+    again = begun("taskweave", (1, 2), epochs=2, count=1, family="balanced")
     resume(again, tmp_path / "model")
     again.run()
     assert torch.equal(again.flat.values, whole.flat.values)
@@ -200,14 +202,14 @@ def test_the_same_seeds_give_the_same_bits_and_a_stopped_training_goes_on(tmp_pa
     loaded, about = load(tmp_path / "model", seed=2)
     ours = dict(again.model.state_dict())
     assert all(torch.equal(own[0], ours[name][1]) for name, own in loaded.state_dict().items())
-    assert about.epoch == 4
-    rows = found(again.model, few())[1]
+    assert about.epoch == 2
+    rows = found(again.model, few(1))[1]
     entry = few()[0]
     answer = locate(entry.history, entry.vocabulary, readout=Decoder.read(tmp_path / "model", 2))
-    windows = frames_of(few(), rows)[0]
+    windows = frames_of(few(1), rows)[0]
     assert [[m.window.start, m.window.end] for m in answer] == windows.tolist()
     with pytest.raises(InputError, match="its training is over"):
-        resume(begun("taskweave", (1, 2), epochs=4), tmp_path / "model")
+        resume(begun("taskweave", (1, 2), epochs=2, count=1, family="balanced"), tmp_path / "model")
 
 
 def test_windows_stay_in_their_run_and_the_earliest_of_equals_wins() -> None:
@@ -265,7 +267,7 @@ def test_what_cannot_be_learned_from_is_refused() -> None:
 
 
 def test_a_loss_that_is_no_number_stops_the_training_and_says_where(tmp_path) -> None:
-    training = begun("moment", (1, 9))
+    training = begun("moment", (1, 9), epochs=1, count=1)
     training.flat.values[1, :100] = torch.nan
     with pytest.raises(DejaCueError, match=r"moment, seed 9: the loss is nan in epoch 1, step 1"):
         training.run()
@@ -310,7 +312,7 @@ def stories(seeds: range) -> list[Generated]:
         first = int(random.integers(3, 9))
         states = ["empty", "filled"] if random.random() < 0.5 else ["filled", "empty"]
         lengths = (first, 12 - first)
-        own = generate(3, episodes=list(zip(states, lengths, strict=True)), dimension=8, signal=6,
+        own = generate(3, episodes=list(zip(states, lengths, strict=True)), dimension=64, signal=6,
                        noise=0.3, drift=0.1, descriptions=1)  # fmt: skip
         history = own.history
         noise = 0.05 * random.normal(size=history.features.shape)

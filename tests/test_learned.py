@@ -41,7 +41,9 @@ def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
     for metric in ("r1_03", "r1_05", "top1_tiou", "same"):
         assert rows[label, metric, "mean"] == rows[constant, metric, "mean"]
     assert rows[label, "same", "mean"] == 1
-    assert rows[f"{label}: untrained", "r1_05", "mean"] == rows["whole longest run", "r1_05", "mean"]
+    assert (
+        rows[f"{label}: untrained", "r1_05", "mean"] == rows["whole longest run", "r1_05", "mean"]
+    )
     assert rows[label, "r1_05", "std"] == 0
     assert not any("CG-DETR" in row for row, _, _ in rows)
     scan = seven.means(seven.scores(seven.windows("vocabulary")))[:, 1]
