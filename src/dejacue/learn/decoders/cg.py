@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,14 +11,7 @@ from torch.nn import functional as F
 from dejacue.learn.decoders import core
 from dejacue.learn.decoders import layers as la
 from dejacue.learn.decoders.layers import WIDTH, Linear, Table
-from dejacue.learn.decoders.losses import (
-    Batch,
-    Output,
-    average,
-    frame_entropy,
-    of_rival,
-    set_loss,
-)
+from dejacue.learn.decoders.losses import Batch, Output, average, frame_entropy, of_rival, set_loss
 
 DUMMIES, PROMPTS, CHOSEN = 45, 10, 2
 
@@ -30,7 +25,9 @@ class CGDETR(core.RivalModel):
         self.kinds = Table(members, 2)
         self.dummies, self.dummy_place = Table(members, DUMMIES), Table(members, DUMMIES)
         self.mixing = core.encoder(members, 2, "prelu")
-        self.asking = nn.ModuleList(la.CrossLayer(members, out=False, path=0.1) for _ in range(2))
+        self.asking: Any = nn.ModuleList(
+            la.CrossLayer(members, out=False, path=0.1) for _ in range(2)
+        )
         self.prompts = Table(members, PROMPTS)
         self.place = Table(members, 1)
         self.encoder = core.encoder(members, 3, "prelu")
@@ -78,7 +75,8 @@ class CGDETR(core.RivalModel):
         fit = la.masked_mean(fit, there)
         best, at = fit.topk(CHOSEN, dim=-1)
         chosen = la.picked(at, PROMPTS) @ prompts
-        return mean + (best[..., None] * chosen).sum(2, keepdim=True)
+        out: Tensor = mean + (best[..., None] * chosen).sum(2, keepdim=True)
+        return out
 
     def read(self, batch: Batch, phase: int) -> Output:
         known = self.encode(batch, batch.words, batch.spoken)

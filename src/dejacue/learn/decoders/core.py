@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -178,7 +178,9 @@ class AnchorDecoder(nn.Module):
         super().__init__()
         self.after = after
         self.anchors = la.Table(members, queries, 2)
-        self.layers = nn.ModuleList(AnchorLayer(members, k == 0, activation) for k in range(count))
+        self.layers: Any = nn.ModuleList(
+            AnchorLayer(members, k == 0, activation) for k in range(count)
+        )
         self.point = la.MLP(members, (2 * self.sine_width, WIDTH, WIDTH), "xavier")
         self.scale = la.MLP(members, (WIDTH, WIDTH, WIDTH), "xavier")
         self.width = la.MLP(members, (WIDTH, WIDTH, 1), "xavier")
@@ -189,12 +191,14 @@ class AnchorDecoder(nn.Module):
 
     def first(self, batch: int) -> Tensor:
         """Anchors to begin with: (K, B, Q, 2)"""
-        return self.anchors(batch).sigmoid()
+        out: Tensor = self.anchors(batch).sigmoid()
+        return out
 
     def near(self, places: Tensor, h: Tensor, at: Tensor, layer: int) -> Tensor:
         """Where a query looks, scaled by what it expects of its width."""
         scaled = places * self.scale(h) if layer else places
-        return scaled * self.width(h).sigmoid() / at[..., 1:].clamp(min=la.LEAST)
+        out: Tensor = scaled * self.width(h).sigmoid() / at[..., 1:].clamp(min=la.LEAST)
+        return out
 
     def among(self, layer: int, h: Tensor, place: Tensor, at: Tensor) -> Tensor:
         out: Tensor = self.layers[layer].among(h, place)

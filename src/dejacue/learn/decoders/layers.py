@@ -155,7 +155,7 @@ class FeedForward(nn.Module):
 
 def heads(x: Tensor, count: int = HEADS) -> Tensor:
     """(K, B, T, width) → (K, B, heads, T, width / heads)"""
-    return x.unflatten(-1, (count, -1)).transpose(2, 3)
+    return x.reshape(*x.shape[:-1], count, -1).transpose(2, 3)
 
 
 def weigh(logits: Tensor, there: Tensor | None, training: bool) -> tuple[Tensor, Tensor]:

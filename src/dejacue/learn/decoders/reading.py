@@ -86,7 +86,9 @@ def frames_of(entries: Sequence[Labelled], rows: Found) -> list[NDArray[np.int64
 def worth(entries: Sequence[Labelled], windows: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
     """R@1 .3, R@1 .5 and Top-1 tIoU of each history, and how alike the windows of different states
     are (``same``)."""
-    states, histories, references = [], [], []
+    states: list[str] = []
+    histories: list[str] = []
+    references: list[NDArray[np.int64]] = []
     for entry in entries:
         names = entry.vocabulary.state_names
         states += names

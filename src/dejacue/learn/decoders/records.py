@@ -66,7 +66,7 @@ class Records:
 
     @property
     def dimension(self) -> int:
-        return self.words.shape[2] - 1
+        return int(self.words.shape[2]) - 1
 
     @property
     def positive(self) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +59,7 @@ class SimDETR(TRDETR):
     slower = 0.5
 
     def build(self, members: int) -> None:
-        self.decoder = RankedDecoder(members)
+        self.decoder: Any = RankedDecoder(members)
         self.mask = la.MLP(members, (WIDTH, WIDTH, WIDTH, WIDTH))
         self.sharpness = nn.Parameter(torch.full((members,), math.log(1 / 0.07)))
 

@@ -142,7 +142,8 @@ def _answer(entries: Sequence[Labelled], windows: Any, name: str) -> dict[str, A
 def run(job: Job) -> dict[str, Any]:
     """One decoder under one condition; an error is part of the answer."""
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # all of it is written anyway
+    setting: Any = torch.utils.deterministic
+    setting.fill_uninitialized_memory = False  # all of it is written anyway
     torch.set_float32_matmul_precision("high")
     condition = CONDITIONS[job.condition]
     answer: dict[str, Any] = {"decoder": job.decoder, "condition": job.condition}
@@ -159,7 +160,7 @@ def run(job: Job) -> dict[str, Any]:
 
 
 def _run(job: Job, condition: Condition) -> dict[str, Any]:
-    groups = groups_of(job.pack, dict.fromkeys((condition.train, *condition.asked)))
+    groups = groups_of(job.pack, list(dict.fromkeys((condition.train, *condition.asked))))
     entries = groups[condition.train]
     only, seeds = None, job.seeds[: condition.most]
     if condition.folds:

@@ -81,7 +81,8 @@ class TaskWeave(core.RivalModel):
         return spans, self.for_frames(x) * shared, every[:, :, :1], pos
 
     def shine(self, frames: Tensor, token: Tensor) -> Tensor:
-        return (self.of_frame(frames) * self.of_all(token)).sum(-1) / WIDTH**0.5
+        out: Tensor = (self.of_frame(frames) * self.of_all(token)).sum(-1) / WIDTH**0.5
+        return out
 
     def salient(self, batch: Batch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
         _, frames, token, _ = self.encode(batch, words, spoken)

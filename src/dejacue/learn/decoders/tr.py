@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -81,7 +83,7 @@ class TRDETR(core.Model):
         self.build(members)
 
     def build(self, members: int) -> None:
-        self.decoder = core.AnchorDecoder(members, 2, 10)
+        self.decoder: Any = core.AnchorDecoder(members, 2, 10)
         self.gru = GRU(members)
 
     def encode(self, batch: Batch) -> dict[str, Tensor]:
@@ -100,7 +102,8 @@ class TRDETR(core.Model):
         return {"seen": seen, "heard": heard, "pos": pos, "memory": memory, "text": text}
 
     def salient(self, memory: Tensor) -> Tensor:
-        return self.shine(memory).sum(-1) / WIDTH**0.5
+        out: Tensor = self.shine(memory).sum(-1) / WIDTH**0.5
+        return out
 
     def read(self, batch: Batch, phase: int) -> Output:
         known = self.encode(batch)

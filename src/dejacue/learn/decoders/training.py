@@ -112,7 +112,7 @@ class Flat:
             at = 0
             for p in self.parameters:
                 part = self.values[:, at : at + p[0].numel()]
-                p.data = part.unflatten(1, p.shape[1:]) if p.dim() > 1 else part[:, 0]
+                p.data = part.view(p.shape) if p.dim() > 1 else part[:, 0]
                 at += part.shape[1]
         self.first, self.second = torch.zeros_like(self.values), torch.zeros_like(self.values)
         self.count = torch.zeros((), device=self.values.device)
@@ -126,7 +126,8 @@ class Flat:
         ]
         table = torch.cat([row.flatten(1) if row.dim() > 1 else row[:, None] for row in rows], 1)
         length = table.norm(dim=1, keepdim=True)
-        return table * (CLIP / (length + 1e-6)).clamp(max=1)
+        out: Tensor = table * (CLIP / (length + 1e-6)).clamp(max=1)
+        return out
 
     @torch.no_grad()
     def step(self, gradient: Tensor, rate: Tensor) -> None:
@@ -293,7 +294,8 @@ class Stepper:
         self.loss = torch.zeros(members, device=device)
         self.graphs: dict[int, Any] = {}
         self.seen: dict[int, int] = {}
-        self.stream = torch.cuda.Stream() if device.type == "cuda" else None
+        cuda: Any = torch.cuda
+        self.stream = cuda.Stream() if device.type == "cuda" else None
 
     def step(self, step: int, phase: int) -> None:
         if self.stream is None:

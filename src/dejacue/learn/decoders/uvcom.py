@@ -60,7 +60,8 @@ class Convolution(nn.Module):
     def forward(self, x: Tensor, there: Tensor) -> Tensor:
         h = self.first(x).relu() * there[..., None]
         near = [F.pad(h, (0, 0, 1, 0))[:, :, :-1], h, F.pad(h, (0, 0, 0, 1))[:, :, 1:]]
-        return x + self.last(self.taps(torch.cat(near, -1)).relu())
+        out: Tensor = x + self.last(self.taps(torch.cat(near, -1)).relu())
+        return out
 
 
 class UVCOM(core.RivalModel):
