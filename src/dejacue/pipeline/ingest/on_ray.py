@@ -154,7 +154,7 @@ _workers: dict[bytes, Worker] = {}  # of this process, by what they were told: o
 def _messages(item: Item, look: Look) -> Iterator[Message]:
     """As a process of the local engine gives them: one that dies costs its item, not the run."""
     key = pickle.dumps(look)
-    worker = _workers.pop(key, None) or Worker(look, 1)
+    worker = _workers.pop(key, None) or Worker(replace(look, threads=1))
     try:
         with fetched(item) as here:
             yield from worker.messages(here, lambda _: None)
