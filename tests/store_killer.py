@@ -34,17 +34,24 @@ def history(id: str, seed: int) -> History:
     return History(rows, id=id, encoder="e", times_s=np.arange(20.0))
 
 
+def picture(seed: int) -> bytes:
+    return b"\xff\xd8\xff" + bytes([seed]) * 5000  # begins as a JPEG does
+
+
+def add(store: Store, **seeds: int) -> None:
+    given = [history(id, seed) for id, seed in seeds.items()]
+    pictures = {id: picture(seed) for id, seed in seeds.items()}
+    store.add(given, replace=True, thumbnails=pictures)
+
+
 Held = dict[str, int]  # id → seed
 STEPS: list[tuple[Callable[[Store], object], Callable[[Held], Held]]] = [
-    (lambda s: s.add(history("a", 1)), lambda h: {**h, "a": 1}),
-    (
-        lambda s: s.add([history("b", 2), history("c", 3), history("d", 4)]),
-        lambda h: {**h, "b": 2, "c": 3, "d": 4},
-    ),
-    (lambda s: s.add([history("b", 5)], replace=True), lambda h: {**h, "b": 5}),
+    (lambda s: add(s, a=1), lambda h: {**h, "a": 1}),
+    (lambda s: add(s, b=2, c=3, d=4), lambda h: {**h, "b": 2, "c": 3, "d": 4}),
+    (lambda s: add(s, b=5), lambda h: {**h, "b": 5}),
     (lambda s: s.remove(["a"]), lambda h: {k: v for k, v in h.items() if k != "a"}),
     (lambda s: s.compact(), lambda h: h),
-    (lambda s: s.add([history("e", 6)]), lambda h: {**h, "e": 6}),
+    (lambda s: add(s, e=6), lambda h: {**h, "e": 6}),
 ]
 
 
@@ -120,9 +127,9 @@ def check(folder: Path, done: int, at: int) -> None:
         states.append(change(states[-1]))
     with Store.open(folder) as store:
         assert store.verify() == [], (at, store.verify())
-        held = {id: store[id].features.tobytes() for id in store.ids()}
+        held = {id: (store[id].features.tobytes(), store.thumbnail(id)) for id in store.ids()}
         wanted = [
-            {id: history(id, seed).features.tobytes() for id, seed in own.items()}
+            {id: (history(id, seed).features.tobytes(), picture(seed)) for id, seed in own.items()}
             for own in states[done : done + 2]
         ]
         assert held in wanted, (at, done, sorted(held))
@@ -131,6 +138,7 @@ def check(folder: Path, done: int, at: int) -> None:
         store.compact()
         assert store.verify() == [], at
         assert set(store.ids()) == {"new", *held}, at
+        assert not any(own.thumbnail for own in store.rows()), at  # they went with the old ones
         numbers = {p.name.split(".")[0] for p in (folder / "segments").iterdir()}
         used = store._reader.execute("SELECT number FROM segments").fetchall()
         assert numbers == {f"{number:06d}" for (number,) in used}, (at, numbers)

@@ -429,6 +429,7 @@ EVERY_COMMAND = commands(typer.main.get_command(app))
 def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
         "", "locate", "words", "live", "encode", "track", "evaluate", "demo", "reproduce", "info",
+        "ingest", "store failures",
         "data",
         "data fetch", "data show", "data references", "annotate", "annotate template",
         "annotate consensus", "annotate events",

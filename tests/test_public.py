@@ -20,13 +20,15 @@ HEAVY = (
     "ray",
     "pandas",
     "jinja2",
+    "anywidget",
+    "IPython",
 )
 
 
 NAMES = """
     __version__ find find_each Finding Live LiveReading Window History Vocabulary Evidence Moment
     Diagnostics     Retrieval Reading Reference Example ask_next Question read_together check_words
-    WordsReport Store ingest
+    WordsReport Store widget ingest
     read_history write_history read_vocabulary write_vocabulary
     open_video open_masks load_encoder encode_vocabulary build_history
     track load_tracker Prompt

@@ -164,6 +164,13 @@ def test_a_store_may_be_made_for_one_encoder(tmp_path) -> None:
     with pytest.raises(InputError, match='with "e" but the store holds "siglip2@1"'):
         store.add(history("a"))
     assert store.encoder == "siglip2@1"
+    for name in ("siglip2", "mini", "siglip2-large", "timm:vit"):
+        with pytest.raises(InputError, match=f'"{name}" names an encoder, and its identity'):
+            Store.create(tmp_path / "new", encoder=name)
+    for bad in ("", " ", 3, "\udcff"):
+        with pytest.raises(InputError, match="must be text: its identity"):
+            Store.create(tmp_path / "new", encoder=bad)
+    assert not (tmp_path / "new").exists()
     assert repr(store).endswith("0 histories, ?-d float16, encoder siglip2@1>")
 
 
@@ -196,9 +203,9 @@ def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
 def test_a_store_of_a_newer_version_is_refused(store) -> None:
     store.close()
     with sqlite3.connect(store.path / _index.NAME) as index:
-        index.execute("PRAGMA user_version = 2")
+        index.execute(f"PRAGMA user_version = {_index.VERSION + 1}")
     index.close()
-    with pytest.raises(InputError, match=r"is a store of version 2, .* reads version 1; update"):
+    with pytest.raises(InputError, match=r"is a store of version 4, .* up to 3; update dejacue"):
         Store.open(store.path)
 
 
@@ -353,6 +360,7 @@ def test_verify_looks_at_the_index_too(store) -> None:
     ("column", "value"),
     [
         ("runs", [0, 31]), ("runs", [0, 1 << 60]), ("runs", [0, 40, 60, -10]), ("runs", [0, 30, 1]),
+        ("runs", [5, 20, 20, 10]), ("runs", [1 << 60, 30]), ("runs", [-(1 << 63), 20, 0, 10]),
         ("runs", []), ("times_s", [0] * 31), ("times_s", [0]),
     ],
 )  # fmt: skip
@@ -506,6 +514,9 @@ def test_histories_are_exported_and_read_again(store, tmp_path) -> None:
     assert [row["id"] for row in table] == ["h0", "h1"]
     with pytest.raises(InputError, match='unknown kind "csv"'):
         store.export(tmp_path / "y", "csv")
+    for place in (store.path, store.path / "segments" / "x.parquet"):
+        with pytest.raises(InputError, match="is in the store itself; give another place"):
+            store.export(place)
     with pytest.raises(InputError, match="nothing to export"):
         store.export(tmp_path / "y", where={"id": "z"})
     store.add([history("a b"), history("a_b")])

@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline import find_each as find_each
     from dejacue.pipeline.ingest import ingest as ingest
     from dejacue.pipeline.live import Live as Live
+    from dejacue.pipeline.widget import widget as widget
     from dejacue.pipeline.words import check_words as check_words
     from dejacue.records import Diagnostics as Diagnostics
     from dejacue.records import Evidence as Evidence
@@ -81,6 +82,7 @@ _NAMES = {
     "pipeline": "find find_each Finding",
     "pipeline.ingest": "ingest",
     "pipeline.words": "check_words",
+    "pipeline.widget": "widget",
     "records.words": "WordsReport",
     "pipeline.live": "Live",
     "records": "Window History Vocabulary Example Evidence Moment Diagnostics Retrieval Reference "

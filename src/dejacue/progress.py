@@ -50,7 +50,7 @@ class NotebookBar:
         over = total is not None and done >= total
         if not over and time.monotonic() - self._last < EVERY_S:
             return
-        from IPython.display import HTML, display  # type: ignore[import-not-found]
+        from IPython.display import HTML, display
 
         self._last = time.monotonic()
         share = "" if total is None else f' value="{done}" max="{max(total, done, 1)}"'

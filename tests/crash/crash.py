@@ -4,9 +4,10 @@
 
 A scenario is a command line. It is run once to the end in a folder of its own, and its file
 operations there are counted: files opened to be written, every write, renames, removals, new
-folders. Then, for each of them, in a fresh folder: the command is killed just before it (in the
-middle of it, where it is a write), the same command is run again, and everything in the folder
-must be there byte by byte as after the run that was left alone, with nothing beside it.
+folders, statements to the index of a store. Then, for each of them, in a fresh folder: the command
+is killed just before it (in the middle of it, where it is a write), the same command is run again,
+and everything in the folder must be there byte by byte as after the run that was left alone, with
+nothing beside it. Of a store its histories must be there, each whole, and no file but its own.
 
 Each run is a fork of this process, which has imported the library and nothing else: threads and
 model sessions are made in the child only.
@@ -22,6 +23,7 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 import traceback
@@ -38,18 +40,20 @@ Tree = dict[str, bytes | None]  # None: a folder
 
 @dataclass(frozen=True)
 class Scenario:
-    """``before`` are commands that have been run to the end in the same folder."""
+    """``before`` are commands that have been run to the end in the same folder; ``done`` is what
+    the command says where it was killed after all was done."""
 
     name: str
     command: str
     before: tuple[str, ...] = ()
+    done: str | None = None
 
 
 LOADED = (
     "av", "matplotlib.backends.backend_agg", "matplotlib.figure", "onnxruntime", "pycocotools.mask",
     "rich.progress", "rich.table", "yaml",
     *(f"PIL.{own}" for own in ("Image", "ImageDraw", "ImageFont", "PngImagePlugin")),
-    *(f"dejacue.cli.{own}" for own in ("app", "encode", "track", "locate", "annotate")),
+    *(f"dejacue.cli.{own}" for own in ("app", "encode", "track", "locate", "annotate", "store")),
     *(f"dejacue.report.{own}" for own in ("page", "plots", "exports", "clips")),
     "dejacue.sources.encoders.mini", "dejacue.sources.tracks.box",
 )  # fmt: skip
@@ -61,6 +65,7 @@ MINI = "--encoder mini"
 WORDS = f"-v ../scene/vocabulary.yaml {MINI}"
 BOX, TWO = "--tracker box --box {target}", "--box 2:{other}"
 OTHER = "--tracker box --box {other}"
+STORED = ("store create s", "store add s ../x.npz")
 SCENARIOS = (
     Scenario("encode", f"encode {VIDEO} {MASKS} --object 1 {MINI} -o x.npz"),
     Scenario(
@@ -98,6 +103,11 @@ SCENARIOS = (
         "annotate consensus ../ann.json ../bob.json -d ../decided.json -o both.json",
     ),
     Scenario("annotate events", "annotate events ../both.json -o truth.json"),
+    Scenario("store create", "store create s", done="is a store already"),
+    Scenario("store add", "store add s ../x.npz", ("store create s",), "has a history"),
+    Scenario("store add, replacing", "store add s ../x.npz --replace", STORED),
+    Scenario("store rm", "store rm s {id}", STORED, "has no history"),
+    Scenario("store compact", "store compact s", (*STORED, "store add s ../x.npz --replace")),
 )  # fmt: skip
 
 
@@ -123,7 +133,15 @@ class Interrupted:
                 return (io.BufferedRandom if "+" in mode else io.BufferedWriter)(raw, BUFFER)
             return real(file, mode, *rest, **more)
 
+        connect = sqlite3.connect
+
+        def connected(*given: Any, **more: Any) -> sqlite3.Connection:
+            made = connect(*given, **more)
+            made.set_trace_callback(lambda _: self.operation())
+            return made
+
         builtins.open = io.open = opened  # type: ignore[assignment]
+        sqlite3.connect = connected  # type: ignore[assignment]
         sys.addaudithook(self._hear)
 
     def operation(self, half: Callable[[], object] = lambda: None) -> None:
@@ -206,10 +224,30 @@ def _work(folder: Path, command: str, at: int, log: int, counted: int) -> NoRetu
 
 def tree(folder: Path) -> Tree:
     """Everything in a folder."""
-    return {
+    stores = [path.parent for path in folder.rglob("index.sqlite")]
+    found: Tree = {
         str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
         for path in sorted(folder.rglob("*"))
+        if not any(path.is_relative_to(own) for own in stores)
     }
+    return found | {f"{own.name}/{key}": text for own in stores for key, text in held(own)}
+
+
+def held(path: Path) -> Iterator[tuple[str, bytes]]:
+    """What a store holds, whatever its files are called."""
+    from dejacue import Store
+    from dejacue.store import _index
+
+    with Store.open(path) as store:
+        yield "problems", repr(store.verify()).encode()
+        for row in store.rows():
+            yield row.id, repr(row).encode() + store[row.id].features.tobytes()
+        with _index.snapshot(path) as now:
+            own = {f"{number:06d}" for number, _, _ in _index.sizes(now)}
+    for file in path.rglob("*"):
+        named = file.parent.name == "segments" and file.name.partition(".")[0] in own
+        if not named and file.name != "segments" and not file.name.startswith(_index.NAME):
+            yield file.name, b"nobody's"
 
 
 def differences(found: Tree, expected: Tree) -> list[str]:
@@ -225,9 +263,10 @@ def load() -> None:
 
 
 def prepare(work: Path) -> dict[str, str]:
-    """What the commands read, in ``work``, and the boxes of two objects."""
+    """What the commands read, in ``work``, the boxes of two objects, and the id of a history."""
     import numpy as np
 
+    from dejacue import read_history
     from dejacue.data.annotation import consensus, open_decisions
     from dejacue.data.annotation_files import write_decisions, write_pass
     from dejacue.data.rendered import render, write_scene
@@ -240,6 +279,7 @@ def prepare(work: Path) -> dict[str, str]:
         edges = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
         boxes[name] = ",".join(str(int(edge)) for edge in edges)
     _to_the_end(work / "scene", f"encode {VIDEO} {MASKS} --object 1 --encoder mini -o ../x.npz")
+    boxes["id"] = read_history(work / "x.npz").id
     ann, bob = ("ppppppppttqqqqqqqq", "pppppppptttqqqqqqq")
     passes = [_pass(name, own) for name, own in (("ann", ann), ("bob", bob))]
     for own in passes:
@@ -293,7 +333,7 @@ def check(
             answer = stack.enter_context(tempfile.TemporaryFile())
             workers.append((os.fork(), chosen[job::jobs], answer))
             if not workers[-1][0]:
-                _try(start, command, expected, *workers[-1][1:])
+                _try(start, command, scenario.done, expected, *workers[-1][1:])
         failed: dict[int, list[str]] = {}
         for child, part, answer in workers:
             os.waitpid(child, 0)
@@ -304,11 +344,12 @@ def check(
 
 
 def _try(
-    start: Path, command: str, expected: Tree, points: Sequence[int], answer: IO[bytes]
-) -> NoReturn:
+    start: Path, command: str, done: str | None, expected: Tree, points: Sequence[int],
+    answer: IO[bytes],
+) -> NoReturn:  # fmt: skip
     """Some of the points, in a process of their own."""
     try:
-        found = {at: _resumed(start, command, at, expected) for at in points}
+        found = {at: _resumed(start, command, done, at, expected) for at in points}
         answer.write(json.dumps(found).encode())
         answer.flush()
     except BaseException:
@@ -316,7 +357,7 @@ def _try(
     os._exit(0)
 
 
-def _resumed(start: Path, command: str, at: int, expected: Tree) -> list[str]:
+def _resumed(start: Path, command: str, done: str | None, at: int, expected: Tree) -> list[str]:
     folder = start.with_name(f"point-{at}")
     _copy(start, folder)
     try:
@@ -324,7 +365,7 @@ def _resumed(start: Path, command: str, at: int, expected: Tree) -> list[str]:
         if killed.code != KILLED:
             return [f"was not killed, but ended with {killed.code}: {killed.said}"]
         again = run(folder, command)
-        if again.code:
+        if again.code and (done is None or done not in again.said):
             return [f"does not go on ({again.code}): {again.said}"]
         return differences(tree(folder), expected)
     finally:

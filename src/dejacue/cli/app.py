@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.groups import annotate, data, store
+from dejacue.cli.groups import annotate, data, ingest, store
 
 app = typer.Typer(
     name="dejacue",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
+app.command()(ingest)
 
 
 def _version(wanted: bool) -> None:
@@ -47,8 +48,10 @@ def encode(
     context: typer.Context,
     video: o.Source,
     output: Annotated[
-        Path, o.option("x.history.npz, or a folder for several objects.", "--output", "-o")
-    ],
+        Path | None, o.option("x.history.npz, or a folder for several objects.", "--output", "-o")
+    ] = None,
+    store: Annotated[Path | None, o.option("Store to add it to, made if it is not there.")] = None,
+    replace: o.Replace = False,
     masks: o.Masks = None,
     kind: o.MaskKind = None,
     match: o.Match = "auto",
@@ -73,7 +76,7 @@ def encode(
     command.run(
         o.one(video, context.args), frames,
         {"masks": masks, "kind": kind, "match": match, "objects": o.objects(objects)},
-        encoder or "siglip2", EncoderOptions(backend, precision, device), output,
+        encoder or "siglip2", EncoderOptions(backend, precision, device), output, store, replace,
     )  # fmt: skip
 
 

@@ -52,6 +52,9 @@ class Bars:
         if "follow" in self._seen:
             began, first, last = self._seen["follow"]
             self._say(f"{last - first + 1} frames", last - first + 1, now - began)
+        if "crops" in self._seen:
+            began, _, crops = self._seen["crops"]
+            self._say(f"{self._seen['videos'][2]} videos, {crops} crops", crops, now - began)
         if "decode" in self._seen:
             began, _, frames = self._seen["decode"]
             crops = self._seen.get("encode", (0.0, 0, 0))[2]

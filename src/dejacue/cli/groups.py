@@ -146,16 +146,25 @@ def add(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Histories (.npz), or folders of them.")
     ],
-    replace: Annotated[
-        bool, o.flag("Take the place of histories of the same id.", "--replace")
-    ] = False,
+    replace: o.Replace = False,
     object: Annotated[str | None, o.option("What they are: cup.")] = None,
     source: Annotated[str | None, o.option("Where they are from: kitchen.mp4.")] = None,
 ) -> None:
-    """Add histories: all of them, or none."""
+    """Add histories, with a picture of each where one lies beside it: all of them, or none."""
     from dejacue.cli import store as command
 
     command.add(path, files, replace, object, source)
+
+
+@store.command()
+def failures(
+    path: StorePath,
+    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
+) -> None:
+    """List what ingest could not add, and why."""
+    from dejacue.cli import store as command
+
+    command.failures(path, jsonl)
 
 
 @store.command()
@@ -172,12 +181,16 @@ def ls(
 
 @store.command("show")
 def show_history(
-    path: StorePath, id: Annotated[str, typer.Argument(help="Name of the history.")]
+    path: StorePath,
+    id: Annotated[str, typer.Argument(help="Name of the history.")],
+    thumbnail: Annotated[
+        Path | None, o.option("Write its picture to this file (.jpg).", "--thumbnail")
+    ] = None,
 ) -> None:
     """What is known of a history."""
     from dejacue.cli import store as command
 
-    command.show(path, id)
+    command.show(path, id, thumbnail)
 
 
 @store.command()
@@ -209,7 +222,9 @@ def compact(path: StorePath) -> None:
 @store.command()
 def export(
     path: StorePath,
-    output: Annotated[Path, o.option("A folder, or a .parquet file.", "--output", "-o")],
+    output: Annotated[
+        str, o.option("A folder, or a .parquet file; also s3://… and others.", "--output", "-o")
+    ],
     kind: Annotated[str | None, o.option("npz or parquet (default: by the name).")] = None,
     where: Where = None,
 ) -> None:
@@ -224,22 +239,58 @@ def ask(
     path: StorePath,
     vocabulary: o.Vocabulary,
     readout: o.ReadoutName = "contrast",
-    top: Annotated[int, o.option("How many histories.")] = 10,
+    top: Annotated[int, o.option("How many histories; 0: all of them.")] = 10,
     where: Where = None,
     jsonl: Annotated[
-        bool, o.flag("A JSON object for each answer, a line each.", "--jsonl")
+        bool, o.flag("A JSON object for each answer, a line each, as they are found.", "--jsonl")
     ] = False,
+    output: Annotated[
+        Path | None,
+        o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
+    ] = None,
     threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
-    """Where are these states, in all histories? The likeliest objects first."""
+    """Where are these states, in all histories? The likeliest objects first.
+
+    Histories are ranked by the object score: the mean cosine of their frames
+    with what all the words have in common. The score says how clear a window
+    is within its history. Neither is a probability.
+    """
     from dejacue.cli import store as command
     from dejacue.pipeline import EncoderOptions
 
     command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, threads, encoder,
+        path, vocabulary, readout, top, where or [], jsonl, output, threads, encoder,
         EncoderOptions(backend, precision, device),
+    )  # fmt: skip
+
+
+def ingest(
+    manifest: Annotated[str, typer.Argument(help="Videos, masks, objects: a .csv or .jsonl.")],
+    store: Annotated[Path, o.option("Where they go; made if it is not there.")],
+    engine: Annotated[str, o.option("local: processes of this machine.")] = "local",
+    workers: Annotated[
+        int | None, o.option("Processes that decode and crop (default: one less than cores).")
+    ] = None,
+    retry: Annotated[bool, o.flag("Only what has failed before.", "--retry")] = False,
+    replace: Annotated[
+        bool, o.flag("Make again what is there but was made of something else.", "--replace")
+    ] = False,
+    max_pixels: o.MaxPixels = None,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+) -> None:
+    """Turn many videos into histories in a store; run it again to go on."""
+    from dejacue.cli import ingest as command
+    from dejacue.pipeline import EncoderOptions
+
+    options = EncoderOptions(backend, precision, device)
+    command.run(
+        manifest, store, encoder, options, engine, workers, retry, replace, max_pixels
     )  # fmt: skip

@@ -18,7 +18,16 @@ from dejacue.sources.encoders import SIZES, siglip, siglip_onnx, siglip_torch
 from dejacue.sources.encoders.weights import FOLDER, Weights
 
 PACKAGES = ("numpy", "onnxruntime", "av")
-EXTRAS = ("torch", "transformers", "open_clip_torch", "timm", "pyarrow", "pandas", "polars")
+EXTRAS = (
+    "torch",
+    "transformers",
+    "open_clip_torch",
+    "timm",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "fsspec",
+)
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 

@@ -137,6 +137,7 @@ def _limit(context: typer.Context, value: int | None) -> int | None:
     return value
 
 
+Replace = Annotated[bool, flag("Take the place of histories of the same id.", "--replace")]
 MaxPixels = Annotated[
     Count,
     typer.Option(

@@ -13,13 +13,15 @@ from rich.table import Table
 
 from dejacue.cli.bars import Bars
 from dejacue.cli.tables import notes, say, say_written, show_tables
-from dejacue.errors import InputError
+from dejacue.errors import InputError, shortened
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.pipeline.words import encoded_words
 from dejacue.records import History
+from dejacue.sources.atomic import write_bytes
 from dejacue.sources.documents import as_json
 from dejacue.sources.files import read_history
-from dejacue.store import Answer, Store
+from dejacue.sources.findings import pictures_path, read_pictures
+from dejacue.store import Answer, Store, check_output
 
 MOST_LISTED = 1000  # lines of a table
 
@@ -32,19 +34,35 @@ def create(path: Path, encoder: str | None, dtype: str) -> None:
 def add(
     path: Path, files: Sequence[Path], replace: bool, object: str | None, source: str | None
 ) -> None:
+    pictures: dict[str, bytes] = {}
     with Store.open(path) as store, Bars() as bars:
         count = store.add(
-            _histories(files), replace=replace, object=object, source=source, progress=bars
-        )
+            _histories(files, pictures), replace=replace, object=object, source=source,
+            thumbnails=pictures, progress=bars,
+        )  # fmt: skip
     say(f"added: {_counted(count)}; {path} holds {_counted(len(Store.open(path)))}")
 
 
-def _histories(files: Sequence[Path]) -> Iterator[History]:
+def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[History]:
+    """Each, and a picture of it from the files beside it, where there is one."""
     for own in files:
         found = sorted(own.glob("*.history.npz")) if own.is_dir() else [own]
         if not found:
             raise InputError(f"{own}: holds no .history.npz; give files, or a folder of them")
-        yield from map(read_history, found)
+        for file in found:
+            history, picture = read_history(file), _picture(file)
+            if picture is not None:
+                pictures[history.id] = picture
+            yield history
+
+
+def _picture(history: Path) -> bytes | None:
+    """That of an export (ID.jpg), or one of those of a finding (ID.thumbnails.npz)."""
+    exported = history.with_name(history.name.removesuffix(".history.npz") + ".jpg")
+    if history.name.endswith(".history.npz") and exported.is_file():
+        return exported.read_bytes()
+    seen = read_pictures(pictures_path(history))
+    return None if seen is None else seen.middle
 
 
 def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
@@ -55,20 +73,37 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
                 typer.echo(as_json(own._asdict()))
             return
         table = Table(title=escape(str(store)), title_justify="left")
-        for name in ("history", "object", "source"):
+        listed = list(islice(rows, MOST_LISTED))
+        more = dict.fromkeys(name for own in listed for name in own.columns)
+        for name in ("history", "object", "source", *map(escape, more)):
             table.add_column(name, overflow="fold")
-        for name in ("frames", "runs", "from – to", "seconds"):
+        for name in ("frames", "runs", "from – to", "seconds", "thumb-\nnail"):
             table.add_column(name, justify="right", no_wrap=True)
-        for own in islice(rows, MOST_LISTED):
-            names = (escape(text or "") for text in (own.id, own.object, own.source))
+        for own in listed:
+            texts = (own.id, own.object, own.source, *map(own.columns.get, more))
+            names = (escape(text or "") for text in texts)
             span = f"{own.start} – {own.end}"
-            table.add_row(*names, str(own.frames), str(own.runs), span, _seconds(own.times_s))
+            rest = (_seconds(own.times_s), "yes" if own.thumbnail else "")
+            table.add_row(*names, str(own.frames), str(own.runs), span, *rest)
         show_tables(table)
         if next(rows, None) is not None:
             notes(f"the first {MOST_LISTED} are listed; --where chooses, --jsonl lists all")
 
 
-def show(path: Path, id: str) -> None:
+def failures(path: Path, jsonl: bool) -> None:
+    with Store.open(path) as store:
+        found = store.failures()
+    if jsonl:
+        for own in found:
+            typer.echo(as_json(own._asdict()))
+        return
+    for own in found:
+        say(f"{own.id}: {own.what}")
+    if not found:
+        say("nothing has failed")
+
+
+def show(path: Path, id: str, thumbnail: Path | None) -> None:
     with Store.open(path) as store:
         history = store[id]
         runs = ", ".join(f"{run.start} – {run.end}" for run in history.runs()[:10])
@@ -77,6 +112,13 @@ def show(path: Path, id: str) -> None:
         say(f"frames: {runs}{more}")
         for name, text in (history.made_with or {}).items():
             say(f"{name}: {text}")
+        picture = store.thumbnail(id)
+        if picture is not None:
+            say(f"thumbnail: {len(picture) / 1000:.1f} kB")
+        if thumbnail is not None:
+            if picture is None:
+                raise InputError(f'{path}: history "{shortened(id)}" has no thumbnail')
+            say_written(write_bytes(thumbnail, picture))
 
 
 def rm(path: Path, ids: Sequence[str]) -> None:
@@ -101,8 +143,8 @@ def compact(path: Path) -> None:
         say(f"freed: {store.compact() / 1e6:.1f} MB")
 
 
-def export(path: Path, output: Path, kind: str | None, where: Sequence[str]) -> None:
-    named = "parquet" if output.suffix.lower() == ".parquet" else "npz"
+def export(path: Path, output: str, kind: str | None, where: Sequence[str]) -> None:
+    named = "parquet" if output.lower().endswith(".parquet") else "npz"
     with Store.open(path) as store, Bars() as bars:
         count = store.export(output, kind or named, where=conditions(where), progress=bars)
     say_written(output, f"{_counted(count)} in")
@@ -110,27 +152,41 @@ def export(path: Path, output: Path, kind: str | None, where: Sequence[str]) -> 
 
 def ask(
     path: Path, vocabulary: Path, readout: str, top: int, where: Sequence[str], jsonl: bool,
-    threads: int, encoder: str | None, options: EncoderOptions,
+    output: Path | None, threads: int, encoder: str | None, options: EncoderOptions,
 ) -> None:  # fmt: skip
+    """Lines and files are written while answers are computed; a table is shown at the end."""
+    if output is not None:
+        if jsonl:
+            raise InputError("--jsonl prints the answers and --output writes them; give one")
+        check_output(output)
+    as_table = not jsonl and output is None
     with Store.open(path) as store:
-        first = next(iter(store.histories()), None)
+        first = next(store.rows(), None)
         if first is None:
             raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
-        encoded, warnings = encoded_words(vocabulary, first, encoder, options)
+        encoded, warnings = encoded_words(vocabulary, store[first.id], encoder, options)
+        if as_table and min(len(store), top or len(store)) > MOST_LISTED:
+            top = MOST_LISTED
+            warnings += (f"the first {top} histories are listed; --jsonl or --output gives all",)
+        answers: list[Answer] = []
         with Bars() as bars:
             found = store.ask(
-                encoded, readout=readout, top=top, where=conditions(where), threads=threads,
-                progress=bars,
+                encoded, readout=readout, top=top or None, where=conditions(where),
+                threads=threads, progress=bars,
             )  # fmt: skip
             if jsonl:
                 for answer in found:
-                    typer.echo(as_json(answer._asdict()))
+                    columns = store.columns(answer.history)
+                    typer.echo(as_json(answer._asdict() | {"columns": columns}))
+            elif output is not None:
+                count = found.write(output)
             else:
                 answers = list(found)
-        if not jsonl:
+        if as_table:
             show_tables(_table(answers))
-            warnings += tuple(dict.fromkeys(own.notes for own in answers if own.notes))
-        notes(*warnings)
+        elif output is not None:
+            say_written(output, f"{count} {'answer' if count == 1 else 'answers'} in")
+        notes(*warnings, *(own.notes for own in answers if own.notes))
 
 
 def _table(answers: Iterable[Answer]) -> Table:

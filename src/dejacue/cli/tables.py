@@ -112,7 +112,7 @@ def show(
         say_written(output)
 
 
-def say_written(path: Path, what: str = "written") -> None:
+def say_written(path: Path | str, what: str = "written") -> None:
     """Where a file is; on stderr, so that the output of a pipe stays what was asked for."""
     say(f"{what}: {path}", stderr=True)
 

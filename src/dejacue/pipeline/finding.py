@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -51,6 +51,11 @@ class Finding:
     doubts: tuple[tuple[Window, str], ...] = ()
     warnings: tuple[str, ...] = ()
     made: Made = field(default_factory=Made)
+
+    @property
+    def thumbnail(self) -> bytes | None:
+        """One picture to know the object by: JPEG; None where no pictures were kept."""
+        return Pictures(dict(self.thumbnails), dict(self.crops)).middle
 
     @property
     def retrieval(self) -> Retrieval:
@@ -156,8 +161,43 @@ class Finding:
             thumbnails=list(self.thumbnails.items()), crops=list(self.crops.items()),
             video=_from_here(self.made.video), object=self.vocabulary.object, doubts=self.doubts,
             tracker=self.made.tracker, warnings=self.warnings, named=self.named,
+            vocabulary=self.vocabulary,
         )  # fmt: skip
         return page if path is None else write_text(self._target(path), page)
+
+    def scene(
+        self, *, references: References | None = None,
+        thumbnails: Iterable[tuple[int, str, str | None]] | None = None, segments: bool = False,
+        questions: int = 0, most: int | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What a timeline draws of it, as one JSON object (docs/timeline.md).
+
+        thumbnails   (frame, address of a picture, of the object alone or None); default: its own
+        segments     whether to look for stretches of frames that look alike
+        questions    how many frames to propose, as ``ask_next`` does
+        most         values of all curves together; longer ones are thinned to extremes
+        """
+        from dejacue.report.scene import data_url, scene
+
+        crops = {frame: data_url(frame, data) for frame, data in self.crops.items()}
+        own = [
+            (frame, data_url(frame, data), crops.get(frame))
+            for frame, data in self.thumbnails.items()
+        ]
+        return scene(
+            self.history, self.reading, self.vocabulary, references=references,
+            doubts=self.doubts, named=self.named, segments=self.segments() if segments else None,
+            questions=self.ask_next(questions) if questions else None,
+            thumbnails=own if thumbnails is None else thumbnails,
+            video=_from_here(self.made.video), notes=self.retrieval.notes, most=most,
+        )  # fmt: skip
+
+    def widget(self, **options: Any) -> Any:
+        """Its timeline in a notebook, to look at and to edit; options: those of
+        ``dejacue.widget``."""
+        from dejacue.pipeline.widget import widget
+
+        return widget(self, **options)
 
     def export(self, kind: str, path: Place) -> Path:
         """The retrieval in the format of another tool: json, csv, vtt, … (EXPORTS)."""

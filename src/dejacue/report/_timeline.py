@@ -22,7 +22,6 @@ TOP, FOOT = 150, 40  # room above and below a curve
 MAX_POINTS = 2_000  # of a curve
 MAX_MEANS = 500  # of the line through a thinned curve
 MAX_GAPS = 1_000  # drawn one by one
-MAX_KNOTS = 256  # of frames → seconds, for the script
 MAX_STEPS = 9  # between the ticks of an axis
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
             3600, 7200, 14400, 43200, 86400)  # fmt: skip
@@ -131,14 +130,6 @@ class Axis:
             if window.end >= first and window.start <= last
         ]
         return [Bar(kind, left, y, max(right - left, 1), height) for left, right in ends]
-
-    def knots(self) -> list[tuple[int, float]]:
-        """Some frames and their seconds, to interpolate between; none without times."""
-        if not self.has_clock or self.known_times is None:
-            return []
-        frames, times = self.known_times
-        at = np.unique(np.linspace(0, len(frames) - 1, MAX_KNOTS).round().astype(int))
-        return list(zip(frames[at].tolist(), times[at].round(4).tolist(), strict=True))
 
     def ticks(self, unit: str) -> list[Tick]:
         """Round numbers of frames, or round times."""

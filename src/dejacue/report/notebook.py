@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from dejacue.records import History, Retrieval
 from dejacue.records._html import escaped, retrieval_html
-from dejacue.report.page import Pictures, data_url
+from dejacue.report.page import Pictures
+from dejacue.report.scene import data_url
 
 MAX_PICTURES = 8
 

@@ -1,7 +1,8 @@
 """The report: one HTML file that opens from disk, with nothing to fetch and nothing to install.
 
-templates/page.html.j2 is the page, page.css its style, page.js a cursor and a zoom; the page is
-complete without the script. Here the plain records are computed that the template shows.
+templates/page.html.j2 is the page, page.css its style; static/timeline.js, begun by page.js, draws
+the timeline that can be zoomed. The page is complete without script and on paper. Here the plain
+records are computed that the template shows.
 """
 
 from __future__ import annotations
@@ -11,21 +12,24 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dejacue._version import __version__
 from dejacue.errors import InputError, counted
-from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.records import Evidence, History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.records._html import printable
 from dejacue.records.history import PROBLEMS
 from dejacue.report import _timeline as timeline
 from dejacue.report._timeline import HEIGHT, WIDTH, Axis, Bar, clock
 from dejacue.report.plots import COLOURS, curves
+from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 References = Mapping[str, Sequence[Window]]
 Named = Mapping[str | None, Sequence[Window]]
@@ -35,6 +39,7 @@ Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
 MAX_CONNECTED = 14  # thumbnails that fit beside each other
 MAX_DOUBTS = 12  # that are listed
 MAX_LISTED = 20  # runs or references in words
+MOST_VALUES = 120_000  # of the curves that can be zoomed
 
 
 def report_page(
@@ -53,6 +58,7 @@ def report_page(
     tracker: str | None = None,
     warnings: Sequence[str] = (),
     named: Named | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> str:
     """The page that shows a retrieval: timeline, table, evidence, and how it was made.
 
@@ -64,6 +70,7 @@ def report_page(
     doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
     warnings          sentences that stand above everything else
     named             state (None: none of them) → windows in which a person says that it holds
+    vocabulary        for the changes that a person marked
     """
     if evidence.responses.shape != (len(retrieval), len(history)):
         raise InputError(
@@ -71,46 +78,45 @@ def report_page(
             f"are {len(retrieval)} descriptions and {len(history)} observed frames; "
             "take all three from the same history and vocabulary"
         )
-    environment = _environment()
-    style, script = (_asset(environment, name) for name in ("page.css", "page.js"))
+    drawn = scene(
+        history, Reading(retrieval, evidence), vocabulary, references=references, doubts=doubts,
+        named=named, video=video, most=MOST_VALUES,
+    )  # fmt: skip
     page = _Page(history, retrieval.with_source(history), references, named or {})
-    made = environment.get_template("page.html.j2").render(
-        style=style,
-        script=script,
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        version=__version__,
-        title=title or history.id,
-        facts=page.facts(video, object, tracker),
-        warnings=warnings,
-        notes=retrieval.notes,
-        references_note=references_note,
-        pictures=page.pictures(thumbnails, dict(crops)),
-        cropped=bool(crops),
-        connected=len(thumbnails) <= MAX_CONNECTED,
+    made = _template().render(
+        **_assets(), **page.shared(), scene=_json(drawn), version=__version__, warnings=warnings,
+        title=title or history.id, facts=page.facts(video, object, tracker), notes=retrieval.notes,
+        references_note=references_note, pictures=page.pictures(thumbnails, dict(crops)),
+        cropped=bool(crops), connected=len(thumbnails) <= MAX_CONNECTED, zero=evidence.zero,
         doubts=page.doubts(doubts),
-        zero=evidence.zero,
         evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
-        **page.shared(),
-    )
+    )  # fmt: skip
     return printable(made)  # last, so that it holds for every text in it
 
 
 @functools.cache
-def _environment() -> Environment:
+def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("dejacue.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    return environment.get_template("page.html.j2")
 
 
-def _asset(environment: Environment, name: str) -> Any:
-    """A file of ours that goes into the page as it is."""
-    from markupsafe import Markup
+def _assets() -> dict[str, str]:
+    """What of ours goes into the page as it is, and how its policy knows the script."""
+    home = resources.files("dejacue.report") / "templates"
+    style, begin = ((home / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    script = timeline_module() + begin
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {"style": Markup(style), "script": Markup(script), "digest": digest}
 
-    assert environment.loader is not None
-    return Markup(environment.loader.get_source(environment, name)[0])
+
+def _json(value: Any) -> Markup:
+    """Inside a script element, where nothing but "<" could end it."""
+    return Markup(json.dumps(value).replace("<", "\\u003c"))
 
 
 Record = dict[str, Any]  # what the template shows of one thing, by name
@@ -146,7 +152,6 @@ class _Page:
         units = [(unit, axis.ticks(unit)) for unit in ("frame", "time")[: 1 + axis.has_clock]]
         further = any(moment.alternatives for moment in self.retrieval)
         return {
-            "axis": axis,
             "width": WIDTH,
             "height": HEIGHT,
             "units": units,
@@ -204,7 +209,7 @@ class _Page:
                 "about": f"frame {frame}, {time}" if time else f"frame {frame}",
                 "source": data_url(frame, data),
                 "crop": data_url(frame, crops[frame]) if frame in crops else "",
-                "x": self.axis.x(frame), "share": self.axis.share(frame),
+                "x": self.axis.x(frame),
             })  # fmt: skip
         return made
 
@@ -313,7 +318,6 @@ class _Page:
             "title": title, "about": about, "bars": bars, "marks": marks, "zero": round(zero),
             "line": timeline.curve_path(self.axis, values, low, high),
             "mean": timeline.mean_path(self.axis, values, low, high),
-            "top": high + top * unit, "bottom": low - timeline.FOOT * unit,  # at its edges
         }  # fmt: skip
 
     def seconds(self, window: Window, times: tuple[float, float] | None = None) -> str:
@@ -329,14 +333,6 @@ class _Page:
         given = self.references.get(state, ())
         placed = ((self.axis.from_file(w), None if self.sampled else w) for w in given)
         return [window for on_axis, off in placed if (window := on_axis or off) is not None]
-
-
-def data_url(frame: int, data: bytes) -> str:
-    kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
-    kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
-    if kind is None:
-        raise InputError(f"the thumbnail of frame {frame} is neither JPEG nor PNG; encode it first")
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _range(window: Window) -> str:

@@ -61,6 +61,12 @@ class Pictures(NamedTuple):
     thumbnails: dict[int, bytes]
     crops: dict[int, bytes]
 
+    @property
+    def middle(self) -> bytes | None:
+        """One to know the object by: it alone or, where that is not there, the whole frame."""
+        own = list((self.crops or self.thumbnails).values())
+        return own[len(own) // 2] if own else None
+
 
 class _Document(msgspec.Struct, kw_only=True):
     schema: str

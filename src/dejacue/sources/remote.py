@@ -26,6 +26,12 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return _URL.match(os.fspath(path)) is not None
 
 
+def check(url: str) -> None:
+    """Refuses, before the work, an address of a kind that is not known here."""
+    with _told(url):
+        _opened(url)
+
+
 def is_there(url: str) -> bool:
     with _told(url):
         system, path = _opened(url)
@@ -47,20 +53,31 @@ def _fetched(url: str, folder: Path) -> str:
     of it: a file that was not changed there is the same one here, however often it is fetched."""
     with _told(url):
         system, path = _opened(url)
-        if not system.exists(path):
-            raise InputError(f"{url}: no such file or folder; check the address")
         root = path.rstrip("/")
         target = folder / (root.rpartition("/")[2] or "fetched")
-        there: Mapping[str, Mapping[str, Any]] = (
-            system.find(path, detail=True) if system.isdir(path) else {root: system.info(path)}
-        )
-        for name, info in there.items():
+        for name, info in _files(system, url, path):
             own = target / name.removeprefix(root).lstrip("/") if name != root else target
             own.parent.mkdir(parents=True, exist_ok=True)
             system.get_file(name, str(own))
             seconds = _stamp(info)
             os.utime(own, (seconds, seconds))
     return str(target)
+
+
+def listing(url: str) -> list[tuple[str, int | None, int]]:
+    """Name, size and stamp of what lies there: the same as long as it is not changed."""
+    with _told(url):
+        system, path = _opened(url)
+        return [(name, info.get("size"), _stamp(info)) for name, info in _files(system, url, path)]
+
+
+def _files(system: Any, url: str, path: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """A file, or all files of a folder, as the other side describes them."""
+    if not system.exists(path):
+        raise InputError(f"{url}: no such file or folder; check the address")
+    if system.isdir(path):
+        return sorted(system.find(path, detail=True).items())
+    return [(path.rstrip("/"), system.info(path))]
 
 
 def _stamp(info: Mapping[str, Any]) -> int:

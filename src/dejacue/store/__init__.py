@@ -2,8 +2,11 @@
 
     _segments.py   rows of features in .npy files that grow at their end, read by memory map
     _index.py      where the rows of a history lie, and everything else of it: one SQLite file
+    _thumbnails.py small pictures, in that file too
+    _listing.py    what it says of histories
     _store.py      Store: add, remove, verify, compact, look up
     _ask.py        one vocabulary over all histories, the most likely objects first
+    _output.py     its answers in a file
 
 What is in the index counts: rows are written and flushed first, then one transaction makes them
 part of the store. Whatever a killed writer has left behind is cut off by the next one.
@@ -11,6 +14,10 @@ part of the store. Whatever a killed writer has left behind is cut off by the ne
 
 from dejacue.store._ask import Answer, Asked
 from dejacue.store._index import Busy
-from dejacue.store._store import Failure, Problem, Store, Stored
+from dejacue.store._listing import Failure, Stored
+from dejacue.store._output import check_output
+from dejacue.store._store import Problem, Store
 
-__all__ = ["Answer", "Asked", "Busy", "Failure", "Problem", "Store", "Stored"]
+__all__ = [
+    "Answer", "Asked", "Busy", "Failure", "Problem", "Store", "Stored", "check_output",
+]  # fmt: skip

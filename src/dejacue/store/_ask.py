@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,14 +32,17 @@ from dejacue.records import History, Vocabulary
 from dejacue.records._dataframe import dataframe
 from dejacue.records.columns import joined_tables
 from dejacue.store import _index as index
+from dejacue.store._output import write_answers
 from dejacue.store._packing import Packed, unpacked
-from dejacue.store._segments import Segment
+from dejacue.store._segments import Segment, gone, mean_path
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
 
 Table = dict[str, Any]
-_LOOKED_AT = "segment, slot, first, length, id, source, interval_s, runs, times_s, source_frames"
+Places = NDArray[np.int64]  # (H, 2): segment and slot
+SLOT_BITS = 32  # of a segment and a slot in one number
+_LOOKED_AT = ", histories.id, source, interval_s, runs, times_s, source_frames"
 _EMPTY: Table = {
     "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
     "state": [], "description": [], "start": np.empty(0, np.int64), "end": np.empty(0, np.int64),
@@ -105,6 +111,11 @@ class Asked(Iterator[Answer]):
     def to_arrow(self) -> Any:
         """A pyarrow table."""
         return need("pyarrow", "pip install pyarrow").table(self.columns())
+
+    def write(self, path: str | os.PathLike[str]) -> int:
+        """Writes them to a .parquet, .csv, .jsonl or .json file while they are computed, so that
+        memory stays flat; the file is there whole, or not at all. How many there were."""
+        return write_answers(path, iter(self))
 
 
 def _answers(table: Table) -> Iterator[Answer]:
@@ -188,79 +199,133 @@ class _Reader:
         self, top: int | None, where: Mapping[str, str] | None, progress: Progress
     ) -> Iterator[Table]:
         with contextlib.ExitStack() as held:
-            while True:
-                now = held.enter_context(index.snapshot(self._store.path))
-                with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: begin again
-                    segments, places = self._places(now, where)
-                    break
-                held.close()
-            scores = self._object_scores(segments, places)
-            order = np.argsort(-scores, kind="stable")[:top]
-            done = 0
-            for part in self._chunks(places[order, 3]):
-                chosen = order[part]
-                histories, sources = self._histories(now, segments, places[chosen])
-                yield self._table(histories, sources, scores[chosen], done)
-                done += len(chosen)
-                progress("ask", done, len(order))
+            now, segments, every = self._begin(held, where)
+            scores = self._object_scores(segments, every)
+            order = _best(scores, top)
+            places, scores = every[order], scores[order]
+
+            def prepared() -> Iterator[tuple[Any, ...]]:
+                for part in self._chunks(now, places):
+                    histories, sources = self._histories(now, segments, places[part])
+                    yield histories, sources, scores[part], part.start
+
+            for table in self._ahead(prepared()):
+                yield table
+                progress("ask", int(table["rank"][-1]), len(order))
+
+    def _begin(
+        self, held: contextlib.ExitStack, where: Mapping[str, str] | None
+    ) -> tuple[sqlite3.Connection, dict[int, Segment], Places]:
+        """The index as it is now, the mapped segments and where the histories lie."""
+        missing = None
+        while True:
+            now = held.enter_context(index.snapshot(self._store.path))
+            try:
+                return now, *self._places(now, where)
+            except FileNotFoundError as error:  # compacted meanwhile: begin again
+                if error.filename == missing:
+                    raise gone(error) from None
+                missing = error.filename
+            held.close()
+
+    def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Iterator[Table]:
+        """The tables of these, in order. With several threads each works on a chunk of its own,
+        while this one reads what the next needs from the index."""
+        if self._threads == 1:
+            yield from (self._table(*own) for own in chunks)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            waiting: deque[Future[Table]] = deque()
+            try:
+                for own in chunks:
+                    waiting.append(pool.submit(self._table, *own))
+                    if len(waiting) > self._threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for left in waiting:
+                    left.cancel()
 
     def _places(
         self, now: sqlite3.Connection, where: Mapping[str, str] | None
-    ) -> tuple[dict[int, Segment], NDArray[np.int64]]:
-        """The mapped segments, and number, segment, slot and length of each history."""
+    ) -> tuple[dict[int, Segment], Places]:
+        """The mapped segments, and segment and slot of each history. Where a segment holds all that
+        was added to it, nothing is read of its histories: a million are ranked at once."""
         wanted, values = index.condition(now, where)
-        found = now.execute(
-            f"SELECT number, segment, slot, length FROM histories WHERE {wanted} "
-            "ORDER BY segment, slot", values,
-        ).fetchall()  # fmt: skip
-        places = np.array(found, np.int64).reshape(-1, 4)
-        used = set(np.unique(places[:, 1]).tolist())
-        sizes = now.execute("SELECT number, rows, histories FROM segments").fetchall()
+        sizes = index.sizes(now)
         self._store.forget_but({own[0] for own in sizes})
-        return {own[0]: self._store.segment(*own) for own in sizes if own[0] in used}, places
+        counts = "SELECT segment, count(*) FROM histories WHERE dead = 0 GROUP BY segment"
+        living = dict(now.execute(counts))
+        if living.keys() - {own[0] for own in sizes}:
+            raise sqlite3.DatabaseError("an entry without a segment")
+        segments, places = {}, [np.empty((0, 2), np.int64)]
+        for number, rows, histories in sizes:
+            slots = np.arange(living.get(number, 0))
+            if where or len(slots) != histories:
+                chosen = f"SELECT slot FROM histories WHERE segment = ? AND {wanted} ORDER BY slot"
+                slots = _slots(now.execute(chosen, (number, *values)), histories)
+            if len(slots):
+                segments[number] = self._store.segment(number, rows, histories)
+                places.append(np.stack([np.full_like(slots, number), slots], axis=1))
+        return segments, np.concatenate(places)
 
     def _object_scores(
-        self, segments: Mapping[int, Segment], places: NDArray[np.int64]
+        self, segments: Mapping[int, Segment], places: Places
     ) -> NDArray[np.float64]:
         scores = np.empty(len(places))
-        starts = np.searchsorted(places[:, 1], list(segments), side="left")
-        ends = np.searchsorted(places[:, 1], list(segments), side="right")
-        for segment, first, end in zip(segments.values(), starts, ends, strict=True):
-            scores[first:end] = (segment.means @ self._centre)[places[first:end, 2]]
+        starts = np.searchsorted(places[:, 0], list(segments), side="left")
+        ends = np.searchsorted(places[:, 0], list(segments), side="right")
+        with np.errstate(all="ignore"):
+            for segment, first, end in zip(segments.values(), starts, ends, strict=True):
+                scores[first:end] = (segment.means @ self._centre)[places[first:end, 1]]
+        if not np.isfinite(scores).all():
+            number = places[np.argmin(np.isfinite(scores)), 0]
+            raise InputError(
+                f"{mean_path(self._store.path / 'segments', number)}: is damaged; dejacue store "
+                "verify names the histories"
+            )
         return scores
 
-    def _chunks(self, lengths: NDArray[np.int64]) -> Iterator[slice]:
-        """Consecutive histories of so many bytes that a kernel call takes."""
+    def _chunks(self, now: sqlite3.Connection, places: Places) -> Iterator[slice]:
+        """Consecutive histories of so many bytes that a kernel call takes, or fewer: there is one
+        for each thread."""
         width = self._store.dtype.itemsize * len(self._centre)
-        first, held = 0, 0
-        for at, size in enumerate((lengths * width).tolist()):
-            if at > first and (held + size > CHUNK_BYTES or at - first == CHUNK_HISTORIES):
-                yield slice(first, at)
-                first, held = at, 0
-            held += size
-        if len(lengths):
-            yield slice(first, len(lengths))
+        first, held, most = 0, 0, 0
+        for begin in range(0, len(places), CHUNK_HISTORIES):
+            sizes = self._lengths(now, places[begin : begin + CHUNK_HISTORIES]) * width
+            most = max(most, min(CHUNK_BYTES, int(sizes.sum())) // self._threads)
+            for at, size in enumerate(sizes.tolist(), begin):
+                if at > first and (held + size > most or at - first == CHUNK_HISTORIES):
+                    yield slice(first, at)
+                    first, held = at, 0
+                held += size
+        if len(places):
+            yield slice(first, len(places))
+
+    def _lengths(self, now: sqlite3.Connection, places: Places) -> NDArray[np.int64]:
+        known = [self._store.kept.get(key) for key in _keys(places)]
+        found = np.array([0 if own is None else len(own[0]) for own in known])
+        missing = found == 0
+        found[missing] = [length for *_, length in _entries(now, places[missing])]
+        return found
 
     def _histories(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: NDArray[np.int64]
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places
     ) -> tuple[list[History], list[str | None]]:
         """Those at these places, and their sources; what an earlier question has made is taken."""
-        keys = list(zip(places[:, 1].tolist(), places[:, 2].tolist(), strict=True))
+        keys = _keys(places)
         found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
-        numbers = places[:, 0].tolist()
-        missing = [own for own, key in zip(numbers, keys, strict=True) if key not in found]
-        query = (
-            f"SELECT {_LOOKED_AT} FROM histories "
-            "WHERE number IN (SELECT value FROM json_each(?))"
-        )  # fmt: skip
+        missing = [key not in found for key in keys]
         encoder = self._store.encoder
-        for segment, slot, first, length, id, source, interval, *blobs in now.execute(
-            query, (json.dumps(missing),)
+        for segment, slot, first, length, id, source, interval, *blobs in _entries(
+            now, places[missing], _LOOKED_AT
         ):
             own = Packed._make((id, None, source, interval, None, *blobs, None))
             rows = segments[segment].rows[first : first + length]
-            known = found[segment, slot] = unpacked(own, rows, encoder), source
-            self._store.keep((segment, slot), known)
+            key, known = segment << SLOT_BITS | slot, (unpacked(own, rows, encoder), source)
+            found[key] = known
+            self._store.keep(key, known)
         inside = [found[key] for key in keys]
         return [own for own, _ in inside], [source for _, source in inside]
 
@@ -268,9 +333,7 @@ class _Reader:
         self, histories: Sequence[History], sources: Sequence[str | None],
         object_scores: NDArray[np.float64], before: int,
     ) -> Table:  # fmt: skip
-        found = locate_many(
-            histories, self._vocabulary, readout=self._readout, threads=self._threads
-        ).columns()
+        found = locate_many(histories, self._vocabulary, readout=self._readout).columns()
         labels = self._vocabulary.labels
         rows = np.arange(len(labels))
         if found["level"][0] == "state":  # all descriptions of a state have the same answer
@@ -286,6 +349,47 @@ class _Reader:
             "object_score": object_scores[which],
         }
         return table | {name: _taken(found[name], picked) for name in found if name != "history"}
+
+
+def _slots(found: Iterable[tuple[int]], below: int) -> NDArray[np.int64]:
+    """Ascending, as the index has them."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        slots = np.fromiter((slot for (slot,) in found), np.int64)
+        if (np.diff(slots, prepend=-1, append=below) > 0).all():
+            return slots
+    raise sqlite3.DatabaseError("a slot that is not there")
+
+
+def _keys(places: Places) -> list[int]:
+    keys: list[int] = (places[:, 0] << SLOT_BITS | places[:, 1]).tolist()
+    return keys
+
+
+def _entries(now: sqlite3.Connection, places: Places, more: str = "") -> Iterator[tuple[Any, ...]]:
+    """Segment, slot, first row, length and more of those at these places, in their order."""
+    keys = _keys(places)
+    found = now.execute(
+        f"SELECT segment, slot, first, length {more} FROM json_each(?) AS place "
+        f"CROSS JOIN histories ON dead = 0 AND segment = place.value >> {SLOT_BITS} "
+        f"AND slot = place.value & {(1 << SLOT_BITS) - 1}", (json.dumps(keys),),
+    )  # fmt: skip
+    for key in keys:
+        own = next(found, None)
+        if own is None:
+            raise sqlite3.DatabaseError("an entry is missing")
+        segment, slot, *_ = index.whole(own[:4])
+        if segment << SLOT_BITS | slot != key:
+            raise sqlite3.DatabaseError("a slot has two entries, or none")
+        yield own
+
+
+def _best(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
+    """Where the highest are, the highest first; of equal ones the first."""
+    if top is None or top >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, -top)[-top]
+    chosen = np.flatnonzero(scores >= least)
+    return chosen[np.argsort(-scores[chosen], kind="stable")[:top]]
 
 
 def _taken(values: Any, at: NDArray[np.int64]) -> Any:

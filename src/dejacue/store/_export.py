@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 from dejacue.errors import InputError, need, unknown
 from dejacue.progress import Progress
 from dejacue.records import History
-from dejacue.sources.atomic import write_whole
+from dejacue.sources import remote
+from dejacue.sources.atomic import write_bytes, write_whole
 from dejacue.sources.files import file_name, write_history
 
 if TYPE_CHECKING:
@@ -21,15 +23,25 @@ GROUP_BYTES = 64 << 20  # of features in a row group of Parquet
 
 
 def export(
-    store: Store, path: Path, kind: str, where: Mapping[str, str] | None, progress: Progress
+    store: Store, path: str, kind: str, where: Mapping[str, str] | None, progress: Progress
 ) -> int:
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
+    elsewhere = remote.is_remote(path)
+    if not elsewhere and Path(path).resolve().is_relative_to(store.path.resolve()):
+        raise InputError(f"{path}: is in the store itself; give another place")
     ids = store.ids(where)
     if not ids:
         raise InputError(f"{store.path}: holds no such history, so there is nothing to export")
     write = _as_npz if kind == "npz" else _as_parquet
-    write(store, path, ids, progress)
+    if not elsewhere:
+        write(store, Path(path), ids, progress)
+        return len(ids)
+    remote.check(path)
+    with tempfile.TemporaryDirectory(prefix="dejacue-") as folder:
+        made = Path(folder, "export")
+        write(store, made, ids, progress)
+        remote.put(made, path)
     return len(ids)
 
 
@@ -44,6 +56,9 @@ def _as_npz(store: Store, folder: Path, ids: list[str], progress: Progress) -> N
             )
     for done, id in enumerate(ids):
         write_history(folder / f"{file_name(id)}.history.npz", store[id])
+        picture = store.thumbnail(id)
+        if picture is not None:
+            write_bytes(folder / f"{file_name(id)}.jpg", picture)
         progress("export", done + 1, len(ids))
 
 
@@ -58,6 +73,7 @@ def _as_parquet(store: Store, path: Path, ids: list[str], progress: Progress) ->
             "id": arrow.string(), "encoder": arrow.string(), "dimension": arrow.int64(),
             "frames": whole, "times_s": real, "source_frames": whole, "presence": real,
             "made_with": arrow.string(), "features": arrow.list_(number),
+            "thumbnail": arrow.binary(),
         }
     )  # fmt: skip
 
@@ -67,7 +83,7 @@ def _as_parquet(store: Store, path: Path, ids: list[str], progress: Progress) ->
             held = 0
             for done, id in enumerate(ids):
                 history = store[id]
-                group.append(_row(history))
+                group.append(_row(history) | {"thumbnail": store.thumbnail(id)})
                 held += history.features.nbytes
                 if held >= GROUP_BYTES or done + 1 == len(ids):
                     out.write_table(arrow.Table.from_pylist(group, schema))

@@ -12,17 +12,19 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from dejacue.errors import InputError, unknown
 
 NAME = "index.sqlite"
 UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
-VERSION = 1
+VERSION = 3
 APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files
+MOST = 1 << 40  # rows of a segment
 WAIT_S = 1.0  # for another writer
 COLUMNS = ("id", "object", "source")  # that ``where`` looks at; other names are those of made_with
-_SCHEMA = f"""
+_FIRST = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY AUTOINCREMENT, rows INTEGER NOT NULL, histories INTEGER NOT NULL
@@ -36,12 +38,17 @@ CREATE TABLE histories (
 CREATE UNIQUE INDEX living ON histories (id) WHERE dead = 0;
 CREATE INDEX places ON histories (segment, slot) WHERE dead = 0;
 PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = 1;
 """
-
-_FAILURES = """
-CREATE TABLE IF NOT EXISTS failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL)
-"""  # made with the first one: a store without it is as good
+# What later versions have added, by version. A writer adds it to a store that was made before, and
+# readers of such a store do without it.
+_LATER = {
+    2: """
+CREATE TABLE thumbnails (
+    history INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, jpeg BLOB NOT NULL
+)""",
+    3: "CREATE TABLE failures (id TEXT PRIMARY KEY, source TEXT, what TEXT NOT NULL)",
+}
 
 
 class Busy(InputError):
@@ -54,7 +61,8 @@ def create(folder: Path, meta: Mapping[str, str]) -> None:
     for left in folder.glob(f"{UNFINISHED}*"):  # with SQLite's own files beside it
         left.unlink()
     with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as made:
-        made.executescript(_SCHEMA)
+        made.executescript(_FIRST)
+        _update(made)
         made.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
         made.execute("PRAGMA journal_mode = WAL")
     os.replace(temporary, folder / NAME)
@@ -82,8 +90,8 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                 raise InputError(f"{path}: is an SQLite file of something else, not of a store")
             if version > VERSION:
                 raise InputError(
-                    f"{folder}: is a store of version {version}, and this dejacue reads version "
-                    f"{VERSION}; update dejacue"
+                    f"{folder}: is a store of version {version}, and this dejacue reads versions "
+                    f"up to {VERSION}; update dejacue"
                 )
             made.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -97,7 +105,7 @@ def told(folder: Path) -> Iterator[None]:
     """Says in a sentence what SQLite says in its own words."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a text that is damaged
         said = str(error)
         if "closed" in said:
             raise InputError(f"{folder}: this store was closed; open it again") from None
@@ -129,6 +137,7 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
     with told(folder), contextlib.closing(connect(folder, write=True)) as made:
         made.execute("BEGIN IMMEDIATE")
         try:
+            _update(made)
             yield made
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
@@ -137,26 +146,53 @@ def transaction(folder: Path) -> Iterator[sqlite3.Connection]:
         made.execute("COMMIT")
 
 
+def _update(made: sqlite3.Connection) -> None:
+    (version,) = made.execute("PRAGMA user_version").fetchone()
+    for later in range(version + 1, VERSION + 1):
+        made.execute(_LATER[later])
+        made.execute(f"PRAGMA user_version = {later}")
+
+
+def has(index: sqlite3.Connection, table: str) -> bool:
+    """Whether the store is of a version that has this table."""
+    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return index.execute(known, (table,)).fetchone() is not None
+
+
 def meta(index: sqlite3.Connection) -> dict[str, str]:
-    return dict(index.execute("SELECT key, value FROM meta"))
+    found = dict(index.execute("SELECT key, value FROM meta"))
+    if not all(isinstance(own, str) for own in found.values()):
+        raise sqlite3.DatabaseError("meta that is no text")
+    dimension = found.get("dimension", "")
+    known = dimension.isascii() and dimension.isdigit() and int(dimension[:9]) > 0
+    if not known and (dimension or index.execute("SELECT 1 FROM segments").fetchone()):
+        raise sqlite3.DatabaseError("no dimension")
+    return found
 
 
-def has_failures(index: sqlite3.Connection) -> bool:
-    there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'failures'"
-    return index.execute(there).fetchone() is not None
+def sizes(index: sqlite3.Connection) -> list[tuple[int, int, int]]:
+    """Number, rows and histories of each segment."""
+    found = index.execute("SELECT number, rows, histories FROM segments ORDER BY number").fetchall()
+    for own in found:
+        whole(own)
+    return found
 
 
-def record(index: sqlite3.Connection, failures: Sequence[tuple[str, str | None, str]]) -> None:
+def whole(numbers: Sequence[Any]) -> Sequence[int]:
+    """These, if they are counts: SQLite keeps anything in any column, and files get damaged."""
+    if not all(type(own) is int and 0 <= own < MOST for own in numbers):
+        raise sqlite3.DatabaseError("a number that cannot be")
+    return numbers
+
+
+def record(index: sqlite3.Connection, failures: Iterable[tuple[str, str | None, str]]) -> None:
     """What could not be added, and why; the last reason counts."""
-    if failures:
-        index.execute(_FAILURES)
     index.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
 
 
 def settle(index: sqlite3.Connection, ids: Iterable[str]) -> None:
     """These are no failures any more."""
-    if has_failures(index):
-        index.executemany("DELETE FROM failures WHERE id = ?", ((id,) for id in ids))
+    index.executemany("DELETE FROM failures WHERE id = ?", ((id,) for id in ids))
 
 
 def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tuple[str, list[str]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, shortened
 from dejacue.records import History
+from dejacue.records.history import MOST_FRAME
 
 ROWS_AT_A_TIME = 1024
 SAFE = (0.1, 1000.0)  # lengths of rows that float16 holds well
@@ -67,7 +68,12 @@ def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
         for name in ("times_s", "source_frames", "presence"):
             if columns[name] is not None and len(columns[name]) != len(rows):
                 raise ValueError
-    except ValueError:
+        for value, kind in (
+            (own.id, str), (own.interval_s, float | None), (columns["made_with"], dict | None)
+        ):  # fmt: skip
+            if not isinstance(value, kind):
+                raise ValueError
+    except (ValueError, TypeError):
         raise InputError(
             f'the index entry of history "{shortened(own.id)}" is damaged; add it again with '
             "--replace"
@@ -82,7 +88,7 @@ def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
     """Frames and where their runs begin; ValueError where they are not so many."""
     if len(data) == 16:  # a single run, as most are
         first, length = struct.unpack("<2q", data)
-        if length != count:
+        if length != count or abs(first) > MOST_FRAME:
             raise ValueError
         frames, offsets = np.arange(first, first + count), np.array([0, count])
     else:
@@ -90,6 +96,10 @@ def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
         offsets = np.zeros(len(runs) + 1, np.int64)
         runs[:, 1].cumsum(out=offsets[1:])
         if offsets[-1] != count or (runs[:, 1] < 1).any():
+            raise ValueError
+        if (runs != runs.clip(-MOST_FRAME, MOST_FRAME)).any():
+            raise ValueError
+        if (runs[1:, 0] < runs[:-1].sum(axis=1)).any():
             raise ValueError
         frames = (runs[:, 0] - offsets[:-1]).repeat(runs[:, 1])
         frames += np.arange(count)

@@ -9,6 +9,7 @@ asks those. How many rows count is what the index says; the header says the same
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 from collections.abc import Callable
@@ -63,7 +64,7 @@ def header(rows: int, dtype: Any, dimension: int) -> bytes:
 def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
     """The first rows of a file, read-only; FileNotFoundError where it is gone."""
     size = HEADER + rows * dimension * dtype.itemsize
-    with open(path, "rb") as stream:
+    with _opened(path) as stream:
         held = os.fstat(stream.fileno()).st_size
         if held < size:
             raise InputError(
@@ -72,6 +73,44 @@ def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
             )
         data = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     return np.frombuffer(data, dtype, rows * dimension, HEADER).reshape(rows, dimension)
+
+
+def _opened(path: Path) -> Any:
+    """To be mapped. Python's maps keep a file open each, and systems allow a process few unless it
+    asks for more: 256 GB of segments are a thousand files."""
+    while True:
+        try:
+            stream = open(path, "rb")  # noqa: SIM115 (whoever maps it closes it)
+            os.close(os.dup(stream.fileno()))  # the one that the map will keep
+            return stream
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+            if not _allowed_more_files():
+                raise InputError(
+                    f"{path}: this process may not open as many files as the store has segments; "
+                    "allow it more (ulimit -n)"
+                ) from None
+
+
+def _allowed_more_files() -> bool:
+    try:
+        import resource
+
+        now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 4 * now if most == resource.RLIM_INFINITY else min(4 * now, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    except (ImportError, ValueError, OSError):
+        return False
+    return wanted > now
+
+
+def gone(error: FileNotFoundError) -> InputError:
+    return InputError(
+        f"{error.filename}: is missing; dejacue store verify names the histories that are lost"
+    )
 
 
 class _Growing:
@@ -136,8 +175,18 @@ class SegmentWriter:
         self._folder, self._dtype, self._dimension = folder, dtype, dimension
         self._new_number, self._told = new_number, told
         self._open: tuple[int, _Growing, _Growing] | None = None
-        if last is not None:
+        if last is not None and self._is_there(*last):
             self._begin(*last)
+
+    def _is_there(self, number: int, rows: int, histories: int) -> bool:
+        """What is damaged stays as it is: nothing is added where rows are lost."""
+        for path, size in (
+            (row_path(self._folder, number), rows * self._dtype.itemsize),
+            (mean_path(self._folder, number), histories * MEANS.itemsize),
+        ):
+            if not path.is_file() or path.stat().st_size < HEADER + size * self._dimension:
+                return False
+        return True
 
     def _begin(self, number: int, rows: int, histories: int) -> None:
         self._open = (

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,36 +19,18 @@ from dejacue.store import _index as index
 from dejacue.store import _write
 from dejacue.store._ask import Asked, ask
 from dejacue.store._export import export
+from dejacue.store._listing import Failure, Stored, columns_in, failed, listed, read_made_with
 from dejacue.store._packing import NAMES, Packed, unpacked
-from dejacue.store._segments import MEANS, Segment, mapped, mean_path, row_path
+from dejacue.store._segments import MEANS, Segment, gone, mapped, mean_path, row_path
+from dejacue.store._thumbnails import get
 from dejacue.store._verify import verify
-from dejacue.store._write import Text, is_unicode
+from dejacue.store._write import Text, check_encoder, is_unicode
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 _PLACED = f"segment, first, length, {NAMES}"
 MOST_KEPT = 5_000_000  # frames whose numbers and times are kept for the next question: 100 MB
+AS_FRAMES = 100  # what a history takes besides them
 Where = Mapping[str, str]
-
-
-class Stored(NamedTuple):
-    """What the index says of a history: observed frames, in runs, from start to end."""
-
-    id: str
-    object: str | None
-    source: str | None
-    frames: int
-    runs: int
-    start: int
-    end: int
-    times_s: tuple[float, float] | None
-
-
-class Failure(NamedTuple):
-    """What could not be added: the id that it would have had, its source, and why."""
-
-    id: str
-    source: str | None
-    what: str
 
 
 class Problem(NamedTuple):
@@ -84,7 +63,7 @@ class Store:
             raise InputError(f"{self.path}: the index is damaged (no dtype); take a copy")
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
-        self.kept: dict[tuple[int, int], tuple[History, str | None]] = {}
+        self.kept: dict[int, tuple[History, str | None]] = {}
         self._kept_frames = 0
 
     @classmethod
@@ -99,6 +78,7 @@ class Store:
         folder = Path(path)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
+        check_encoder(folder, encoder)
         cls.check_new(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -190,22 +170,25 @@ class Store:
             return [id for (id,) in self._reader.execute(found, values)]
 
     def __getitem__(self, id: str) -> History:
+        name = id if isinstance(id, str) and is_unicode(id) else None
+        missing = None
         while True:
-            name = id if isinstance(id, str) and is_unicode(id) else None
             with index.told(self.path):
                 found = self._reader.execute(
                     f"SELECT rows, histories, {_PLACED} FROM histories JOIN segments "
                     "ON segments.number = segment WHERE id = ? AND dead = 0", (name,),
                 ).fetchone()  # fmt: skip
+                index.whole((found or ())[:5])
             if found is None:
-                raise InputError(
-                    f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
-                    f"{self.path} lists them"
-                )
-            with contextlib.suppress(FileNotFoundError):  # compacted meanwhile: look again
-                rows, histories, number, first, length, *own = found
-                segment = self.segment(number, rows, histories)
-                features = segment.rows[first : first + length]
+                raise self._unknown(id)
+            rows, histories, number, first, length, *own = found
+            try:
+                features = self.segment(number, rows, histories).rows[first : first + length]
+            except FileNotFoundError as error:  # compacted meanwhile: look again
+                if error.filename == missing:
+                    raise gone(error) from None
+                missing = error.filename
+            else:
                 return unpacked(Packed(*own), features, self.encoder)
 
     def histories(self, where: Where | None = None) -> Iterator[History]:
@@ -218,47 +201,47 @@ class Store:
         where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
                 and what it looks like (``*`` any letters, ``?`` one, ``[ab]`` one of these)
         """
-        with index.snapshot(self.path) as now:
-            wanted, values = index.condition(now, where)
-            found = now.execute(
-                "SELECT id, object, source, length, runs, substr(times_s, 1, 8), "
-                f"substr(times_s, -8) FROM histories WHERE {wanted} ORDER BY number", values,
-            )  # fmt: skip
-            for id, object, source, length, blob, start_s, end_s in found:
-                runs = len(blob) // 16
-                if not runs:
-                    raise InputError(f'{self.path}: the index entry of "{id}" is damaged')
-                (start,), (last, count) = (
-                    struct.unpack_from(own, blob, at) for own, at in (("<q", 0), ("<2q", -16))
-                )
-                times = None
-                if start_s is not None and len(start_s) == 8:
-                    times = struct.unpack("<2d", start_s + end_s)
-                yield Stored(id, object, source, length, runs, start, last + count - 1, times)
+        return listed(self.path, where)
+
+    def thumbnail(self, id: str) -> bytes | None:
+        """The small JPEG that was added with a history; None where there is none."""
+        name = id if isinstance(id, str) and is_unicode(id) else None
+        with index.told(self.path):
+            query = "SELECT number FROM histories WHERE id = ? AND dead = 0"
+            found = self._reader.execute(query, (name,)).fetchone()
+            if found is None:
+                raise self._unknown(id)
+            return get(self._reader, found[0])
+
+    def _unknown(self, id: object) -> InputError:
+        return InputError(
+            f'{self.path}: has no history "{shortened(str(id))}"; dejacue store ls '
+            f"{self.path} lists them"
+        )
 
     def add(
         self, histories: History | Iterable[History], *, replace: bool = False,
-        object: Text = None, source: Text = None, progress: Progress = silent,
-        settled: Iterable[str] = (),
+        object: Text = None, source: Text = None,
+        thumbnails: Mapping[str, bytes] | None = None, settled: Iterable[str] = (),
+        progress: Progress = silent,
     ) -> int:  # fmt: skip
         """Adds all of them, or none; how many.
 
-        replace   take the place of histories of the same id, which are refused otherwise
-        object    what it is (cup), and
-        source    where it is from (kitchen.mp4), to be asked for with ``where``; {id: text} where
-                  each has its own
-        settled   failures that are none any more, beside those of the same ids
+        replace     take the place of histories of the same id, which are refused otherwise
+        object      what it is (cup), and
+        source      where it is from (kitchen.mp4), to be asked for with ``where``; {id: text}
+                    where each has its own
+        thumbnails  id → JPEG to know it by, made smaller where it has more than 8 kB; looked up
+                    after each history, so that whoever makes them one by one may fill it meanwhile
+        settled     failures that are none any more, beside those of the same ids
         """
         given = [histories] if isinstance(histories, History) else histories
-        return _write.add(self, given, replace, object, source, progress, settled)
+        pictures = {} if thumbnails is None else thumbnails
+        return _write.add(self, given, replace, object, source, pictures, progress, settled)
 
     def failures(self) -> list[Failure]:
         """What could not be added by ``ingest``, and why, until it is."""
-        with index.snapshot(self.path) as now:
-            if not index.has_failures(now):
-                return []
-            found = now.execute("SELECT id, source, what FROM failures ORDER BY rowid")
-            return [Failure(*own) for own in found]
+        return failed(self.path)
 
     def record(self, failures: Iterable[Failure] = (), settled: Iterable[str] = ()) -> None:
         """Keeps what could not be added; the ids that are ``settled`` are taken out."""
@@ -267,10 +250,13 @@ class Store:
     def made_with(self, id: str) -> dict[str, str] | None:
         """Of a history, without a look at its rows; None where it is not there."""
         with index.told(self.path):
-            found = self._reader.execute(
-                "SELECT made_with FROM histories WHERE id = ? AND dead = 0", (id,)
-            ).fetchone()
-        return None if found is None else json.loads(found[0] or "{}")
+            query = "SELECT made_with FROM histories WHERE id = ? AND dead = 0"
+            found = self._reader.execute(query, (id if is_unicode(id) else None,)).fetchone()
+        return None if found is None else read_made_with(self.path, id, found[0])
+
+    def columns(self, id: str) -> dict[str, str]:
+        """What the manifest said of a history beside what dejacue knows: {"camera": "left"}."""
+        return columns_in(self.made_with(id) or {})
 
     def remove(self, ids: str | Iterable[str]) -> int:
         """Takes these histories out, all or none; their bytes are freed by ``compact``."""
@@ -286,7 +272,8 @@ class Store:
     @property
     def size(self) -> int:
         """Bytes of its segments on the disk."""
-        return sum(own.stat().st_size for own in (self.path / "segments").glob("*.npy"))
+        files = (self.path / "segments").glob("*.npy")
+        return sum(own.stat().st_size for own in files if own.is_file())
 
     def verify(self, progress: Progress = silent) -> list[Problem]:
         """Reads every byte again and names what is not as it was written; empty: all is well."""
@@ -298,9 +285,10 @@ class Store:
     ) -> int:  # fmt: skip
         """Writes the histories for others to read; how many.
 
+        path   also a URL, such as s3://…, where fsspec is installed
         kind   npz: a folder of ``.history.npz`` files; parquet: one file with a row a history
         """
-        return export(self, Path(path), kind, where, progress)
+        return export(self, os.fspath(path), kind, where, progress)
 
     def ask(
         self, vocabulary: Vocabulary, *, readout: str | Readout = DEFAULT_READOUT,
@@ -315,25 +303,26 @@ class Store:
         which state? ``score`` is that of the readout and compares windows and states *within* a
         history. It says nothing about which history is meant: contrast finds the window that
         differs most from the rest, and something differs in every history. Neither is a
-        probability, and object scores compare under one vocabulary only.
+        probability, and object scores compare under one vocabulary only. They depend on nothing
+        else in the store, so ``where`` and ``top`` never change them.
 
         readout   as in ``locate``
         top       how many histories; None: all. Features of the others are not read
         where     which of them, as in ``rows``
         threads   kernel calls side by side
 
-        Iterate over it for one Answer after the other, computed when they are asked for, or take
-        ``columns()``, ``to_dataframe()`` or ``to_arrow()``.
+        Iterate over it for one Answer after the other, computed when they are asked for, take
+        ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file.
         """
         return ask(self, vocabulary, readout, top, where, threads, progress)
 
-    def keep(self, place: tuple[int, int], known: tuple[History, str | None]) -> None:
+    def keep(self, place: int, known: tuple[History, str | None]) -> None:
         """A history and its source for the next question, by segment and slot, which are never
         given again; as many as fit."""
-        frames = len(known[0])
-        if self._kept_frames + frames <= MOST_KEPT:
+        size = len(known[0]) + AS_FRAMES
+        if self._kept_frames + size <= MOST_KEPT:
             self.kept[place] = known
-            self._kept_frames += frames
+            self._kept_frames += size
 
     def forget_but(self, numbers: set[int]) -> None:
         """Lets go of segments that are gone, so that their bytes are freed."""

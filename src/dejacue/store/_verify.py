@@ -10,6 +10,7 @@ from dejacue.progress import Progress
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, checksum
 from dejacue.store._segments import HEADER, MEANS, mapped, mean_path, row_path
+from dejacue.store._thumbnails import damaged
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
@@ -22,10 +23,21 @@ def verify(store: Store, progress: Progress) -> list[tuple[str | None, str, str]
         for (said,) in now.execute("PRAGMA quick_check"):
             if said != "ok":
                 found.append((None, index.NAME, f"the index is damaged ({said})"))
-        segments = now.execute("SELECT number, rows, histories FROM segments").fetchall()
+        segments = index.sizes(now)
+        lost = (
+            "SELECT id, segment FROM histories "
+            "WHERE dead = 0 AND segment NOT IN (SELECT number FROM segments)"
+        )
+        for id, number in now.execute(lost):
+            found.append(
+                (id, index.NAME, f"there is no segment {number}; add it again with --replace")
+            )
         for done, (number, rows, histories) in enumerate(segments):
             found += _segment(store, now, number, rows, histories)
             progress("verify", done + 1, len(segments))
+        for id in damaged(now):
+            what = "its thumbnail is not as it was written; add it again with --replace"
+            found.append((id, index.NAME, what))
     return found
 
 
@@ -51,6 +63,11 @@ def _segment(
         "WHERE segment = ? AND dead = 0 ORDER BY slot"
     )
     for first, length, slot, wanted, *own in now.execute(query, (number,)):
+        try:
+            index.whole((first, length, slot))
+        except sqlite3.DatabaseError:
+            yield own[0], name, "its index entry is damaged; add it again with --replace"
+            continue
         if kept is None or means is None or first + length > len(kept) or slot >= len(means):
             yield own[0], name, "its rows are lost; add it again with --replace"
         elif checksum(kept[first : first + length], means[slot], own) != wanted:

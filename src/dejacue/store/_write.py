@@ -12,9 +12,11 @@ from dejacue.errors import InputError, shortened
 from dejacue.progress import Progress
 from dejacue.records import History
 from dejacue.sources.atomic import unwritten
+from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, checksum, packed, stored_rows
 from dejacue.store._segments import SegmentWriter, remove_others
+from dejacue.store._thumbnails import put
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
@@ -33,6 +35,19 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+def check_encoder(folder: Path, encoder: str | None) -> None:
+    """Refuses what no history can have."""
+    if encoder is None:
+        return
+    if not isinstance(encoder, str) or not is_unicode(encoder) or not encoder.strip():
+        raise InputError(f"{folder}: the encoder {encoder!r:.80} must be text: its identity")
+    if encoder in (*BUILT_IN, *SIZES) or (encoder.startswith(FAMILIES) and "@" not in encoder):
+        raise InputError(
+            f'{folder}: "{shortened(encoder)}" names an encoder, and its identity is needed, as '
+            "histories have it; leave it out, and the first one tells it"
+        )
+
+
 class _Writing:
     """A transaction, and the writer of rows that belongs to it."""
 
@@ -43,11 +58,10 @@ class _Writing:
 
     def begin(self, dimension: int, new: bool = False) -> SegmentWriter:
         """Goes on with the last segment, or begins a new one."""
-        last = "SELECT number, rows, histories FROM segments ORDER BY number DESC LIMIT 1"
+        last = None if new else next(reversed(index.sizes(self.now)), None)
         self.writer = SegmentWriter(
-            self.folder, self._store.dtype, dimension,
-            None if new else self.now.execute(last).fetchone(), self._new_segment, self._grown,
-        )  # fmt: skip
+            self.folder, self._store.dtype, dimension, last, self._new_segment, self._grown
+        )
         return self.writer
 
     def sweep(self) -> None:
@@ -85,7 +99,7 @@ def _writing(store: Store) -> Iterator[_Writing]:
 
 def add(
     store: Store, histories: Iterable[Any], replace: bool, object: Text, source: Text,
-    progress: Progress, settled: Iterable[str] = (),
+    thumbnails: Mapping[str, bytes], progress: Progress, settled: Iterable[str] = (),
 ) -> int:  # fmt: skip
     """settled   failures that are none any more, beside those of the histories' own ids"""
     names: set[str] = set()
@@ -93,6 +107,8 @@ def add(
         for text in given.values() if isinstance(given, Mapping) else (given,):
             if text is not None and not (isinstance(text, str) and is_unicode(text)):
                 raise InputError(f"{store.path}: {name} {text!r:.80} must be text")
+    if not isinstance(thumbnails, Mapping):
+        raise InputError(f"{store.path}: thumbnails must be a dictionary: id → bytes of a JPEG")
     with _writing(store) as own:
         known = index.meta(own.now)
         for history in histories:
@@ -105,13 +121,23 @@ def add(
             rows, mean = stored_rows(history.features, store.dtype)
             columns = packed(history, _of(object, history.id), _of(source, history.id))
             place = own.writer.add(rows, mean)
-            own.now.execute(
+            made = own.now.execute(
                 f"INSERT INTO histories (segment, first, slot, length, checksum, {NAMES}) "
                 f"VALUES ({', '.join('?' * (5 + len(columns)))})",
                 (*place, len(rows), checksum(rows, mean, columns), *columns),
             )
+            picture = thumbnails.get(history.id)
+            if picture is not None:
+                assert made.lastrowid is not None
+                put(own.now, store.path, history.id, made.lastrowid, picture)
             names.add(history.id)
             progress("add", len(names))
+        for id in thumbnails:
+            if id not in names:
+                raise InputError(
+                    f'{store.path}: a thumbnail of "{shortened(str(id))}" is given, and no such '
+                    "history; a thumbnail is added with its history"
+                )
         index.settle(own.now, (*names, *settled))
     return len(names)
 
@@ -126,7 +152,7 @@ def record(
     try:
         with index.transaction(store.path) as now:
             index.settle(now, settled)
-            index.record(now, list(failures))
+            index.record(now, failures)
     except OSError as error:
         raise unwritten(error, store.path, made=True) from None
 
@@ -200,6 +226,9 @@ def compact(store: Store) -> None:
         if not old:
             return
         own.now.execute("DELETE FROM histories WHERE dead = 1")
+        own.now.execute(
+            "DELETE FROM thumbnails WHERE history NOT IN (SELECT number FROM histories)"
+        )
         writer = own.begin(int(index.meta(own.now)["dimension"]), new=True)
         for number in old:
             _move(store, own.now, number, writer)
@@ -212,10 +241,12 @@ def compact(store: Store) -> None:
 
 def _move(store: Store, now: sqlite3.Connection, number: int, writer: SegmentWriter) -> None:
     """Checksums move with the rows: what was damaged before is still found to be."""
-    sizes = "SELECT rows, histories FROM segments WHERE number = ?"
-    segment = store.segment(number, *now.execute(sizes, (number,)).fetchone())
+    sizes = next((own for own in index.sizes(now) if own[0] == number), None)
+    if sizes is None:
+        raise sqlite3.DatabaseError("an entry without a segment")
+    segment = store.segment(*sizes)
     inside = "SELECT number, first, length, slot FROM histories WHERE segment = ? ORDER BY slot"
-    for own, first, length, slot in now.execute(inside, (number,)).fetchall():
+    for own, first, length, slot in map(index.whole, now.execute(inside, (number,)).fetchall()):
         place = writer.add(segment.rows[first : first + length], segment.means[slot])
         moved = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
         now.execute(moved, (*place, own))

@@ -16,12 +16,13 @@ from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
 from dejacue.pipeline.ingest.run import Run
+from dejacue.pipeline.ingest.target import check_encoder_of, encoder_of, open_store
 from dejacue.pipeline.ingest.writer import Ingested, Writer
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.build import check_encoder
-from dejacue.sources.encoders import Encoder, encoder_name
+from dejacue.sources.encoders import Encoder
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
@@ -63,31 +64,42 @@ def ingest(
     given = isinstance(manifest, str | os.PathLike)
     items = read_manifest(manifest) if given else as_items(manifest)  # type: ignore[arg-type]
     with contextlib.ExitStack() as held:
-        model = None
-        if not isinstance(store, Store):
-            if not Store.is_at(store):
-                if retry:
-                    raise InputError(f"{store}: is no store yet, so nothing has failed; leave out "
-                                     "--retry")  # fmt: skip
-                Store.check_new(store)
-                model = _loaded(encoder or "siglip2", encoder_options)
-                Store.create(store, encoder=model.identity).close()
-            store = held.enter_context(Store.open(store))
-        held.enter_context(_alone(store.path))
-        if retry:
-            failed = {own.id for own in store.failures()}
+        there = _opened(store, held)
+        if there is None:
+            if retry:
+                raise InputError(f"{store}: is no store yet; leave out --retry")
+        elif retry:
+            failed = {own.id for own in there.failures()}
             items = [item for item in items if item.name in failed]
         if not items:
             return Ingested()
-        model = model or _loaded(encoder or _name(store), encoder_options)
-        _check(store, model)
+        name = encoder or ("siglip2" if there is None else encoder_of(there))
+        model = (encoder_options or EncoderOptions()).load(name)
+        check_encoder(model)
+        look = Look.of(model, max_pixels)
         _check_names(manifest if given else "the manifest", items, model)
-        writer = Writer(store)
+        if there is None:
+            assert not isinstance(store, Store)
+            there = held.enter_context(open_store(store, model))
+            held.enter_context(_alone(there.path))
+        check_encoder_of(there, model)
+        writer = Writer(there)
         run = Run(
-            _with_known(items, store, replace), len(items), model, Look.of(model, max_pixels),
-            writer, workers, progress or default_progress(),
+            _with_known(items, there, replace), len(items), model, look, writer, workers,
+            progress or default_progress(),
         )  # fmt: skip
-        return _run(ENGINES[engine], run, writer, store.path)
+        return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:
+    """The store, for us alone; None where it is to be made."""
+    if not isinstance(store, Store):
+        if not Store.is_at(store):
+            Store.check_new(store)
+            return None
+        store = held.enter_context(Store.open(store))
+    held.enter_context(_alone(store.path))
+    return store
 
 
 def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
@@ -119,33 +131,6 @@ def _alone(path: Path) -> Iterator[None]:
     finally:
         if lock is not None:
             os.close(lock)
-
-
-def _loaded(encoder: Encoder | str, options: EncoderOptions | None) -> Encoder:
-    model = (options or EncoderOptions()).load(encoder)
-    check_encoder(model)
-    return model
-
-
-def _name(store: Store) -> str:
-    first = next(iter(store.histories()), None)
-    if first is None and store.encoder is not None:
-        raise InputError(
-            f'{store.path}: is empty, and for the encoder "{store.encoder}"; name it: --encoder'
-        )
-    return "siglip2" if first is None else encoder_name(first)
-
-
-def _check(store: Store, encoder: Encoder) -> None:
-    known = (store.encoder, store.dimension)
-    if known[0] is None and known[1] is None:
-        return
-    if known[0] != encoder.identity or known[1] not in (None, encoder.dimension):
-        holds = "an unnamed encoder" if known[0] is None else f'"{known[0]}"'
-        raise InputError(
-            f'{store.path}: holds histories of {holds}, and this encoder is "{encoder.identity}"; '
-            "make a store for each encoder"
-        )
 
 
 def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None:

@@ -7,9 +7,10 @@ It needs no model, only what a model wants its images to be like (Look), so it r
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.pipeline._observe import Observed, observe
-from dejacue.pipeline.ingest.manifest import Item, fetched
-from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.pipeline.ingest.manifest import ADDRESS, Item, fetched
+from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
 from dejacue.sources.build import (
     Lineage,
     encoder_pixels,
@@ -28,6 +29,7 @@ from dejacue.sources.build import (
     sightings,
 )
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.remote import is_remote, listing
 from dejacue.sources.sizes import pixel_limit
 from dejacue.sources.video import Video, open_video
 
@@ -122,6 +124,10 @@ class Failed:
 def decode_crop(item: Item, look: Look) -> Iterator[Chunk | End | Failed]:
     """The crops of an item, then how it ended; errors are Failed, too."""
     try:
+        item = addressed(item, look)
+        if (end := there_already(item)) is not None:
+            yield end
+            return
         with fetched(item) as here, pixel_limit(look.max_pixels):
             yield from _decoded(here, look)
     except DejaCueError as error:
@@ -129,6 +135,29 @@ def decode_crop(item: Item, look: Look) -> Iterator[Chunk | End | Failed]:
     except Exception as error:
         said = "the memory is not enough" if lacks_memory(error) else first_line(error)
         yield Failed(item.name, f"{item.video}: {said}")
+
+
+def addressed(item: Item, look: Look) -> Item:
+    """With its address, if all of its files lie elsewhere: whether they have changed is told by
+    their listing, and nothing is fetched to find out."""
+    if item.address or not (is_remote(item.video) and is_remote(item.masks)):
+        return item
+    seen = [listing(item.video), listing(item.masks), vars(item.sampling), item.objects, item.kind,
+            item.match, look.identity, dict(look.details), look.padding, look.minimum]  # fmt: skip
+    digest = hashlib.sha256(json.dumps(seen, default=str).encode()).hexdigest()
+    return replace(item, address=digest)
+
+
+def there_already(item: Item) -> End | None:
+    """What became of an item whose histories were made of the same address. They were added
+    together, so one of them tells of all."""
+    if item.address is None or not item.known:
+        return None
+    wanted = {ADDRESS: item.address, **(item.extra if item.replace else {})}
+    for made in item.known.values():
+        if any(made.get(key) != text for key, text in wanted.items()):
+            return None
+    return End(item.name, skipped=tuple(item.known))
 
 
 def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
@@ -165,6 +194,10 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
         raise never_visible(video, item.name)
     problems = "\n".join((*video.problems, *masks.problems))
     of_the_pass = {LOOKED_AT: str(looked), **({PROBLEMS: problems} if problems else {})}
+    if item.address:
+        of_the_pass[ADDRESS] = item.address
+    if item.extra:
+        of_the_pass[COLUMNS] = "\n".join(item.extra)
     visible = [ids[at] for at in sorted(seen)]
     yield End(
         item.name, ids,

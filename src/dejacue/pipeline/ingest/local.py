@@ -20,7 +20,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError
 from dejacue.pipeline.ingest.batches import Batch, Encoding
-from dejacue.pipeline.ingest.crops import Chunk, Failed, Look
+from dejacue.pipeline.ingest.crops import Chunk, Failed, Look, addressed, there_already
 from dejacue.pipeline.ingest.manifest import Item, fetched
 from dejacue.pipeline.ingest.rows import depends_on_batch
 from dejacue.pipeline.ingest.run import Run
@@ -28,6 +28,7 @@ from dejacue.pipeline.ingest.worker import Message, Worker
 from dejacue.sources.build import ahead
 
 HELD = 256 << 20  # bytes of crops that wait for the encoder
+ENDING_S = 5.0  # a thread that is fetching a file is not waited for longer, when all is stopped
 IDLE_S = 0.25  # then what is there is encoded, whether it fills a batch or not
 
 
@@ -41,7 +42,7 @@ def run_local(run: Run) -> None:
     look = replace(run.look, threads=max(1, cores // workers))
     with (
         _Workers(run.items, look, workers) as decoding,
-        Encoding(run, not depends_on_batch(run.encoder)) as encoding,
+        Encoding(run, lambda: not depends_on_batch(run.encoder)) as encoding,
         contextlib.closing(_batches(decoding, encoding)) as batches,
         contextlib.closing(ahead(encoding.encode, batches, run.encoder.workers)) as encoded,
     ):
@@ -116,7 +117,7 @@ class _Workers:
                 worker.kill()
         self.room.stop()
         for own in self._threads:
-            own.join()
+            own.join(ENDING_S)
 
     def __iter__(self) -> Iterator[tuple[Item, Message, int] | tuple[None, None, int]]:
         ended = 0
@@ -161,20 +162,28 @@ class _Workers:
             self._queue.put(None)
 
     def _pass_on(self, worker: Worker, item: Item) -> None:
-        size = 0
+        taken = 0  # for what is being read
 
-        def make_room(bytes: int) -> None:
-            nonlocal size
-            size = bytes
-            self.room.take(bytes)
+        def make_room(size: int) -> None:
+            nonlocal taken
+            self.room.take(size)
+            taken = size
 
         try:
+            item = addressed(item, self._look)
+            if (end := there_already(item)) is not None:
+                self._queue.put((item, end, 0))
+                return
             with fetched(item) as here:
                 for message in worker.messages(here, make_room):
-                    self._queue.put((item, message, size))
+                    self._queue.put((item, message, taken))
+                    taken = 0
                     del message
         except DejaCueError as error:  # it cannot be fetched
             self._queue.put((item, Failed(item.name, str(error)), 0))
+        except EOFError:
+            self.room.give(taken)
+            raise
 
     def _started(self) -> Worker | None:
         with self._lock:

@@ -17,7 +17,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, shortened
 from dejacue.pipeline.options import VideoOptions
-from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import named, parse_json, read_text
 from dejacue.sources.masks import KINDS, MATCHES
@@ -28,9 +28,12 @@ TYPES: dict[str, type] = {
     "start": int, "end": int, "stride": int, "start_s": float, "end_s": float, "fps": float,
     "rate": float, "errors": str, "decoder": str,
 }  # fmt: skip
+ADDRESS = "address"  # in made_with: Item.address
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
 CHOICES = {"kind": KINDS, "match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
-TAKEN = ("padding", "minimum", "backend", "precision", LOOKED_AT, PROBLEMS)  # in made_with
+TAKEN = (  # in made_with
+    "padding", "minimum", "backend", "precision", COLUMNS, LOOKED_AT, PROBLEMS, ADDRESS,
+)  # fmt: skip
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once
 Objects = tuple[int, ...] | str | None
@@ -45,6 +48,7 @@ class Item:
     object    what it is (cup), source: where it is from (default: the video)
     extra     the other columns
     known     made_with of those of its histories that are in the store
+    address   changes with its files where they lie elsewhere, and with how they are looked at
     replace   whether they are made again where they were made of something else
     """
 
@@ -60,6 +64,7 @@ class Item:
     extra: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replace: bool = False
+    address: str | None = None
 
 
 class ManifestError(InputError):
@@ -82,19 +87,20 @@ def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
     ManifestError.
     """
     name = os.fspath(path)
-    text = read_text(name, MOST_BYTES)
     suffix = Path(name).suffix.lower()
     if suffix not in (".csv", ".jsonl"):
         raise InputError(f"{name}: a manifest is a .csv or .jsonl file; give one of these")
+    with remote.local_copy(name) as here:
+        text = read_text(here, MOST_BYTES)
     with named(name):
         rows = list(_csv_rows(text) if suffix == ".csv" else _json_rows(text))
-    return _items(name, rows, Path(name).parent)
+    return _items(name, rows, name[: name.rfind("/") + 1])
 
 
 def as_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
     """The same from mappings; paths are relative to the current folder."""
     given = [(f"item {at}", dict(row)) for at, row in enumerate(rows, 1)]
-    return _items("the manifest", given, Path())
+    return _items("the manifest", given, "")
 
 
 def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
@@ -129,7 +135,7 @@ def _json_rows(text: str) -> Iterator[tuple[str, Any]]:
             )
 
 
-def _items(name: str, rows: list[tuple[str, Any]], folder: Path) -> list[Item]:
+def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
     if not rows:
         raise InputError(f"{name}: names no video; give a line for each")
     problems: list[str] = []
@@ -169,7 +175,7 @@ def _column_problem(column: str) -> str | None:
     return f'column "{shortened(column)}": did you mean "{near[0]}"? give it another name if not'
 
 
-def _item(row: Mapping[str, Any], folder: Path) -> tuple[Item | None, list[str]]:
+def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     """An item and what is wrong with it."""
     wrong: list[str] = []
 
@@ -236,10 +242,11 @@ def _objects(value: Any) -> Objects:
     raise InputError(f'objects "{shortened(str(value), 40)}": give mask ids (1 or 1,2), or all')
 
 
-def _placed(path: str | None, folder: Path) -> str | None:
+def _placed(path: str | None, folder: str) -> str | None:
+    """``folder`` ends with a slash, or is empty; it may be a URL, as the path may."""
     if not path:
         return None
-    return path if remote.is_remote(path) else os.path.join(folder, path)
+    return path if remote.is_remote(path) or os.path.isabs(path) else f"{folder}{path}"
 
 
 def video_name(path: str) -> str:

@@ -31,7 +31,8 @@ class Gathered:
     """
 
     def __init__(self, look: Look, partial: str | os.PathLike[str] | None = None) -> None:
-        self._look, self._path = look, partial
+        self._look = look
+        self.problem: str | None = None  # why no history can be made of it
         self.known = Partial(partial, look)  # type: ignore[arg-type]
         self._chunks: list[Chunk] = []
 

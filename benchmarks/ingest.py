@@ -1,0 +1,150 @@
+"""What it costs to bring many videos into a store, measured in one run.
+
+    python benchmarks/ingest.py [--videos 8] [--frames 100] [--encoder mini] [--write PAGE]
+
+Rendered scenes of 640 × 360 as H.264 with masks as PNG. *Decoding and cropping* is decode_crop in
+as many workers as ingest takes, whose chunks are read and dropped; *encoding* is the encoder on
+crops that are there. A loop of build_history is what ingest replaces. The last two lines send
+chunks of 256 crops of 224 × 224 from one process to another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from dejacue import Store, build_history, ingest, load_encoder
+from dejacue.data.rendered import render, write_scene
+from dejacue.pipeline.ingest import Item, Look
+from dejacue.pipeline.ingest.crops import Chunk, decode_crop
+from dejacue.pipeline.ingest.manifest import as_items
+from dejacue.pipeline.ingest.worker import Worker
+
+MARK = "<!-- made by benchmarks/ingest.py -->"
+CHUNK, TIMES = 256 * 224 * 224 * 3, 30
+_PIPE = f"import os; d = bytes({CHUNK})\nfor _ in range({TIMES}):\n m = memoryview(d)\n " \
+        "while m: m = m[os.write(1, m):]"  # fmt: skip
+_SHARED = "import mmap, os, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0)\n" \
+          f"d = bytes({CHUNK})\nfor _ in range({TIMES}): m[:] = d; os.write(1, b'.'); " \
+          "os.read(0, 1)"  # fmt: skip
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def decoded(items: list[Item], look: Look, workers: int) -> None:
+    """All crops, read and dropped."""
+    waiting = iter(items)
+
+    def work(_: int) -> None:
+        worker = Worker(look)
+        for item in waiting:
+            for _ in worker.messages(item, lambda _: None):
+                pass
+        worker.end()
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, range(workers)))
+
+
+def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[str, str]]:
+    encoder = load_encoder(name)
+    look, workers = Look.of(encoder), max(1, (os.cpu_count() or 2) - 1)
+    rows = []
+    for k in range(count):
+        write_scene(folder / f"s{k}", render(k, family="cup", frames=frames, size=(360, 640)))
+        rows.append(
+            {"video": str(folder / f"s{k}" / "scene.mp4"), "objects": 1, "id": f"s{k}",
+             "masks": str(folder / f"s{k}" / "Annotations")}
+        )  # fmt: skip
+    items = as_items(rows)
+    chunk = next(own for own in decode_crop(items[0], look) if isinstance(own, Chunk))
+    crops = list(chunk.crops[: encoder.batch])
+    encoder.encode_images(crops)
+
+    def loop() -> None:
+        for own in rows:
+            build_history(own["video"], own["masks"], encoder, objects=1, id=own["id"])
+
+    alone = seconds(lambda: [encoder.encode_images(crops) for _ in range(10)]) / 10 / len(crops)
+    decoding = seconds(lambda: decoded(items, look, workers))
+    one_by_one = seconds(loop)
+    whole = seconds(lambda: ingest(rows, folder / "store", encoder=encoder))
+    total = sum(own.frames for own in Store.open(folder / "store").rows())
+    again = seconds(lambda: ingest(rows, folder / "store", encoder=encoder))
+    yield f"encoding alone ({name})", f"{1 / alone:,.0f} crops/s"
+    yield f"decoding and cropping alone, processes: {workers}", f"{total / decoding:,.0f} crops/s"
+    yield "a loop of build_history", f"{total / one_by_one:,.0f} crops/s"
+    yield f"ingest, {count} videos, {total} crops", f"{total / whole:,.0f} crops/s"
+    yield "the same again, all of it there already", f"{again:.1f} s"
+
+
+def sending(folder: Path) -> Iterator[tuple[str, str]]:
+    buffer = memoryview(bytearray(CHUNK))
+    with subprocess.Popen([sys.executable, "-c", _PIPE], stdout=-1, bufsize=0) as process:
+        process.stdout.readinto(buffer[:1])  # type: ignore[union-attr]
+        left = CHUNK * TIMES - 1
+        start = time.perf_counter()
+        while left:
+            left -= process.stdout.readinto(buffer)  # type: ignore[union-attr]
+        yield "a pipe", f"{CHUNK * TIMES / (time.perf_counter() - start) / 1e9:.1f} GB/s"
+    place = Path("/dev/shm" if os.path.isdir("/dev/shm") else folder, f"dejacue-{os.getpid()}")
+    place.write_bytes(bytes(CHUNK))
+    command = [sys.executable, "-c", _SHARED, str(place)]
+    with (
+        subprocess.Popen(command, stdin=-1, stdout=-1, bufsize=0) as process,
+        open(place, "rb") as f,
+    ):
+        shared = np.frombuffer(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        process.stdout.read(1)  # type: ignore[union-attr]
+        start = time.perf_counter()
+        for _ in range(TIMES - 1):
+            shared.copy()  # a batch is made of it
+            process.stdin.write(b".")  # type: ignore[union-attr]
+            process.stdout.read(1)  # type: ignore[union-attr]
+        took = time.perf_counter() - start
+        process.stdin.write(b".")  # type: ignore[union-attr]
+    place.unlink()
+    yield "shared memory", f"{CHUNK * (TIMES - 1) / took / 1e9:.1f} GB/s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--videos", type=int, default=8)
+    parser.add_argument("--frames", type=int, default=100)
+    parser.add_argument("--encoder", default="mini")
+    parser.add_argument("--write", type=Path, help="a page to put the table in")
+    given = parser.parse_args()
+    lines = ["| what | measured |", "|---|---|"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in (
+            measure(folder, given.videos, given.frames, given.encoder), sending(folder),
+        ):  # fmt: skip
+            for what, figure in part:
+                lines.append(f"| {what} | {figure} |")
+                print(lines[-1], flush=True)
+    if given.write:
+        before, _, rest = given.write.read_text(encoding="utf-8").partition(MARK)
+        _, _, after = rest.partition(MARK)
+        table = "\n".join(lines)
+        given.write.write_text(f"{before}{MARK}\n{table}\n{MARK}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What a store takes as it grows: ``python benchmarks/store_memory.py``.
+
+    python benchmarks/store_memory.py [--largest 1000000] [--folder DIR] [--write PAGE]
+
+Histories of two random frames, 768 dimensions in float16, so that a million fit on a disk (6 GB):
+what is counted here is what each history costs besides its features. Every figure is of a process
+of its own. *Memory* is the most that the process itself held at a time (RssAnon, looked at 100
+times a second), less what it held before; pages of files are not in it: the system takes them back
+when it needs them. One thread; the second question, files in the memory of the system.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import multiprocessing
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from store import histories, put_table, words
+
+from dejacue import Store
+
+FRAMES = 2
+
+
+def held() -> int:
+    """Bytes of this process that are no pages of files."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) << 10
+    raise SystemExit("this benchmark reads /proc/self/status, which Linux has")
+
+
+class Peak:
+    """The most that is held meanwhile."""
+
+    def __enter__(self) -> Peak:
+        self.before = self.most = held()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.01):
+            self.most = max(self.most, held())
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def __str__(self) -> str:
+        return f"{max(0, self.most - self.before) / 1e6:.0f} MB"
+
+
+def add(path: Path, count: int) -> list[str]:
+    start = time.perf_counter()
+    given = histories(count, FRAMES)
+    with Peak() as peak, Store.create(path) as store:
+        store.add(given)
+    return [f"{1e6 * (time.perf_counter() - start) / count:.0f} µs · {peak}"]
+
+
+def opening(path: Path, count: int) -> list[str]:
+    start = time.perf_counter()
+    store = Store.open(path)
+    opened = time.perf_counter() - start
+    size = (path / "index.sqlite").stat().st_size / count
+    assert len(store) == count
+    return [f"{1e3 * opened:.1f} ms", f"{size:.0f}"]
+
+
+def ten(path: Path, count: int) -> list[str]:
+    store, vocabulary = Store.open(path), words()
+    with Peak() as peak:
+        for _ in range(2):
+            start = time.perf_counter()
+            found = store.ask(vocabulary, top=10).columns()
+            took = time.perf_counter() - start
+    assert len(set(found["history"])) == 10
+    return [f"{1e3 * took:.0f} ms · {peak}"]
+
+
+def everything(path: Path, count: int) -> list[str]:
+    store, vocabulary = Store.open(path), words()
+    with Peak() as peak:
+        start = time.perf_counter()
+        last = deque(store.ask(vocabulary), maxlen=1).pop()
+        took = time.perf_counter() - start
+    assert last.rank == count
+    return [f"{1e6 * took / count:.0f} µs · {peak}"]
+
+
+COLUMNS: list[tuple[list[str], Callable[[Path, int], list[str]]]] = [
+    (["adding, each · memory"], add),
+    (["opening", "bytes of the index, each"], opening),
+    (["the 10 likeliest · memory"], ten),
+    (["all answers one after the other, each · memory"], everything),
+]
+
+
+def alone(work: Callable[[Path, int], list[str]], path: Path, count: int) -> list[str]:
+    """In a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found: Any = pool.apply(work, (path, count))
+    return list(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--largest", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path, help="where to make the stores (default: temporary)")
+    parser.add_argument("--write", type=Path, help="a page to put the table in")
+    given = parser.parse_args()
+    names = ["histories", *(name for titles, _ in COLUMNS for name in titles)]
+    lines = [f"| {' | '.join(names)} |", "|" + "---:|" * len(names)]
+    print("\n".join(lines))
+    for count in (given.largest // 100, given.largest // 10, given.largest):
+        with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+            path = Path(folder) / "store"
+            cells = [own for _, work in COLUMNS for own in alone(work, path, count)]
+        lines.append(f"| {count:,} | {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
+    if given.write:
+        put_table(given.write, "benchmarks/store_memory.py", lines)
+
+
+if __name__ == "__main__":
+    main()

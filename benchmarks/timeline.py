@@ -1,0 +1,89 @@
+"""How long the timeline takes to draw 200,000 frames × 6 rows in Chromium, at every zoom.
+
+    python benchmarks/timeline.py
+
+Needs Chromium and playwright. Each figure is the time inside one redraw (both canvases), on the
+main thread of the page; wall time of the machine, so run it on a quiet one.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
+from dejacue.report.scene import scene, timeline_module
+
+FRAMES, ROWS, WIDTH = 200_000, 6, 1920
+ARGS = ["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"]
+PAGE = """<!doctype html><title>t</title><div id="here"></div>
+<script type="module" src="t.js"></script>"""
+START = """
+const scene = await (await fetch("scene.json")).json(), began = performance.now();
+window.own = timeline(document.querySelector("#here"), scene);
+window.made = performance.now() - began;
+"""
+MEASURE = """async ([first, last]) => {
+  const all = [], next = () => new Promise(requestAnimationFrame);
+  for (let n = 0; n < 20; n += 1) {
+    const before = own.stats.draws;
+    own.view(first + n * (last - first) / 200, last + n * (last - first) / 200);
+    while (own.stats.draws === before) await next();
+    all.push(own.stats.ms);
+  }
+  return all;
+}"""
+
+
+def long_scene() -> dict:
+    """Two hours of noise on slow waves, with a gap in every hundred frames."""
+    rng = np.random.default_rng(0)
+    frames = np.arange(FRAMES)
+    frames = frames[frames % 100 < 97]
+    waves = np.stack([np.sin(frames / (900 * (n + 1))) for n in range(ROWS)])
+    values = waves + 0.4 * rng.normal(size=waves.shape)
+    history = History(np.ones((len(frames), 2)), frames, times_s=np.round(frames / 27.7, 3))
+    seen = Evidence(np.zeros((ROWS, 1), np.float32), np.zeros(ROWS), np.ones(ROWS), values, frames)
+    moments = tuple(
+        Moment(f"state {n}", f"state {n}", Window(9_000 * n, 9_000 * n + 8_000), 1.0, "state")
+        for n in range(ROWS)
+    )
+    return scene(history, Reading(Retrieval(moments, {}), seen))
+
+
+def main() -> None:
+    files = {
+        "": ("text/html", PAGE), "t.js": ("text/javascript", timeline_module() + START),
+        "scene.json": ("application/json", json.dumps(long_scene())),
+    }  # fmt: skip
+
+    def answer(route) -> None:
+        kind, body = files.get(route.request.url.split("/", 3)[3], ("text/plain", ""))
+        route.fulfill(body=body, content_type=kind)
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=ARGS)
+        page = browser.new_page(viewport={"width": WIDTH, "height": 1000})
+        page.route("**/*", answer)
+        page.goto("http://timeline.test/")
+        page.wait_for_function("() => window.own && own.stats.draws > 0")
+        print(f"{FRAMES} frames × {ROWS} rows, {WIDTH} pixels wide, {browser.version}")
+        size = len(files["scene.json"][1]) / 1e6
+        print(f"scene {size:.1f} MB, unpacked in {page.evaluate('made'):.0f} ms")
+        worst = 0.0
+        for shown in (FRAMES, 50_000, 10_000, 2_000, 500, 50):
+            times = page.evaluate(MEASURE, [0, shown - 1])
+            worst = max(worst, *times)
+            print(f"{shown:>7} frames shown: median {statistics.median(times):5.1f} ms, "
+                  f"worst of 20 {max(times):5.1f} ms")  # fmt: skip
+        heap = page.evaluate("performance.memory.usedJSHeapSize")
+        print(f"worst {worst:.1f} ms; heap {heap / 1e6:.0f} MB")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

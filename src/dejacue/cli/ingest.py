@@ -1,0 +1,37 @@
+"""``dejacue ingest``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from dejacue.cli.bars import Bars
+from dejacue.cli.tables import notes, say
+from dejacue.errors import counted
+from dejacue.pipeline.ingest import ManifestError, ingest
+from dejacue.pipeline.options import EncoderOptions
+
+MOST_NAMED = 20  # failures; all are in the store
+
+
+def run(
+    manifest: str, store: Path, encoder: str | None, options: EncoderOptions, engine: str,
+    workers: int | None, retry: bool, replace: bool, max_pixels: int | None,
+) -> None:  # fmt: skip
+    """Exit code 1 where something failed."""
+    try:
+        with Bars() as bars:
+            made = ingest(
+                manifest, store, encoder=encoder, engine=engine, workers=workers, retry=retry,
+                replace=replace, max_pixels=max_pixels, encoder_options=options, progress=bars,
+            )  # fmt: skip
+    except ManifestError as error:
+        notes(*error.problems)
+        raise
+    notes(*(f"{own.id}: {own.what}" for own in made.failed[:MOST_NAMED]))
+    say(f"{store}: {made}")
+    if made.failed:
+        which = counted(len(made.failed), "failure")
+        say(f"dejacue store failures {store} lists {which}; --retry takes them again")
+        raise typer.Exit(1)

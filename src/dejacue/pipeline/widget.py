@@ -1,0 +1,50 @@
+"""A finding as a widget of a notebook: the timeline of the report, and what is done in it."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from dejacue.errors import need
+from dejacue.report.scene import timeline_module
+
+if TYPE_CHECKING:
+    from dejacue.pipeline.finding import Finding, References
+
+
+def widget(
+    finding: Finding, *, editable: bool = True, clock: str = "seconds",
+    references: References | None = None, segments: bool = True,
+) -> Any:  # fmt: skip
+    """The timeline of a finding in a notebook (Jupyter, VS Code, Colab), to look at and to edit.
+
+    What is done in it comes back, and can be observed, as traits of the widget:
+    frame        where the playhead is; setting it moves it
+    selection    the selected window: state, index, start, end, …; None without one
+    windows      of every row, once one was edited: {"state", "description", "windows": [[0, 9], …]}
+    scene        what is drawn; set it to ``other.scene()`` to draw another finding
+
+    editable   whether windows can be moved, added and deleted; the finding itself stays as it is
+    clock      what the axis counts: "seconds" (where they are known), "frames" or "source"
+    segments   whether edges snap to stretches of frames that look alike
+    """
+    made = _widget_class()
+    options = {"editable": editable, "clock": clock}
+    scene = finding.scene(references=references, segments=segments)
+    return made(scene=scene, options=options, frame=scene["axis"]["first"])
+
+
+@functools.cache
+def _widget_class() -> Any:
+    anywidget = need("anywidget", "pip install 'dejacue[notebook]'")
+    import traitlets
+
+    class TimelineWidget(anywidget.AnyWidget):  # type: ignore[misc, name-defined]
+        _esm = timeline_module()
+        scene = traitlets.Dict().tag(sync=True)
+        options = traitlets.Dict().tag(sync=True)
+        frame = traitlets.Int().tag(sync=True)
+        selection = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+        windows = traitlets.List().tag(sync=True)
+
+    return TimelineWidget

@@ -1,0 +1,300 @@
+"""The scene: everything that a timeline draws of a finding, as one JSON object.
+
+The report, the notebook widget and a web page draw the same scene with static/timeline.js. All
+frames in it are those of the history, inclusive. Columns are packed: base64 of little-endian
+numbers under the name of their type, {"f32": "…"}.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.method.asking import Question
+from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
+from dejacue.records.retrieval import Alternative, plain
+from dejacue.report._timeline import Axis
+from dejacue.report.plots import COLOURS, curves
+
+SCHEMA = "dejacue.scene/1"
+MAX_KNOTS = 256  # of frames → seconds, where curves are thinned
+Packed = dict[str, str]
+Run = tuple[int, int]
+_KINDS = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
+
+
+class Range(msgspec.Struct, forbid_unknown_fields=True):
+    first: int
+    last: int
+
+
+class Knots(msgspec.Struct, forbid_unknown_fields=True):
+    """Frames and their values, to interpolate between; both grow."""
+
+    frames: Packed
+    values: Packed
+
+
+class Curve(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A packed value for each observed frame or, thinned, the least and the greatest one in each
+    of equal parts of the axis; NaN: none observed."""
+
+    f32: str | None = None
+    low: Packed | None = None
+    high: Packed | None = None
+
+
+class State(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    colour: str
+    descriptions: list[str]
+
+
+class Span(msgspec.Struct, forbid_unknown_fields=True):
+    """A window of a row. absent: it is only the best there is; p: the share of unrelated states
+    that fit as well; times in seconds, source in frames of the file, where they are known."""
+
+    start: int
+    end: int
+    score: float | None
+    rank: int
+    absent: bool = False
+    p: float | None = None
+    times: tuple[float, float] | None = None
+    source: Run | None = None
+
+
+class Row(msgspec.Struct, forbid_unknown_fields=True):
+    """One answer. description: None where it stands for all descriptions of its state; evidence:
+    a value for each observed frame, or thinned."""
+
+    state: str
+    description: str | None
+    windows: list[Span]
+    alternatives: list[Span]
+    evidence: Curve
+
+
+class Doubt(msgspec.Struct, forbid_unknown_fields=True):
+    start: int
+    end: int
+    text: str
+
+
+class Named(msgspec.Struct, forbid_unknown_fields=True):
+    """Frames of which a person says that they show a state; None: none of the states."""
+
+    state: str | None
+    start: int
+    end: int
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """A frame worth an answer; expects: (state or None, its share), likeliest first."""
+
+    frame: int
+    expects: list[tuple[str | None, float]]
+    gain: float
+    source: int | None = None
+    time: float | None = None
+
+
+class Thumbnail(msgspec.Struct, forbid_unknown_fields=True):
+    frame: int
+    url: str
+    crop: str | None = None  # of the object alone
+
+
+class Scene(msgspec.Struct, forbid_unknown_fields=True):
+    """What docs/timeline.md describes, field by field."""
+
+    schema: str
+    id: str
+    object: str | None
+    video: str | None
+    axis: Range
+    observed: list[Run]
+    times: Knots | None
+    source: Knots | None
+    zero: str
+    states: list[State]
+    rows: list[Row]
+    presence: Curve | None
+    doubts: list[Doubt]
+    references: dict[str, list[Run]] | None
+    named: list[Named]
+    changes: list[int]
+    segments: list[Run] | None
+    questions: list[Asked] | None
+    thumbnails: list[Thumbnail]
+    notes: list[str]
+    settings: dict[str, Any]
+
+
+def scene(
+    history: History,
+    reading: Reading,
+    vocabulary: Vocabulary | None = None,
+    *,
+    references: Mapping[str, Sequence[Window]] | None = None,
+    doubts: Iterable[tuple[Window, str]] = (),
+    named: Mapping[str | None, Sequence[Window]] | None = None,
+    segments: Iterable[Window] | None = None,
+    questions: Iterable[Question] | None = None,
+    thumbnails: Iterable[tuple[int, str] | tuple[int, str, str | None]] = (),
+    video: str | None = None,
+    notes: Sequence[str] | None = None,
+    most: int | None = None,
+) -> dict[str, Any]:
+    """A reading as the timeline draws it: plain values that JSON has words for.
+
+    vocabulary   for the name of the object and the changes that a person marked
+    references   state → its true windows, and doubts (window, sentence): in frames of the file
+    named        state (None: none of them) → windows in which a person says that it holds
+    thumbnails   (frame, address of a picture and perhaps of one of the object alone)
+    notes        default: those of the retrieval
+    most         values of all curves together; longer ones are thinned to extremes
+    """
+    axis, retrieval = Axis(history), reading.retrieval.with_source(history)
+    rows = curves(retrieval, reading.evidence)
+    room = None if most is None else max(most // (len(rows) + (history.presence is not None)), 2)
+    texts = _descriptions(retrieval, references or {})
+    made = Scene(
+        SCHEMA, history.id, None if vocabulary is None else vocabulary.object, video,
+        Range(*axis.frames), [_run(run) for run in history.runs()],
+        _times(axis, most), _source(history, most), reading.evidence.zero,
+        [State(name, COLOURS[n % len(COLOURS)], texts[name]) for n, name in enumerate(texts)],
+        [
+            Row(moment.state, None if len(own) == len(texts[moment.state]) else " / ".join(own),
+                *_windows(retrieval, moment), _curve(axis, response, room))
+            for moment, own, response in rows
+        ],
+        None if history.presence is None else _curve(axis, history.presence, room),
+        [Doubt(own.start, own.end, text)
+         for window, text in doubts if (own := axis.from_file(window))],
+        None if references is None else
+        {state: [_run(own) for window in given if (own := axis.from_file(window))]
+         for state, given in references.items()},
+        [Named(state, *window) for state, given in (named or {}).items() for window in given],
+        [] if vocabulary is None else _changes(history, vocabulary),
+        None if segments is None else [_run(window) for window in segments],
+        None if questions is None else
+        [Asked(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s) for q in questions],
+        [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda own: own[0])],
+        list(retrieval.notes if notes is None else notes),
+        json.loads(json.dumps(_finite(plain(retrieval.settings)), default=str)),
+    )  # fmt: skip
+    found: dict[str, Any] = msgspec.to_builtins(made)
+    return found
+
+
+def timeline_module() -> str:
+    """The source of the module that draws scenes: one ES module without imports."""
+    return resources.files("dejacue.report").joinpath("static/timeline.js").read_text("utf-8")
+
+
+def packed(values: NDArray[Any], kind: str) -> Packed:
+    """A column as text: "f32", "f64" or "i32"."""
+    return {kind: base64.b64encode(values.astype(_KINDS[kind]).tobytes()).decode()}
+
+
+def unpacked(column: Packed) -> NDArray[Any]:
+    """What ``packed`` has packed."""
+    ((kind, text),) = column.items()
+    return np.frombuffer(base64.b64decode(text), _KINDS[kind])
+
+
+def data_url(frame: int, data: bytes) -> str:
+    """A picture as an address that holds all of it."""
+    kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
+    kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
+    if kind is None:
+        raise InputError(f"the thumbnail of frame {frame} is neither JPEG nor PNG; encode it first")
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _run(window: Window) -> Run:
+    return window.start, window.end
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no word for NaN and infinity."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _descriptions(retrieval: Retrieval, references: Iterable[str]) -> dict[str, list[str]]:
+    """State → its descriptions; states that only references have come last."""
+    found: dict[str, list[str]] = {}
+    for moment in retrieval:
+        found.setdefault(moment.state, []).append(moment.description)
+    return found | {state: [] for state in references if state not in found}
+
+
+def _windows(retrieval: Retrieval, moment: Moment) -> tuple[list[Span], list[Span]]:
+    """What is claimed (of an absent state: its best window, marked), and what else might be."""
+
+    def span(rank: int, own: Alternative) -> Span:
+        p = moment.p_value if rank == 1 else None
+        source = None if own.source is None else _run(own.source)
+        score = _finite(float(own.score))
+        return Span(*_run(own.window), score, rank, moment.absent, p, own.times_s, source)
+
+    spans = [span(rank, own) for rank, own in enumerate(moment.windows, start=1)]
+    claimed = max(len(retrieval.windows_of(moment)), 1)
+    return spans[:claimed], spans[claimed:]
+
+
+def _changes(history: History, vocabulary: Vocabulary) -> list[int]:
+    at = (own.change_at(history) for own in vocabulary.changes)
+    return [int(history.frames[position]) for position in at if position < len(history)]
+
+
+def _times(axis: Axis, most: int | None) -> Knots | None:
+    if not axis.has_clock or axis.known_times is None:
+        return None
+    return _knots(*axis.known_times, None if most is None else MAX_KNOTS)
+
+
+def _source(history: History, most: int | None) -> Knots | None:
+    source = history.source_frames
+    if source is None or not history.sampled or (np.diff(source) <= 0).any():
+        return None
+    return _knots(history.frames, source, most)
+
+
+def _knots(frames: NDArray[Any], values: NDArray[Any], most: int | None) -> Knots:
+    """Those between which the values grow evenly; where ``most`` are wanted, some of them."""
+    pace = np.diff(values) / np.diff(frames)
+    turns = np.flatnonzero(np.abs(np.diff(pace)) > 1e-9) + 1
+    at = np.unique(np.concatenate(([0], turns, [len(frames) - 1])))
+    if most is not None and len(at) > most:
+        at = np.unique(np.linspace(0, len(frames) - 1, most).round().astype(int))
+    return Knots(packed(frames[at], "f64"), packed(values[at], "f64"))
+
+
+def _curve(axis: Axis, values: NDArray[Any], room: int | None) -> Curve:
+    """A value for each observed frame or, where there is no room for all, extremes of bins."""
+    if room is None or len(values) <= room:
+        return Curve(packed(values, "f32")["f32"])
+    count = room // 2
+    bins = ((axis.history.frames - axis.frames[0]) * (count / axis.span)).astype(np.int64)
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    ends = []
+    for extreme in (np.minimum, np.maximum):
+        made = np.full(count, np.nan, np.float32)
+        made[np.minimum(bins[starts], count - 1)] = extreme.reduceat(values, starts)
+        ends.append(packed(made, "f32"))
+    return Curve(None, *ends)

@@ -1,0 +1,223 @@
+"""A real browser: Chromium where it is on this machine, and a page that shows one timeline."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dejacue import Evidence, Example, History, Moment, Reading, Retrieval, Vocabulary, Window
+from dejacue.method.asking import Question
+from dejacue.report.scene import scene, timeline_module
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+POLICY = "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'"
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>timeline</title>
+<link rel="stylesheet" href="page.css"><link rel="icon" href="data:,"></head><body><main>
+<h1>Timeline</h1><div id="here"></div></main>
+<script type="module" src="start.js"></script></body></html>"""
+STYLE = """:root { color-scheme: light dark; background: #fff; color: #1b1f24;
+  font-family: sans-serif }
+body { margin: 1rem }
+@media (prefers-color-scheme: dark) {
+  :root:not([data-theme=light]) { background: #14171b; color: #e8ebee }
+}
+[data-theme=dark] { background: #14171b; color: #e8ebee }"""
+START = """import { timeline } from "./timeline.js";
+const { scene, options } = await (await fetch("scene.json")).json();
+window.events = [];
+const names = options.events || ["seek", "change", "select", "mark"];
+const on = Object.fromEntries(names.map((name) => [name, (value) => events.push([name, value])]));
+window.own = timeline(document.querySelector("#here"), scene, { ...options, on });
+"""
+# wait_for_function would need eval, which the policy forbids
+READY = """async () => {
+  const ready = () => Boolean(window.own && own.stats.draws);
+  for (let n = 0; n < 600 && !ready(); n += 1) await new Promise(requestAnimationFrame);
+  return ready();
+}"""
+
+
+def missing(what: str) -> None:
+    if os.environ.get("DEJACUE_REQUIRE_BROWSER"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Chromium without a window; tests that need it are skipped where it is not (or fail where
+    DEJACUE_REQUIRE_BROWSER says that it must be)."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        missing("no Chromium on this machine; apt-get install chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is not installed; pip install 'dejacue[dev]'")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=ARGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Stage:
+    """One page with one timeline, under the policy of a strict server."""
+
+    page: Any
+    errors: list[str] = field(default_factory=list)
+
+    def js(self, expression: str, value: Any = None) -> Any:
+        return self.page.evaluate(expression, value)
+
+    def drawn(self) -> None:
+        """Waits for what was asked to be drawn."""
+        self.js("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        self.drawn()
+        return self.js("own.shown")
+
+    def events(self, name: str) -> list[Any]:
+        return self.js("(name) => events.filter((one) => one[0] === name).map((o) => o[1])", name)
+
+    def at(self, frame: float, row: int = 0, down: float = 7) -> tuple[float, float]:
+        """The point of a frame in a row."""
+        own = self.shown
+        box = self.page.locator(".tl-plot").bounding_box()
+        label = self.page.locator(".tl-label").nth(row).bounding_box()
+        share = (frame - own["first"] + 0.5) / (own["last"] - own["first"] + 1)
+        return box["x"] + share * box["width"], label["y"] + down
+
+    def axis(self, frame: float) -> tuple[float, float]:
+        x, _ = self.at(frame)
+        return x, self.page.locator(".tl-label").first.bounding_box()["y"] - 18
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float], key: str = "") -> None:
+        mouse, keyboard = self.page.mouse, self.page.keyboard
+        if key:
+            keyboard.down(key)
+        mouse.move(*start)
+        mouse.down()
+        mouse.move((start[0] + end[0]) / 2, end[1])
+        mouse.move(*end)
+        mouse.up()
+        if key:
+            keyboard.up(key)
+        self.drawn()
+
+    def press(self, *keys: str) -> None:
+        self.page.locator(".tl-plot").focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.drawn()
+
+    def pixels(self, selector: str = ".tl-plot canvas") -> str:
+        """What the first canvas shows, as a data: address."""
+        self.drawn()
+        return self.js("(s) => document.querySelector(s).toDataURL()", selector)
+
+
+@pytest.fixture
+def stage(chromium):
+    """stage(scene, options, width=…, scheme=…) opens a page; no error of it goes unnoticed."""
+    opened: list[Stage] = []
+
+    def show(
+        drawn: dict[str, Any], options: dict[str, Any] | None = None, width: int = 1280,
+        scheme: str = "light", **context: Any,
+    ) -> Stage:  # fmt: skip
+        view = {"width": width, "height": 900}
+        own = chromium.new_context(viewport=view, color_scheme=scheme, **context)
+        made = Stage(own.new_page())
+        given = {"scene": drawn, "options": options or {}}
+        files = {
+            "": ("text/html", PAGE), "page.css": ("text/css", STYLE),
+            "timeline.js": ("text/javascript", timeline_module()),
+            "start.js": ("text/javascript", START),
+            "scene.json": ("application/json", json.dumps(given)),
+        }  # fmt: skip
+
+        def answer(route: Any) -> None:
+            kind, body = files[route.request.url.split("/", 3)[3]]
+            head = {"content-type": f"{kind}; charset=utf-8", "content-security-policy": POLICY}
+            route.fulfill(body=body, headers=head)
+
+        made.page.on("pageerror", lambda error: made.errors.append(str(error)))
+        made.page.on(
+            "console",
+            lambda said: made.errors.append(said.text) if said.type == "error" else None,
+        )
+        made.page.route("**/*", answer)
+        made.page.goto("http://timeline.test/")
+        opened.append(made)
+        assert made.js(READY), made.errors
+        return made
+
+    yield show
+    for made in opened:
+        made.page.context.close()
+        assert made.errors == []
+
+
+@pytest.fixture
+def axe(chromium):
+    """axe(page) → what axe-core finds wrong with it, a sentence each."""
+    try:
+        import axe_playwright_python
+    except ImportError:
+        missing("axe-playwright-python is not installed; pip install 'dejacue[dev]'")
+    source = resources.files(axe_playwright_python).joinpath("axe.min.js").read_text("utf-8")
+
+    def check(page: Any) -> list[str]:
+        page.evaluate(source)
+        found = page.evaluate("axe.run()")
+        return [
+            f"{one['id']}: {one['help']} {[node['html'][:120] for node in one['nodes']]}"
+            for one in found["violations"]
+        ]
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def rich() -> dict[str, Any]:
+    """A scene with one of everything: 300 frames, of which 100 … 119 are not observed."""
+    frames = np.concatenate([np.arange(100), np.arange(120, 300)])
+    history = History(
+        np.ones((280, 4)), frames, "cup", "mini", times_s=frames / 25,
+        source_frames=5 * frames, presence=0.5 + 0.4 * np.sin(frames / 30),
+    )  # fmt: skip
+    wave = np.sin(frames / 40)
+    rows = np.stack([wave, -wave, 0.3 * np.cos(frames / 11)])
+    seen = Evidence(rows.astype(np.float32), np.zeros(3), np.ones(3), rows, frames, "mean")
+    moments = (
+        Moment("empty", "empty cup", Window(20, 60), 2.5, "state",
+               alternatives=((Window(220, 260), 1.5), (Window(5, 12), 0.5))),
+        Moment("filled", "full cup", Window(130, 190), 3.25, "state"),
+        Moment("broken", "broken cup", Window(70, 80), 0.2, "state", p_value=0.8, absent=True),
+    )  # fmt: skip
+    vocabulary = Vocabulary(
+        {"empty": ["empty cup"], "filled": ["full cup"], "broken": ["broken cup"]}, object="cup",
+        changes=[Example(None, (90, 90))],
+    )  # fmt: skip
+    return scene(
+        history, Reading(Retrieval(moments, {}, "cup", notes=("a note",)), seen), vocabulary,
+        references={"empty": [Window(90, 310)], "filled": [Window(640, 900)]},
+        doubts=[(Window(450, 480), "hidden by a hand")],
+        named={"empty": [Window(40, 40)], None: [Window(95, 97)], "filled": [Window(150, 170)]},
+        segments=[Window(*own) for own in ((0, 35), (36, 64), (65, 99), (120, 200), (201, 299))],
+        questions=[Question(210, {"filled": 0.6, None: 0.4}, 0.1)],
+    )  # fmt: skip

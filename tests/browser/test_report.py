@@ -1,0 +1,96 @@
+"""The report in a real browser: opened from disk, printed, and without script."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dejacue import Finding, Reading, Window, evidence, generate, locate
+from dejacue.records import History
+from dejacue.report.thumbnails import thumbnail
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A report on disk, with pictures, references, doubts and a gap."""
+    made = generate(3, states=("empty", "half full", "filled"), frames=240, gaps=((70, 14),))
+    history = History(
+        made.history.features, made.history.frames, "cup", times_s=made.history.frames / 25
+    )
+    reading = Reading(
+        locate(history, made.vocabulary, readout="contrast"),
+        evidence(history, made.vocabulary, readout="contrast"),
+    )
+    pictures = {
+        frame: thumbnail(np.full((90, 160, 3), frame, np.uint8), None)
+        for frame in range(0, 240, 20)
+    }
+    finding = Finding(
+        history, made.vocabulary, reading, thumbnails=pictures, crops=pictures,
+        doubts=((Window(20, 30), "is it hidden?"),),
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return finding.report(path, references=made.references)
+
+
+@pytest.fixture
+def opened(chromium, report):
+    """opened(**context) → the report as a page; no error of it goes unnoticed."""
+    contexts, errors = [], []
+
+    def show(**context):
+        own = chromium.new_context(viewport={"width": 1280, "height": 900}, **context)
+        page = own.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        page.goto(report.as_uri())
+        contexts.append(own)
+        return page
+
+    yield show
+    for own in contexts:
+        own.close()
+    assert errors == []
+
+
+def shown(page, selector: str) -> int:
+    return page.locator(f"{selector}:visible").count()
+
+
+def test_from_disk_the_timeline_takes_the_place_of_the_still_drawings(opened, axe) -> None:
+    page = opened()
+    page.locator(".tl-plot").wait_for()
+    assert shown(page, ".tl-label .tl-name") == 3
+    assert shown(page, ".still") == 0
+    assert shown(page, "table") == 1
+    page.locator(".tl-plot").focus()
+    page.keyboard.press("n")
+    assert page.locator(".tl-windows button[aria-pressed=true]").count() == 1
+    assert axe(page) == []
+
+
+def test_on_paper_the_still_drawings_are_shown(opened) -> None:
+    page = opened()
+    page.locator(".tl-plot").wait_for()
+    page.emulate_media(media="print")
+    assert shown(page, ".dejacue-timeline") == 0
+    assert shown(page, ".still svg[role=img]") == 3 + 1 + 1 + 3  # states, observed, doubts, curves
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_without_script_the_page_is_complete(opened, scheme) -> None:
+    page = opened(java_script_enabled=False, color_scheme=scheme)
+    assert shown(page, ".still svg[role=img]") == 8
+    assert shown(page, ".strip img") == 24
+    assert shown(page, "table") == 1
+    assert shown(page, "#timeline") == 0
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, report, axe) -> None:
+    own = chromium.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    page = own.new_page()
+    page.goto(report.as_uri())
+    page.locator(".tl-plot").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert axe(page) == []
+    own.close()

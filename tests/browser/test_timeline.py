@@ -1,0 +1,406 @@
+"""The timeline in a real browser: it draws, zooms, pans, edits, and can be used without a mouse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
+from dejacue.report.scene import scene
+
+EDIT = {"editable": True}
+BLUE, ORANGE = (0, 114, 178), (213, 94, 0)
+
+
+def colour(own, frame: float, row: int, down: float) -> tuple[int, int, int]:
+    """Of the pixel of a frame, so far below the top of a row."""
+    x, y = own.at(frame, row, down)
+    box = own.page.locator(".tl-plot").bounding_box()
+    at = [round(x - box["x"]), round(y - box["y"])]
+    script = """([x, y]) => [...document.querySelector(".tl-plot canvas").getContext("2d")
+        .getImageData(x, y, 1, 1).data].slice(0, 3)"""
+    return tuple(own.js(script, at))
+
+
+def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> dict:
+    """Flat curves but for one frame, and two gaps."""
+    frames = np.delete(np.arange(count), np.r_[50:60, count // 2 : count // 2 + 9])
+    values = np.zeros((rows, len(frames)))
+    values[:, np.searchsorted(frames, spike)] = 5.0
+    seen = Evidence(np.zeros((rows, 1), np.float32), np.zeros(rows), np.ones(rows), values, frames)
+    history = History(np.ones((len(frames), 2)), frames, times_s=np.round(frames / 29.97, 3))
+    moments = tuple(Moment(f"s{n}", f"s{n}", Window(100, 900), 1.0, "state") for n in range(rows))
+    return scene(history, Reading(Retrieval(moments, {}), seen), most=most)
+
+
+# ---- drawing
+
+
+def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
+    own = stage(rich)
+    panel = colour(own, 245, 1, 3)
+    assert colour(own, 59, 0, 2) == BLUE  # the window ends with frame 60
+    assert colour(own, 62, 0, 2) == panel
+    assert colour(own, 189, 1, 2) == ORANGE
+    ink = colour(own, 20, 0, 68)  # the reference, frames 90 – 310 of the file
+    assert max(ink) < 60
+    assert colour(own, 65, 0, 68) == panel
+    assert colour(own, 40, 0, 55) == ink  # named by a person
+    assert colour(own, 45, 0, 55) != ink
+    gap = {colour(own, frame, 2, down) for frame in (105, 110, 115) for down in range(20, 60, 3)}
+    assert panel not in gap
+    alternative = [colour(own, 240 + n / 5, 0, 6) for n in range(30)]
+    assert panel in alternative  # hatched, not filled
+    assert BLUE not in alternative
+    assert len(set(alternative)) > 2
+    texts = own.page.locator(".tl-keys li").all_inner_texts()
+    assert texts == [
+        "window", "best, but not found", "alternative, by rank", "reference", "named by a person",
+        "named: none of these", "change", "worth an answer", "not observed", "doubtful",
+    ]  # fmt: skip
+    assert own.page.locator(".tl-label .tl-name bdi").all_inner_texts() == [
+        "empty", "filled", "broken",
+    ]  # fmt: skip
+
+
+def test_of_a_long_history_no_peak_is_lost_and_little_is_read(stage) -> None:
+    count, rows = 200_000, 6
+    own = stage(long_scene(count, rows, 123_457))
+    own.drawn()
+    stats = own.js("own.stats")
+    width = own.page.locator(".tl-plot").bounding_box()["width"]
+    assert stats["reads"] < 2 * 18 * rows * width  # two nodes a level of the pyramid, per pixel
+    marks = [colour(own, 123_457 + shift, 2, 24) for shift in range(-300, 301, 100)]
+    assert len(set(marks)) > 1  # the peak stands out at the top of the curve
+    assert len({colour(own, 23_000 + shift, 2, 24) for shift in range(0, 600, 100)}) == 1
+    own.js("own.view(123400, 123500)")
+    assert own.shown["first"] == 123_400
+    assert own.js("own.stats.reads") < 5_000
+
+
+def test_a_thinned_history_shows_the_same_peak(stage) -> None:
+    own = stage(long_scene(20_000, 2, 12_345, most=4_000))
+    marks = [colour(own, 12_345 + shift, 1, 24) for shift in range(-60, 61, 10)]
+    assert len(set(marks)) > 1
+    x, y = own.at(12_345, 1, 40)
+    own.page.mouse.move(x, y)
+    own.drawn()
+    value = own.page.locator(".tl-label output").nth(1).inner_text()
+    assert float(value) == 2.5  # the middle of the least and the greatest value there
+
+
+def test_the_theme_follows_the_system_and_an_attribute(stage, rich) -> None:
+    light, dark = stage(rich), stage(rich, scheme="dark")
+    panel = colour(light, 245, 1, 3)
+    assert min(panel) > 200
+    night = colour(dark, 245, 1, 3)
+    assert max(night) < 60
+    light.js("document.documentElement.dataset.theme = 'dark'")
+    light.drawn()
+    assert colour(light, 245, 1, 3) == night
+    dark.js("document.documentElement.dataset.theme = 'light'")
+    dark.drawn()
+    assert colour(dark, 245, 1, 3) == panel
+    assert colour(dark, 59, 0, 2) == BLUE
+
+
+def test_a_new_scene_keeps_the_view_and_the_selection(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.press("n", "n")
+    own.js("own.view(100, 220)")
+    changed = {**rich, "notes": ["new"]}
+    own.js("(scene) => own.update(scene)", changed)
+    assert own.shown["first"] == 100
+    assert own.shown["selected"]["state"] == "filled"
+    own.js("(scene) => own.update(scene)", {**rich, "rows": rich["rows"][:1]})
+    assert own.shown["selected"] is None
+
+
+def test_destroying_it_leaves_nothing(stage, rich) -> None:
+    own = stage(rich)
+    own.js("own.destroy()")
+    assert own.js("document.querySelector('#here').childElementCount") == 0
+
+
+# ---- reading
+
+
+def test_the_pointer_reads_frame_time_and_values(stage, rich) -> None:
+    own = stage(rich)
+    own.page.mouse.move(*own.at(80, 1, 40))
+    own.drawn()
+    assert own.page.locator(".tl-reading").inner_text() == "frame 80 · 3.20 s · file 400"
+    values = own.page.locator(".tl-label output").all_inner_texts()
+    assert values[:2] == [f"{np.sin(2):.2f}", f"−{np.sin(2):.2f}"]
+    own.page.mouse.move(*own.at(110, 1, 40))
+    own.drawn()
+    assert own.page.locator(".tl-reading").inner_text().endswith("not observed")
+    assert own.page.locator(".tl-label output").all_inner_texts()[:3] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("clock", "words"),
+    [("frames", "20 – 60"), ("seconds", "0.80 – 2.40 s"), ("source", "100 – 300")],
+)
+def test_the_axis_counts_frames_seconds_or_frames_of_the_file(stage, rich, clock, words) -> None:
+    own = stage(rich)
+    own.page.locator("select").select_option(clock)
+    assert own.page.locator(".tl-windows button").first.inner_text() == words
+    own.js("own.clock('frames')")
+    assert own.page.locator("select").input_value() == "frames"
+
+
+# ---- zooming and panning
+
+
+def test_the_wheel_zooms_around_the_pointer_and_shift_pans(stage, rich) -> None:
+    own = stage(rich)
+    x, y = own.at(150, 1, 40)
+    own.page.mouse.move(x, y)
+    own.page.mouse.wheel(0, -400)
+    near = own.shown
+    assert near["last"] - near["first"] < 160
+    assert own.at(150, 1, 40)[0] == pytest.approx(x, abs=1)
+    own.page.keyboard.down("Shift")
+    own.page.mouse.wheel(0, 200)
+    own.page.keyboard.up("Shift")
+    later = own.shown
+    assert later["first"] > near["first"] + 10
+    assert later["last"] - later["first"] == pytest.approx(near["last"] - near["first"])
+
+
+def test_a_wheel_that_waits_for_the_focus_lets_the_page_scroll(stage, rich) -> None:
+    own = stage(rich, {"wheel": "focus"})
+    whole = own.shown
+    own.page.mouse.move(*own.at(150, 1, 40))
+    own.page.mouse.wheel(0, -400)
+    assert own.shown == whole
+    own.page.mouse.click(*own.at(150, 1, 40))
+    own.page.mouse.wheel(0, -400)
+    assert own.shown["last"] < whole["last"]
+
+
+def test_keys_buttons_and_double_clicks_zoom(stage, rich) -> None:
+    own = stage(rich)
+    own.press("+")
+    assert own.shown["last"] - own.shown["first"] == pytest.approx(149)
+    own.press("PageDown")
+    assert own.shown["first"] == pytest.approx(120, abs=0.5)
+    own.press("0")
+    assert (own.shown["first"], own.shown["last"]) == (0, 299)
+    own.page.locator("button[aria-label='zoom in']").click()
+    assert own.shown["last"] == pytest.approx(149, abs=0.5)
+    own.page.locator("button[aria-label='show all frames']").click()
+    own.page.mouse.dblclick(*own.at(160, 1, 5))
+    assert own.shown["first"] == pytest.approx(130 - 15.25)
+    own.page.mouse.dblclick(*own.at(195, 2, 40))
+    assert (own.shown["first"], own.shown["last"]) == (0, 299)
+
+
+def test_dragging_the_axis_pans_and_no_zoom_leaves_the_frames(stage, rich) -> None:
+    own = stage(rich)
+    own.js("own.view(100, 199)")
+    own.drag(own.axis(150), own.axis(130))
+    assert own.shown["first"] == pytest.approx(120, abs=0.2)
+    own.drag(own.axis(190), own.axis(130))
+    own.drag(own.axis(250), own.axis(210))
+    assert own.shown["last"] == pytest.approx(299)
+    for _ in range(12):
+        own.press("+")
+    assert own.shown["last"] - own.shown["first"] + 1 == pytest.approx(8)
+
+
+def test_two_fingers_zoom_and_one_taps(stage, rich) -> None:
+    own = stage(rich, has_touch=True)
+    x, y = own.at(150, 1, 40)
+    send = own.page.context.new_cdp_session(own.page).send
+
+    def touch(kind: str, *points: float) -> None:
+        fingers = [{"x": at, "y": y, "id": n} for n, at in enumerate(points)]
+        send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
+
+    touch("touchStart", x - 40, x + 40)
+    touch("touchMove", x - 80, x + 80)
+    touch("touchMove", x - 160, x + 160)
+    touch("touchEnd")
+    size = own.shown["last"] - own.shown["first"] + 1
+    assert size == pytest.approx(75, rel=0.05)
+    assert own.events("seek") == []
+    own.page.touchscreen.tap(*own.at(160, 1, 40))
+    assert own.events("seek") == [160]
+    assert own.shown["selected"]["state"] == "filled"
+
+
+# ---- the playhead
+
+
+def test_a_click_seeks_and_the_handle_can_be_dragged(stage, rich) -> None:
+    own = stage(rich)
+    own.page.mouse.click(*own.at(210, 2, 40))
+    assert own.events("seek") == [210]
+    own.drag(own.axis(210), own.axis(240))
+    assert own.events("seek")[-1] == 240
+    assert own.shown["playhead"] == 240
+    assert own.shown["first"] == 0
+    slider = own.page.locator(".tl-plot")
+    assert slider.get_attribute("aria-valuenow") == "240"
+    said = slider.get_attribute("aria-valuetext")
+    assert said.startswith("frame 240 · 9.60 s · file 1200, empty")
+
+
+def test_keys_move_the_playhead_and_jump_to_edges(stage, rich) -> None:
+    own = stage(rich)
+    own.press("ArrowRight", "ArrowRight", "ArrowLeft", "Shift+ArrowRight")
+    assert own.shown["playhead"] == 11
+    own.press("]", ".", "]")
+    assert own.events("seek")[-3:] == [20, 60, 130]
+    own.press("[", ",")
+    assert own.events("seek")[-2:] == [60, 20]
+    own.press("End", "]")
+    assert own.shown["playhead"] == 299
+    own.press("Home")
+    assert own.shown["playhead"] == 0
+
+
+def test_the_view_follows_a_playhead_that_leaves_it(stage, rich) -> None:
+    own = stage(rich)
+    own.js("own.view(0, 49)")
+    own.js("own.playhead(120, true)")
+    assert own.shown["first"] <= 120 <= own.shown["last"]
+    own.js("own.playhead(10)")
+    assert own.shown["first"] > 10
+
+
+# ---- editing
+
+
+def test_an_edge_is_dragged_to_a_frame(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.drag(own.at(190.5, 1), own.at(230.5, 1))
+    steps = own.events("change")
+    assert {(one["state"], one["index"], one["start"], one["kind"]) for one in steps} == {
+        ("filled", 0, 130, "end")
+    }
+    assert [one["done"] for one in steps] == [False] * (len(steps) - 1) + [True]
+    assert steps[-1]["end"] == 230
+    assert own.page.locator(".tl-windows button").nth(1).inner_text() == "130 – 230"
+
+
+def test_an_edge_snaps_to_segments_unless_alt_is_held(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.drag(own.at(190.5, 1), own.at(201.5, 1))  # a segment ends with 200
+    assert own.events("change")[-1]["end"] == 200
+    own.drag(own.at(200.5, 1), own.at(202.5, 1), key="Alt")
+    assert own.events("change")[-1]["end"] == 202
+    own.drag(own.at(129.5, 1), own.at(121.5, 1))
+    assert own.events("change")[-1]["start"] == 120  # where the object is seen again
+
+
+def test_a_window_is_moved_as_a_whole_and_stays_on_the_axis(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.drag(own.at(160, 1), own.at(180, 1), key="Alt")
+    last = own.events("change")[-1]
+    assert (last["start"], last["end"], last["kind"]) == (150, 210, "move")
+    own.drag(own.at(180, 1), own.at(295, 1), key="Alt")
+    last = own.events("change")[-1]
+    assert (last["start"], last["end"]) == (239, 299)
+
+
+def test_without_permission_nothing_is_edited(stage, rich) -> None:
+    own = stage(rich)
+    own.drag(own.at(190.5, 1), own.at(230.5, 1))
+    own.press("n", "s", "e", "a", "Delete", "1", "x")
+    assert own.events("change") == []
+    assert own.page.locator(".tl-grip:visible").count() == 0
+
+
+def test_windows_are_drawn_on_an_empty_row_and_deleted(stage, rich) -> None:
+    own = stage(rich, {"labels": True})
+    own.drag(own.at(210, 0, 40), own.at(250, 0, 40), key="Alt")
+    made = own.events("change")[-1]
+    assert (made["state"], made["start"], made["end"]) == ("empty", 210, 250)
+    assert (made["kind"], made["done"], made["index"]) == ("create", True, 1)
+    own.drag(own.at(200, 0, 40), own.at(240, 0, 40), key="Alt")  # up to its neighbour
+    assert own.events("change")[-1]["end"] == 209
+    own.press("Delete")
+    gone = own.events("change")[-1]
+    assert (gone["kind"], gone["index"], gone["start"]) == ("delete", 2, 200)
+    assert own.js("own.windows[0].windows") == [[20, 60], [210, 250]]
+
+
+def test_escape_undoes_a_drag(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.page.mouse.move(*own.at(190.5, 1))
+    own.page.mouse.down()
+    own.page.mouse.move(*own.at(240.5, 1))
+    own.page.keyboard.press("Escape")
+    own.page.mouse.up()
+    assert own.events("change")[-1]["end"] == 190
+    assert own.js("own.windows[1].windows") == [[130, 190]]
+
+
+def test_a_window_is_edited_with_keys_alone(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.press("n", "n")
+    assert own.shown["selected"]["state"] == "filled"
+    assert own.shown["playhead"] == 130
+    own.press("Shift+ArrowRight", "s")
+    assert own.events("change")[-1]["start"] == 140
+    own.press("Shift+ArrowRight", "e")
+    assert own.events("change")[-1]["end"] == 150
+    own.press("ArrowDown", "Home", "a")
+    made = own.events("change")[-1]
+    assert (made["state"], made["start"], made["end"]) == ("broken", 0, 0)
+    own.press("p", "Delete")
+    assert own.events("change")[-1]["kind"] == "delete"
+    assert "deleted" in own.page.locator("[aria-live=polite]").inner_text()
+
+
+def test_each_edge_of_the_selected_window_is_a_slider(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    own.press("n")
+    own.page.locator(".tl-grip[data-edge=end]").focus()
+    grip = own.page.locator(".tl-grip[data-edge=end]")
+    assert grip.get_attribute("aria-valuenow") == "60"
+    own.page.keyboard.press("ArrowRight")
+    own.page.keyboard.press("Shift+ArrowRight")
+    own.drawn()
+    assert own.events("change")[-1]["end"] == 71
+    assert grip.get_attribute("aria-valuenow") == "71"
+    assert grip.get_attribute("aria-valuetext") == "frame 71 · 2.84 s · file 355"
+    assert own.js("document.activeElement.dataset.edge") == "end"
+    own.page.keyboard.press("Home")
+    assert own.events("change")[-1]["end"] == 20
+
+
+def test_frames_are_marked_with_keys(stage, rich) -> None:
+    own = stage(rich)
+    own.press("ArrowRight", "2", "x", "c", "9")
+    assert own.events("mark") == [
+        {"kind": "state", "state": "filled", "frame": 1},
+        {"kind": "none", "state": None, "frame": 1},
+        {"kind": "change", "state": None, "frame": 1},
+    ]
+
+
+def test_every_key_of_the_sheet_does_something(stage, rich) -> None:
+    own = stage(rich, EDIT)
+    known = {"−": "-", "←": "ArrowLeft", "→": "ArrowRight", "↑": "ArrowUp", "↓": "ArrowDown",
+             "Esc": "Escape", "…": "5", "9": "3", "5": "3"}  # fmt: skip
+    own.press("n")
+    for sheet in own.js("own.keys"):
+        assert sheet["does"]
+        for key in sheet["keys"]:
+            if key not in ("Alt", "…", "9"):  # held while dragging; between the first and the last
+                own.js("own.select({ state: 'empty', index: 0 })")
+                assert own.js("(key) => own.knows(key)", known.get(key, key)), key
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_nothing_is_wrong_for_assistive_tools(stage, axe, rich, width, scheme) -> None:
+    own = stage(rich, {"editable": True, "segments": True}, width, scheme)
+    own.press("n")
+    assert axe(own.page) == []
+    wide = own.js("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide[0] <= wide[1]

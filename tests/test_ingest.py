@@ -1,0 +1,658 @@
+"""Many videos into a store: manifests, the local engine, failures, kills, files elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ingest_killer import FRAMES, Counting, make_video
+from PIL import Image
+
+from dejacue import Cancelled, InputError, MissingExtra, Store, build_history, ingest, read_history
+from dejacue.pipeline.ingest import ManifestError, local, read_manifest, writer
+from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look, decode_crop
+from dejacue.pipeline.ingest.manifest import as_items
+from dejacue.pipeline.ingest.rows import Gathered, depends_on_batch, encode_chunk
+from dejacue.sources import remote
+from dejacue.sources.atomic import lock_folder
+from dejacue.store import Failure, _segments
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory) -> list[dict[str, str]]:
+    folder = tmp_path_factory.mktemp("videos")
+    return [make_video(folder, f"v{k}", k) for k in range(3)]
+
+
+@pytest.fixture
+def counting(tmp_path, monkeypatch) -> Counting:
+    monkeypatch.setattr(local, "depends_on_batch", lambda encoder: encoder._mixing)
+    return Counting(tmp_path / "counter")
+
+
+def one(video: dict[str, str], **more: object) -> dict[str, object]:
+    return {**video, "objects": 1, **more}
+
+
+def stored(path: Path) -> dict[str, np.ndarray]:
+    with Store.open(path) as store:
+        assert store.verify() == []
+        return {id: np.array(store[id].features) for id in store.ids()}
+
+
+def write_csv(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# The manifest
+
+
+def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
+    for name in ("a.mp4", "b.csv", "c.npz"):
+        (tmp_path / name).touch()
+    lines = write_csv(
+        tmp_path / "m.csv",
+        "video,masks,boxes,objects,id,fps,object,camera\n"
+        'a.mp4,c.npz,,"1,2",first,2.5,cup,left\n'
+        "a.mp4,,b.csv,all,,,,\n",
+    )
+    first, second = read_manifest(lines)
+    assert (first.name, first.objects, first.object) == ("first", (1, 2), "cup")
+    assert (first.sampling.fps, first.extra, first.source) == (2.5, {"camera": "left"}, "a.mp4")
+    assert first.video == str(tmp_path / "a.mp4")
+    assert (second.name, second.objects, second.masks) == ("a", "all", str(tmp_path / "b.csv"))
+    rows = [
+        {"video": "a.mp4", "masks": "c.npz", "objects": [1, 2], "id": "first", "fps": 2.5,
+         "object": "cup", "camera": "left"},
+        {"video": "a.mp4", "boxes": "b.csv", "objects": "all", "camera": None},
+    ]  # fmt: skip
+    same = write_csv(tmp_path / "m.jsonl", "\n".join(map(json.dumps, rows)))
+    assert read_manifest(same) == [first, second]
+    assert pickle.loads(pickle.dumps(first)) == first
+
+
+def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting) -> None:
+    (tmp_path / "a.mp4").touch()
+    (tmp_path / "m.npz").touch()
+    path = write_csv(
+        tmp_path / "m.csv",
+        "vidoe,video,masks,objects,stride,kind,precision\n"
+        ",a.mp4,m.npz,1,,,\n"
+        ",a.mp4,m.npz,2,,,\n"  # the same id
+        ",gone.mp4,gone.npz,,,,\n"
+        ",a.mp4,,one,x,nice,\n"
+        ",,m.npz\n",
+    )
+    with pytest.raises(ManifestError) as raised:
+        ingest(path, tmp_path / "store", encoder=counting)
+    assert len(str(raised.value)) < 600
+    assert str(raised.value).startswith(f"{path}: column")
+    assert not (tmp_path / "store").exists()
+    found = "\n".join(raised.value.problems)
+    for text in (
+        'column "vidoe": did you mean "video"',
+        'column "precision": histories have this name already',
+        'line 3: the id "a" is that of line 2, too',
+        f"line 4: {tmp_path / 'gone.mp4'} is not there",
+        f"line 4: {tmp_path / 'gone.npz'} is not there",
+        'line 5: stride "x" is not a whole number',
+        'line 5: objects "one": give mask ids',
+        "line 5: give either masks or boxes",
+        'line 5: kind "nice" is none of',
+        "line 6: 3 cells under 7 columns",
+    ):
+        assert text in found
+    assert len(raised.value.problems) == 10
+    assert isinstance(pickle.loads(pickle.dumps(raised.value)), InputError)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("m.csv", "video,masks\n", "names no video"),
+        ("m.csv", "video,video\na,b\n", '"video" is there twice'),
+        ("m.csv", 'video,masks\n"a', "not CSV"),
+        ("m.txt", "video,masks\n", "a manifest is a .csv or .jsonl file"),
+        ("m.jsonl", "[1]\n", "line 1: give an object"),
+        ("m.jsonl", "{\n", "line 1: "),
+        ("m.jsonl", '{"video": "x"}\n', "line 1: give either masks or boxes"),
+        ("m.jsonl", '{"video": "x", "masks": "y", "stride": 2.5}\n', "stride"),
+        ("m.jsonl", '{"video": "x", "masks": "y", "objects": [1.5]}\n', "objects"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, message) -> None:
+    with pytest.raises(InputError, match=message):
+        read_manifest(write_csv(tmp_path / name, text))
+
+
+def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
+    tmp_path, videos, counting
+) -> None:
+    with pytest.raises(ManifestError, match='column "mixing": histories have this name'):
+        ingest([one(videos[0], mixing="x")], tmp_path / "store", encoder=counting)
+    assert not (tmp_path / "store").exists()
+
+
+# Decoding and rows
+
+
+def test_decode_crop_gives_the_rows_of_encode(videos, counting) -> None:
+    look = Look.of(counting)
+    (item,) = as_items([{**videos[0], "objects": "all", "id": "x", "camera": "left"}])
+    *chunks, end = decode_crop(*pickle.loads(pickle.dumps((item, look))))
+    assert all(isinstance(own, Chunk) and len(own.crops) <= 256 for own in chunks)
+    assert isinstance(end, End)
+    gathered = Gathered(look)
+    for chunk in chunks:
+        gathered.take(chunk, encode_chunk(counting, chunk))
+    made = {own.id: own for own in gathered.histories(end)}
+    assert list(made) == ["x-1", "x-2"]
+    for at in (1, 2):
+        alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=at)
+        own = made[f"x-{at}"]
+        for name in ("features", "frames", "times_s", "source_frames"):
+            assert np.array_equal(getattr(own, name), getattr(alone, name)), name
+        assert own.made_with == {**alone.made_with, "camera": "left", "columns": "camera"}
+        assert (own.encoder, own.presence) == (alone.encoder, None)
+
+
+def test_decode_crop_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
+    rows = [one(videos[0], objects=7), {**videos[0], "id": "two"}]
+    for item, text in zip(as_items(rows), ("no object 7", "holds the objects 1, 2"), strict=True):
+        (end,) = decode_crop(item, Look.of(counting))
+        assert isinstance(end, Failed)
+        assert text in end.what
+
+
+def test_a_chunk_is_whole_batches_of_bounded_size(counting) -> None:
+    for size, batch, wanted in ((224, 64, 192), (64, 64, 256), (16, 300, 256), (4096, 8, 1)):
+        look = Look("x", 4, size, batch, {})
+        assert look.chunk == wanted
+        assert look.chunk == 1 or look.chunk * size**2 * 3 <= 32 << 20
+
+
+def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
+    counting.fit = lambda image: image
+    with pytest.raises(InputError, match="counting: its fit cannot be sent to other processes"):
+        Look.of(counting)
+
+
+def test_whether_rows_depend_on_the_batch_is_found_out(tmp_path) -> None:
+    assert not depends_on_batch(Counting(tmp_path / "c"))
+    assert depends_on_batch(Counting(tmp_path / "c", mixing=True))
+
+
+# The local engine
+
+
+@pytest.mark.parametrize("mixing", [False, True])
+def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing, monkeypatch) -> None:
+    encoder = Counting(tmp_path / "counter", mixing)
+    Store.create(tmp_path / "store", dtype="float32")
+    rows = [one(own, camera=f"c{k}", object="cup") for k, own in enumerate(videos)]
+    told: list[tuple] = []
+    made = ingest(
+        rows, tmp_path / "store", encoder=encoder, workers=2,
+        progress=lambda *said: told.append(said),
+    )  # fmt: skip
+    assert sorted(made.added) == ["v0", "v1", "v2"]
+    assert made.skipped == made.failed == ()
+    assert ("videos", 3, 3) in told
+    assert ("crops", 3 * FRAMES) in told
+    assert encoder.given == 3 * FRAMES
+    with Store.open(tmp_path / "store") as store:
+        assert store.ids({"camera": "c1"}) == ["v1"]
+        assert store.columns("v1") == next(store.rows({"id": "v1"})).columns == {"camera": "c1"}
+        assert store.columns("gone") == {}
+        assert {own.object for own in store.rows()} == {"cup"}
+        assert {own.source for own in store.rows()} == {own["video"] for own in videos}
+        for own in videos:
+            alone = build_history(own["video"], own["masks"], encoder, objects=1)
+            assert np.array_equal(store[alone.id].features, alone.features)
+    monkeypatch.setattr(local, "depends_on_batch", None)  # nothing is encoded: nobody asks
+    assert ingest(rows, tmp_path / "store", encoder=encoder).skipped == ("v0", "v1", "v2")
+    assert encoder.given == 2 * 3 * FRAMES  # those of build_history
+    assert not (tmp_path / "store" / writer.PARTIAL).exists()
+
+
+def test_batches_are_filled_across_videos(tmp_path, videos, counting) -> None:
+    sizes: list[int] = []
+    encode = counting.encode_images
+    counting.encode_images = lambda crops: (sizes.append(len(crops)), encode(crops))[1]
+    counting.batch = 35
+    ingest([one(own) for own in videos], tmp_path / "a", encoder=counting, workers=1)
+    assert sum(sizes) == 3 * FRAMES
+    assert sizes.count(35) >= 2
+    assert max(sizes) == 35
+    sizes.clear()
+    counting._mixing = True
+    ingest([one(own) for own in videos], tmp_path / "b", encoder=counting, workers=1)
+    assert sizes == [35, 5] * 3
+
+
+def test_the_same_id_of_something_else_is_told_and_replaced(tmp_path, videos, counting) -> None:
+    store = tmp_path / "store"
+    ingest([one(videos[0])], store, encoder=counting)
+    other = [one(videos[0], stride=2)]
+    made = ingest(other, store, encoder=counting)
+    assert "made of another video, masks or options; give another id, or" in made.failed[0].what
+    assert len(stored(store)["v0"]) == FRAMES
+    made = ingest(other, store, encoder=counting, replace=True)
+    assert (made.added, made.failed) == (("v0",), ())
+    assert len(stored(store)["v0"]) == FRAMES // 2
+    with Store.open(store) as now:
+        assert now.failures() == []
+    assert ingest(other, store, encoder=counting, replace=True).skipped == ("v0",)
+    named = [one(videos[0], stride=2, camera="left")]
+    assert ingest(named, store, encoder=counting).skipped == ("v0",)
+    assert ingest(named, store, encoder=counting, replace=True).added == ("v0",)
+
+
+def test_objects_that_are_there_are_skipped_and_the_others_made(tmp_path, videos, counting) -> None:
+    every = [{**videos[0], "objects": "all"}]
+    made = ingest(every, tmp_path / "store", encoder=counting)
+    assert made.added == ("v0-1", "v0-2")
+    with Store.open(tmp_path / "store") as store:
+        store.remove("v0-2")
+    made = ingest(every, tmp_path / "store", encoder=counting)
+    assert (made.added, made.skipped) == (("v0-2",), ("v0-1",))
+
+
+@pytest.fixture
+def mixed(tmp_path, videos) -> list[dict[str, object]]:
+    """Good ones, and all kinds that fail."""
+    (tmp_path / "noise.mp4").write_bytes(os.urandom(5000))
+    whole = Path(videos[1]["video"]).read_bytes()
+    (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 2])
+    np.savez(tmp_path / "wide.npz", masks=np.ones((FRAMES, 32, 90), np.uint8))
+    np.savez(tmp_path / "empty.npz", masks=np.zeros((FRAMES, 32, 48), np.uint8))
+    masks = videos[0]["masks"]
+    return [
+        one(videos[0]),
+        {"id": "noise", "video": tmp_path / "noise.mp4", "masks": masks, "objects": 1},
+        {"id": "cut", "video": tmp_path / "cut.mp4", "masks": masks, "objects": 1},
+        {"id": "wide", "video": videos[0]["video"], "masks": tmp_path / "wide.npz"},
+        {"id": "empty", "video": videos[0]["video"], "masks": tmp_path / "empty.npz"},
+        one(videos[1]),
+    ]
+
+
+def test_what_fails_is_recorded_and_the_rest_goes_on(tmp_path, videos, mixed, counting) -> None:
+    mixed = [{k: os.fspath(v) if isinstance(v, Path) else v for k, v in r.items()} for r in mixed]
+    made = ingest(mixed, tmp_path / "store", encoder=counting, workers=2)
+    assert sorted(made.added) == ["v0", "v1"]
+    reasons = {own.id: own.what for own in made.failed}
+    assert sorted(reasons) == ["cut", "empty", "noise", "wide"]
+    assert "another aspect ratio" in reasons["wide"]
+    assert "never visible" in reasons["empty"]
+    assert all(len(own) < 600 and "\n" not in own for own in reasons.values())
+    with Store.open(tmp_path / "store") as store:
+        assert {own.id: own.what for own in store.failures()} == reasons
+    Path(mixed[1]["video"]).write_bytes(Path(videos[2]["video"]).read_bytes())
+    before = counting.given
+    again = ingest(mixed, tmp_path / "store", encoder=counting, retry=True)
+    assert again.added == ("noise",)
+    assert sorted(own.id for own in again.failed) == ["cut", "empty", "wide"]
+    assert counting.given == before + FRAMES
+    with Store.open(tmp_path / "store") as store:
+        assert sorted(own.id for own in store.failures()) == ["cut", "empty", "wide"]
+        assert sorted(store.ids()) == ["noise", "v0", "v1"]
+
+
+def test_a_crop_that_the_encoder_refuses_is_a_failure_of_its_item(
+    tmp_path, videos, counting
+) -> None:
+    for k in range(4):
+        (tmp_path / "dark").mkdir(exist_ok=True)
+        Image.new("RGB", (48, 32)).save(tmp_path / "dark" / f"{k}.png")
+    encode = counting.encode_images
+
+    def refuse(crops: list[np.ndarray]) -> np.ndarray:
+        if any(crop.max() < 140 for crop in crops):
+            raise InputError("image 0: the encoder gave zero")
+        return encode(crops)
+
+    counting.encode_images = refuse
+    rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
+    made = ingest([*rows, one(videos[0])], tmp_path / "store", encoder=counting, workers=1)
+    assert made.added == ("v0",)
+    assert [own.what for own in made.failed] == [
+        f"{tmp_path / 'dark'}: image 0: the encoder gave zero"
+    ]
+
+
+def fit_or_die(image: np.ndarray) -> np.ndarray:
+    """Runs in the worker: a picture without a single bright point ends it."""
+    if image.max() < 140:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return image[:16, :16].copy()
+
+
+def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, counting) -> None:
+    for k in range(4):
+        (tmp_path / "dark").mkdir(exist_ok=True)
+        Image.new("RGB", (48, 32)).save(tmp_path / "dark" / f"{k}.png")
+    rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
+    counting.fit = fit_or_die
+    rows += [one(own) for own in videos]
+    made = ingest(rows, tmp_path / "store", encoder=counting, workers=1)
+    assert sorted(made.added) == ["v0", "v1", "v2"]
+    (failure,) = made.failed
+    assert failure.id == "dark"
+    assert "was killed by SIGKILL; the memory may not be enough" in failure.what
+
+
+def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting, monkeypatch):
+    monkeypatch.setattr(writer, "GROUP_S", 0.0)
+    workers = []
+
+    class Watched(local.Worker):
+        def __init__(self, *given: object) -> None:
+            super().__init__(*given)
+            workers.append(self._process)
+
+    monkeypatch.setattr(local, "Worker", Watched)
+    rows = [one(own) for own in videos]
+
+    def stop(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+        if (stage, done) == ("videos", 2):
+            raise KeyboardInterrupt
+
+    with pytest.raises(Cancelled, match=r"stopped; .*store: 2 added; what was encoded of the"):
+        ingest(rows, tmp_path / "store", encoder=counting, workers=1, progress=stop)
+    assert len(stored(tmp_path / "store")) == 2
+    assert [own.poll() is None for own in workers] == [False]
+    made = ingest(rows, tmp_path / "store", encoder=counting)
+    assert len(made.added) == 1
+    assert counting.given == 3 * FRAMES
+
+
+def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
+    tmp_path, videos, counting, monkeypatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    rows = [one(own) for own in videos]
+    monkeypatch.setattr(_segments.os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
+        ingest(rows, tmp_path / "store", encoder=counting)
+    monkeypatch.undo()
+    monkeypatch.setattr(local, "depends_on_batch", lambda _: False)
+    assert stored(tmp_path / "store") == {}
+    made = ingest(rows, tmp_path / "store", encoder=counting)
+    assert len(made.added) == 3
+    assert counting.given == 3 * FRAMES  # what was encoded was kept beside
+
+
+def test_a_second_ingest_is_told(tmp_path, videos, counting) -> None:
+    Store.create(tmp_path / "store").close()
+    lock = lock_folder(tmp_path / "store")
+    with pytest.raises(InputError, match="another ingest is writing to this store; wait"):
+        ingest([one(videos[0])], tmp_path / "store", encoder=counting)
+    os.close(lock)
+    assert ingest([one(videos[0])], tmp_path / "store", encoder=counting).added == ("v0",)
+
+
+def test_another_writer_of_the_store_is_waited_for(tmp_path, videos, counting, monkeypatch) -> None:
+    busy = iter([True, True])
+    real = Store.add
+
+    def add(self: Store, *given: object, **more: object) -> int:
+        for _ in busy:
+            from dejacue.store import Busy
+
+            raise Busy("somebody else")
+        return real(self, *given, **more)
+
+    monkeypatch.setattr(Store, "add", add)
+    assert ingest([one(videos[0])], tmp_path / "store", encoder=counting).added == ("v0",)
+
+
+def test_a_store_of_another_encoder_is_refused(tmp_path, videos, counting) -> None:
+    Store.create(tmp_path / "store", encoder="siglip").close()
+    with pytest.raises(InputError, match='holds histories of "siglip", and this encoder is "coun'):
+        ingest([one(videos[0])], tmp_path / "store", encoder=counting)
+    with pytest.raises(InputError, match="name it: --encoder"):
+        ingest([one(videos[0])], tmp_path / "store")
+
+
+def test_a_store_of_a_version_without_failures_is_read_and_written(tmp_path) -> None:
+    with Store.create(tmp_path / "store") as store:
+        with contextlib.closing(sqlite3.connect(tmp_path / "store" / "index.sqlite")) as index:
+            index.executescript("DROP TABLE failures; PRAGMA user_version = 2")
+        assert store.failures() == []
+        store.record([Failure("a", None, "why")])
+        assert store.failures() == [Failure("a", None, "why")]
+        store.record(settled=["a"])
+        assert store.failures() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "spark"}, 'unknown engine "spark"'),
+        ({"workers": 0}, "give at least 1"),
+        ({"retry": True}, "is no store yet"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        ingest([one(videos[0])], tmp_path / "store", encoder=counting, **options)
+    assert not (tmp_path / "store").exists()
+
+
+def test_no_more_crops_wait_than_fit(tmp_path, videos, counting, monkeypatch) -> None:
+    """A chunk passes however large it is, but then it is the only one."""
+    seen = []
+    take = local._Room.take
+
+    def watched(self: local._Room, size: int) -> None:
+        take(self, size)
+        seen.append((size, self._held))
+
+    monkeypatch.setattr(local._Room, "take", watched)
+    for held in (1, local.HELD):
+        monkeypatch.setattr(local, "HELD", held)
+        seen.clear()
+        ingest([one(own) for own in videos], tmp_path / str(held), encoder=counting, workers=3)
+        chunks = [own for own in seen if own[0] > 1000]
+        assert len(chunks) == 3
+        assert held > 1 or all(size == together for size, together in chunks)
+
+
+def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
+    class Dying:
+        def __init__(self, *_: object) -> None: ...
+
+        def messages(self, item: object, make_room: object) -> Iterator[object]:
+            make_room(1000)
+            yield from ()
+            raise EOFError
+
+        def end(self) -> int:
+            return -9
+
+    monkeypatch.setattr(local, "Worker", Dying)
+    decoding = local._Workers(iter(as_items([one(videos[0])])), Look.of(counting), 1)
+    with decoding:
+        ((item, message, size),) = [own for own in decoding if own[0] is not None]
+    assert (item.name, size, decoding.room._held) == ("v0", 0, 0)
+    assert "was killed by SIGKILL" in message.what
+
+
+def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
+    """Peaks of this process and of the worker, for few frames and for many."""
+    script = (
+        "import resource, sys; sys.path.insert(0, sys.argv[1]); from ingest_killer import Counting;"
+        "from pathlib import Path; from dejacue import ingest;"
+        "f = Path(sys.argv[2]); made = ingest([{'video': str(f / 'frames'), 'boxes':"
+        " str(f / 'boxes.csv'), 'end': int(sys.argv[3])}], f / sys.argv[3],"
+        " encoder=Counting(f / 'c'), workers=1); assert made.added, made;"
+        "print(sum(resource.getrusage(w).ru_maxrss for w in (0, -1)))"
+    )
+    (tmp_path / "frames").mkdir()
+    picture = Image.effect_noise((3840, 2160), 40).convert("RGB")
+    for k in range(40):
+        picture.save(tmp_path / "frames" / f"{k:03d}.jpg", quality=30)
+    boxes = "".join(f"{k},1,100,100,{2000 + k},1500\n" for k in range(40))
+    (tmp_path / "boxes.csv").write_text("frame,id,x,y,width,height\n" + boxes)
+    peaks = []
+    for end in (4, 39):
+        command = [sys.executable, "-c", script, Path(__file__).parent, tmp_path, str(end)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        peaks.append(int(ran.stdout) * 1024)
+    assert peaks[1] - peaks[0] < 4 * 3840 * 2160 * 3  # 35 more frames
+
+
+def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
+    for mixing in (False, True):
+        command = [sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1]);"
+                   "from pathlib import Path; import ingest_killer as own;"
+                   "own.main(Path(sys.argv[2]), 12, sys.argv[3] == 'True')",
+                   Path(__file__).parent, tmp_path / str(mixing), str(mixing)]  # fmt: skip
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        assert "12 kills" in ran.stdout
+
+
+# Files elsewhere
+
+
+def test_files_elsewhere_are_fetched_and_exports_put(
+    tmp_path, videos, counting, monkeypatch
+) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    system = fsspec.filesystem("memory")
+    for name in ("v0.mp4", "v0.masks.npz"):
+        system.put_file(str(Path(videos[0]["video"]).parent / name), f"/bucket/{name}")
+    system.pipe_file(
+        "/bucket/m.csv", b"video,masks,objects\nv0.mp4,memory://bucket/v0.masks.npz,1\n"
+    )
+    manifest = "memory://bucket/m.csv"
+    made = ingest(manifest, tmp_path / "store", encoder=counting)
+    assert (made.added, made.failed) == (("v0",), ())
+    fetched: list[str] = []
+    fetch = remote._fetched
+    monkeypatch.setattr(
+        remote, "_fetched", lambda url, folder: (fetched.append(url), fetch(url, folder))[1]
+    )
+    assert ingest(manifest, tmp_path / "store", encoder=counting).skipped == ("v0",)
+    assert fetched == [manifest]  # the listing says that the rest is as it was
+    masks = system.cat_file("/bucket/v0.masks.npz")
+    system.pipe_file("/bucket/v0.masks.npz", masks)  # another one, which is the same
+    assert ingest(manifest, tmp_path / "store", encoder=counting).skipped == ("v0",)
+    assert len(fetched) == 4
+    alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=1)
+    assert np.array_equal(
+        stored(tmp_path / "store")["v0"], alone.features.astype(np.float16)
+    )  # fmt: skip
+    with Store.open(tmp_path / "store") as store:
+        assert next(store.rows()).source == "v0.mp4"
+        assert store.export("memory://out/npz") == 1
+        assert store.export("memory://out/all.parquet", "parquet") == 1
+        with remote.local_copy("memory://out/npz") as here:
+            (file,) = Path(here).iterdir()
+            assert np.array_equal(read_history(file).features, store["v0"].features)
+        assert system.info("/out/all.parquet")["size"] > 1000
+        with pytest.raises(InputError, match=r"s3nope://x: cannot be reached \(Protocol not kn"):
+            store.export("s3nope://x")
+    gone = [{**videos[0], "video": "memory://bucket/gone.mp4"}]
+    with pytest.raises(ManifestError, match=r"item 1: memory://bucket/gone.mp4 is not there"):
+        ingest(gone, tmp_path / "store", encoder=counting)
+
+
+def test_a_folder_elsewhere_is_fetched_whole_and_is_the_same_again(tmp_path) -> None:
+    (tmp_path / "there" / "inner").mkdir(parents=True)
+    for name in ("a.png", "inner/b.png"):
+        (tmp_path / "there" / name).write_bytes(name.encode())
+    url = f"file://{tmp_path}/there"
+    stamps = []
+    for _ in range(2):
+        with remote.local_copy(url) as here:
+            assert Path(here).name == "there"
+            assert Path(here, "inner/b.png").read_bytes() == b"inner/b.png"
+            stamps.append(Path(here, "a.png").stat().st_mtime_ns)
+        assert not Path(here).exists()
+    assert stamps[0] == stamps[1]
+    os.utime(tmp_path / "there" / "a.png", (1, 1))
+    with remote.local_copy(url) as here:
+        assert Path(here, "a.png").stat().st_mtime_ns != stamps[0]
+
+
+def test_without_fsspec_it_is_said(tmp_path, videos, counting, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(ManifestError, match=r"not installed; s3://b/v.mp4 .* pip install"):
+        ingest([{**videos[0], "video": "s3://b/v.mp4"}], tmp_path / "store", encoder=counting)
+    ingest([one(videos[0])], tmp_path / "store", encoder=counting)
+    with (
+        Store.open(tmp_path / "store") as store,
+        pytest.raises(MissingExtra, match=r"pip install 'dejacue\[remote\]'"),
+    ):
+        store.export("s3://b/out")
+
+
+# The commands
+
+
+def test_the_commands(dejacue, tmp_path, videos) -> None:
+    folder = Path(videos[0]["video"]).parent
+    lines = "".join(f"{folder}/v{k}.mp4,{folder}/v{k}.masks.npz,1,{k}\n" for k in range(2))
+    manifest = write_csv(tmp_path / "m.csv", "video,masks,objects,camera\n" + lines)
+    words = ("ingest", manifest, "--store", tmp_path / "s", "--encoder", "mini")
+    ran = dejacue(*words)
+    assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: 2 added\n")
+    assert dejacue("ingest", manifest, "--store", tmp_path / "s").out.endswith("2 there already\n")
+    assert "nothing has failed" in dejacue("store", "failures", tmp_path / "s").out
+    listed = ("store", "ls", tmp_path / "s", "--where", "camera=1")
+    assert json.loads(dejacue(*listed, "--jsonl").out)["columns"] == {"camera": "1"}
+    assert "camera" in dejacue(*listed).out
+    vocabulary = tmp_path / "cup.yaml"
+    vocabulary.write_text("empty: an empty cup\nfilled: a filled cup\n")
+    ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
+    assert {json.loads(own)["columns"]["camera"] for own in ran.out.splitlines()} == {"0", "1"}
+    manifest.write_text(f"video,masks,objects\n{folder}/v2.mp4,{folder}/v2.masks.npz,9\n")
+    ran = dejacue(*words)
+    assert ran.code == 1
+    assert "no object 9" in ran.err
+    assert "1 failed" in ran.out
+    ran = dejacue("store", "failures", tmp_path / "s", "--jsonl")
+    assert "no object 9" in json.loads(ran.out)["what"]
+    manifest.write_text("video,masks\ngone.mp4,gone.npz\n")
+    ran = dejacue(*words)
+    assert ran.code == 2
+    assert ran.err.count("is not there") == 3  # each, and the sentence
+    assert "Traceback" not in ran.err
+
+
+def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
+    words = ("encode", videos[0]["video"], "--masks", videos[0]["masks"], "--object", 1,
+             "--encoder", "mini")  # fmt: skip
+    assert dejacue(*words).code == 2
+    ran = dejacue(*words, "--store", tmp_path / "s")
+    assert ran.code == 0, ran.err
+    assert len(stored(tmp_path / "s")["v0"]) == FRAMES
+    with monkeypatch.context() as patched:
+        patched.setattr("dejacue.cli.encode.encode", None)  # nothing is decoded
+        ran = dejacue(*words, "--store", tmp_path / "s")
+        assert ran.code == 2
+        assert 'has a history "v0" already; --replace' in ran.err
+    ran = dejacue(*words, "--store", tmp_path / "s", "--replace", "--stride", 2, "-o",
+                  tmp_path / "x.npz")  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert len(stored(tmp_path / "s")["v0"]) == FRAMES // 2 == len(read_history(tmp_path / "x.npz"))
+    Store.create(tmp_path / "other", encoder="siglip").close()
+    ran = dejacue(*words, "--store", tmp_path / "other")
+    assert (ran.code, "make a store for each encoder" in ran.err) == (2, True)

@@ -1,0 +1,178 @@
+"""The answers of a store in files and pipes: as they are found, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dejacue import History, InputError, MissingExtra, Store, Vocabulary, write_vocabulary
+from dejacue.store import _ask, _index, _output
+
+D = 16
+
+
+def history(seed: int) -> History:
+    """With times, with frames of a file, or with neither."""
+    frames = np.arange(20)
+    return History(
+        np.random.default_rng(seed).normal(size=(20, D)), frames, f"h,{seed}\u00e9", "e",
+        times_s=frames / 5.0 if seed % 3 == 0 else None,
+        source_frames=6 * frames + 2 if seed % 3 == 1 else None,
+    )  # fmt: skip
+
+
+def words() -> Vocabulary:
+    states = {"open": ["open drawer", 'a "drawer", pulled out'], "closed": ["closed drawer"]}
+    return Vocabulary(states, np.random.default_rng(1).normal(size=(3, D)), encoder="e")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store.create(tmp_path / "store")
+    made.add([history(seed) for seed in range(7)], source="kitchen.mp4")
+    return made
+
+
+def flat(answer: _ask.Answer) -> dict[str, object]:
+    """What a row of a table says."""
+    row = answer._asdict()
+    row["start_s"], row["end_s"] = row.pop("times_s") or (None, None)
+    row["source_start"], row["source_end"] = row.pop("source_frames") or (None, None)
+    return row
+
+
+def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> None:
+    import pyarrow.parquet
+
+    monkeypatch.setattr(_output, "GROUP", 5)
+    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
+    wanted = list(store.ask(words()))
+    assert {(a.times_s is None, a.source_frames is None) for a in wanted} == {
+        (True, True), (False, True), (True, False)
+    }  # fmt: skip
+    for suffix in _output.WRITERS:
+        assert store.ask(words()).write(tmp_path / f"x{suffix}") == len(wanted) == 14
+    file = pyarrow.parquet.ParquetFile(tmp_path / "x.parquet")
+    assert file.num_row_groups == 3
+    assert file.read().to_pylist() == [flat(answer) for answer in wanted]
+    with open(tmp_path / "x.csv", encoding="utf-8", newline="") as stream:
+        found = list(csv.DictReader(stream))
+    text = [{k: "" if v is None else str(v) for k, v in flat(own).items()} for own in wanted]
+    assert found == text
+    plain = [json.loads(json.dumps(answer._asdict())) for answer in wanted]
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8")) == plain
+    lines = (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == plain
+
+
+@pytest.mark.parametrize("suffix", list(_output.WRITERS))
+def test_a_file_without_answers_is_a_file(store, tmp_path, suffix) -> None:
+    import pyarrow.parquet
+
+    path = tmp_path / f"x{suffix}"
+    assert store.ask(words(), where={"id": "nobody"}).write(path) == 0
+    if suffix == ".parquet":
+        assert pyarrow.parquet.read_table(path).num_rows == 0
+    elif suffix == ".json":
+        assert json.loads(path.read_text()) == []
+    else:
+        assert len(path.read_text().splitlines()) == (suffix == ".csv")
+
+
+@pytest.mark.parametrize("suffix", list(_output.WRITERS))
+def test_what_fails_on_the_way_leaves_the_file_as_it_was(
+    store, tmp_path, monkeypatch, suffix
+) -> None:
+    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
+    path = tmp_path / "out" / f"x{suffix}"
+    store.ask(words(), top=1).write(path)
+    before = path.read_bytes()
+
+    def stop(stage: str, done: int, *_: object) -> None:
+        if done == 4:
+            raise InputError("no more")
+
+    with pytest.raises(InputError, match="no more"):
+        store.ask(words(), progress=stop).write(path)
+    assert path.read_bytes() == before
+    assert [own.name for own in path.parent.iterdir()] == [path.name]
+
+
+def test_names_and_places_that_cannot_be_are_refused_before_anything_is_asked(
+    store, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    asked = store.ask(words())
+    for name, message in (
+        ("x.xlsx", r"x.xlsx: .* let it end in .parquet, .csv, .jsonl, .json"),
+        ("x", "let it end in"),
+        ("file/x.csv", "file is a file, not a folder"),
+    ):
+        with pytest.raises(InputError, match=message):
+            asked.write(tmp_path / name)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtra, match=r"not installed; pip install pyarrow, or write x\.csv"):
+        asked.write(tmp_path / "x.parquet")
+    assert asked.write(tmp_path / "x.csv") == 14  # still unread
+    with pytest.raises(InputError, match="have been read already"):
+        asked.write(tmp_path / "y.csv")
+    assert not (tmp_path / "y.csv").exists()
+
+
+def test_lines_are_printed_before_the_last_history_is_read(
+    store, tmp_path, dejacue, monkeypatch
+) -> None:
+    """The last one cannot be read; the answers of the first are there all the same."""
+    write_vocabulary(tmp_path / "v.npz", words())
+    wanted = [answer.history for answer in store.ask(words())]
+    with _index.transaction(store.path) as now:
+        now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = ?", (wanted[-1],))
+    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
+    asked = dejacue("store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", 0)
+    printed = [json.loads(line)["history"] for line in asked.out.splitlines()]
+    assert len(printed) >= 8
+    assert printed == wanted[: len(printed)]
+    assert asked.code == 2
+    assert f'entry of history "{wanted[-1]}" is damaged' in asked.err
+
+
+def test_a_reader_that_goes_away_is_no_error(store, tmp_path) -> None:
+    write_vocabulary(tmp_path / "v.npz", words())
+    store.add([history(seed) for seed in range(10, 600)])
+    command = ["store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", "0"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "dejacue", *map(str, command)], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env=os.environ,
+    )  # fmt: skip
+    with run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        assert json.loads(run.stdout.readline())["rank"] == 1
+        run.stdout.close()  # as head does
+        assert run.stderr.read() == ""
+
+
+def test_the_command_writes_files(store, tmp_path, dejacue, monkeypatch) -> None:
+    from dejacue.cli import store as command
+
+    vocabulary = tmp_path / "v.npz"
+    write_vocabulary(vocabulary, words())
+    ask = ("store", "ask", store.path, "-v", vocabulary)
+    made = dejacue(*ask, "-o", tmp_path / "x.csv", "--top", 3)
+    assert (made.code, made.out) == (0, "")
+    assert "6 answers in: " in made.err
+    assert len((tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()) == 7
+    for more in (("-o", tmp_path / "x.txt"), ("-o", tmp_path / "x.csv", "--jsonl"), ("--top", -1)):
+        refused = dejacue(*ask, *more)
+        assert (refused.code, refused.err.count("\n")) == (2, 1), more
+    monkeypatch.setattr(command, "MOST_LISTED", 2)
+    shown = dejacue(*ask, "--top", 0)
+    assert "the first 2 histories are listed; --jsonl or --output gives all" in shown.err
+    assert "listed" not in dejacue(*ask, "--top", 2).err

@@ -1,0 +1,199 @@
+"""Thumbnails of a store: small, kept with their histories, and never in the way."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dejacue import Finding, History, InputError, Store, Vocabulary, find, locate
+from dejacue.store import _index
+from dejacue.store._thumbnails import MOST_BYTES
+
+D = 8
+
+
+def history(id: str, seed: int = 0) -> History:
+    features = np.random.default_rng(seed).normal(size=(20, D)).astype(np.float16)
+    return History(features, id=id, encoder="e")
+
+
+def jpeg(seed: int = 0, side: int = 32, quality: int = 75) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 255, (side, side, 3), np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG", quality=quality)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.create(tmp_path / "store")
+
+
+def of_version_1(store: Store) -> None:
+    """As stores were before there were thumbnails."""
+    with sqlite3.connect(store.path / _index.NAME) as now:
+        now.execute("DROP TABLE thumbnails")
+        now.execute("DROP TABLE failures")
+        now.execute("PRAGMA user_version = 1")
+    now.close()
+
+
+def test_a_thumbnail_comes_back_with_its_history(store) -> None:
+    store.add([history("a"), history("b")], thumbnails={"b": jpeg(1)})
+    assert store.thumbnail("a") is None
+    assert store.thumbnail("b") == jpeg(1)
+    assert [own.thumbnail for own in store.rows()] == [False, True]
+    for id in ("c", 3, "\udcff"):
+        with pytest.raises(InputError, match="has no history"):
+            store.thumbnail(id)
+    store.add(history("b", 2), replace=True)  # other pixels
+    assert store.thumbnail("b") is None
+
+
+def test_thumbnails_may_be_made_while_histories_are(store) -> None:
+    pictures: dict[str, bytes] = {}
+
+    def one_by_one():
+        for id in "abc":
+            pictures[id] = jpeg(ord(id))
+            yield history(id)
+
+    store.add(one_by_one(), thumbnails=pictures)
+    assert [store.thumbnail(id) for id in "abc"] == [jpeg(ord(id)) for id in "abc"]
+
+
+def test_a_large_picture_is_made_small(store) -> None:
+    large = jpeg(1, 700, 95)
+    assert len(large) > 300_000
+    store.add(history("a"), thumbnails={"a": large})
+    kept = store.thumbnail("a")
+    assert len(kept) <= MOST_BYTES
+    assert max(Image.open(io.BytesIO(kept)).size) <= 160
+
+
+@pytest.mark.parametrize(
+    ("thumbnails", "message"),
+    [
+        ({"b": b"GIF89a"}, 'thumbnail of history "b" is no JPEG'),
+        ({"b": "b.jpg"}, 'thumbnail of history "b" is no JPEG'),
+        ({"b": jpeg(1)[:3] + bytes(9000)}, 'thumbnail of history "b" cannot be decoded'),
+        ({"c": jpeg(1)}, 'a thumbnail of "c" is given, and no such history'),
+        ([jpeg(1)], "thumbnails must be a dictionary"),
+    ],
+)
+def test_what_is_no_thumbnail_is_refused_and_nothing_added(store, thumbnails, message) -> None:
+    store.add(history("a"))
+    with pytest.raises(InputError, match=message) as refused:
+        store.add(history("b"), thumbnails=thumbnails)
+    assert "\n" not in str(refused.value)
+    assert store.ids() == ["a"]
+
+
+def test_compact_keeps_those_of_the_living_and_frees_the_others(store) -> None:
+    pictures = {id: jpeg(ord(id)) for id in "abc"}
+    store.add([history(id) for id in "abc"], thumbnails=pictures)
+    store.remove("b")
+    store.compact()
+    with _index.snapshot(store.path) as now:
+        assert now.execute("SELECT count(*) FROM thumbnails").fetchone() == (2,)
+    store.add(history("d"))  # whatever number it gets, it has no picture
+    assert [store.thumbnail(id) for id in "acd"] == [pictures["a"], pictures["c"], None]
+    assert store.verify() == []
+
+
+def test_verify_names_the_history_whose_thumbnail_is_damaged(store) -> None:
+    store.add([history("a"), history("b")], thumbnails={"a": jpeg(1), "b": jpeg(2)})
+    with _index.transaction(store.path) as now:
+        now.execute("UPDATE thumbnails SET jpeg = ? WHERE history = 2", (jpeg(3),))
+    assert [(own.id, own.segment) for own in store.verify()] == [("b", _index.NAME)]
+    assert "its thumbnail is not as it was written; add it again" in str(store.verify()[0])
+
+
+def test_a_store_made_before_thumbnails_is_read_and_added_to(store) -> None:
+    store.add(history("a", 1))
+    of_version_1(store)
+    with Store.open(store.path) as old:
+        assert old.thumbnail("a") is None
+        assert [own.thumbnail for own in old.rows()] == [False]
+        assert old.verify() == []
+        words = Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")
+        assert len(old.ask(words).columns()["rank"]) == 2
+        old.add(history("b"), thumbnails={"b": jpeg(1)})
+        assert old.thumbnail("b") == jpeg(1)
+        assert np.array_equal(old["a"].features, history("a", 1).features)
+    with _index.snapshot(store.path) as now:
+        assert now.execute("PRAGMA user_version").fetchone() == (_index.VERSION,)
+
+
+def test_neither_opening_nor_asking_looks_at_thumbnails(store, monkeypatch) -> None:
+    store.add([history("a"), history("b")], thumbnails={"a": jpeg(1)})
+    seen: list[str] = []
+    real = _index.connect
+
+    def traced(*given: object, **more: object) -> sqlite3.Connection:
+        made = real(*given, **more)  # type: ignore[arg-type]
+        made.set_trace_callback(seen.append)
+        return made
+
+    monkeypatch.setattr(_index, "connect", traced)
+    again = Store.open(store.path)
+    assert len(list(again.ask(Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")))) == 4
+    assert seen
+    assert not any("thumbnails" in statement for statement in seen)
+
+
+def test_exports_keep_them_and_they_are_added_again(store, tmp_path, dejacue) -> None:
+    import pyarrow.parquet
+
+    store.add([history("a"), history("b")], thumbnails={"a": jpeg(1)})
+    store.export(tmp_path / "x.parquet", "parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "x.parquet")
+    assert table["thumbnail"].to_pylist() == [jpeg(1), None]
+    store.export(tmp_path / "out")
+    assert (tmp_path / "out" / "a.jpg").read_bytes() == jpeg(1)
+    Store.create(tmp_path / "again").close()
+    assert dejacue("store", "add", tmp_path / "again", tmp_path / "out").code == 0
+    with Store.open(tmp_path / "again") as again:
+        assert [again.thumbnail(id) for id in "ab"] == [jpeg(1), None]
+
+
+def test_the_commands_show_them(store, tmp_path, dejacue) -> None:
+    store.add([history("a"), history("b")], thumbnails={"a": jpeg(1)})
+    assert dejacue("store", "ls", store.path).out.count("yes") == 1
+    assert '"thumbnail": true' in dejacue("store", "ls", store.path, "--jsonl").out
+    assert "thumbnail: 1." in dejacue("store", "show", store.path, "a").out
+    assert "thumbnail" not in dejacue("store", "show", store.path, "b").out
+    file = tmp_path / "a.jpg"
+    assert dejacue("store", "show", store.path, "a", "--thumbnail", file).code == 0
+    assert file.read_bytes() == jpeg(1)
+    refused = dejacue("store", "show", store.path, "b", "--thumbnail", tmp_path / "b.jpg")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert 'history "b" has no thumbnail' in refused.err
+
+
+def test_a_finding_has_one_and_its_folder_is_added_with_it(tmp_path, dejacue) -> None:
+    from dejacue.data.rendered import render, write_scene
+
+    write_scene(tmp_path / "cup", render(7, family="cup", topology="three"), overwrite=True)
+    finding = find(
+        tmp_path / "cup" / "scene.mp4", tmp_path / "cup" / "vocabulary.yaml",
+        masks=tmp_path / "cup" / "Annotations", encoder="mini", stride=8, folder=tmp_path / "out",
+    )  # fmt: skip
+    assert finding.thumbnail in finding.crops.values()
+    Store.create(tmp_path / "s").close()
+    assert dejacue("store", "add", tmp_path / "s", tmp_path / "out").code == 0
+    with Store.open(tmp_path / "s") as store:
+        picture = store.thumbnail(finding.history.id)
+        assert picture is not None
+        assert len(picture) <= MOST_BYTES
+
+
+def test_a_finding_without_pictures_has_none() -> None:
+    own = history("a")
+    words = Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")
+    assert Finding(own, words, locate(own, words)).thumbnail is None  # type: ignore[arg-type]

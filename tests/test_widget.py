@@ -1,0 +1,52 @@
+"""The timeline as a widget of a notebook."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import dejacue
+from dejacue import Finding, MissingExtra, Reading, evidence, generate, locate
+from dejacue.pipeline import widget as module
+from dejacue.report.scene import timeline_module
+
+
+@pytest.fixture
+def finding() -> Finding:
+    made = generate(3)
+    reading = Reading(
+        locate(made.history, made.vocabulary, readout="contrast"),
+        evidence(made.history, made.vocabulary, readout="contrast"),
+    )
+    return Finding(made.history, made.vocabulary, reading)
+
+
+def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    module._widget_class.cache_clear()
+    with pytest.raises(MissingExtra, match=r"is not installed; pip .*dejacue\[notebook\]"):
+        dejacue.widget(finding)
+    module._widget_class.cache_clear()
+
+
+def test_a_widget_holds_the_scene_and_gives_back_what_is_done_in_it(finding) -> None:
+    pytest.importorskip("anywidget", reason="no anywidget: pip install 'dejacue[dev]'")
+    own = finding.widget(editable=False, clock="frames")
+    assert own.scene == finding.scene(segments=True)
+    assert own.options == {"editable": False, "clock": "frames"}
+    assert own._esm == timeline_module()
+    sent = own.get_state()
+    json.dumps({name: sent[name] for name in ("scene", "options", "frame", "selection", "windows")})
+    seen = []
+    own.observe(lambda change: seen.append((change["name"], change["new"])))
+    own.set_state({"frame": 12, "windows": [{"state": "a", "windows": [[3, 9]]}]})  # as a page does
+    assert ("frame", 12) in seen
+    assert own.windows[0]["windows"] == [[3, 9]]
+    own.scene = finding.correct({next(iter(finding.vocabulary.states)): 5}).scene()
+    assert own.scene["named"] != []
+
+
+def test_what_a_notebook_shows_by_itself_stays_still(finding) -> None:
+    assert "<script" not in finding._repr_html_()
