@@ -18,13 +18,15 @@ MOST_NAMED = 20  # failures; all are in the store
 def run(
     manifest: str, store: Path, encoder: str | None, options: EncoderOptions, engine: str,
     workers: int | None, retry: bool, replace: bool, max_pixels: int | None,
+    decoder: str | None,
 ) -> None:  # fmt: skip
     """Exit code 1 where something failed."""
     try:
         with Bars() as bars:
             made = ingest(
                 manifest, store, encoder=encoder, engine=engine, workers=workers, retry=retry,
-                replace=replace, max_pixels=max_pixels, encoder_options=options, progress=bars,
+                replace=replace, max_pixels=max_pixels, decoder=decoder, encoder_options=options,
+                progress=bars,
             )  # fmt: skip
     except ManifestError as error:
         notes(*error.problems)

@@ -23,6 +23,7 @@ from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.build import check_encoder
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
@@ -39,18 +40,19 @@ def ingest(
     retry: bool = False,
     replace: bool = False,
     max_pixels: int | None = None,
+    decoder: str | None = None,
     encoder_options: EncoderOptions | None = None,
     progress: Progress | None = None,
 ) -> Ingested:
     """Makes a history of each object of many videos, and adds them to a store.
 
-    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings with
-               the same names
+    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings
     store      a store, or where it is to be made
     encoder    a name or an Encoder (None: that of the store, or siglip2)
     workers    processes that decode and crop (None: one less than there are cores)
     retry      only what has failed before
     replace    histories of the same id that were made of something else; they fail otherwise
+    decoder    of all videos, whatever the manifest says: software or hardware
 
     What is wrong with the manifest is raised before anything is begun. After that each item stands
     for itself: one that fails is recorded in the store (``store.failures()``) and the others go on.
@@ -61,14 +63,12 @@ def ingest(
         raise unknown("engine", engine, ENGINES)
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: give at least 1")
-    given = isinstance(manifest, str | os.PathLike)
-    items = read_manifest(manifest) if given else as_items(manifest)  # type: ignore[arg-type]
+    items, named = _items(manifest, decoder)
     with contextlib.ExitStack() as held:
         there = _opened(store, held)
-        if there is None:
-            if retry:
-                raise InputError(f"{store}: is no store yet; leave out --retry")
-        elif retry:
+        if there is None and retry:
+            raise InputError(f"{store}: is no store yet; leave out --retry")
+        if there is not None and retry:
             failed = {own.id for own in there.failures()}
             items = [item for item in items if item.name in failed]
         if not items:
@@ -77,7 +77,7 @@ def ingest(
         model = (encoder_options or EncoderOptions()).load(name)
         check_encoder(model)
         look = Look.of(model, max_pixels)
-        _check_names(manifest if given else "the manifest", items, model)
+        _check_names(named, items, model)
         if there is None:
             assert not isinstance(store, Store)
             there = held.enter_context(open_store(store, model))
@@ -89,6 +89,21 @@ def ingest(
             progress or default_progress(),
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _items(
+    manifest: Place | Iterable[Mapping[str, Any]], decoder: str | None
+) -> tuple[list[Item], str]:
+    """And what the manifest is called."""
+    if decoder not in (None, *DECODERS):
+        raise unknown("decoder", decoder, DECODERS)
+    if isinstance(manifest, str | os.PathLike):
+        items, named = read_manifest(manifest), os.fspath(manifest)
+    else:
+        items, named = as_items(manifest), "the manifest"
+    if decoder is None:
+        return items, named
+    return [changed(own, sampling=changed(own.sampling, decoder=decoder)) for own in items], named
 
 
 def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:
