@@ -79,7 +79,7 @@ def cosines(precision: str) -> tuple[float, float]:
     ]
     things = ("cup", "door", "banana", "drawer")
     texts = [f"{state} {thing}" for thing in things for state in ("an open", "a closed")]
-    exact, own = OnnxSiglip(), OnnxSiglip(precision=precision)
+    own, exact = OnnxSiglip(precision=precision), OnnxSiglip()
     seen = (exact.encode_images(images) * own.encode_images(images)).sum(axis=1)
     said = (exact.encode_texts(texts) * own.encode_texts(texts)).sum(axis=1)
     return float(seen.min()), float(said.min())
