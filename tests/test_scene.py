@@ -49,7 +49,10 @@ def by_hand(settings=None, **columns) -> tuple[History, Reading]:
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
     seen = Evidence(responses.astype(np.float32), np.zeros(2), np.ones(2), responses, frames)
     first = Moment("empty", "empty cup", Window(0, 2), 2.5, alternatives=((Window(9, 10), 0.25),))
-    second = Moment("filled", "full cup", Window(6, 9), float("inf"), p_value=0.9, absent=True)
+    second = Moment(
+        "filled", "full cup", Window(6, 9), float("inf"), p_value=0.9, absent=True,
+        times_s=(0.5, float("nan")),
+    )  # fmt: skip
     return history, Reading(Retrieval((first, second), settings or {}, "cup", None, ("a",)), seen)
 
 
@@ -112,6 +115,7 @@ def test_alternatives_are_apart_and_occurrences_are_claimed() -> None:
     assert best["absent"]
     assert best["p"] == 0.9
     assert best["score"] is None  # JSON has no infinity
+    assert best["times"] is None
     empty, _ = scene(*by_hand({"further_windows": "occurrences"}))["rows"]
     assert [window["rank"] for window in empty["windows"]] == [1, 2]
     assert empty["alternatives"] == []
@@ -169,7 +173,7 @@ def test_a_thinned_curve_has_the_extremes_of_equal_parts_of_the_axis(steps, most
     seen = Evidence(values.astype(np.float32), np.zeros(1), np.ones(1), values, frames)
     history = History(np.ones((len(frames), 2)), frames)
     moment = Moment("a", "an a", Window(int(frames[0]), int(frames[0])), 1.0)
-    own = checked(scene(history, Reading(Retrieval((moment,), {}), seen), most=most))
+    own = checked(scene(history, Reading(Retrieval((moment,), {}), seen), most=2 * most))
     curve = own["rows"][0]["evidence"]
     if len(frames) <= most:
         assert unpacked(curve).tolist() == values[0].astype(np.float32).tolist()
@@ -209,6 +213,13 @@ def test_settings_that_json_has_no_word_for_are_written_as_text() -> None:
     odd = {"bad": float("nan"), "deep": {"more": [float("inf"), 1.5]}, "own": Window(1, 2)}
     reading = replace(reading, retrieval=replace(reading.retrieval, settings=odd))
     assert checked(scene(history, reading))["settings"]["deep"] == {"more": [None, 1.5]}
+
+
+def test_a_reading_of_nothing_is_drawn_as_well() -> None:
+    history = History(np.ones((3, 2)))
+    none = Evidence(np.zeros((0, 3)), np.zeros(0), np.zeros(0), np.zeros((0, 3)), history.frames)
+    for most in (None, 2):
+        assert checked(scene(history, Reading(Retrieval((), {}), none), most=most))["rows"] == []
 
 
 def test_packing_keeps_bits() -> None:

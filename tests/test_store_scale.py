@@ -123,10 +123,11 @@ def test_nothing_is_added_where_rows_are_lost(store, name, left) -> None:
 
 @pytest.mark.parametrize("name", ["000001.npy", "000001.means.npy"])
 def test_a_segment_that_is_missing_is_named(store, name) -> None:
-    store.add(history("a"))
+    store.add([history("a"), history("b")])
+    store.remove("b")
     (store.path / "segments" / name).unlink()
     store = Store.open(store.path)
-    for read in (lambda: list(store.ask(words())), lambda: store["a"]):
+    for read in (lambda: list(store.ask(words())), lambda: store["a"], store.compact):
         with pytest.raises(InputError, match=rf"{name}: is missing; dejacue store verify names"):
             read()
 
@@ -138,6 +139,8 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
         ("slot = 'x'", "index is damaged"), ("slot = 1", "index is damaged"),
         ("segment = 2", "index is damaged"), ("first = 70", 'entry of history "a" is damaged'),
         ("length = -1", "index is damaged"),
+        ("interval_s = 0.0", 'entry of history "a" is damaged'),
+        ("interval_s = 'x'", 'entry of history "a" is damaged'),
     ],
 )  # fmt: skip
 def test_a_place_that_is_not_there_is_told(store, change, message) -> None:
@@ -159,6 +162,33 @@ def test_means_that_are_no_numbers_are_named(store) -> None:
     with pytest.raises(InputError, match=r"000001.means.npy: is damaged; dejacue store verify"):
         list(store.ask(words()))
     assert [own.id for own in store.verify()] == ["b"]
+
+
+def test_a_thumbnail_that_is_none_is_told(store) -> None:
+    store.add(history("a", 0), thumbnails={"a": b"\xff\xd8\xff" + bytes(9)})
+    with _index.transaction(store.path) as now:
+        now.execute("UPDATE thumbnails SET jpeg = 1000000000000")
+    with pytest.raises(InputError, match="index is damaged"):
+        store.thumbnail("a")
+
+
+def test_a_disk_that_is_full_for_the_index_leaves_the_store_as_it_was(store, monkeypatch) -> None:
+    store.add(history("a", 1))
+    real = _index.connect
+
+    def full(*given: object, **more: object) -> sqlite3.Connection:
+        made = real(*given, **more)  # type: ignore[arg-type]
+        pages = made.execute("PRAGMA page_count").fetchone()[0]
+        made.execute(f"PRAGMA max_page_count = {pages}")
+        return made
+
+    monkeypatch.setattr(_index, "connect", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
+        store.add([history(str(k), k) for k in range(200)])
+    monkeypatch.undo()
+    assert store.ids() == ["a"]
+    store.add(history("b", 2))
+    assert store.verify() == []
 
 
 FILES = """

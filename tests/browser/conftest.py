@@ -54,7 +54,7 @@ def missing(what: str) -> None:
     pytest.skip(what)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open an event loop runs, which others may not want
 def chromium():
     """Chromium without a window; tests that need it are skipped where it is not (or fail where
     DEJACUE_REQUIRE_BROWSER says that it must be)."""

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +18,7 @@ import mutate
 import readers
 from readers import Target
 
-from dejacue import write_history, write_vocabulary
+from dejacue import Store, write_history, write_vocabulary
 from dejacue.cli import main, options, readouts
 from dejacue.cli.annotate import _frames
 from dejacue.errors import InputError
@@ -25,6 +26,7 @@ from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
 
 LONG = ("demo", "reproduce", "fetch")  # they compute for seconds, or download
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
+MADE = readers.made().history.id
 LIKELY: dict[str, list[str]] = {
     "source": [*HISTORIES, *HISTORIES, *VIDEOS], "video": VIDEOS, "history": ["x.npz"],
     "vocabulary": ["words.npz", "words.npz", "words.yaml"], "masks": ["masks.csv"],
@@ -39,11 +41,16 @@ LIKELY: dict[str, list[str]] = {
     "change": ["2", "0.3s"], "ask": ["1", "3"], "delay": ["0.2"], "horizon": ["1"],
     "order": ["a,b"], "stay": ["1", "5"], "norm": ["sqrt", "mean"], "runs": ["strict", "bridged"],
     "bridge": ["auto", "3"], "format": ["json", "csv", "table"], "engine": ["numpy", "baseline"],
-    "files": ["found.json", "truth.json", "one.json"], "references": ["truth.json"],
+    "files": ["found.json", "truth.json", "one.json", "x.npz", "finding"],
+    "path": ["store", "store", "store", "new", "finding"], "ids": [MADE], "dtype": ["float32"],
+    "where": ["id=*", "source=k*", "object=cup"], "threads": ["1", "2"],
+    "references": ["truth.json"],
     "first": ["one.json"], "second": ["other.json"], "decisions": ["decisions.json"],
     "start": ["0", "1", "0.1s", "0:00.2"], "end": ["3", "0.4s"], "stride": ["1", "2"],
-    "frames": ["0:9"], "id": ["h"], "annotator": ["ann"], "group": ["vost"], "plot": ["out.png"],
-    "fps": ["5", "1e-9"], "rate": ["10"], "match": ["auto", "stem", "index"], "kind": ["boxes"],
+    "frames": ["0:9"], "id": ["h", MADE], "annotator": ["ann"], "group": ["vost"],
+    "plot": ["out.png"],
+    "fps": ["5", "1e-9"], "rate": ["10"], "match": ["auto", "stem", "index"],
+    "kind": ["boxes", "npz", "parquet"],
     "errors": ["skip", "fail"], "prompts": ["raw", "ensemble"], "absent_at": ["0.05", "2"],
 }  # fmt: skip
 FIXED = ("encoder", "tracker", "vocabulary")  # given more often: the defaults need models
@@ -62,6 +69,8 @@ def files(folder: Path) -> None:
     own = readers.made()
     write_history(folder / "x.npz", own.history)
     write_vocabulary(folder / "words.npz", own.vocabulary)
+    with Store.create(folder / "store") as store:
+        store.add([own.history, replace(own.history, id="other")], object="cup", source="k.mp4")
     (folder / "words.yaml").write_text("a: a full cup\nb: an empty cup\n")
     for name in ("finding", "images"):
         (folder / name).mkdir()

@@ -25,11 +25,13 @@ from dejacue.store import _index, _segments
 D, IDS = 6, tuple("abcdefg")
 TABLES = {
     "meta": ("value", "key"), "segments": ("number", "rows", "histories"),
+    "thumbnails": ("history", "checksum", "jpeg"),
     "histories": (
         "number", "id", "dead", "segment", "first", "length", "slot", "checksum", "object",
         "source", "interval_s", "made_with", "runs", "times_s", "source_frames", "presence",
     ),
 }  # fmt: skip
+JPEG = b"\xff\xd8\xff" + bytes(50)  # its first bytes are looked at
 READOUTS = (*writers.READOUTS, "", "nothing")
 
 
@@ -55,7 +57,7 @@ def store(folder: Path) -> None:
         with Store.create(folder / "s") as made:
             made.add([history(id, k) for k, id in enumerate(IDS)], object="cup", source="k.mp4")
             made.remove("c")
-            made.add(history("d", 30), replace=True)
+            made.add(history("d", 30), replace=True, thumbnails={"d": JPEG})
     finally:
         _segments.MOST_BYTES = before
 
@@ -80,7 +82,7 @@ def step(rng: Random, own: Store, folder: Path) -> None:
     elif kind == 6:
         with contextlib.suppress(DejaCueError):
             repr([own[id] for id in own.ids()])
-        repr(own[rng.choice(IDS)])
+        repr((own.thumbnail("d"), own[rng.choice(IDS)]))
     elif kind == 7:
         own.verify()
     elif kind == 8:
@@ -128,7 +130,9 @@ def entries(rng: Random, valid: Path, folder: Path) -> None:
     shutil.copytree(valid, folder, dirs_exist_ok=True)
     with contextlib.closing(sqlite3.connect(folder / "s" / _index.NAME)) as made, made:
         for _ in range(rng.choice((1, 1, 2))):
-            table = rng.choice(("histories", "histories", "segments", "meta"))
+            table = rng.choice(
+                ("histories", "histories", "histories", "segments", "meta", "thumbnails")
+            )
             column = rng.choice(TABLES[table])
             rows = made.execute(f"SELECT rowid, {column} FROM {table}" if table != "meta"
                                 else f"SELECT key, {column} FROM meta").fetchall()  # fmt: skip

@@ -9,6 +9,7 @@ import typer
 
 from dejacue.cli import options as o
 from dejacue.cli.groups import annotate, data, ingest, store
+from dejacue.cli.learning import learn
 
 app = typer.Typer(
     name="dejacue",
@@ -21,6 +22,7 @@ app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
 app.command()(ingest)
+app.add_typer(learn, name="learn")
 
 
 def _version(wanted: bool) -> None:

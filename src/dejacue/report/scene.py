@@ -75,13 +75,13 @@ class Span(msgspec.Struct, forbid_unknown_fields=True):
 
 class Row(msgspec.Struct, forbid_unknown_fields=True):
     """One answer. description: None where it stands for all descriptions of its state; evidence:
-    a value for each observed frame, or thinned."""
+    a value for each observed frame, or thinned; None: without a curve."""
 
     state: str
     description: str | None
     windows: list[Span]
     alternatives: list[Span]
-    evidence: Curve
+    evidence: Curve | None
 
 
 class Doubt(msgspec.Struct, forbid_unknown_fields=True):
@@ -166,7 +166,7 @@ def scene(
     """
     axis, retrieval = Axis(history), reading.retrieval.with_source(history)
     rows = curves(retrieval, reading.evidence)
-    room = None if most is None else max(most // (len(rows) + (history.presence is not None)), 2)
+    room = None if most is None else max(most // (len(rows) + 1), 2)
     texts = _descriptions(retrieval, references or {})
     made = Scene(
         SCHEMA, history.id, None if vocabulary is None else vocabulary.object, video,
@@ -247,10 +247,11 @@ def _windows(retrieval: Retrieval, moment: Moment) -> tuple[list[Span], list[Spa
     """What is claimed (of an absent state: its best window, marked), and what else might be."""
 
     def span(rank: int, own: Alternative) -> Span:
-        p = moment.p_value if rank == 1 else None
+        p = _finite(moment.p_value) if rank == 1 else None
+        times = None if None in _finite(own.times_s or (None,)) else own.times_s
         source = None if own.source is None else _run(own.source)
         score = _finite(float(own.score))
-        return Span(*_run(own.window), score, rank, moment.absent, p, own.times_s, source)
+        return Span(*_run(own.window), score, rank, moment.absent, p, times, source)
 
     spans = [span(rank, own) for rank, own in enumerate(moment.windows, start=1)]
     claimed = max(len(retrieval.windows_of(moment)), 1)

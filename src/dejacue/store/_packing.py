@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -68,11 +69,10 @@ def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
         for name in ("times_s", "source_frames", "presence"):
             if columns[name] is not None and len(columns[name]) != len(rows):
                 raise ValueError
-        for value, kind in (
-            (own.id, str), (own.interval_s, float | None), (columns["made_with"], dict | None)
-        ):  # fmt: skip
-            if not isinstance(value, kind):
-                raise ValueError
+        if own.interval_s is not None and not 0 < own.interval_s < math.inf:
+            raise ValueError
+        if not isinstance(own.id, str) or not isinstance(columns["made_with"], dict | None):
+            raise ValueError
     except (ValueError, TypeError):
         raise InputError(
             f'the index entry of history "{shortened(own.id)}" is damaged; add it again with '

@@ -30,6 +30,8 @@ def get(now: sqlite3.Connection, number: int) -> bytes | None:
         return None
     query = "SELECT jpeg FROM thumbnails WHERE history = ?"
     found = now.execute(query, (number,)).fetchone()
+    if found is not None and not isinstance(found[0], bytes):
+        raise sqlite3.DatabaseError("a thumbnail that is none")
     return None if found is None else bytes(found[0])
 
 

@@ -15,7 +15,7 @@ from dejacue.sources.atomic import unwritten
 from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, checksum, packed, stored_rows
-from dejacue.store._segments import SegmentWriter, remove_others
+from dejacue.store._segments import SegmentWriter, gone, remove_others
 from dejacue.store._thumbnails import put
 
 if TYPE_CHECKING:
@@ -244,7 +244,10 @@ def _move(store: Store, now: sqlite3.Connection, number: int, writer: SegmentWri
     sizes = next((own for own in index.sizes(now) if own[0] == number), None)
     if sizes is None:
         raise sqlite3.DatabaseError("an entry without a segment")
-    segment = store.segment(*sizes)
+    try:
+        segment = store.segment(*sizes)
+    except FileNotFoundError as error:
+        raise gone(error) from None
     inside = "SELECT number, first, length, slot FROM histories WHERE segment = ? ORDER BY slot"
     for own, first, length, slot in map(index.whole, now.execute(inside, (number,)).fetchall()):
         place = writer.add(segment.rows[first : first + length], segment.means[slot])

@@ -35,10 +35,10 @@ function line(xs, ys, x) {
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const signed = (value, digits = 2) => value.toFixed(digits).replace("-", "−");
 
-function clockText(seconds, digits) {
+function clockText(seconds, digits, minutely = false) {
   const sign = seconds < 0 ? "−" : "", scale = 10 ** digits;
   const whole = Math.round(Math.abs(seconds) * scale) / scale;
-  if (whole < 60) return `${sign}${whole.toFixed(digits)} s`;
+  if (whole < 60 && !minutely) return `${sign}${whole.toFixed(digits)} s`;
   const rest = (whole % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
   const minutes = Math.floor(whole / 60), hours = Math.floor(minutes / 60);
   if (!hours) return `${sign}${minutes}:${rest}`;
@@ -267,6 +267,37 @@ function stripes(context, colour, back, width = 6) {
   return context.createPattern(tile, "repeat");
 }
 
+// A line through any number of points, drawn in short pieces: one long path is slow where there is
+// no graphics card. A point alone is a dot.
+class Polyline {
+  constructor(pen, dots = false) { Object.assign(this, { pen, dots, xs: [], ys: [], long: false }); }
+  to(x, y) {
+    this.xs.push(x);
+    this.ys.push(y);
+    if (this.xs.length < 48) return;
+    this.end();
+    this.long = true;  // goes on where this piece ends
+    this.xs.push(x);
+    this.ys.push(y);
+  }
+  end() {
+    const { pen, xs, ys } = this;
+    if (xs.length > 1) {
+      pen.beginPath();
+      for (let n = 0; n < xs.length; n += 1) pen.lineTo(xs[n], ys[n]);
+      pen.stroke();
+    }
+    if (this.dots || (xs.length === 1 && !this.long)) xs.forEach((x, n) => this.dot(x, ys[n]));
+    xs.length = ys.length = 0;
+    this.long = false;
+  }
+  dot(x, y) {
+    this.pen.beginPath();
+    this.pen.arc(x, y, 1.5, 0, 7);
+    this.pen.stroke();
+  }
+}
+
 function cross(pen, x, y) { strokes(pen, [x - 4, y - 4, x + 4, y + 4], [x + 4, y - 4, x - 4, y + 4]); }
 
 function diamond(pen, x, y) {
@@ -308,6 +339,11 @@ const MARK_KEYS = [
   { keys: ["c"], does: "a change happens at this frame" },
 ];
 
+// What a scene need not have.
+const EMPTY = {
+  id: "", times: null, source: null, presence: null, doubts: [], references: null, named: [], changes: [],
+  segments: null, questions: null, thumbnails: [],
+};
 const CURSORS = {
   axis: "grab", head: "ew-resize", start: "ew-resize", end: "ew-resize", move: "move", window: "pointer",
 };
@@ -344,8 +380,8 @@ class Timeline {
 
   // ------------------------------------------------ what is shown
 
-  update(scene) {
-    const before = this.scene;
+  update(given) {
+    const before = this.scene, scene = { ...EMPTY, ...given };
     this.scene = scene;
     this.element.setAttribute("aria-label", `Timeline of ${scene.object || scene.id}`);
     this.first = scene.axis.first;
@@ -353,7 +389,8 @@ class Timeline {
     this.observed = new Observed(scene.observed);
     const curve = (packed) => packed && new Curve(packed, scene.axis, this.observed);
     this.rows = scene.rows.map((row) => ({
-      ...row, windows: row.windows.map((own) => ({ ...own })), curve: curve(row.evidence),
+      description: null, alternatives: [], ...row, curve: curve(row.evidence),
+      windows: row.windows.map((own, n) => ({ score: null, rank: n + 1, absent: false, ...own })),
       number: scene.states.findIndex((state) => state.name === row.state),
     }));
     const shown = new Set(scene.rows.map((row) => row.state)), bare = { description: null, curve: null };
@@ -376,9 +413,12 @@ class Timeline {
     }
     this.chosen = clamp(this.chosen, 0, Math.max(this.rows.length - 1, 0));
     if (this.selected && !this.rows[this.selected.row]?.windows[this.selected.index]) this.selected = null;
+    const active = this.element.getRootNode().activeElement;
+    const held = this.element.contains(active) && !this.field.contains(active);
     this.tools();
     this.label();
     this.layout();
+    if (held) this.plot.focus({ preventScroll: true });  // what had the focus is gone
   }
 
   tools() {
@@ -407,6 +447,10 @@ class Timeline {
       right: button("▶", "look later", () => this.pan(.5)),
       all: button("All", "show all frames", () => this.view(this.first, this.last)),
     };
+    if (this.editable) {
+      this.buttons.add = button("Add", "add a window at the playhead, in the row that is chosen", () => this.addHere());
+      this.buttons.remove = button("Delete", "delete the selected window", () => this.remove());
+    }
     if (scene.segments) {
       const toggle = button("Segments", "show segments: frames that look alike", () => {
         this.showSegments = !this.showSegments;
@@ -506,8 +550,7 @@ class Timeline {
     const exact = own.edited ? null : known[clock];
     const [from, to] = exact || [own.start, own.end].map(this.clocks[clock].to);
     if (clock !== "seconds") return `${Math.round(from)} – ${Math.round(to)}`;
-    const [a, b] = [clockText(from, 2), clockText(to, 2)];
-    return `${to < 60 ? a.replace(" s", "") : a} – ${b}`;
+    return `${clockText(from, 2, to >= 60).replace(" s", "")} – ${clockText(to, 2)}`;
   }
 
   saidWindow(row, own) {
@@ -548,7 +591,7 @@ class Timeline {
     for (const own of this.labels) {
       const small = own.list === undefined, above = small ? (narrow ? 20 : 0) : label;
       const high = small ? (own.key === "presence" ? 30 : 16) : tall - (narrow ? 8 : 0);
-      const lane = { label: own, top: y, y: y + above, h: high, row: small ? null : own.at, key: own.key };
+      const lane = { label: own, y: y + above, h: high, row: small ? null : own.at, key: own.key };
       const box = { top: y, height: narrow ? above : high, width: narrow ? wide : gutter };
       for (const side of Object.keys(box)) own.element.style[side] = `${box[side]}px`;
       this.lanes.push(lane);
@@ -575,10 +618,11 @@ class Timeline {
   dress() {
     const style = getComputedStyle(this.element), pen = this.base.getContext("2d");
     const names = ["page", "panel", "ink", "soft", "line", "gap", "edge", "doubt", "focus", "mix"];
-    const ink = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--tl-${name}`).trim()]));
+    const plain = (colour) => { pen.fillStyle = colour.trim(); return pen.fillStyle; };  // #rrggbb
+    const ink = Object.fromEntries(names.map((name) => [name, plain(style.getPropertyValue(`--tl-${name}`))]));
     this.ink = ink;
     this.hatch = { gap: stripes(pen, ink.edge, ink.gap, 7), doubt: stripes(pen, ink.page, ink.doubt, 5) };
-    this.colours = this.scene.states.map(({ colour }) => ({
+    this.colours = this.scene.states.map((state) => plain(state.colour)).map((colour) => ({
       plain: colour, line: mixed(colour, ink.mix, .82), pale: faint(colour, .4), band: faint(colour, .17),
       text: inkOn(colour), hatch: stripes(pen, colour, null),
     }));
@@ -648,6 +692,7 @@ class Timeline {
       this.buttons.out.disabled = this.buttons.all.disabled = size >= this.all - near;
       this.buttons.left.disabled = this.a <= this.first - .5 + near;
       this.buttons.right.disabled = this.b >= this.last + .5 - near;
+      if (this.buttons.remove) this.buttons.remove.disabled = !this.selected;
     }
     this.stats = { draws: this.stats.draws + 1, ms: performance.now() - began, reads: Curve.reads };
   }
@@ -771,8 +816,7 @@ class Timeline {
     pen.clip();
     pen.fillStyle = this.ink.panel;
     pen.fillRect(0, y, this.wide, h);
-    pen.fillStyle = this.hatch.gap;
-    if (lane.key !== "segments") for (const [a, b] of this.holes) pen.fillRect(a, y, b - a, h);
+    if (lane.key !== "segments") this.drawGaps(pen, y, h);
     pen.strokeStyle = this.ink.line;
     pen.lineWidth = 1;
     strokes(pen, ...this.ticks.map(({ x }) => [Math.round(x) + .5, y, Math.round(x) + .5, y + h]));
@@ -786,6 +830,14 @@ class Timeline {
     if (lane.row === this.chosen && this.rows.length > 1 && this.focused) {
       pen.fillStyle = this.ink.focus;
       pen.fillRect(0, y, 2, h);
+    }
+  }
+
+  // Striped; where stripes would not be seen, in their mean colour.
+  drawGaps(pen, y, h) {
+    for (const narrow of [false, true]) {
+      pen.fillStyle = narrow ? mixed(this.ink.edge, this.ink.gap, .3) : this.hatch.gap;
+      for (const [a, b] of this.holes) if (b - a < 5 === narrow) pen.fillRect(a, y, b - a, h);
     }
   }
 
@@ -888,7 +940,7 @@ class Timeline {
     pen.setLineDash([]);
     pen.strokeStyle = colour;
     pen.lineWidth = 1.6;
-    pen.lineJoin = "round";
+    pen.lineJoin = "bevel";
     const each = (this.b - this.a) / this.wide;
     if (each > 1.5 * curve.step || curve.thin) this.drawDense(pen, curve, at, pale, Math.max(each, curve.step));
     else this.drawPoints(pen, curve, at);
@@ -898,38 +950,17 @@ class Timeline {
   // Pale: the least and the greatest value of each pixel; dark: the mean. Pixels lie on a grid of
   // frames, so that nothing flickers while one pans.
   drawDense(pen, curve, at, pale, each) {
-    const places = this.places(curve, each), first = Math.floor(this.a / each);
-    const half = this.x(each / 2) - this.x(0);
-    const xs = [], tops = [], feet = [], means = [];
-    const flush = () => {
-      const last = xs.length - 1;
-      if (last < 0) return;
-      pen.beginPath();
-      pen.moveTo(xs[0] - half, tops[0]);
-      for (let n = 0; n <= last; n += 1) pen.lineTo(xs[n], tops[n]);
-      pen.lineTo(xs[last] + half, tops[last]);
-      pen.lineTo(xs[last] + half, feet[last]);
-      for (let n = last; n >= 0; n -= 1) pen.lineTo(xs[n], feet[n]);
-      pen.lineTo(xs[0] - half, feet[0]);
-      pen.fill();
-      pen.beginPath();
-      pen.moveTo(xs[0] - half, means[0]);
-      for (let n = 0; n <= last; n += 1) pen.lineTo(xs[n], means[n]);
-      pen.lineTo(xs[last] + half, means[last]);
-      pen.stroke();
-      xs.length = tops.length = feet.length = means.length = 0;
-    };
+    const places = this.places(curve, each), first = Math.floor(this.a / each), means = new Polyline(pen);
     pen.fillStyle = pale;
     for (let n = 0; n < places.length - 1; n += 1) {
       const from = places[n], to = places[n + 1];
-      if (from >= to || !curve.extremes(from, to)) { flush(); continue; }
-      const top = at(curve.greatest);
-      xs.push(this.x((first + n + .5) * each));
-      tops.push(top);
-      feet.push(Math.max(at(curve.least), top + .5));
-      means.push(at(curve.mean(from, to)));
+      if (from >= to || !curve.extremes(from, to)) { means.end(); continue; }
+      const left = this.x((first + n) * each), right = this.x((first + n + 1) * each), top = at(curve.greatest);
+      const x = Math.round(left), wide = Math.max(Math.round(right) - x, 1);
+      pen.fillRect(x, top, wide, Math.max(at(curve.least) - top, .5));
+      means.to((left + right) / 2, at(curve.mean(from, to)));
     }
-    flush();
+    means.end();
   }
 
   // The place of a curve at each line of the grid; the same for all curves that are not thinned.
@@ -945,17 +976,16 @@ class Timeline {
     const values = curve.levels[0][0], from = Math.max(curve.place(this.a) - 1, 0);
     const to = Math.min(curve.place(this.b) + 1, values.length);
     const dots = this.wide / (this.b - this.a) > 12;
+    const line = new Polyline(pen, dots);
     let before = NaN;
-    pen.beginPath();
     for (let n = from; n < to; n += 1) {
-      const frame = curve.frame(n), x = this.x(frame), y = at(values[n]);
-      const alone = frame - before !== 1 && (n + 1 >= values.length || curve.frame(n + 1) - frame !== 1);
-      if (frame - before === 1) pen.lineTo(x, y); else pen.moveTo(x, y);
-      if (alone || dots) { pen.moveTo(x + 1.5, y); pen.arc(x, y, 1.5, 0, 7); pen.moveTo(x, y); }
+      const frame = curve.frame(n);
+      if (frame - before !== 1) line.end();
+      line.to(this.x(frame), at(values[n]));
       before = frame;
-      Curve.reads += 1;
     }
-    pen.stroke();
+    Curve.reads += Math.max(to - from, 0);
+    line.end();
   }
 
   drawDoubts(pen, { y, h }) {
@@ -1474,7 +1504,7 @@ class Timeline {
     const marks = mark && {
       x: () => mark({ kind: "none", state: null, frame }), c: () => mark({ kind: "change", state: null, frame }),
     };
-    const adds = this.editable && this.rows.length && { a: () => this.addHere() };
+    const adds = this.editable && { a: () => this.addHere() };
     const edits = this.editable && this.selected && {
       s: () => this.moveEdge("start"), e: () => this.moveEdge("end"),
       Delete: () => this.remove(), Backspace: () => this.remove(),
@@ -1500,10 +1530,11 @@ class Timeline {
 
   addHere() {
     const here = (own) => !own.absent && own.start <= this.head && this.head <= own.end;
-    if (!this.rows[this.chosen].windows.some(here)) this.add(this.chosen, this.head, this.head, true);
+    if (this.rows.length && !this.rows[this.chosen].windows.some(here)) this.add(this.chosen, this.head, this.head, true);
   }
 
   choose(by) {
+    if (!this.rows.length) return;
     this.chosen = clamp(this.chosen + by, 0, this.rows.length - 1);
     this.say(this.spoken(this.rows[this.chosen]));
     this.redraw();
