@@ -291,6 +291,10 @@ def ingest(
         bool, o.flag("Make again what is there but was made of something else.", "--replace")
     ] = False,
     max_pixels: o.MaxPixels = None,
+    decoder: Annotated[
+        str | None,
+        o.option("Of all videos: software, or hardware (default: as the manifest says)."),
+    ] = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -304,5 +308,6 @@ def ingest(
     options = EncoderOptions(backend, precision, device)
     ray = RayOptions(ray_address, actors, gpus_per_actor)
     command.run(
-        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels
+        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels,
+        decoder,
     )  # fmt: skip
