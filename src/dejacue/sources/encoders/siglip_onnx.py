@@ -18,7 +18,7 @@ from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
 REPOSITORY = "onnx-community/siglip2-base-patch16-224-ONNX"
 REVISION = "main"  # the latest: no revision is published that could be pinned
 SUFFIX = {"fp32": "", "fp16": "_fp16", "int8": "_int8"}  # of the hub's files
-BATCH = 16  # larger ones are not faster (benchmarks/cpu.py)
+BATCH = 16  # of 1, 4 and 16 the best with two threads (benchmarks/cpu.py)
 LOOKS = 8  # images, and texts, by which two precisions are compared
 
 
