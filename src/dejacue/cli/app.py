@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.groups import annotate, data, ingest, store
+from dejacue.cli.groups import annotate, data, ingest, store, studio
 from dejacue.cli.learning import learn
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
 app.command()(ingest)
 app.add_typer(learn, name="learn")
+app.command()(studio)
 
 
 def _version(wanted: bool) -> None:

@@ -20,15 +20,9 @@ from dejacue.sources.encoders.weights import FOLDER, Weights
 
 PACKAGES = ("numpy", "onnxruntime", "av")
 EXTRAS = (
-    "torch",
-    "transformers",
-    "open_clip_torch",
-    "timm",
-    "pyarrow",
-    "pandas",
-    "polars",
-    "fsspec",
-)
+    "torch", "transformers", "open_clip_torch", "timm", "fastapi", "uvicorn", "pyarrow", "pandas",
+    "polars", "fsspec",
+)  # fmt: skip
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 

@@ -39,7 +39,7 @@ class Container:
         if stat.st_size == 0:
             raise InputError("is empty (0 bytes); copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
-        with self._open() as container:
+        with self.opened() as container:
             stream = video_stream(container)
             check_size(stream.codec_context.width, stream.codec_context.height)
             self.rate = float(stream.average_rate) if stream.average_rate else None
@@ -78,7 +78,7 @@ class Container:
     def _decode(self, threads: str, report: Callable[[str], None]) -> Generator[Picture]:
         import av
 
-        with self._open() as container:
+        with self.opened() as container:
             stream = video_stream(container)
             stream.thread_type = threads
             if self._threads is not None or self._hardware:
@@ -115,7 +115,7 @@ class Container:
 
         self._hardware = True
         try:
-            with self._open() as container:
+            with self.opened() as container:
                 stream = video_stream(container)
                 next(container.decode(stream))
                 found = stream.codec_context.is_hwaccel
@@ -127,7 +127,7 @@ class Container:
                 f"cannot be decoded on a GPU here ({reason}); leave out the hardware decoder"
             )
 
-    def _open(self) -> Any:
+    def opened(self) -> Any:
         import av
         from av.codec.hwaccel import HWAccel
 
