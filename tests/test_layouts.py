@@ -329,3 +329,21 @@ def test_problems_are_all_listed_by_the_command(tmp_path, dejacue) -> None:
     assert ran.err.count("note:") == 2
     assert "(and 1 more problem)" in ran.err
     assert not (tmp_path / "r.json").exists()
+
+
+def test_a_list_that_leads_out_of_the_folder_is_refused(tmp_path) -> None:
+    vost(tmp_path)
+    text(tmp_path / "ImageSets" / "test.txt", "../../secret\n")
+    with pytest.raises(InputError, match='"../../secret" is no name of a file'):
+        open_dataset(tmp_path)
+
+
+def test_words_about_a_clip_are_columns_that_ingest_keeps(tmp_path) -> None:
+    write_manifest(tmp_path / "m.csv", open_dataset(m3_vos(tmp_path / "set")))
+    first = read_manifest(tmp_path / "m.csv")[0]
+    assert first.extra == {
+        "split": "train",
+        "before_state": "solid",
+        "after_state": "liquid",
+        "transition": "melting",
+    }

@@ -240,3 +240,29 @@ def test_references_of_howtochange_are_written(tmp_path, dejacue) -> None:
     ran = dejacue("data", "open", tmp_path, "--references", tmp_path / "r.json")
     assert ran.code == 0
     assert [own.component for own in read_references(tmp_path / "r.json")] == ["abc", "abc"]
+
+
+def test_a_clip_of_howtochange_that_is_there_for_two_changes_is_two(tmp_path) -> None:
+    found = open_dataset(howtochange(tmp_path, {}, {"osc": "peeling apple"}))
+    assert [clip.id for clip in found] == ["abc_10-slicing apple", "abc_10-peeling apple"]
+    assert "is there 2 times" in problems(howtochange(tmp_path, {}, {}))[0]
+
+
+def test_videos_behind_links_are_found_and_circles_end(tmp_path) -> None:
+    labels(tmp_path / "set", "abc", "0011203330")
+    video(tmp_path / "elsewhere" / "abc.mp4", seconds=10)
+    (tmp_path / "set" / "videos").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_path / "set")
+    assert not open_dataset(tmp_path / "set").missing
+
+
+def test_a_label_far_away_takes_no_room(tmp_path) -> None:
+    text(tmp_path / "annotations" / "apple" / "a.fps1.csv", "0,1\n999999999,3\n")
+    (clip,) = open_dataset(tmp_path)
+    assert clip.states["state2"] == (Window(999999999, 999999999),)
+
+
+def test_a_damaged_video_is_named(tmp_path) -> None:
+    labels(tmp_path, "abc", "0011")
+    text(tmp_path / "abc.mp4", "no video")
+    assert "abc.mp4: cannot be read" in problems(tmp_path)[0]

@@ -7,6 +7,7 @@ become those of the clips of this category; what they do not name is left out of
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from dejacue.sources.files import read_vocabulary
 ENDING = ".fps1.csv"
 STATES = {1: "state1", 2: "action", 3: "state2"}  # 0: none of them
 WORDS = "vocabularies"
+_WHOLE = re.compile("[0-9]{1,9}")
 
 
 def annotations_in(folder: Path) -> dict[tuple[str, str], Path]:
@@ -41,7 +43,7 @@ def labels_of(path: Path) -> dict[int, int]:
         if not any(cells) or (number == 1 and not any(c.isdigit() for c in cells)):
             continue  # a header
         with named(f"{path.parent.name}/{path.name}, line {number}"):
-            if len(cells) != 2 or not all(cell.isascii() and cell.isdigit() for cell in cells):
+            if len(cells) != 2 or not all(map(_WHOLE.fullmatch, cells)):
                 raise InputError(f'"{",".join(cells)}" is not "second,label"')
             second, label = map(int, cells)
             if label not in (0, *STATES):

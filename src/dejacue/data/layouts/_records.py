@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,14 +91,11 @@ class Dataset:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        ids = [clip.id for clip in self.clips]
-        twice = (
-            sorted({own for own in ids if ids.count(own) > 1}) if len(set(ids)) < len(ids) else []
-        )
-        if twice:
-            raise UnusableDataset(
-                self.folder, (f'the clip "{own}" is there twice' for own in twice)
-            )
+        ids = Counter(clip.id for clip in self.clips)
+        twice = [
+            f'the clip "{own}" is there {times} times' for own, times in ids.items() if times > 1
+        ]
+        check(self.folder, twice)
         if not ids:
             raise InputError(
                 f"{self.folder}: holds nothing of {self.layout}; is it the right folder?"
@@ -148,6 +146,13 @@ def check(folder: Path, problems: Sequence[str]) -> None:
     """Raises them, all at once, where there are any."""
     if problems:
         raise UnusableDataset(folder, problems)
+
+
+def check_plain(names: Iterable[str]) -> None:
+    """Refuses names of files or folders that lead elsewhere."""
+    for name in names:
+        if not name or name in (".", "..") or set(name) & set("/\\\0"):
+            raise InputError(f'"{shortened(name)}" is no name of a file; is the list damaged?')
 
 
 def folders_in(folder: Path) -> list[Path]:

@@ -20,21 +20,26 @@ SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 SLACK_S = 1.0  # a second that has begun has a label
 
 
-def runs(labels: Sequence[Any]) -> dict[Any, list[Window]]:
-    """Label → its windows, of labels of consecutive frames."""
-    found: dict[Any, list[Window]] = {}
-    at = 0
-    for label, own in itertools.groupby(labels):
-        length = sum(1 for _ in own)
-        found.setdefault(label, []).append(Window(at, at + length - 1))
-        at += length
+def runs(labels: Mapping[int, int]) -> dict[int, list[Window]]:
+    """Label → its windows, from frame → label; a frame without one ends a window."""
+    found: dict[int, list[Window]] = {}
+    frames = sorted(labels)
+    for _, own in itertools.groupby(enumerate(frames), lambda at: (at[1] - at[0], labels[at[1]])):
+        held = [frame for _, frame in own]
+        found.setdefault(labels[held[0]], []).append(Window(held[0], held[-1]))
     return found
 
 
 def videos_in(folder: Path) -> dict[str, list[Path]]:
     """Stem → the video files of this name, wherever they lie in the folder."""
     found: dict[str, list[Path]] = {}
-    for above, _, files in os.walk(folder):
+    seen: set[str] = set()
+    for above, folders, files in os.walk(folder, followlinks=True):
+        if os.path.realpath(above) in seen:  # a link that leads back
+            folders.clear()
+            continue
+        seen.add(os.path.realpath(above))
+        folders.sort()
         for name in sorted(files):
             if name.lower().endswith(SUFFIXES) and not name.startswith("."):
                 found.setdefault(Path(name).stem, []).append(Path(above, name))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dejacue.data.layouts._records import Clip, folders_in
+from dejacue.data.layouts._records import Clip, check_plain, folders_in
 from dejacue.sources.documents import read_text
 from dejacue.sources.images import is_image, natural
 
@@ -36,6 +36,7 @@ def sequences(
     Where only every n-th picture has a mask, the clip takes just those.
     """
     wanted = dict.fromkeys([*names, *(own.name for own in folders_in(pictures))])
+    check_plain(wanted)
     clips, missing = {}, []
     for name in wanted:
         images = _pictures(pictures / name)

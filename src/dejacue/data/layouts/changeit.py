@@ -52,8 +52,7 @@ def _states(
     labels: dict[int, int], video: Path | None
 ) -> tuple[dict[str, tuple[Window, ...]], list[str]]:
     """State → windows in frames of the video (else seconds), and what lies beyond it."""
-    row = [labels.get(second, 0) for second in range(max(labels) + 1)]
-    windows = {STATES[label]: tuple(own) for label, own in sorted(runs(row).items()) if label}
+    windows = {STATES[label]: tuple(own) for label, own in sorted(runs(labels).items()) if label}
     return (windows, []) if video is None else in_frames(windows, seconds_of(video))
 
 

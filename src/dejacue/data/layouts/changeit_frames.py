@@ -58,7 +58,7 @@ def _clip(place: Path, path: Path | None, words: Vocabulary | None) -> tuple[Cli
         for own, second in zip(images, seconds, strict=True)
         if second not in labels
     ]
-    row = [labels.get(second, 0) for second in seconds]
+    row = {at: labels.get(second, 0) for at, second in enumerate(seconds)}
     states = {STATES[label]: own for label, own in sorted(runs(row).items()) if label}
     clip = Clip(
         f"{category}-{place.name}", video=as_path(images), images=tuple(images),

@@ -10,6 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,18 @@ def read(folder: Path) -> Dataset:
         if clips[-1].video is None:
             missing.append(f"{clips[-1].id}: its video is not here")
     check(folder, problems)
+    clips = _distinct(clips)
     notes = (SECONDS.format(f"{len(missing)} clips"),) if missing else ()
     return Dataset("howtochange", folder, tuple(clips), tuple(missing), notes)
+
+
+def _distinct(clips: list[Clip]) -> list[Clip]:
+    """A clip that is there for several changes is a history for each."""
+    times = Counter(clip.id for clip in clips)
+    return [
+        clip if times[clip.id] == 1 else replace(clip, id=f"{clip.id}-{clip.more['osc']}")
+        for clip in clips
+    ]
 
 
 def _clip(row: dict[str, Any], videos: dict[str, list[Path]], words: Any) -> Clip:
@@ -73,7 +85,7 @@ def _clip(row: dict[str, Any], videos: dict[str, list[Path]], words: Any) -> Cli
         limits = {key: sampling[key] for key in ("start_s", "end_s") if key in sampling}
         windows, beyond = in_frames(windows, seconds_of(found, **limits))
         if beyond:
-            raise InputError(beyond[0])
+            raise InputError("; ".join(beyond))
     more = {"osc": osc}
     if row.get("is_novel_osc"):
         more["is_novel_osc"] = str(row["is_novel_osc"]).strip()

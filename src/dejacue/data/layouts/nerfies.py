@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from dejacue.data.layouts._records import Clip, Dataset, as_path, check, folders_in
+from dejacue.data.layouts._records import Clip, Dataset, as_path, check, check_plain, folders_in
 from dejacue.errors import InputError
 from dejacue.sources.documents import declared, named, read_json
 
@@ -57,6 +57,7 @@ def _read_scene(scene: Path) -> tuple[list[Clip], list[str]]:
         listed = declared(read_json(scene / FILES[0]), _Ids)
         if listed.count is not None and listed.count != len(listed.ids):
             raise InputError(f"count is {listed.count}, but it lists {len(listed.ids)} ids")
+        check_plain(listed.ids)
     rows = read_json(scene / FILES[1])
     if not isinstance(rows, dict):
         raise InputError(f"{scene / FILES[1]}: must map each id to its warp_id and camera_id")
