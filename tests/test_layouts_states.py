@@ -10,7 +10,8 @@ import pytest
 from layout_folders import document, picture, text, video
 from test_layouts import manifest, problems
 
-from dejacue import Window, evaluate, open_dataset, read_references
+from dejacue import Window, evaluate, open_dataset, open_video, read_references
+from dejacue.data.layouts._seconds import seconds_of
 from dejacue.records import Moment, Retrieval
 
 # ChangeIt
@@ -266,3 +267,11 @@ def test_a_damaged_video_is_named(tmp_path) -> None:
     labels(tmp_path, "abc", "0011")
     text(tmp_path / "abc.mp4", "no video")
     assert "abc.mp4: cannot be read" in problems(tmp_path)[0]
+
+
+def test_seconds_are_the_frames_that_one_frame_a_second_takes(tmp_path, footage) -> None:
+    odd = video(tmp_path / "odd.mp4", seconds=7, rate=13)
+    for path in (odd, *sorted((footage / "clips").glob("*.mp4"))):
+        for limits in ({}, {"start_s": 1.3, "end_s": 5.1}):
+            taken = [frame.source for frame in open_video(path, fps=1, **limits).late()]
+            assert list(seconds_of(path, **limits).values()) == taken

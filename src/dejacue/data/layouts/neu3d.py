@@ -12,6 +12,7 @@ from pathlib import Path
 from dejacue.data.layouts._records import Clip, Dataset, folders_in
 from dejacue.errors import InputError
 from dejacue.sources.images import natural
+from dejacue.sources.npz import read_header
 
 POSES = "poses_bounds.npy"
 HELD_OUT = 0
@@ -45,17 +46,14 @@ def read(folder: Path) -> Dataset:
 
 
 def _rows(path: Path) -> int | None:
-    import numpy as np
-
+    """How many cameras it is about, by its header."""
     if not path.is_file():
         return None
-    try:
-        poses = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        raise InputError(f"{path}: is not an array of numpy; fetch it again") from None
-    if getattr(poses, "ndim", 0) != 2 or poses.shape[1] != 17:
+    with path.open("rb") as stream:
+        shape, *_ = read_header(stream, str(path))
+    if len(shape) != 2 or shape[1] != 17:
         raise InputError(f"{path}: must have 17 numbers for each camera; is it of this scene?")
-    return int(poses.shape[0])
+    return shape[0]
 
 
 def _scenes(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
