@@ -29,7 +29,8 @@ def test_changeit_without_videos_counts_seconds(tmp_path) -> None:
     (clip,) = found
     assert found.layout == "changeit"
     assert found.missing == ("apple/abc: its video is not here",)
-    assert "count seconds" in found.notes[0]
+    assert clip.in_seconds
+    assert "the windows of 1 clip without a video count seconds" in found.notes[0]
     assert clip.states == {
         "state1": (Window(2, 3),),
         "action": (Window(4, 4), Window(6, 6)),
@@ -42,6 +43,7 @@ def test_changeit_with_a_video_counts_its_frames(tmp_path) -> None:
     labels(tmp_path, "abc", "0011203330")
     video(tmp_path / "videos" / "apple" / "abc.mp4", seconds=10, rate=5)
     (clip,) = open_dataset(tmp_path)
+    assert not clip.in_seconds
     assert clip.states["state1"] == (Window(10, 15),)
     assert clip.states["state2"] == (Window(30, 40),)
     taken = [frame.source for frame in clip.open()]
@@ -82,8 +84,8 @@ def test_changeit_with_labels_beyond_the_video_is_refused(tmp_path, dejacue) -> 
     for name in ("abc", "def"):
         video(tmp_path / f"{name}.mp4", seconds=5)
     assert problems(tmp_path) == (
-        "apple/abc.fps1.csv: state2 lasts until second 11, the video until 4",
-        "apple/def.fps1.csv: state1 lasts until second 7, the video until 4",
+        "apple-abc: state2 lasts until second 11, the video until 4",
+        "apple-def: state1 lasts until second 7, the video until 4",
     )
 
 
@@ -227,7 +229,10 @@ def test_howtochange_lists_every_line_that_is_wrong(tmp_path) -> None:
 def test_howtochange_beyond_the_file_is_refused(tmp_path) -> None:
     howtochange(tmp_path, {})
     video(tmp_path / "abc_10.mp4", seconds=4)
-    assert "end_state lasts until second 5, the video until 3" in problems(tmp_path)[0]
+    assert problems(tmp_path) == (
+        "abc_10: end_state lasts until second 5, the video until 3",
+        "abc_10: end_state lasts until second 7, the video until 3",
+    )
 
 
 def test_howtochange_without_its_columns_is_refused(tmp_path) -> None:

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from dejacue.cli.bars import Bars
 from dejacue.cli.tables import notes, say, say_written, show_tables
 from dejacue.data.layouts import (
     Dataset,
@@ -75,7 +76,8 @@ def open_folder(
     if masks is not None and manifest is None:
         raise InputError("--masks is for a manifest; give --manifest, too")
     try:
-        dataset = open_dataset(folder, layout)
+        with Bars() as bars:
+            dataset = open_dataset(folder, layout, progress=bars)
     except UnusableDataset as error:
         notes(*error.problems)
         raise

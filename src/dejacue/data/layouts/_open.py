@@ -21,7 +21,9 @@ from dejacue.data.layouts import (
     youtube_vos,
 )
 from dejacue.data.layouts._records import Dataset
+from dejacue.data.layouts._seconds import counted_in_frames
 from dejacue.errors import InputError, unknown
+from dejacue.progress import Progress, default_progress
 
 READERS: dict[str, ModuleType] = {
     "vost": vost,
@@ -39,7 +41,9 @@ READERS: dict[str, ModuleType] = {
 }
 
 
-def open_dataset(folder: str | os.PathLike[str], layout: str | None = None) -> Dataset:
+def open_dataset(
+    folder: str | os.PathLike[str], layout: str | None = None, *, progress: Progress | None = None
+) -> Dataset:
     """What is in the folder of a data set; ``layout``: one of READERS, None: as it looks.
 
     Nothing is decoded. What the data set names and is not there is listed in ``missing``; what
@@ -57,9 +61,9 @@ def open_dataset(folder: str | os.PathLike[str], layout: str | None = None) -> D
         elif not READERS[layout].recognise(place):
             raise InputError(f"{place}: is not laid out as {layout}, {READERS[layout].NEEDS}")
         found: Dataset = READERS[layout].read(place)
+        return counted_in_frames(found, progress or default_progress())
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
-    return found
 
 
 def _recognised(folder: Path) -> str:

@@ -28,6 +28,7 @@ class Clip:
     objects     the mask ids that are this object; empty: each id is one
     object      what it is, in the words of the data set
     states      state → its windows, in frames of the video (positions in a list of images)
+    in_seconds  whether these windows count seconds instead, as pictures taken at 1 fps do
     frames      how many it has, where that is known
     vocabulary  the words that the data set has for its states
     times       of each image, in ``unit``: seconds, or whatever the data set counts
@@ -45,6 +46,7 @@ class Clip:
     objects: tuple[int, ...] = ()
     object: str | None = None
     states: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    in_seconds: bool = False
     frames: int | None = None
     vocabulary: Vocabulary | None = None
     times: tuple[float, ...] | None = None

@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError, need
+from dejacue.data.layouts._records import Clip, Dataset, check
+from dejacue.errors import DejaCueError, InputError, counted, need
+from dejacue.progress import Progress
 from dejacue.records import Window
 from dejacue.sources._containers import video_stream
 from dejacue.sources._sampling import Picture, Sampling
@@ -76,6 +79,31 @@ def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> 
 
 def _no_pixels() -> Any:
     raise AssertionError("only times are asked for")
+
+
+def counted_in_frames(dataset: Dataset, progress: Progress) -> Dataset:
+    """The same with the windows of clips that have a video in frames of it."""
+    waiting = [clip for clip in dataset.clips if clip.in_seconds and clip.video]
+    made: dict[str, Clip] = {}
+    problems: list[str] = []
+    for done, clip in enumerate(waiting, 1):
+        progress("timestamps", done, len(waiting))
+        limits = {key: clip.sampling[key] for key in ("start_s", "end_s") if key in clip.sampling}
+        try:
+            states, beyond = in_frames(clip.states, seconds_of(Path(str(clip.video)), **limits))
+        except DejaCueError as error:
+            problems.append(str(error))
+            continue
+        problems += [f"{clip.id}: {sentence}" for sentence in beyond]
+        made[clip.id] = replace(clip, states=states, in_seconds=False)
+    check(dataset.folder, problems)
+    clips = tuple(made.get(clip.id, clip) for clip in dataset.clips)
+    left = sum(clip.in_seconds for clip in clips)
+    note = (
+        f"the windows of {counted(left, 'clip')} without a video count seconds, as pictures taken "
+        "at 1 fps do"
+    )
+    return replace(dataset, clips=clips, notes=(*dataset.notes, note) if left else dataset.notes)
 
 
 def in_frames(

@@ -17,8 +17,7 @@ from typing import Any
 
 from dejacue.data.layouts._labels import told, words_in
 from dejacue.data.layouts._records import Clip, Dataset, check
-from dejacue.data.layouts._seconds import SLACK_S, SUFFIXES, in_frames, seconds_of, videos_in
-from dejacue.data.layouts.changeit import SECONDS
+from dejacue.data.layouts._seconds import SLACK_S, SUFFIXES, videos_in
 from dejacue.errors import DejaCueError, InputError
 from dejacue.records import Window
 from dejacue.sources.documents import named, parse_json, read_text
@@ -55,8 +54,7 @@ def read(folder: Path) -> Dataset:
             missing.append(f"{clips[-1].id}: its video is not here")
     check(folder, problems)
     clips = _distinct(clips)
-    notes = (SECONDS.format(f"{len(missing)} clips"),) if missing else ()
-    return Dataset("howtochange", folder, tuple(clips), tuple(missing), notes)
+    return Dataset("howtochange", folder, tuple(clips), tuple(missing))
 
 
 def _distinct(clips: list[Clip]) -> list[Clip]:
@@ -81,18 +79,12 @@ def _clip(row: dict[str, Any], videos: dict[str, list[Path]], words: Any) -> Cli
     if found is None and source in videos:
         found = videos[source][0]
         sampling |= {"start_s": start_s, "end_s": start_s + duration_s}
-    if found is not None:
-        limits = {key: sampling[key] for key in ("start_s", "end_s") if key in sampling}
-        windows, beyond = in_frames(windows, seconds_of(found, **limits))
-        if beyond:
-            raise InputError("; ".join(beyond))
     more = {"osc": osc}
     if row.get("is_novel_osc"):
         more["is_novel_osc"] = str(row["is_novel_osc"]).strip()
     return Clip(
-        name,
-        video=None if found is None else str(found), states=told(windows, words), vocabulary=words,
-        component=source or name, sampling=sampling, more=more,
+        name, video=None if found is None else str(found), states=told(windows, words),
+        in_seconds=True, vocabulary=words, component=source or name, sampling=sampling, more=more,
     )  # fmt: skip
 
 
