@@ -22,6 +22,40 @@ store = typer.Typer(
 )
 
 
+def _layouts() -> list[str]:
+    from dejacue.data.layouts import READERS
+
+    return list(READERS)
+
+
+@data.command("open")
+def open_folder(
+    folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
+    layout: Annotated[
+        str | None,
+        o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
+    ] = None,
+    references: Annotated[
+        Path | None, o.option("Write the true windows, for evaluate: .json.", "--references")
+    ] = None,
+    manifest: Annotated[
+        Path | None, o.option("Write a manifest for ingest: .csv.", "--manifest")
+    ] = None,
+    masks: Annotated[
+        Path | None,
+        o.option("Masks or boxes of your own for it: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
+    ] = None,
+    vocabularies: Annotated[
+        Path | None, o.option("Write ID.json with the words of each clip.", "--vocabularies")
+    ] = None,
+    json: Annotated[bool, o.flag("Say what is in it as JSON.", "--json")] = False,
+) -> None:
+    """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and say what is in it."""
+    from dejacue.cli import open_data as command
+
+    command.run(folder, layout, references, manifest, masks, vocabularies, json)
+
+
 @data.command()
 def fetch(
     folder: Annotated[
@@ -54,33 +88,6 @@ def references(
     from dejacue.cli import data as command
 
     command.references(group, folder, output)
-
-
-@data.command("open")
-def open_folder(
-    folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
-    layout: Annotated[
-        str | None, o.option("Its layout, where it may be several (docs/data.md).", "--as")
-    ] = None,
-    references: Annotated[
-        Path | None, o.option("Write the true windows, for evaluate: .json.", "--references")
-    ] = None,
-    manifest: Annotated[
-        Path | None, o.option("Write a manifest for ingest: .csv.", "--manifest")
-    ] = None,
-    masks: Annotated[
-        Path | None,
-        o.option("Masks or boxes of your own for it: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
-    ] = None,
-    vocabularies: Annotated[
-        Path | None, o.option("Write ID.json with the words of each clip.", "--vocabularies")
-    ] = None,
-    json: Annotated[bool, o.flag("Say what is in it as JSON.", "--json")] = False,
-) -> None:
-    """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and say what is in it."""
-    from dejacue.cli import data as command
-
-    command.open_folder(folder, layout, references, manifest, masks, vocabularies, json)
 
 
 Force = Annotated[bool, o.flag("Replace an output that is already there.", "--force")]
