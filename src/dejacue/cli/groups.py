@@ -9,7 +9,10 @@ import typer
 
 from dejacue.cli import options as o
 
-data = typer.Typer(help="The public release of frozen features.", no_args_is_help=True)
+data = typer.Typer(
+    help="The public release of frozen features, and folders of other data sets.",
+    no_args_is_help=True,
+)
 annotate = typer.Typer(
     help="Two passes over the frames of a history, their consensus, its events.",
     no_args_is_help=True,
@@ -17,6 +20,40 @@ annotate = typer.Typer(
 store = typer.Typer(
     help="Many histories in one folder, and questions over all of them.", no_args_is_help=True
 )
+
+
+def _layouts() -> list[str]:
+    from dejacue.data.layouts import READERS
+
+    return list(READERS)
+
+
+@data.command("open")
+def open_folder(
+    folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
+    layout: Annotated[
+        str | None,
+        o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
+    ] = None,
+    references: Annotated[
+        Path | None, o.option("Write the true windows, for evaluate: .json.", "--references")
+    ] = None,
+    manifest: Annotated[
+        Path | None, o.option("Write a manifest for ingest: .csv.", "--manifest")
+    ] = None,
+    masks: Annotated[
+        Path | None,
+        o.option("Masks or boxes of your own for it: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
+    ] = None,
+    vocabularies: Annotated[
+        Path | None, o.option("Write ID.json with the words of each clip.", "--vocabularies")
+    ] = None,
+    json: Annotated[bool, o.flag("Say what is in it as JSON.", "--json")] = False,
+) -> None:
+    """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and say what is in it."""
+    from dejacue.cli import open_data as command
+
+    command.run(folder, layout, references, manifest, masks, vocabularies, json)
 
 
 @data.command()

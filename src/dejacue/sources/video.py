@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass
 from fractions import Fraction
@@ -214,9 +214,37 @@ def open_video(
             source = _source(name, rate, threads, decoder == "hardware")
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
-    content = json.dumps([source.identity, astuple(sampling), rate], default=str)
-    key = hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
-    return Video(name, source, sampling, errors, key)
+    return Video(name, source, sampling, errors, _key(source, sampling, rate))
+
+
+def open_images(
+    files: Sequence[Path],
+    *,
+    name: str,
+    times_s: Sequence[float] | None = None,
+    on_white: bool = False,
+    errors: str = "skip",
+    **sampling: Any,
+) -> Video:
+    """Images in this order, from wherever they lie; ``sampling`` are the options of Sampling.
+
+    times_s    of each; on_white: transparent ones are laid on white, instead of being shown with
+               the colours that lie under their transparency
+    """
+    with named(name):
+        if errors not in ERRORS:
+            raise unknown("errors", errors, ERRORS)
+        chosen = Sampling(**sampling)
+        try:
+            source = Images(name, list(files), None, times_s, on_white)
+        except OSError as error:
+            raise InputError(f"{error.filename} cannot be read ({error.strerror})") from None
+    return Video(name, source, chosen, errors, _key(source, chosen, [times_s, on_white]))
+
+
+def _key(source: Source, sampling: Sampling, more: Any) -> str:
+    content = json.dumps([source.identity, astuple(sampling), more], default=str)
+    return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _source(name: str, rate: float | None, threads: int | None, hardware: bool) -> Source:
