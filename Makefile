@@ -57,8 +57,7 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  ../.venv-sanitize/bin/python -m pytest test_kernel.py test_scan.py test_contrast.py \
-	  test_joint.py \
-	  test_pixels.py
+	  test_joint.py test_pixels.py test_png.py
 
 fuzz: $(VENV)/.developer ## 100,000 changed inputs against all that reads, writes and computes
 	$(BIN)/python tests/fuzz/fuzz.py

@@ -430,7 +430,7 @@ def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
         "", "locate", "words", "live", "encode", "track", "evaluate", "demo", "reproduce", "info",
         "ingest", "store failures",
-        "data",
+        "data", "data open",
         "data fetch", "data show", "data references", "annotate", "annotate template",
         "annotate consensus", "annotate events",
         "store", "store create", "store add", "store ls", "store show", "store rm", "store verify",
