@@ -21,16 +21,18 @@ const percent = (value) => (100 * value).toFixed(1);
 
 function Measured({ result }) {
   return html`<div class="scroll"><table>
-    <caption class="soft">${count(result.counts.histories ?? 0, "history",
-    "histories")} with references; 95 % intervals, components resampled</caption>
+    <caption class="soft">${count(result.counts.histories ?? 0, "history", "histories")} with references;
+      ${" "}95 % intervals, components resampled</caption>
     <thead><tr><th scope="col">Method</th>${Object.values(METRICS).map((name) =>
       html`<th scope="col" class="number">${name} %</th>`)}</tr></thead>
     <tbody>${Object.entries(result.methods).map(([name, own]) =>
       html`<tr><th scope="row">${name}</th>${Object.keys(METRICS).map((metric) => {
-      const { value, mean, low, high } = own[metric] || {}, at = value ?? mean;
-      return html`<td class="number">${at === undefined ? "" : percent(at)}${low !== undefined && low !== null ?
-        html` <span class="soft">${percent(low)} – ${percent(high)}</span>` : ""}</td>`;
-    })}</tr>`)}</tbody></table></div>`;
+      const { mean, low, high } = own[metric];
+      return html`<td class="number">${percent(mean)}
+        ${low !== null && html` <span class="soft">${percent(low)} – ${percent(high)}</span>`}</td>`;
+    })}</tr>`)}</tbody></table>
+    ${result.left_out.length > 0 && html`<details><summary>What does not count</summary>
+      ${result.left_out.map((text) => html`<p class="soft">${text}</p>`)}</details>`}</div>`;
 }
 
 export function Corpus({ jobs }) {
