@@ -1,1 +1,4 @@
-"""What is trained: the embedded encoder ``mini``."""
+"""What is learned: a calibrated readout from a few labels, and the embedded encoder ``mini``."""
+
+from dejacue.learn.calibrated import Calibrated as Calibrated
+from dejacue.learn.calibrated_fit import fit as fit
