@@ -23,6 +23,7 @@ app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
 app.add_typer(learn, name="learn")
 app.command()(ingest)
+app.add_typer(learn, name="learn")
 
 
 def _version(wanted: bool) -> None:

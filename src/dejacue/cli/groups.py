@@ -249,6 +249,8 @@ def ask(
         o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
     ] = None,
     threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -264,7 +266,8 @@ def ask(
     from dejacue.pipeline import EncoderOptions
 
     command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, output, threads, encoder,
+        path, vocabulary, readout, top, where or [], jsonl, output, threads, engine, ray_address,
+        encoder,
         EncoderOptions(backend, precision, device),
     )  # fmt: skip
 
@@ -272,7 +275,14 @@ def ask(
 def ingest(
     manifest: Annotated[str, typer.Argument(help="Videos, masks, objects: a .csv or .jsonl.")],
     store: Annotated[Path, o.option("Where they go; made if it is not there.")],
-    engine: Annotated[str, o.option("local: processes of this machine.")] = "local",
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
+    actors: Annotated[
+        int | None, o.option("Models on Ray (default: one for each GPU or, without, machine).")
+    ] = None,
+    gpus_per_actor: Annotated[
+        float | None, o.option("GPUs of each, or a part of one (default: 1 where there are any).")
+    ] = None,
     workers: Annotated[
         int | None, o.option("Processes that decode and crop (default: one less than cores).")
     ] = None,
@@ -289,8 +299,10 @@ def ingest(
     """Turn many videos into histories in a store; run it again to go on."""
     from dejacue.cli import ingest as command
     from dejacue.pipeline import EncoderOptions
+    from dejacue.pipeline.ingest import RayOptions
 
     options = EncoderOptions(backend, precision, device)
+    ray = RayOptions(ray_address, actors, gpus_per_actor)
     command.run(
-        manifest, store, encoder, options, engine, workers, retry, replace, max_pixels
+        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels
     )  # fmt: skip

@@ -89,6 +89,17 @@ ENGINES = ["auto", "avx2", "baseline", "numpy"]
 Engine = Annotated[
     str, option(f"{', '.join(ENGINES)}: the same answer, another speed.", values=lambda: ENGINES)
 ]
+WHERE = ["local", "ray"]
+Workers = Annotated[
+    str,
+    option(
+        "local, or ray: on the machines of a cluster; the same answer.", "--engine",
+        values=lambda: WHERE,
+    ),
+]  # fmt: skip
+RayAddress = Annotated[
+    Text, option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, or this machine alone).")
+]
 Vocabulary = Annotated[
     Path,
     option("Descriptions by state: words (.yaml, .json), features (.npz).", "--vocabulary", "-v"),

@@ -12,6 +12,7 @@ from dejacue.experiments import (
     calibrated,
     development,
     examples,
+    learned,
     missing,
     negatives,
     occurrences,
@@ -32,7 +33,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
-    unreleased, rendered, beyond, occurrences, segments, transitions,
+    learned, unreleased, rendered, beyond, occurrences, segments, transitions,
     words, examples, tracking, asked, calibrated,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
