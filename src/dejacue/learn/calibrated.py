@@ -156,7 +156,7 @@ class Calibrated(Readout):
         """Log-odds; the cosines are those of the published evidence."""
         odds = self.log_odds(view)
         zero, one = np.zeros(len(odds)), np.ones(len(odds))
-        kind = "half" if self.rule == "sum" else "mean"
+        kind = "odds" if self.rule == "sum" else "mean"
         return Evidence(view.cosines, zero, one, odds, view.history.frames, zero=kind)
 
     def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
