@@ -96,9 +96,7 @@ def test_contrast_is_one_of_the_models(cups) -> None:
         assert ours[0].level == "state"
     assert own.fitted is not None
     assert not own.recommended
-    assert all(
-        difference == 0 for _, *differences in own.fitted.ahead for difference in differences
-    )
+    assert all(row[1:] == (0, 0, 0, 1) for row in own.fitted.ahead)
 
 
 def test_further_windows_overlap_nothing(model) -> None:
@@ -186,6 +184,15 @@ def test_words_that_mean_the_opposite_are_worth_labels(cups) -> None:
     table = {name: values for name, *values in own.fitted.table}
     assert table["calibrated"][2] > 0.8 > 0.3 > table["contrast"][2]
     assert locate(made[0].history, made[0].vocabulary, readout=own).notes == ()
+
+
+def test_five_videos_are_too_few_to_recommend_anything(cups) -> None:
+    made, references = cups
+    own = fit(made, [swapped(reference) for reference in references[:5]])
+    assert own.fitted is not None
+    gain = {metric: values for metric, *values in own.fitted.ahead}["top1_tiou"]
+    assert gain[1] > 0  # the interval alone would have said so
+    assert not own.recommended
 
 
 def test_a_model_that_is_not_ahead_says_so_where_it_is_used(cups) -> None:
@@ -289,6 +296,11 @@ def test_labels_that_cannot_be_used_are_refused(cups) -> None:
     everything = [replace(own, states=dict.fromkeys(own.states, ((0, 59),))) for own in references]
     assert "no other frame" in refusal(made, everything)
     assert "vocabulary=" in refusal([own.history for own in made], references)
+    assert "two references" in refusal(made, [first, *references])
+    assert "expected a Reference" in refusal(made, [dict(first.states)])
+    assert "give findings" in refusal(["cup.npz"], references)
+    other = generate(0, frames=60, dimension=32).vocabulary
+    assert "dimensions" in refusal([(own.history, other) for own in made], references)
 
 
 def test_settings_that_are_not_known_are_refused(cups) -> None:

@@ -110,9 +110,10 @@ def _weights(model: Calibrated) -> Table:
 
 def _verdict(model: Calibrated, fitted: Fitted) -> str:
     differences = ", ".join(
-        f"{METRICS[metric]} {100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
-        for metric, mean, low, high in fitted.ahead
+        f"{METRICS[metric]} {100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] (p {p:.2g})"
+        for metric, mean, low, high, p in fitted.ahead
     )
     if model.recommended:
         return f"ahead of contrast: {differences} points"
-    return f"not ahead of contrast: {differences} points; contrast is recommended instead"
+    few = ", and fewer than six components cannot show more" if fitted.components < 6 else ""
+    return f"not ahead of contrast: {differences} points{few}; contrast is recommended instead"

@@ -83,7 +83,7 @@ def _validated(name: str, fitted: Fitted) -> list[Value]:
     values += [
         Value(f"{name}: calibrated − contrast", metric, value, None, part)
         for metric, *own in fitted.ahead
-        for part, value in zip(("mean", "low", "high"), own, strict=True)
+        for part, value in zip(("mean", "low", "high"), own[:3], strict=True)
     ]
     return values
 

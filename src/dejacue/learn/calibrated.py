@@ -44,7 +44,7 @@ class Fitted:
     table        (method, R@1 .3, R@1 .5, Top-1 tIoU): the model as chosen and fitted without the
                  component that is read, and what needs no labels
     candidates   the same for every model that was tried
-    ahead        of contrast: (metric, difference, low, high), 95 % over components
+    ahead        of contrast: (metric, difference, low, high, p), 95 % over components, sign-flips
     notes        what was odd about the labels
     """
 
@@ -54,7 +54,7 @@ class Fitted:
     folds: int
     table: tuple[tuple[str, float, float, float], ...]
     candidates: tuple[tuple[str, float, float, float], ...]
-    ahead: tuple[tuple[str, float, float, float], ...]
+    ahead: tuple[tuple[str, float, float, float, float], ...]
     notes: tuple[str, ...] = ()
 
 
@@ -66,7 +66,7 @@ class Calibrated(Readout):
     weights       of the features so standardised; bias: what is added
     rule          "sum": the window with the highest sum, inside a run; "contrast": the one that
                   differs most from the rest, with contrast's own gaps
-    encoder       identity of the encoder that the histories were made with
+    encoder       identity of the encoder that the histories were made with; None matches any
     recommended   whether it was ahead of contrast on components that it had not seen
     """
 
@@ -124,7 +124,7 @@ class Calibrated(Readout):
 
     def _check(self, view: View) -> None:
         history = view.history
-        if (history.encoder or None) != self.encoder:
+        if None not in (history.encoder, self.encoder) and history.encoder != self.encoder:
             raise InputError(
                 f'the model was fitted on features of "{self.encoder}", but history {history.id} '
                 f'has those of "{history.encoder}"; encode with the same encoder, or fit again'

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, shown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.learn.calibrated import Calibrated, Fitted
 from dejacue.learn.calibrated_features import check_features, features_of
+from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Reference, Vocabulary, Window
@@ -29,7 +30,7 @@ RIDGE = 1.0
 MOST_STEPS, CLOSE_ENOUGH = 100, 1e-10
 MOST_ODDS = 500.0  # beyond it exp would overflow, and nothing changes
 FOLDS, LEAST_COMPONENTS = 5, 3
-CHOSEN_BY = "top1_tiou"
+CHOSEN_BY, LEVEL = "top1_tiou", 0.05
 BASELINES = ("contrast", "published", "whole-history", "longest-run")
 SIX = ("vocabulary", "absolute", "dual", "sibling", "share", "margin")
 Candidate = tuple[tuple[str, ...], str]  # features and rule
@@ -96,7 +97,10 @@ def fit(
     whether that is more than contrast.
     """
     chosen = _asked(features, rule)
-    known, notes = _labelled(_pairs(labelled, vocabulary), list(references), engine)
+    true = list(references)
+    _check_references(true)
+    wanted = [own.history_id for own in true]
+    known, notes = _labelled(_pairs(labelled, vocabulary, wanted), true, engine)
     groups = sorted({own.reference.component for own in known})
     if len(groups) < LEAST_COMPONENTS:
         raise InputError(
@@ -121,27 +125,51 @@ def _asked(features: Sequence[str] | None, rule: str | None) -> Sequence[Candida
     return [(names, rule or "sum")]
 
 
-def _pairs(given: Any, vocabulary: Vocabulary | None) -> list[Pair]:
-    items = given.histories() if hasattr(given, "histories") else given
+def _pairs(given: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> list[Pair]:
+    """Each history with its words; of a store only those that are wanted."""
+    stored = hasattr(given, "histories")
     pairs = []
-    for item in items:
+    for item in [given[name] for name in wanted if name in given] if stored else given:
         if isinstance(item, History):
             if vocabulary is None:
                 raise InputError(f"history {item.id}: give the words, vocabulary=…, as well")
-            pairs.append((item, vocabulary))
+            pair = item, vocabulary
         elif hasattr(item, "history") and hasattr(item, "vocabulary"):
-            pairs.append((item.history, item.vocabulary))
+            pair = item.history, item.vocabulary
+        elif isinstance(item, tuple) and len(item) == 2:
+            pair = item
         else:
-            pairs.append((item[0], item[1]))
+            raise InputError(
+                f"{shown(repr(item))}: give findings, pairs of a History and a Vocabulary, or "
+                "histories or a store with vocabulary=…"
+            )
+        check_pair(*pair)
+        pairs.append(pair)
     return pairs
+
+
+def _check_references(references: Sequence[Reference]) -> None:
+    """Refuses what cannot be learned from."""
+    if not references:
+        raise InputError("there are no labels; give the true windows of some states")
+    for own in references:
+        if not isinstance(own, Reference):
+            raise InputError(f"{shown(repr(own))}: expected a Reference, with the true windows")
+    names = [own.history_id for own in references]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"history {twice} has two references; give its windows in one")
+    if len({state for own in references for state in own.states}) < 2:
+        raise InputError(
+            "the labels are of one state only; label moments of two states or more, so that there "
+            "is something to tell apart"
+        )
 
 
 def _labelled(
     pairs: Sequence[Pair], references: Sequence[Reference], engine: str
 ) -> tuple[list[Labelled], tuple[str, ...]]:
     """Histories with labels, in the order of the references' names, and what is odd about them."""
-    if not references:
-        raise InputError("there are no labels; give the true windows of some states")
     by_name: dict[str, Pair] = {}
     for history, vocabulary in pairs:
         if history.id in by_name:
@@ -153,16 +181,11 @@ def _labelled(
             f"the references label history {lost[0]}, which is not among those given; give it, or "
             "take its labels out"
         )
-    if len({state for own in references for state in own.states}) < 2:
-        raise InputError(
-            "the labels are of one state only; label moments of two states or more, so that there "
-            "is something to tell apart"
-        )
-    encoders = {by_name[own.history_id][0].encoder or None for own in references}
+    encoders = {by_name[own.history_id][0].encoder for own in references} - {None}
     if len(encoders) > 1:
         raise InputError(
-            f"the histories were made with different encoders ({', '.join(map(str, encoders))}); "
-            "fit a model for each"
+            "the histories were made with different encoders "
+            f"({', '.join(sorted(map(str, encoders)))}); fit a model for each"
         )
     ordered = sorted(references, key=lambda own: own.history_id)
     found = [_with_labels(*by_name[own.history_id], own, engine) for own in ordered]
@@ -255,7 +278,7 @@ def _model(known: Sequence[Labelled], candidate: Candidate) -> Calibrated:
     *weights, bias = logistic((values - mean) / scale, labels, weight).tolist()
     if not np.isfinite([*weights, bias]).all():
         raise InputError("the weights are not finite; are the labels those of these histories?")
-    encoder = known[0].view.history.encoder or None
+    encoder = next((h.encoder for h in (own.view.history for own in known) if h.encoder), None)
     return Calibrated(
         names, tuple(mean.tolist()), tuple(scale.tolist()), tuple(weights), bias, rule, encoder
     )
@@ -312,7 +335,8 @@ def _worth(
     tried: Mapping[Candidate, Values], notes: tuple[str, ...],
 ) -> tuple[Fitted, bool]:  # fmt: skip
     """What cross-validation says, and whether the model is ahead of contrast: the interval of the
-    difference in tIoU lies above zero, and R@1 .5 is not lower."""
+    difference in tIoU lies above zero, its p is at most 5 % (intervals of a few components are too
+    narrow), and R@1 .5 is not lower."""
     values: Mapping[str, Values] = {
         "calibrated": _values(unseen),
         **{name: _baseline(known, name) for name in BASELINES},
@@ -325,10 +349,11 @@ def _worth(
         folds=len(unseen),
         table=_rows(values),
         candidates=_rows({f"{' + '.join(own[0])}, {own[1]}": tried[own] for own in tried}),
-        ahead=tuple((metric, own.delta, own.low, own.high) for metric, own in pairs.items()),
+        ahead=tuple((name, own.delta, own.low, own.high, own.p) for name, own in pairs.items()),
         notes=notes,
     )
-    return fitted, pairs[CHOSEN_BY].low > 0 and pairs["r1_05"].delta >= 0
+    gain = pairs[CHOSEN_BY]
+    return fitted, gain.low > 0 and gain.p <= LEVEL and pairs["r1_05"].delta >= 0
 
 
 def _baseline(known: Sequence[Labelled], name: str) -> Values:
