@@ -434,7 +434,7 @@ def test_every_command_is_known_here():
         "data fetch", "data show", "data references", "annotate", "annotate template",
         "annotate consensus", "annotate events",
         "store", "store create", "store add", "store ls", "store show", "store rm", "store verify",
-        "store compact", "store export", "store ask",
+        "store compact", "store export", "store ask", "studio",
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The commands of ``dejacue data``, ``dejacue annotate`` and ``dejacue store``."""
+"""The commands of ``dejacue data``, ``annotate`` and ``store``; ``ingest`` and ``studio``."""
 
 from __future__ import annotations
 
@@ -65,12 +65,15 @@ def template(
     ] = None,
     frames: Annotated[str | None, o.option("FIRST:LAST, both included, instead of a file.")] = None,
     id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
+    states: Annotated[
+        str | None, o.option("That are told apart, as empty,full (default: pre, transition, post).")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a pass to fill in: every frame from the first to the last observed one."""
     from dejacue.cli import annotate as command
 
-    command.template(history, annotator, output, frames, id, force)
+    command.template(history, annotator, output, frames, id, force, states)
 
 
 @annotate.command()
@@ -291,6 +294,10 @@ def ingest(
         bool, o.flag("Make again what is there but was made of something else.", "--replace")
     ] = False,
     max_pixels: o.MaxPixels = None,
+    decoder: Annotated[
+        str | None,
+        o.option("Of all videos: software, or hardware (default: as the manifest says)."),
+    ] = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -304,5 +311,32 @@ def ingest(
     options = EncoderOptions(backend, precision, device)
     ray = RayOptions(ray_address, actors, gpus_per_actor)
     command.run(
-        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels
+        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels,
+        decoder,
     )  # fmt: skip
+
+
+def studio(
+    places: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER|VIDEO]", help="What to open (default: the current folder)."
+        ),
+    ] = None,
+    host: Annotated[str, o.option("Address to listen to; other than this machine's own: with "
+                                  "care.")] = "127.0.0.1",
+    port: Annotated[int, o.option("0: any that is free.")] = 8765,
+    no_browser: Annotated[bool, o.flag("Do not open the page.", "--no-browser")] = False,
+    tracker: o.TrackerName = None,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+) -> None:  # fmt: skip
+    """Open a page to look, correct, compare, track and label: a folder of videos and findings."""
+    from dejacue.cli import studio as command
+    from dejacue.pipeline import EncoderOptions
+
+    options = {"encoder": encoder, "tracker": tracker,
+               "encoder_options": EncoderOptions(backend, precision, device)}  # fmt: skip
+    command.run(places or [], host, port, not no_browser, options)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import LOOKED_AT
+from dejacue.records.history import EVERY, LOOKED_AT
 from dejacue.sources.crops import crop, frame_picture, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialFile
@@ -252,9 +252,11 @@ def recipe(
 ) -> dict[str, str]:  # fmt: skip
     """What a history is made with and of: two that agree in it hold the same rows."""
     objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
+    every = getattr(video, "every", 1)
     return {
         **encoder.details, "padding": str(padding), "minimum": str(minimum),
         "video": video.key, "masks": masks.key, "objects": objects,
+        **({EVERY: str(every)} if every > 1 else {}),
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import Cancelled, InputError
+from dejacue.errors import Cancelled, InputError, unknown
 from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
@@ -24,6 +24,7 @@ from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.build import check_encoder
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
@@ -40,6 +41,7 @@ def ingest(
     retry: bool = False,
     replace: bool = False,
     max_pixels: int | None = None,
+    decoder: str | None = None,
     encoder_options: EncoderOptions | None = None,
     ray_address: str | None = None,
     actors: int | None = None,
@@ -48,14 +50,14 @@ def ingest(
 ) -> Ingested:
     """Makes a history of each object of many videos, and adds them to a store.
 
-    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings with
-               the same names
+    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings
     store      a store, or where it is to be made
     encoder    a name or an Encoder (None: that of the store, or siglip2)
     engine     local, or ray, for which the last options are (docs/corpora.md)
     workers    processes that decode and crop (None: one less than cores; with Ray, as it can)
     retry      only what has failed before
     replace    histories of the same id that were made of something else; they fail otherwise
+    decoder    of all videos, whatever the manifest says: software or hardware
 
     What is wrong with the manifest is raised before anything is begun. After that each item stands
     for itself: one that fails is recorded in the store (``store.failures()``) and the others go on.
@@ -66,8 +68,7 @@ def ingest(
     ray.check(engine)
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: give at least 1")
-    given = isinstance(manifest, str | os.PathLike)
-    items = read_manifest(manifest) if given else as_items(manifest)  # type: ignore[arg-type]
+    items, named = _items(manifest, decoder)
     with contextlib.ExitStack() as held:
         there = _opened(store, held)
         items = _failed_before(items, store, there) if retry else items
@@ -78,7 +79,7 @@ def ingest(
         model = options.load(name)
         check_encoder(model)
         look = Look.of(model, max_pixels)
-        _check_names(manifest if given else "the manifest", items, model)
+        _check_names(named, items, model)
         if there is None:
             assert not isinstance(store, Store)
             there = held.enter_context(open_store(store, model))
@@ -90,6 +91,21 @@ def ingest(
             progress or default_progress(), name, options, ray,
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _items(
+    manifest: Place | Iterable[Mapping[str, Any]], decoder: str | None
+) -> tuple[list[Item], str]:
+    """And what the manifest is called."""
+    if decoder not in (None, *DECODERS):
+        raise unknown("decoder", decoder, DECODERS)
+    if isinstance(manifest, str | os.PathLike):
+        items, named = read_manifest(manifest), os.fspath(manifest)
+    else:
+        items, named = as_items(manifest), "the manifest"
+    if decoder is None:
+        return items, named
+    return [changed(own, sampling=changed(own.sampling, decoder=decoder)) for own in items], named
 
 
 def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -59,6 +60,14 @@ class Masks:
                 held = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"\0{path.name}\0{held}".encode())
         return digest.hexdigest()
+
+    def thinned(self, every: int) -> Masks:
+        """The same masks for every n-th of the frames that they are for (``Video.thinned``)."""
+        made = copy.copy(self)
+        made._matching = copy.copy(self._matching)
+        made._matching.every = every
+        made._coverage = Coverage(made._matching, self._rows.complete)
+        return made
 
     def ids(self) -> tuple[int, ...]:
         """All object ids, ascending. Looks through all masks where the source lists no ids."""
