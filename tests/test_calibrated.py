@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import Finding, History, InputError, Reference, Vocabulary, generate, locate
+from dejacue import (
+    Finding,
+    History,
+    InputError,
+    LiveReading,
+    Reference,
+    Vocabulary,
+    generate,
+    locate,
+)
 from dejacue.experiments import calibrated as experiment
 from dejacue.experiments.corpus import Benchmark
 from dejacue.learn import Calibrated, calibrated_fit, fit
@@ -224,6 +233,15 @@ def test_a_finding_read_with_a_model_can_still_be_corrected(cups, model) -> None
     assert "above 0 it is rather in the state than not" in asked.report()
     corrected = asked.correct(empty=3)
     assert corrected.retrieval.settings["readout"]["name"] == "contrast"
+
+
+def test_a_live_reading_ends_in_the_answer_of_the_model(cups, model) -> None:
+    scene = cups[0][0]
+    live = LiveReading(scene.vocabulary, readout=model)
+    for row in scene.history.features:
+        live.push(row)
+    expected = locate(scene.history, scene.vocabulary, readout=model)
+    assert windows(live.finish().retrieval) == windows(expected)
 
 
 # exactness

@@ -21,7 +21,6 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
-app.add_typer(learn, name="learn")
 app.command()(ingest)
 app.add_typer(learn, name="learn")
 app.command()(studio)
@@ -269,14 +268,12 @@ def live(
 ) -> None:
     """Say which state the object is in while it is being filmed; Ctrl-C ends it."""
     from dejacue.cli import live as command
-    from dejacue.cli.readouts import readout_named
     from dejacue.pipeline import EncoderOptions
 
     command.run(
         command.Shown(source, masks, match, o.objects(objects), box, tracker, fps, rate, timeout),
         {
-            "vocabulary": vocabulary, "encoder": encoder or "siglip2",
-            "readout": readout_named(readout),
+            "vocabulary": vocabulary, "encoder": encoder or "siglip2", "readout": readout,
             "delay_s": delay, "horizon_s": horizon, "like": like,
             "encoder_options": EncoderOptions(backend, precision, device),
         },
