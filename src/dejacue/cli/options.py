@@ -201,7 +201,8 @@ Coordinates = Annotated[Text, _method(
 )]  # fmt: skip
 ReadoutName = Annotated[str, _method(
     "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, boxcar, "
-    "max-frame, single-median, non-overlap, whole-history, longest-run.",
+    "max-frame, single-median, non-overlap, whole-history, longest-run; or a .json file of "
+    "dejacue learn fit.",
     "--readout", "-r", values=_readouts,
 )]  # fmt: skip
 Top = Annotated[Count, _method(

@@ -143,8 +143,10 @@ class Finding:
     def _readout(self) -> Readout:
         """The one it was read with; contrast, where that one takes no examples."""
         settings = dict(self.reading.retrieval.settings.get("readout", {}))
-        kind = READOUTS.get(settings.pop("name", ""), READOUTS["contrast"])
-        return type(kind)(**settings) if kind.takes_examples else READOUTS["contrast"]
+        kind = READOUTS.get(settings.pop("name", ""))
+        if kind is None or not kind.takes_examples:
+            return READOUTS["contrast"]
+        return type(kind)(**settings)
 
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...
