@@ -221,3 +221,45 @@ def rich() -> dict[str, Any]:
         segments=[Window(*own) for own in ((0, 35), (36, 64), (65, 99), (120, 200), (201, 299))],
         questions=[Question(210, {"filled": 0.6, None: 0.4}, 0.1)],
     )  # fmt: skip
+
+
+@pytest.fixture
+def desk(chromium):
+    """desk(address, width=…, scheme=…) → a page of a studio; no error of it goes unnoticed."""
+    from studio_page import Desk
+
+    opened: list[Any] = []
+
+    def sit(address: str, width: int = 1280, scheme: str = "light", **context: Any) -> Any:
+        view = {"width": width, "height": 900}
+        own = chromium.new_context(viewport=view, color_scheme=scheme, **context)
+        made = Desk(own.new_page(), address)
+        made.page.on("pageerror", lambda error: made.errors.append(str(error)))
+        made.page.on(
+            "console",
+            lambda said: made.errors.append(said.text) if said.type == "error" else None,
+        )
+        opened.append(made)
+        return made
+
+    yield sit
+    for made in opened:
+        made.page.context.close()
+        assert made.errors == []
+
+
+@pytest.fixture
+def workspace(made_workspace, tmp_path):
+    """A folder of its own with a finding, its video, masks, words and references."""
+    from studio_client import copied
+
+    return copied(made_workspace, tmp_path / "workspace")
+
+
+@pytest.fixture
+def address(workspace):
+    """Of a studio over it."""
+    from studio_page import served
+
+    with served(workspace) as found:
+        yield found

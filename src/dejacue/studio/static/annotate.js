@@ -1,0 +1,251 @@
+// Annotate: two passes that see neither each other nor a score, then consensus.
+
+import { ask, place } from "./api.js";
+import { Consensus } from "./consensus.js";
+import { Film, NoFilm, useFilm, useVideo } from "./film.js";
+import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
+import {
+  Dialog, Problem, Timeline, count, go, html, link, say, tell, useAsked, useEffect, useKeys, useMemo, useRef,
+    useState,
+} from "./ui.js";
+
+const SAVE_MS = 400;
+const same = { to: (frame) => frame, from: (frame) => frame };
+
+export function Annotate({ id, about, again }) {
+  const { value: all, problem, again: reload } = useAsked("annotations");
+  if (problem) return html`<main><${Problem}>${problem}</${Problem}></main>`;
+  if (!all) return html`<main><p class="waiting">Looking …</p></main>`;
+  const own = all.find((one) => one.id === id);
+  if (!id) return html`<${List} all=${all} about=${about} />`;
+  if (!own) return html`<main><${Problem}>there is nothing called "${id}" to annotate in this workspace</${Problem}>
+    </main>`;
+  if (own.begun) return html`<${Consensus} target=${own} about=${about} />`;
+  if (about.annotator) return html`<${Pass} key=${about.annotator} target=${own} annotator=${about.annotator}
+    reload=${reload} />`;
+  return html`<${Start} target=${own} again=${again} reload=${reload} about=${about} />`;
+}
+
+const stage = (own) => (own.references ? "references written" : own.agreed ? "agreed" : own.begun ?
+  "consensus: decide" : own.passes.length ?
+  own.passes.map((one) => `${one.annotator} ${Math.floor(100 * one.labelled / one.frames)} %`).join(" · ")
+  : "not begun");
+
+function List({ all, about }) {
+  return html`<main class="narrow"><h1>Annotate</h1>
+    <p class="soft">Two people label every frame; neither sees the other's labels, nor any score, until both are done. Then the differences are decided, and become references.</p>
+    ${!all.length && html`<p class="empty">There is nothing to annotate yet. Put a video into the folder of the studio, or drop one in the <a href=${link("workspace")}>workspace</a>.</p>`}
+    ${all.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">What</th><th scope="col">Kind</th>
+      <th scope="col">${about.annotator ? "Your pass" : "How far"}</th></tr></thead>
+      <tbody>${all.map((own) => html`<tr key=${own.id}><th scope="row">
+        <a href=${link("annotate", own.id)}>${own.id}</a></th>
+        <td>${own.kind === "finding" ? "a followed object" : "a whole video"}</td><td>${stage(own)}</td>
+        </tr>`)}</tbody></table></div>`}
+  </main>`;
+}
+
+// ---------------------------------------------------------------- before: who labels
+
+const complete = (own) => own.passes.length === 2 && own.passes.every((one) => one.labelled === one.frames);
+
+function Start({ target, again, reload }) {
+  const finding = useAsked(target.kind === "finding" ? `findings/${place(target.id)}/info` : null);
+  const [name, setName] = useState(""), [states, setStates] = useState(null), [preset, setPreset] = useState(false),
+    [problem, setProblem] = useState(""), [invited, setInvited] = useState(null);
+  const first = !target.passes.length, listed = states ?? Object.keys(finding.value?.states || {}).join("\n");
+  const begin = async (event) => {
+    event.preventDefault();
+    setProblem("");
+    const names = listed.split("\n").map((line) => line.trim()).filter(Boolean),
+      mine = target.passes.some((one) => one.annotator.toLowerCase() === name.trim().toLowerCase());
+    try {
+      await ask("session", { body: { annotator: name.trim() } });
+      if (!mine) {
+        const body = first ? (preset ? { preset: "vost" } : { states: names }) : {};
+        try { await ask(`annotations/${place(target.id)}/passes/${encodeURIComponent(name.trim())}`,
+          { body }); } catch (error) {
+          await ask("session", { body: { annotator: null } });
+          throw error;
+        }
+      }
+      again();
+      reload();
+    } catch (error) { setProblem(error.message); }
+  };
+  const invite = () => ask("annotators", { body: { annotator: name.trim() } }).then(setInvited, (error) =>
+    setProblem(error.message));
+  const consensus = () => ask(`annotations/${place(target.id)}/consensus`, { method: "POST" }).then(reload, tell);
+  return html`<main class="narrow"><header class="title"><h1>Annotate ${target.id}</h1></header>
+    ${target.passes.length > 0 && html`<section><h2>Passes</h2>
+      <ul class="marks">${target.passes.map((one) =>
+      html`<li><span><b>${one.annotator}</b> ${one.labelled} of ${count(one.frames, "frame")} labelled</span>
+      </li>`)}</ul>
+      ${complete(target) ? html`<p class="ready">Both passes are complete. <button type="button" class="main"
+        onClick=${consensus}>Begin the consensus</button></p>
+        <p class="soft">From then on the passes are closed, and everybody sees them.</p>`
+        : html`<p class="soft">Their labels stay hidden until both passes are complete.</p>`}</section>`}
+    <section><h2>${first ? "The first pass" : "Label"}</h2><form class="grid form" onSubmit=${begin}>
+      <label>Name of the annotator<input value=${name} required maxlength="60" placeholder="Anna"
+        onInput=${(event) => setName(event.target.value)} /></label>
+      ${first && html`<label>States, one a line<textarea rows="4" disabled=${preset}
+        value=${preset ? "pre\ntransition\npost" : listed} onInput=${(event) => setStates(event.target.value)}>
+        </textarea></label>
+        <label class="check"><input type="checkbox" checked=${preset}
+          onChange=${(event) => setPreset(event.target.checked)} />the VOST protocol: pre, transition, post</label>`}
+      <div class="line wrap"><button class="main" disabled=${!name.trim()}>Label as ${name.trim() || "…"}</button>
+        <button type="button" disabled=${!name.trim()} onClick=${invite}>Invite by address</button></div></form>
+      <${Problem}>${problem}</${Problem}>
+      <p class="soft">While you label, this browser sees the video and your own pass alone: the server hides every score. "Stop" at the top ends it.</p></section>
+    ${invited && html`<${Dialog} title=${`An address for ${invited.annotator}`} onClose=${() => setInvited(null)}>
+      <p>Whoever opens it labels as ${invited.annotator}, and sees nothing else. Open it in another browser or a private window:</p>
+      <p><input readonly aria-label="address" value=${new URL(invited.address, location.href).href}
+        onFocus=${(event) => event.target.select()} /></p></${Dialog}>`}
+  </main>`;
+}
+
+// ---------------------------------------------------------------- a pass
+
+function Pass({ target, annotator, reload }) {
+  const path = `annotations/${place(target.id)}/passes/${encodeURIComponent(annotator)}`;
+  const { value: made, problem, status, again } = useAsked(path), found = useVideo(made?.video);
+  if (status === 404) return html`<${NewPass} target=${target} path=${path} again=${again} />`;
+  if (problem) return html`<main><h1>${target.id}</h1><${Problem}>${problem}</${Problem}></main>`;
+  if (!made || (made.video && !found.video && !found.problem)) return html`<main>
+    <p class="waiting">Opening your pass …</p></main>`;
+  return html`<${Labelling} key=${made.revision} target=${target} path=${path} made=${made} found=${found}
+    again=${again} reload=${reload} />`;
+}
+
+function NewPass({ target, path, again }) {
+  const [states, setStates] = useState(null), [preset, setPreset] = useState(false),
+    [problem, setProblem] = useState("");
+  const begin = (body) => ask(path, { body }).then(again, (error) =>
+    (body.states || body.preset || error.status !== 400 ? setProblem(error.message) : setStates("")));
+  const send = (event) => { event.preventDefault();
+    begin(preset ? { preset: "vost" } : { states: states.split("\n").map((line) => line.trim()).filter(Boolean) }); };
+  return html`<main class="narrow"><h1>Annotate ${target.id}</h1>
+    ${states === null ? html`<p>You have no pass here yet.</p>
+      <button type="button" class="main" onClick=${() => begin({})}>Begin my pass</button>`
+      : html`<p>You are the first: name the states that are to be told apart.</p>
+        <form class="grid form" onSubmit=${send}>
+        <label>States, one a line<textarea rows="4" disabled=${preset} value=${states}
+          onInput=${(event) => setStates(event.target.value)}></textarea></label>
+        <label class="check"><input type="checkbox" checked=${preset}
+          onChange=${(event) => setPreset(event.target.checked)} />the VOST protocol: pre, transition, post</label>
+        <button class="main">Begin my pass</button></form>`}
+    <${Problem}>${problem}</${Problem}></main>`;
+}
+
+// Saves when the labels rest; one save at a time, each on top of the one before.
+function useSaving(path, made, values) {
+  const [state, setState] = useState({ text: "saved" }), own = useRef({ revision: made.revision, saved: values });
+  own.current.now = values;
+  const saveAll = async () => {
+    try {
+      while (own.current.now !== own.current.saved) {
+        const { now, revision: before } = own.current, runs = toRuns(now, made.frames[0], made.labels);
+        const { revision } = await ask(path, { method: "PUT", body: { runs, revision: before } });
+        Object.assign(own.current, { revision, saved: now });
+      }
+      setState({ text: "saved" });
+    } catch (error) {
+      setState({ text: "not saved", problem: error.message, conflict: error.status === 409 });
+    }
+  };
+  const flush = () => {
+    own.current.busy ||= saveAll().finally(() => { own.current.busy = null; });
+    return own.current.busy;
+  };
+  useEffect(() => {
+    if (values !== own.current.saved) setState((old) => ({ ...old, text: "saving …" }));
+    const timer = setTimeout(flush, SAVE_MS);  // also where nothing is new: an undo may have made it so
+    return () => clearTimeout(timer);
+  }, [values]);
+  useEffect(() => {
+    const warn = (event) => { if (own.current.now !== own.current.saved) { flush(); event.preventDefault(); } };
+    addEventListener("beforeunload", warn);
+    return () => { removeEventListener("beforeunload", warn); flush(); };
+  }, []);
+  return { ...state, flush };
+}
+
+// The labels, with steps back and on.
+function useLabels(made) {
+  const [all, setAll] = useState(() => ({ past: [], now: fromRuns(made), future: [] }));
+  return {
+    values: all.now, canUndo: all.past.length > 0, canRedo: all.future.length > 0,
+    set: (values) => setAll((old) => ({ past: [...old.past.slice(-100), old.now], now: values, future: [] })),
+    undo: () => setAll((old) => (old.past.length ?
+      { past: old.past.slice(0, -1), now: old.past.at(-1), future: [old.now, ...old.future] } : old)),
+    redo: () => setAll((old) => (old.future.length ?
+      { past: [...old.past, old.now], now: old.future[0], future: old.future.slice(1) } : old)),
+  };
+}
+
+function Labelling({ target, path, made, found, again, reload }) {
+  const { frames: [first, last], labels } = made, all = useLabels(made), { values } = all;
+  const [anchor, setAnchor] = useState(null), [view, setView] = useState(null),
+    [selected, setSelected] = useState(null);
+  const film = useFilm({ first, last, map: same, span: selected && [selected.start, selected.end] });
+  const saving = useSaving(path, made, values),
+    scene = useMemo(() => labelScene(target.id, values, [first, last], labels), [values]);
+  useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
+  const open = useMemo(() => values.reduce((n, value) => n + (value === -1), 0), [values]);
+  const put = (label) => {
+    const from = anchor ?? film.frame, [start, end] = [Math.min(from, film.frame), Math.max(from, film.frame)];
+    all.set(filled(values, first, start, end, label));
+    setAnchor(null);
+    if (film.frame === end) film.step(1);
+  };
+  const edited = ({ state, start, end, kind, row, index, done }) => {
+    if (!done) return;
+    const before = kind === "create" ? null : kind === "delete" ? { start, end } : scene.rows[row].windows[index];
+    all.set(moved(values, first, labels.indexOf(state), before, kind === "delete" ? null : { start, end }));
+  };
+  const next = () => { const at = nextOpen(values, first, film.frame);
+    if (at === null) say("every frame has a label", "note"); else film.seek(at); };
+  const mark = () => setAnchor(anchor === null ? film.frame : null);
+  const consensus = () => saving.flush().then(() =>
+    ask(`annotations/${place(target.id)}/consensus`, { method: "POST" })).then(reload, tell);
+  useKeys([...film.keys, { keys: ["b"], does: "begin a span here; a label then fills it", act: mark },
+    { keys: ["u"], does: "next frame without a label", act: next },
+    { keys: ["Backspace"], does: "take the label of the frame away (where no span is selected)", act: () => put(-1) },
+    { keys: ["Ctrl+z"], does: "undo", act: all.undo },
+      { keys: ["Ctrl+Shift+z", "Ctrl+y"], does: "redo", act: all.redo }], view);
+  const on = { seek: film.seek, select: setSelected, change: edited, mark: ({ kind, state }) => kind !== "change" &&
+    put(kind === "none" ? Math.max(labels.indexOf("none"), labels.indexOf("transition")) : labels.indexOf(state)) };
+  const now = labels[values[film.frame - first]];
+  return html`<main class="desk"><header class="title"><h1>${target.id}</h1>
+    <span class="soft">your pass · ${made.history}</span>
+      <span class="acts"><span class="saving" data-state=${saving.text}>${saving.text}</span>
+        <button type="button" disabled=${!all.canUndo} onClick=${all.undo}>Undo</button>
+        <button type="button" disabled=${!all.canRedo} onClick=${all.redo}>Redo</button>
+        <button type="button" onClick=${consensus} disabled=${open > 0}
+          title="once both passes are complete">Begin the consensus</button></span></header>
+    <${Problem}>${saving.problem}</${Problem}>${saving.conflict &&
+      html`<p><button type="button" onClick=${again}>Load again</button></p>`}
+    <div class="halves">
+      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last}
+        finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />`
+        : html`<${NoFilm} problem=${found.problem || "the video is not in the workspace"} />`}
+      <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="labels">
+        <p>Frame <b>${film.frame}</b> ${now ? html`is <b>${now}</b>` : "has no label yet"}.${anchor !== null &&
+          html` A label fills frames <b>${Math.min(anchor, film.frame)} – ${Math.max(anchor, film.frame)}</b>.`}</p>
+        <div class="answers" role="group"
+          aria-label="label of this frame">${labels.map((label, n) =>
+          html`<button type="button" aria-pressed=${now === label} onClick=${() => put(n)}>
+          <span class="badge" style=${{ "border-color": scene.states[n].colour }}>${n + 1}</span>${label}</button>`)}
+          <button type="button" onClick=${() => put(-1)}>no label</button></div>
+        <div class="line wrap"><button type="button" aria-pressed=${anchor !== null}
+          onClick=${mark}>Span from here <kbd>b</kbd></button>
+          <button type="button" onClick=${next}>Next open frame <kbd>u</kbd></button></div>
+        <p><progress max=${values.length} value=${values.length - open} aria-label="labelled">
+          </progress> ${values.length - open} of ${count(values.length, "frame")} labelled</p>
+        ${open === 0 && html`<p class="ready">Your pass is complete. When the other one is, too, the consensus can begin.</p>`}
+        <p class="soft">Keys <kbd>1</kbd> … <kbd>${labels.length}</kbd> label the frame and go on. On the timeline, drag along a row to label a span, and drag edges to move them.</p>
+      </div></aside></div>
+    <section class="strip" aria-label="timeline">
+      <${Timeline} scene=${scene} options=${{ editable: true, labels: true, wheel: "focus", on }} hold=${setView} />
+      </section>
+  </main>`;
+}

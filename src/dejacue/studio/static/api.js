@@ -1,0 +1,56 @@
+// Requests to the studio. What goes wrong is an Error whose message is the sentence to show.
+
+export const place = (id) => id.split("/").map(encodeURIComponent).join("/");
+export const frameAddress = (video, frame, width) =>
+  `/api/videos/${place(video)}/frames/${frame}.jpg${width ? `?width=${width}` : ""}`;
+
+async function told(answer) {
+  try {
+    return (await answer.json()).detail || answer.statusText;
+  } catch {
+    return `the studio answered ${answer.status}`;
+  }
+}
+
+export async function ask(path, { method, body, signal } = {}) {
+  const given = { method: method || (body === undefined ? "GET" : "POST"), signal, headers: {} };
+  if (body instanceof Blob) given.body = body;
+  else if (body !== undefined) {
+    given.headers["content-type"] = "application/json";
+    given.body = JSON.stringify(body);
+  }
+  let answer;
+  try {
+    answer = await fetch(`/api/${path}`, given);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("the studio does not answer; is it still running?");
+  }
+  if (answer.ok) return answer.json();
+  throw Object.assign(new Error(await told(answer)), { status: answer.status });
+}
+
+// A packed column, {"f64": base64 of little-endian numbers}.
+export function unpack(column) {
+  const [[kind, text]] = Object.entries(column);
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new { f32: Float32Array, f64: Float64Array, i32: Int32Array }[kind](bytes.buffer);
+}
+
+// All that a player needs to know of a video.
+export async function openVideo(id) {
+  const about = await ask(`videos/${place(id)}/info`);
+  const { start, times } = await ask(`videos/${place(id)}/times`);
+  return { ...about, start, times: times && unpack(times) };
+}
+
+// Hears of a job until it has ended; what it returns stops listening.
+export function follow(job, heard) {
+  const source = new EventSource(`/api/jobs/${job}/events`);
+  source.onmessage = ({ data }) => {
+    const now = JSON.parse(data);
+    if (["done", "failed", "stopped"].includes(now.state)) source.close();
+    heard(now);
+  };
+  return () => source.close();
+}

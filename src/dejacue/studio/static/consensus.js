@@ -1,0 +1,171 @@
+// Consensus: what two passes differ in, in a row to decide; agreement, events, references.
+
+import { ask, place } from "./api.js";
+import { Film, NoFilm, useFilm, useVideo } from "./film.js";
+import { colourOf, inkOn } from "./labels.js";
+import { Problem, count, html, say, tell, titleOf, useAsked, useEffect, useKeys, useState } from "./ui.js";
+
+const same = { to: (frame) => frame, from: (frame) => frame };
+const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
+
+export function Consensus({ target, about }) {
+  const base = `annotations/${place(target.id)}`, { value, problem } = useAsked(`${base}/decisions`);
+  const [one, two] = value?.annotators || [], passOf = (name) => name && `${base}/passes/${encodeURIComponent(name)}`;
+  const first = useAsked(passOf(one) ?? null), second = useAsked(passOf(two) ?? null),
+    found = useVideo(first.value?.video);
+  if (problem || first.problem) return html`<main><h1>${target.id}</h1>
+    <${Problem}>${problem || first.problem}</${Problem}></main>`;
+  if (!value || !first.value || !second.value) return html`<main><p class="waiting">Comparing …</p></main>`;
+  return html`<${Decide} base=${base} target=${target} given=${value} passes=${[first.value, second.value]}
+    found=${found} about=${about} />`;
+}
+
+const Badge = ({ label, n }) => html`<span class="badge" style=${{ "border-color": colourOf(label, n) }}>${n + 1}</span>`;
+
+// One line of runs: the colour and the number of their label.
+function Strip({ name, runs, labels, first, last, frame, seek }) {
+  const size = last - first + 1, share = (frames) => `${100 * frames / size}%`;
+  const at = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    seek(first + Math.floor((event.clientX - box.left) / box.width * size));
+  };
+  const told = runs.slice(0, 40).map((run) => `${run.label ?? "open"} ${run.start} – ${run.end}`).join(", ");
+  return html`<div class="run"><span class="of">${name}</span>
+    <div class="bar" role="img" aria-label=${`${name}: ${told}`} onClick=${at}>
+      ${runs.map((run) => {
+        const n = labels.indexOf(run.label), colour = colourOf(run.label, n);
+        const place = { left: share(run.start - first), width: share(run.end - run.start + 1) };
+        if (n >= 0) Object.assign(place, { background: colour, color: inkOn(colour) });
+        return html`<span class=${n < 0 ? "open" : ""} style=${place}
+          title=${`${run.label ?? "open"}: ${run.start} – ${run.end}`}>${n < 0 ? "?" : n + 1}</span>`;
+      })}
+      <i style=${{ left: share(frame - first + .5) }}></i></div></div>`;
+}
+
+function Decide({ base, target, about, given, passes, found }) {
+  const [rows, setRows] = useState(given.runs),
+    [at, setAt] = useState(Math.max(given.runs.findIndex((row) => row.label === null), 0)),
+    [state, setState] = useState({ agreed: given.agreed });
+  const [first, last] = passes[0].frames, labels = given.labels, row = rows[at],
+    open = rows.filter((own) => own.label === null).length;
+  const film = useFilm({ first, last, map: same, span: row && [row.start, row.end] });
+  const to = (n) => { if (rows[n]) { setAt(n); film.seek(rows[n].start); } };
+  useEffect(() => { if (row) film.seek(row.start); }, []);
+  const put = async (next) => {
+    setRows(next);
+    try {
+      const told = await ask(`${base}/decisions`,
+        { method: "PUT", body: { runs: next.map(({ start, end, label }) => ({ start, end, label })) } });
+      setState({ agreed: told.agreed });
+    } catch (error) { setState({ problem: error.message }); }
+  };
+  const decide = (label) => {
+    if (!row) return;
+    const next = rows.map((own, n) => (n === at ? { ...own, label } : own)),
+      later = next.findIndex((own, n) => n > at && own.label === null);
+    put(next);
+    const then = later < 0 ? next.findIndex((own) => own.label === null) : later;
+    if (then >= 0) { setAt(then); film.seek(next[then].start); }
+  };
+  const split = () => {
+    if (!row) return;
+    if (film.frame <= row.start || film.frame > row.end) {
+      say(`go to a frame inside of ${row.start} – ${row.end} first; the second part begins there`, "problem");
+      return;
+    }
+    put([...rows.slice(0, at), { ...row, end: film.frame - 1 }, { ...row, start: film.frame },
+      ...rows.slice(at + 1)]);
+  };
+  useKeys([...film.keys, { keys: ["ArrowLeft"], does: "one frame back", act: () => film.step(-1) },
+    { keys: ["ArrowRight"], does: "one frame on", act: () => film.step(1) },
+    { keys: ["n", "ArrowDown"], does: "next difference", act: () => to(at + 1) },
+    { keys: ["p", "ArrowUp"], does: "difference before", act: () => to(at - 1) },
+    { keys: ["s"], does: "split the difference at this frame", act: split },
+    ...labels.slice(0, 9).map((label, n) =>
+      ({ keys: [String(n + 1)], does: `it is ${label}`, act: () => decide(label) }))]);
+  const agreed = merged(passes, rows);
+  return html`<main class="desk"><header class="title"><h1>${titleOf(target.id, about)}</h1>
+    <span class="soft">consensus of ${given.annotators.join(" and ")}</span></header>
+    <div class="halves">
+      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last}
+        finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />`
+        : html`<${NoFilm} problem=${found.problem || ""} />`}
+      <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="differences">
+        <${Problem}>${state.problem}</${Problem}>
+        ${!rows.length && html`<p class="ready">The passes agree in every frame.</p>`}
+        ${row && html`<p>Difference <b>${at + 1}</b> of ${rows.length}: frames <b>${row.start} – ${row.end}</b></p>
+          <p class="soft">${given.annotators[0]} says <b>${row.first}</b>, ${given.annotators[1]} says <b>${row.second}</b></p>
+          <div class="answers" role="group" aria-label="decision">${labels.map((label, n) => html`
+            <button type="button" aria-pressed=${row.label === label} onClick=${() => decide(label)}>
+              <${Badge} label=${label} n=${n} />${label}</button>`)}</div>
+          <div class="line wrap"><button type="button" disabled=${at === 0}
+            onClick=${() => to(at - 1)}>Before</button>
+            <button type="button" disabled=${at >= rows.length - 1} onClick=${() => to(at + 1)}>Next</button>
+            <button type="button" onClick=${split}>Split here <kbd>s</kbd></button></div>
+          <p class="soft">${open ? count(open, "difference is open", "differences are open") : "all are decided"}</p>
+          <ul class="marks">${rows.map((own, n) => html`<li class=${n === at ? "here" : ""}>
+            <button type="button" class="quiet text" onClick=${() => to(n)}>
+              ${own.start} – ${own.end}: ${own.first} / ${own.second} → <b>${own.label ?? "?"}</b></button></li>`)}</ul>`}
+      </div></aside></div>
+    <section class="strip" aria-label="both passes">${[[given.annotators[0], passes[0].runs],
+      [given.annotators[1], passes[1].runs], ["consensus", agreed]].map(([name, runs]) =>
+      html`<${Strip} name=${name} runs=${runs} labels=${labels} first=${first} last=${last} frame=${film.frame}
+      seek=${film.seek} />`)}
+      <p class="legend">${labels.map((label, n) =>
+        html`<span><span class="badge"
+        style=${{ "border-color": colourOf(label, n) }}>${n + 1}</span> ${label}</span>`)}</p></section>
+    <div class="halves even"><${Agreement} base=${base} />
+      <${Result} base=${base} agreed=${Boolean(state.agreed)} key=${String(state.agreed)}
+      vost=${passes[0].preset === "vost"} /></div>
+  </main>`;
+}
+
+// The first pass, with what was decided where the second one differs.
+function merged([one], rows) {
+  let runs = one.runs;
+  for (const row of rows) {
+    runs = runs.flatMap((run) => (run.end < row.start || run.start > row.end ? [run]
+      : [{ ...run, end: row.start - 1 }, { ...run, start: row.end + 1 }].filter((part) => part.start <= part.end)));
+    runs = [...runs, row];
+  }
+  return runs.sort((a, b) => a.start - b.start);
+}
+
+function Agreement({ base }) {
+  const { value, problem } = useAsked(`${base}/agreement`);
+  const line = (name, own) => own &&
+    html`<tr><th scope="row">${name}</th><td class="number">${own.frames ?? ""}</td>
+    <td class="number">${fixed(own.observed)}</td><td class="number">${fixed(own.kappa)}</td></tr>`;
+  return html`<section><h2>Agreement</h2>
+    <${Problem}>${problem}</${Problem}>${value &&
+    html`<table><thead><tr><th scope="col">Over</th><th scope="col" class="number">frames</th>
+    <th scope="col" class="number">exact rate</th><th scope="col" class="number">Cohen's κ</th></tr></thead>
+    <tbody>${line("all frames", value.all_frames)}${line("frames that one of them sees",
+      value.observed_frames)}</tbody></table>`}</section>`;
+}
+
+function Result({ base, agreed, vost }) {
+  const [minimum, setMinimum] = useState(5), [names, setNames] = useState(["pre", "post"]),
+    [file, setFile] = useState(null);
+  const { value, problem } = useAsked(agreed ? `${base}/events?minimum=${minimum}` : null);
+  const write = () => ask(`${base}/references`, { body: { minimum, pre: names[0], post: names[1] } }).then((made) =>
+    { setFile(made.file); say(`written: ${made.file}`); }, tell);
+  const told = (event) => (event.transition ?
+    `pre ${event.pre.join(" – ")}, transition ${event.transition.join(" – ")}, post ${event.post.join(" – ")}`
+    : `${event.first} ${event.before.join(" – ")} → ${event.second} ${event.after.join(" – ")}`);
+  if (!agreed) return html`<section><h2>Events and references</h2>
+    <p class="soft">They follow once every difference is decided.</p></section>`;
+  return html`<section><h2>Events and references</h2><${Problem}>${problem}</${Problem}>
+    ${value && (value.events.length ?
+      html`<ol class="events">${value.events.map((event) => html`<li>${told(event)}</li>`)}</ol>`
+      : html`<p class="soft">No state changes into another.</p>`)}
+    <div class="grid"><label>Frames that a stable state needs<input type="number" min="1" value=${minimum}
+      onChange=${(event) => setMinimum(Math.max(1, Number(event.target.value) || 5))} /></label>
+      ${vost && [0, 1].map((n) => html`<label>What words call ${["pre", "post"][n]}<input value=${names[n]}
+        onInput=${(event) => setNames(names.map((own, at) => (at === n ? event.target.value : own)))} />
+        </label>`)}</div>
+    <div class="line wrap"><button type="button" class="main" onClick=${write}>Write the references</button>
+      ${["decisions", "consensus", ...(file ? ["references"] : [])].map((what) =>
+        html`<a class="button" download href=${`/api/${base}/files/${what}.json`}>${what}.json</a>`)}</div>
+    ${file && html`<p class="soft">${file}: <code>dejacue evaluate</code> and the corpus view read it.</p>`}</section>`;
+}

@@ -1,0 +1,73 @@
+// All findings in a table: filter, sort, open, measure against references.
+
+import { Job } from "./jobs.js";
+import { Problem, count, html, link, tell, useAsked, useEffect, useKeys, useRef, useRest, useState } from "./ui.js";
+import { Bars } from "./workspace.js";
+
+const COLUMNS = [
+  ["id", "Finding", (row) => row.id], ["object", "Object", (row) => row.object || ""],
+    ["states", "States", (row) => row.moments.length],
+  ["score", "Score", (row) => best(row)], ["doubts", "Doubts", (row) => row.doubts],
+    ["tiou", "tIoU", (row) => row.tiou ?? -1], ["readout", "Readout", (row) => row.readout || ""],
+];
+const NUMBERS = ["score", "doubts", "tiou"];
+const METRICS = { r1_03: "R@1 .3", r1_05: "R@1 .5", top1_tiou: "Top-1 tIoU" };
+const best = (row) => (row.moments.length ? row.moments.reduce((sum, own) => sum + own.score, 0) / row.moments.length
+  : 0);
+const percent = (value) => (100 * value).toFixed(1);
+
+function Measured({ result }) {
+  return html`<div class="scroll"><table>
+    <caption class="soft">${count(result.counts.histories ?? 0, "history",
+    "histories")} with references; 95 % intervals, components resampled</caption>
+    <thead><tr><th scope="col">Method</th>${Object.values(METRICS).map((name) =>
+      html`<th scope="col" class="number">${name} %</th>`)}</tr></thead>
+    <tbody>${Object.entries(result.methods).map(([name, own]) =>
+      html`<tr><th scope="row">${name}</th>${Object.keys(METRICS).map((metric) => {
+      const { value, mean, low, high } = own[metric] || {}, at = value ?? mean;
+      return html`<td class="number">${at === undefined ? "" : percent(at)}${low !== undefined && low !== null ?
+        html` <span class="soft">${percent(low)} – ${percent(high)}</span>` : ""}</td>`;
+    })}</tr>`)}</tbody></table></div>`;
+}
+
+export function Corpus({ jobs }) {
+  const [filter, setFilter] = useState(""), [asked, setAsked] = useState(""),
+    [[key, down], setOrder] = useState(["id", false]);
+  const { value, problem, again } = useAsked(`corpus?limit=2000&filter=${encodeURIComponent(asked)}`),
+    rest = useRest(setAsked, 200), field = useRef(), kept = useRef(null);
+  if (value) kept.current = value;
+  const found = kept.current, job = jobs.all.find((one) => one.kind === "evaluate"),
+    of = COLUMNS.find(([name]) => name === key)[2];
+  const order = (a, b) => (of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : 0) * (down ? -1 : 1);
+  useEffect(() => { if (job?.state === "done") again(); }, [job?.state]);
+  useKeys([{ keys: ["/"], does: "filter", act: () => field.current.focus() }]);
+  const measure = () => jobs.begin({ kind: "evaluate" }).catch(tell);
+  return html`<main><header class="title"><h1>Corpus</h1>
+    <span class="soft">${found ? count(found.count, "finding") : ""}</span>
+      <span class="acts"><input ref=${field} type="search" aria-label="filter" placeholder="filter: cup full …"
+        value=${filter}
+        onInput=${(event) => { setFilter(event.target.value); rest(event.target.value); }} />
+      <button type="button" onClick=${measure}
+        disabled=${["running", "waiting"].includes(job?.state)}>Measure against references</button></span></header>
+    <${Problem}>${problem}</${Problem}>
+    ${job && html`<section>${job.state === "done" ? html`<${Measured} result=${job.result} />`
+      : html`<${Job} job=${job} jobs=${jobs} />`}</section>`}
+    ${found && !found.rows.length &&
+      html`<p class="empty">${asked ? "No finding has these words in its name, object or states."
+      : "There are no findings in this folder yet. Open a video in the workspace, show its object, and start."}</p>`}
+    ${found?.rows.length > 0 && html`<div class="scroll"><table><thead><tr>${COLUMNS.map(([name, text]) => html`
+        <th scope="col" class=${NUMBERS.includes(name) ? "number" : ""}
+          aria-sort=${key === name ? (down ? "descending" : "ascending") : "none"}>
+          <button type="button" onClick=${() => setOrder([name, key === name && !down])}>${text}${key === name ?
+            (down ? " ↓" : " ↑") : ""}</button></th>`)}</tr></thead>
+      <tbody>${[...found.rows].sort(order).map((row) => html`<tr key=${row.id}>
+        <th scope="row"><a href=${link("finding", row.id)}>${row.id}</a>${row.problem &&
+          html`<div class="problem">${row.problem}</div>`}</th>
+        <td>${row.object}</td><td>${row.moments.map((own) => own.state).join(", ")}<${Bars} moments=${row.moments} />
+          </td>
+        <td class="number">${row.moments.length ? best(row).toFixed(2) : ""}</td>
+          <td class="number">${row.doubts || ""}</td>
+        <td class="number">${row.tiou === null ? "" : row.tiou.toFixed(2)}</td><td>${row.readout}</td></tr>`)}</tbody>
+          </table></div>`}
+  </main>`;
+}

@@ -1,0 +1,164 @@
+// The player with its buttons: which frame is shown, steps, speed, a window in a loop, the outline.
+
+import { ask, openVideo, place } from "./api.js";
+import { Player } from "./player.js";
+import { Problem, clamp, html, say, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+
+const RATES = [1, .5, .25], RATE_NAMES = { 1: "1×", .5: "½×", .25: "¼×" };
+const OUTLINE_REST_MS = 60;
+
+export function useVideo(id) {
+  const [found, setFound] = useState({});
+  useEffect(() => {
+    let gone = false;
+    if (id) {
+      openVideo(id).then((video) => !gone && setFound({ id, video }), (error) => !gone &&
+        setFound({ id, problem: error.message }));
+    }
+    return () => { gone = true; };
+  }, [id]);
+  return found.id === id ? found : {};
+}
+
+// Drives a player from a view. map: {to(frame of the view) → frame of the file, from}; span: what a
+// loop plays, in frames of the view.
+export function useFilm({ first, last, map, span }) {
+  const [state, setState] = useState({ frame: first, how: null, playing: false, rate: 1, loop: false });
+  const player = useRef(null), now = useRef();
+  now.current = { first, last, map, span, state };
+  const set = (some) => setState((old) => ({ ...old, ...some }));
+  const aim = () => {
+    const { loop } = now.current.state, { span: own, first: a, last: b } = now.current;
+    const [from, to] = (loop && own) || [a, b];
+    player.current?.setSpan([now.current.map.to(from), now.current.map.to(to)], loop);
+  };
+  const film = useRef(null);
+  film.current ||= {
+    seek(frame) {
+      const { first: a, last: b, map: maps } = now.current, wanted = clamp(Math.round(frame), a, b);
+      set({ frame: wanted, how: null });
+      player.current?.seek(maps.to(wanted));
+    },
+    step(by) { film.current.seek(now.current.state.frame + by); },
+    toggle() {
+      aim();
+      if (player.current?.playing) player.current.pause(); else player.current?.play();
+    },
+    speed() {
+      const { rate } = now.current.state, next = RATES[(RATES.indexOf(rate) + 1) % RATES.length];
+      player.current?.setRate(next);
+      set({ rate: next });
+    },
+    loop() { set({ loop: !now.current.state.loop }); },
+    hold(made) {
+      player.current = made;
+      if (made) made.seek(now.current.map.to(now.current.state.frame));
+    },
+    heard: {
+      shown: (frame, how) => set({ frame: now.current.map.from(frame), how, source: frame }),
+      playing: (playing) => set({ playing }),
+      note: (text) => say(text, "note"),
+    },
+  };
+  useEffect(aim, [state.loop, span?.[0], span?.[1]]);
+  const keys = [
+    { keys: ["Space"], does: "play, pause", act: film.current.toggle },
+    { keys: ["v"], does: "speed: 1×, ½×, ¼×", act: film.current.speed },
+    { keys: ["g"], does: "go to a frame", act: () => document.querySelector(".goto")?.focus() },
+    { keys: ["l"], does: "play the selected window in a loop", act: film.current.loop },
+  ];
+  return { ...film.current, ...state, keys };
+}
+
+// Polygons of the object; asked for when a frame rests.
+function useOutline(address, ofFile, frame, ready) {
+  const [found, setFound] = useState(null), kept = useRef(new Map());
+  useEffect(() => {
+    if (!address || !ready) return undefined;
+    const known = kept.current.get(frame);
+    if (known) { setFound(known); return undefined; }
+    const stop = new AbortController();
+    const timer = setTimeout(() =>
+      ask(`${address}/${frame}${ofFile ? "?file=true" : ""}`, { signal: stop.signal }).then((made) => {
+      if (kept.current.size > 300) kept.current.clear();
+      kept.current.set(frame, made);
+      setFound(made);
+    }, () => {}), OUTLINE_REST_MS);
+    return () => { clearTimeout(timer); stop.abort(); };
+  }, [address, frame, ready]);
+  return found && found.frame === frame && ready ? found.outline : null;
+}
+
+export const Outline = ({ polygons, name }) => polygons.map((points) => html`
+  <polygon class=${name || "outline"} points=${points.map((point) => point.join(",")).join(" ")} />`);
+
+function Shown({ film, first, last }) {
+  const how = film.how === "verified" ? `frame ${film.frame}` : film.how === "server" ?
+    `frame ${film.frame} · decoded by the server` : "…";
+  const why = film.how === "verified" ? "checked against the time stamp of what is on the screen" : "";
+  return html`<output class="shown" data-frame=${film.how ? film.frame : ""} data-how=${film.how || ""} title=${why}
+    aria-live="off">${how}<span class="soft"> of ${first} – ${last}</span></output>`;
+}
+
+// video: of openVideo; finding: whose object is outlined and cropped; ofFile: frames are those of the
+// file, not of its history; draw: what else lies over the
+// picture; onPoint(kind, x, y): a pointer on it, in pixels of the video
+export function Film({ film, video, first, last, finding, ofFile, draw, onPoint, tools }) {
+  const stage = useRef(), [marked, setMarked] = useState(true), [crop, setCrop] = useState(null);
+  useLayoutEffect(() => {
+    const made = new Player(stage.current, video, film.heard);
+    film.hold(made);
+    return () => { made.destroy(); film.hold(null); };
+  }, [video]);
+  const stands = Boolean(film.how) && !film.playing;
+  const address = finding && `findings/${place(finding)}/outline`;
+  const outline = useOutline(address, ofFile, film.frame, stands);
+  const cropped = outline?.length ?
+    `/api/findings/${place(finding)}/crops/${film.frame}.jpg?width=160${ofFile ? "&file=true" : ""}` : null;
+  const at = (kind) => (event) => {
+    const box = stage.current.getBoundingClientRect();
+    if (kind === "down") event.currentTarget.setPointerCapture(event.pointerId);
+    onPoint(kind, (event.clientX - box.left) / box.width * video.width,
+      (event.clientY - box.top) / box.height * video.height, event);
+  };
+  const pointed = onPoint && { onPointerDown: at("down"), onPointerMove: at("move"), onPointerUp: at("up"),
+    onPointerCancel: at("cancel") };
+  const button = (text, name, act, more) =>
+    html`<button type="button" title=${name} aria-label=${name} onClick=${act} ...${more}>${text}</button>`;
+  return html`<div class="film">
+    <div class="screen">
+      <div class="stage ${onPoint ? "pointed" : ""}" ref=${stage}
+        style=${{ "aspect-ratio": `${video.width} / ${video.height}`,
+        "max-width": `calc(var(--film-height) * ${video.width / video.height})` }}>
+        <svg viewBox="0 0 ${video.width} ${video.height}" aria-hidden="true" ...${pointed}>
+          ${marked && outline && html`<${Outline} polygons=${outline} />`}${draw}</svg>
+      </div>
+      ${finding && html`<figure class="crop">
+        <img src=${cropped ?? crop} alt="the object as the encoder saw it"
+        hidden=${!(cropped ?? crop) || (outline && !cropped)}
+        onLoad=${() => setCrop(cropped ?? crop)} />
+        <figcaption>${outline && !cropped ? "not seen here" : "what the encoder saw"}</figcaption></figure>`}
+    </div>
+    <div class="controls" role="toolbar" aria-label="player">
+      ${button("−10", "ten frames back", () => film.step(-10))}
+      ${button("−1", "one frame back", () => film.step(-1))}
+      ${button(film.playing ? "❚❚" : "▶", film.playing ? "pause (Space)" : "play (Space)", film.toggle,
+        { class: "play" })}
+      ${button("+1", "one frame on", () => film.step(1))}
+      ${button("+10", "ten frames on", () => film.step(10))}
+      ${button(RATE_NAMES[film.rate], `speed ${RATE_NAMES[film.rate]} (v)`, film.speed)}
+      ${button("Loop", "play the selected window in a loop (l)", film.loop, { "aria-pressed": film.loop })}
+      ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
+      ${tools}
+      <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame"
+        title="go to frame (g)"
+        onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value));
+          event.target.value = ""; event.target.blur(); }} />
+      <${Shown} film=${film} first=${first} last=${last} />
+    </div>
+  </div>`;
+}
+
+export function NoFilm({ problem }) {
+  return html`<div class="film empty-film"><${Problem}>${problem}</${Problem}></div>`;
+}

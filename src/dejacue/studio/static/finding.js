@@ -1,0 +1,248 @@
+// A finding: the video, the timeline, and the words beside them.
+
+import { ask, frameAddress, place, unpack } from "./api.js";
+import { Film, NoFilm, useFilm, useVideo } from "./film.js";
+import { denied, dragged, toggled, withMark } from "./marks.js";
+import { Doubts, Show } from "./show.js";
+import {
+  Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo,
+    useReducer, useRef, useState,
+} from "./ui.js";
+import { Compare, Words } from "./words.js";
+
+const REST_MS = 150, MERGE_MS = 1500, MOST = 400_000;  // values of all curves; longer ones are thinned
+
+// What is asked for can be undone; edits of one text that follow each other are one step.
+function steps(all, { kind, some, key, now, words }) {
+  if (kind === "begin") return { past: [], now: words, future: [] };
+  if (kind === "undo" && all.past.length) return { past: all.past.slice(0, -1), now: all.past.at(-1),
+    future: [all.now, ...all.future] };
+  if (kind === "redo" && all.future.length) return { past: [...all.past, all.now], now: all.future[0],
+    future: all.future.slice(1) };
+  if (kind !== "change") return all;
+  const merged = key && all.key === key && now - all.at < MERGE_MS;
+  return { past: merged ? all.past : [...all.past.slice(-200), all.now], now: { ...all.now, ...some }, future: [],
+    key, at: now };
+}
+
+const begun = (info) => ({
+  object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
+    top: null, absent_at: null,
+  states: Object.entries(info.states).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
+});
+
+// The request; what is wrong before it is sent is thrown as a sentence.
+function request(words) {
+  const states = {};
+  for (const own of words.states) {
+    const name = own.name.trim();
+    if (!name) throw new Error("a state has no name; give it one");
+    if (name in states) throw new Error(`two states are called "${name}"; rename one`);
+    states[name] = own.text.split("\n").map((line) => line.trim()).filter(Boolean);
+  }
+  const { examples, changes, readout, coordinates, top, absent_at: absent } = words,
+    named = examples.map((own) => ({ ...own, state: own.state?.trim() ?? null }));
+  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top,
+    absent_at: absent };
+}
+
+// What was edited and not saved, by finding: it is there again when the view is opened again.
+const drafts = new Map();
+
+// Reads again when the words rest; the last answer stays until the next one is there. begins:
+// whether the words are others than those of the first scene
+function useReading(id, words, first, begins) {
+  const [found, setFound] = useState({ scene: first }), skip = useRef(!begins);
+  useEffect(() => {
+    if (skip.current) { skip.current = false; return undefined; }
+    let body;
+    try { body = request(words); } catch (error) { setFound((old) => ({ ...old, problem: error.message }));
+      return undefined; }
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      setFound((old) => ({ ...old, busy: true }));
+      try {
+        const made = await ask(`findings/${place(id)}/read`, { body: { ...body, most: MOST }, signal: stop.signal });
+        setFound({ scene: made });
+      } catch (error) {
+        if (error.name !== "AbortError") setFound((old) => ({ ...old, busy: false, problem: error.message }));
+      }
+    }, REST_MS);
+    return () => { clearTimeout(timer); stop.abort(); };
+  }, [words]);
+  return found;
+}
+
+// Frames of the history ↔ frames of the file, through the knots of a scene.
+export function mapping(scene) {
+  if (!scene.source) return { to: (frame) => frame, from: (frame) => frame };
+  const frames = unpack(scene.source.frames), values = unpack(scene.source.values);
+  const line = (xs, ys) => (x) => {
+    if (xs.length < 2) return Math.round(ys[0] + x - xs[0]);
+    let at = 1;
+    for (let high = xs.length - 1; at < high;) {
+      const middle = (at + high) >> 1;
+      if (xs[middle] < x) at = middle + 1; else high = middle;
+    }
+    return Math.round(ys[at - 1] + (ys[at] - ys[at - 1]) * (x - xs[at - 1]) / (xs[at] - xs[at - 1]));
+  };
+  return { to: line(frames, values), from: line(values, frames) };
+}
+
+export function Finding({ id, about, again }) {
+  const info = useAsked(`findings/${place(id)}/info`), scene = useAsked(`findings/${place(id)}/scene?most=${MOST}`);
+  const film = useVideo(info.value?.video);
+  const problem = info.problem || scene.problem;
+  if (problem) return html`<main><h1>${id}</h1><${Problem}>${problem}</${Problem}></main>`;
+  if (!info.value || !scene.value) return html`<main><p class="waiting">Reading ${id} …</p></main>`;
+  return html`<${Desk} id=${id} about=${about} again=${again} info=${info.value} first=${scene.value}
+    found=${film} />`;
+}
+
+function useMarks(words, change, scene, film) {
+  const inside = (frame) => scene.observed.some(([start, end]) => frame >= start && frame <= end);
+  const holds = (state) => (frame) => scene.rows.find((row) => row.state !== state
+    && row.windows.some((own) => !own.absent && own.start <= frame && frame <= own.end))?.state ?? null;
+  const mark = (state, frame = film.frame) => {
+    if (!inside(frame)) say(`the object is not seen in frame ${frame}; it shows nothing there`, "problem");
+    else change({ examples: withMark(words.examples, state, frame) });
+  };
+  return {
+    mark,
+    change: () => change({ changes: toggled(words.changes, film.frame) }),
+    unchange: (frame) => change({ changes: words.changes.filter((one) => one !== frame) }),
+    remove: (n) => change({ examples: words.examples.filter((_, at) => at !== n) }),
+    edited({ state, start, end, kind, index, row }) {
+      const before = scene.rows[row]?.windows[index];
+      if (kind === "delete") change({ examples: denied(words.examples, { state, start, end }, inside) });
+      else change({ examples: dragged(words.examples,
+        { state, start, end, before: kind === "create" ? null : before }, inside, holds(state)) });
+    },
+  };
+}
+
+function Desk({ id, about, again, info, first, found }) {
+  const [saved, setSaved] = useState(() => begun(info)), draft = useRef(drafts.get(id));
+  const [all, step] = useReducer(steps, null, () => ({ past: [], now: saved, future: [], ...draft.current }));
+  const [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
+  const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
+  const { value: segments } = useAsked(`findings/${place(id)}/segments`);  // of a long history they take a while
+  const [view, setView] = useState(null), [selected, setSelected] = useState(null),
+    [question, setQuestion] = useState(null);
+  const map = useMemo(() => mapping(first), [first]);
+  const span = selected && [selected.start, selected.end];
+  const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
+  const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
+  const marks = useMarks(words, change, scene, film), dirty = words !== saved;
+  useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
+  useEffect(() => { if (dirty) drafts.set(id, all); else drafts.delete(id); }, [all, dirty]);
+  useEffect(() => {
+    const warn = (event) => { if (dirty) event.preventDefault(); };
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [dirty]);
+  const asked = useMemo(() => { try { return request(words); } catch { return null; } }, [words]);
+  const save = async (folder) => {
+    try {
+      await ask(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...(folder && { folder }) } });
+      say(`saved in ${folder || id}`);
+      if (folder) { again(); go("finding", folder); } else setSaved(words);
+    } catch (error) { tell(error); }
+  };
+  const next = async () => {
+    try {
+      const made = await ask(`findings/${place(id)}/read`, { body: { ...request(words), questions: 1, most: 1000 } });
+      if (!made.questions.length) { say("no frame is left that is worth an answer", "note"); return; }
+      setQuestion(made.questions[0]);
+      setTab("Show it");
+      film.seek(made.questions[0].frame);
+    } catch (error) { tell(error); }
+  };
+  const doubt = () => {
+    const later = scene.doubts.find((own) => own.start > film.frame) || scene.doubts[0];
+    if (later) { setTab("Doubts"); film.seek(later.start); }
+  };
+  useKeys([...film.keys,
+    { keys: ["q"], does: "next question", act: next }, { keys: ["d"], does: "next doubt", act: doubt },
+    { keys: ["w"], does: "to the words", act: () =>
+      { setTab("Words"); setTimeout(() => document.querySelector(".words textarea")?.focus()); } },
+    { keys: ["Ctrl+z"], does: "undo", act: () => step({ kind: "undo" }), also: true },
+    { keys: ["Ctrl+Shift+z", "Ctrl+y"], does: "redo", act: () => step({ kind: "redo" }), also: true },
+    { keys: ["Ctrl+s"], does: "save", act: () => save(), also: true }], view);
+  const options = {
+    editable: true, segments: false, clock: "frames", wheel: "focus",
+    picture: info.video ? (frame) => frameAddress(info.video, map.to(frame), 120) : undefined,
+    on: {
+      seek: film.seek, select: setSelected, change: (one) => one.done && marks.edited(one),
+      mark: ({ kind, state, frame }) =>
+        (kind === "change" ? change({ changes: toggled(words.changes, frame) })
+        : marks.mark(kind === "none" ? null : state, frame)),
+    },
+  };
+  const act = { ...marks, next };
+  const drawn = useMemo(() => ({ ...scene, segments: segments ?? null, questions: question ? [question] : null }),
+    [scene, segments, question]);
+  return html`<main class="desk">
+    <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about}
+      ask=${() => setSaving(true)} />
+    <div class="halves">
+      ${found.video ? html`<${Film} film=${film} video=${found.video} first=${scene.axis.first}
+        last=${scene.axis.last} finding=${info.masks ? id : null} />`
+        : html`<${NoFilm} problem=${found.problem ||
+          (info.video ? "" : "the video of this finding is not in the workspace; copy it there to see it")} />`}
+      <aside class="side"><${Tabs} label="beside the video" names=${["Words", "Show it", "Compare", "Doubts"]}
+        chosen=${tab} onChoose=${setTab} />
+        <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
+          ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about}
+            problem=${read.problem} busy=${Boolean(read.busy)} />`}
+          ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} question=${question}
+            problem=${read.problem} />`}
+          ${tab === "Compare" && asked &&
+            html`<${Compare} id=${id} asked=${asked} words=${words} change=${change} scene=${scene}
+            about=${about} />`}
+          ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film}
+            correct=${info.video && link("track", `${info.video}?${id}`)} />`}
+        </div></aside>
+    </div>
+    <section class="strip" aria-label="timeline">${tab !== "Words" && tab !== "Show it" && read.problem &&
+      html`<${Problem}>${read.problem}</${Problem}>`}
+      <${Timeline} scene=${drawn} options=${options} hold=${setView} /></section>
+    ${scene.notes.length > 0 && html`<details class="notes" open><summary>Notes</summary>
+      <ul>${scene.notes.map((note) => html`<li>${note}</li>`)}</ul></details>`}
+    ${saving && html`<${SaveAs} id=${id} save=${save} onClose=${() => setSaving(false)} />`}
+  </main>`;
+}
+
+function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
+  const kinds = [...about.exports, "report"];
+  const pick = (event) => {
+    const kind = event.target.value;
+    event.target.value = "";
+    const file = Object.assign(document.createElement("a"),
+      { href: `/api/findings/${place(id)}/export/${kind}`, download: "" });
+    if (kind) file.click();
+  };
+  return html`<header class="title"><h1>${titleOf(id, about)}</h1>
+    <span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
+    <span class="acts">
+      <button type="button" disabled=${!all.past.length} title="undo (Ctrl+Z)"
+        onClick=${() => step({ kind: "undo" })}>Undo</button>
+      <button type="button" disabled=${!all.future.length} title="redo (Ctrl+Shift+Z)"
+        onClick=${() => step({ kind: "redo" })}>Redo</button>
+      <select aria-label="export" title="what is saved, as a file of another tool" onChange=${pick}>
+        <option value="">Export …</option>${kinds.map((kind) =>
+        html`<option value=${kind}>${kind}</option>`)}</select>
+      <a class="button" href=${link("annotate", id)}>Annotate</a>
+      <button type="button" onClick=${askFolder}>Save as …</button>
+      <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)"
+        onClick=${() => save()}>Save</button></span></header>`;
+}
+
+function SaveAs({ id, save, onClose }) {
+  const [folder, setFolder] = useState(`${id}-2`);
+  const send = (event) => { event.preventDefault(); onClose(); save(folder.trim()); };
+  return html`<${Dialog} title="Save as" onClose=${onClose}><form onSubmit=${send}>
+    <label>Folder in the workspace<input value=${folder} required
+      onInput=${(event) => setFolder(event.target.value)} /></label>
+    <button class="main">Save</button></form></${Dialog}>`;
+}

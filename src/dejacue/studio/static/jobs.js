@@ -1,0 +1,64 @@
+// Jobs: how far they are, stop, go on.
+
+import { ask, follow, place } from "./api.js";
+import { Problem, go, html, link, tell, useCallback, useEffect, useRef, useState } from "./ui.js";
+
+const ENDED = ["done", "failed", "stopped"];
+const WHAT = { find: "Find states", track: "Follow an object", evaluate: "Measure" };
+
+// All jobs, kept up to date; begin(request) → the job
+export function useJobs(on) {
+  const [all, setAll] = useState([]), heard = useRef(new Map());
+  const put = useCallback((job) => {
+    setAll((now) => (now.some((one) => one.id === job.id) ? now.map((one) => (one.id === job.id ? job : one))
+      : [job, ...now]));
+    if (!ENDED.includes(job.state) && !heard.current.has(job.id)) heard.current.set(job.id, follow(job.id, put));
+  }, []);
+  useEffect(() => {
+    if (on) ask("jobs").then((found) => [...found].reverse().forEach(put), tell);
+    return () => { for (const stop of heard.current.values()) stop(); heard.current.clear(); };
+  }, [on]);
+  const sent = (path, given) => ask(path, given).then((job) => { put(job); return job; });
+  return {
+    all,
+    begin: (body) => sent("jobs", { body }),
+    stop: (id) => sent(`jobs/${id}`, { method: "DELETE" }),
+    again: (id) => sent(`jobs/${id}/again`, { method: "POST" }),
+  };
+}
+
+const share = (job) => (job.total ? job.done / job.total : null);
+
+export function Running({ jobs }) {
+  const job = jobs.find((one) => one.state === "running"), part = job && share(job);
+  if (!job) return null;
+  return html`<a class="running"
+    href=${link("jobs")}>${WHAT[job.kind]} ${part === null ? "…" : `${Math.floor(100 * part)} %`}</a>`;
+}
+
+export function Job({ job, jobs, small }) {
+  const part = share(job), open = !ENDED.includes(job.state), made = job.result?.finding;
+  const state = { waiting: "waits",
+    running: `${job.stage || "begins"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done",
+    failed: "failed", stopped: "stopped" };
+  return html`<div class="job ${job.state}">
+    ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${job.asked.folder || ""}</span>`}
+    <span class="state">${state[job.state]}</span>
+    ${open && html`<progress max="1" value=${part ?? undefined} aria-label="progress"></progress>`}
+    ${job.note && open && html`<span class="soft">${job.note}</span>`}
+    <span class="acts">
+      ${open && html`<button type="button" onClick=${() => jobs.stop(job.id).catch(tell)}>Stop</button>`}
+      ${["failed", "stopped"].includes(job.state) &&
+        html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Go on</button>`}
+      ${made && html`<button type="button" class="main" onClick=${() => go("finding", made)}>Open</button>`}
+    </span>
+    ${job.state === "failed" && html`<${Problem}>${job.problem}</${Problem}>`}
+  </div>`;
+}
+
+export function Jobs({ jobs }) {
+  return html`<main class="narrow"><h1>Jobs</h1>
+    ${jobs.all.length ? jobs.all.map((job) => html`<${Job} key=${job.id} job=${job} jobs=${jobs} />`)
+      : html`<p class="empty">No job was started yet. Open a video in the workspace, show its object, and start one.</p>`}
+  </main>`;
+}

@@ -1,0 +1,97 @@
+// The studio: which view is shown, who looks at it, light or dark, and the sheet of keys.
+
+import { Annotate } from "./annotate.js";
+import { ask } from "./api.js";
+import { Corpus } from "./corpus.js";
+import { Finding } from "./finding.js";
+import { Jobs, Running, useJobs } from "./jobs.js";
+import { Track } from "./track.js";
+import { Component, Problem, Sentences, Sheet, go, html, link, render, tell, useAsked, useEffect, useKeys,
+  useState } from "./ui.js";
+import { Workspace } from "./workspace.js";
+
+const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: Annotate, corpus: Corpus,
+  jobs: Jobs };
+const FOR_ALL = ["workspace", "annotate"];  // annotators see their own pass alone
+const THEMES = { auto: "light or dark as the system", light: "light", dark: "dark" };
+
+// #/finding/out%2Fcup → ["finding", "out/cup"]
+function where() {
+  const [, view = "workspace", id] = location.hash.split("/");
+  try {
+    return [VIEWS[view] ? view : "workspace", id && decodeURIComponent(id)];
+  } catch {
+    return ["workspace", undefined];
+  }
+}
+
+function useTheme() {
+  const [theme, setTheme] = useState(localStorage.getItem("dejacue-theme") || "auto");
+  useEffect(() => {
+    const root = document.documentElement;
+    if (theme === "auto") root.removeAttribute("data-theme"); else root.dataset.theme = theme;
+    localStorage.setItem("dejacue-theme", theme);
+  }, [theme]);
+  const names = Object.keys(THEMES);
+  return [theme, () => setTheme(names[(names.indexOf(theme) + 1) % names.length])];
+}
+
+// What goes wrong while a view is drawn is a sentence, too.
+class Caught extends Component {
+  componentDidCatch(error) { this.setState({ error }); }
+  componentWillReceiveProps(next) { if (next.of !== this.props.of) this.setState({ error: null }); }
+  render() {
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    console.error(error);
+    return html`<main><${Problem}>this view cannot be shown (${error.message}); reload the page</${Problem}></main>`;
+  }
+}
+
+function Who({ about, again }) {
+  if (!about.annotator) return null;
+  const stop = () => ask("session", { body: { annotator: null } }).then(() => { again(); go("annotate"); }, tell);
+  return html`<span class="who">labelling as <b>${about.annotator}</b>
+    ${about.owner && html`<button type="button" onClick=${stop}>Stop</button>`}</span>`;
+}
+
+function Studio() {
+  const [[view, id], setView] = useState(where), [theme, turn] = useTheme(), [sheet, setSheet] = useState(false);
+  const { value: about, problem, again } = useAsked("workspace"), blind = Boolean(about?.annotator);
+  const jobs = useJobs(Boolean(about) && !blind);
+  useEffect(() => {
+    const moved = () => { setView(where()); window.scrollTo(0, 0); };
+    addEventListener("hashchange", moved);
+    return () => removeEventListener("hashchange", moved);
+  }, []);
+  useEffect(() => {
+    document.title = `${id || (about?.name ?? "studio")} · dejacue studio`;
+  }, [view, id, about]);
+  useKeys([{ keys: ["?"], does: "this sheet", act: () => setSheet(true) }]);
+  const shown = blind && !FOR_ALL.includes(view) ? "annotate" : view;
+  const View = VIEWS[shown], tab = (name, text) => html`
+    <a href=${link(name)} aria-current=${shown === name && !id ? "page" : null}>${text}</a>`;
+  return html`
+    <header class="top">
+      <a class="brand" href=${link("workspace")}>
+        <img src="/static/icon.svg" alt="" width="22" height="22" /> dejacue studio</a>
+      <nav aria-label="views">${tab("workspace", "Workspace")}${tab("annotate", "Annotate")}
+        ${!blind && [tab("corpus", "Corpus"), tab("jobs", "Jobs")]}</nav>
+      <${Running} jobs=${jobs.all} />
+      <span class="right">${about && html`<${Who} about=${about} again=${again} />`}
+        <button type="button" class="quiet" title=${`theme: ${THEMES[theme]}`}
+          aria-label=${`theme: ${THEMES[theme]}`}
+          onClick=${turn}>${{ auto: "◐", light: "○", dark: "●" }[theme]}</button>
+        <button type="button" class="quiet" aria-label="keys" title="keys (?)"
+          onClick=${() => setSheet(true)}>?</button></span>
+    </header>
+    ${problem && html`<main><${Problem}>${problem}</${Problem}></main>`}
+    ${about && html`<${Caught} of=${location.hash}>
+      <${View} key=${`${shown} ${id}`} id=${id} about=${about} again=${again} jobs=${jobs} /></${Caught}>`}
+    ${sheet && html`<${Sheet} onClose=${() => setSheet(false)} />`}
+    <${Sentences} />`;
+}
+
+const home = document.querySelector("#studio");
+home.replaceChildren();
+render(html`<${Studio} />`, home);

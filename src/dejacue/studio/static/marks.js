@@ -1,0 +1,38 @@
+// What a person shows: examples {state or null, start, end} in frames of the history. No two of
+// them name a frame differently: what is said last holds.
+
+const spans = (mark) => mark.source === null || mark.source === undefined;
+
+// Without these frames; a mark around them is split.
+export function without(examples, start, end) {
+  return examples.flatMap((own) => {
+    if (!spans(own) || own.end < start || own.start > end) return [own];
+    const left = { ...own, end: start - 1 }, right = { ...own, start: end + 1 };
+    return [left, right].filter((part) => part.start <= part.end);
+  });
+}
+
+export function withMark(examples, state, start, end = start) {
+  return [...without(examples, start, end), { state, start, end, source: null }];
+}
+
+// A window of a state was dragged to where it is right: its frames show the state, and the frame
+// beyond each edge shows what else is read there, or none of the states. inside(frame): whether the
+// object is seen; beside(frame): another state whose window holds it, or null
+export function dragged(examples, { state, before, start, end }, inside, beside) {
+  const low = Math.min(before?.start ?? start, start), high = Math.max(before?.end ?? end, end);
+  const kept = examples.filter((own) => !spans(own) || own.state !== state || own.end < low || own.start > high);
+  let made = withMark(kept, state, start, end);
+  for (const frame of [start - 1, end + 1]) if (inside(frame)) made = withMark(made, beside(frame), frame);
+  return made;
+}
+
+// The window of a state is none: none of its frames shows it.
+export function denied(examples, { state, start, end }, inside) {
+  const kept = examples.filter((own) => !spans(own) || own.state !== state || own.end < start || own.start > end);
+  const middle = Math.round((start + end) / 2);
+  return inside(middle) ? withMark(kept, null, middle) : kept;
+}
+
+export const toggled = (changes, frame) =>
+  (changes.includes(frame) ? changes.filter((one) => one !== frame) : [...changes, frame].sort((a, b) => a - b));

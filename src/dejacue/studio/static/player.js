@@ -1,0 +1,262 @@
+// A player that knows which frame it shows. It seeks by the time stamps of the file, looks at the
+// time stamp of what was presented (requestVideoFrameCallback), and tries again where that is not
+// the frame that was asked for; frames that the browser cannot show come from the server.
+
+import { frameAddress, place } from "./api.js";
+
+const SHARES = [.5, .75, .95, .25];  // of a frame's time: where a seek goes
+const PATIENCE_MS = 2500, LATE_MS = 120, OPEN_MS = 10000;
+const IMAGES_PER_S = 10;  // of a folder of images, which has no clock
+
+const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+const wait = (ms) => new Promise((go) => { setTimeout(go, ms); });
+
+function lower(values, x) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < x) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+export class Player {
+  // video: of openVideo; on.shown(frame, how): how is "verified", "server" or null (not known yet);
+  // on.playing(whether); on.note(text): something to know of this video
+  constructor(stage, video, on) {
+    Object.assign(this, { stage, video, on, wanted: 0, shown: null, presented: null, count: 0 });
+    Object.assign(this, { rate: 1, span: null, playing: false, chasing: null, heard: new Set() });
+    this.file = document.createElement("video");
+    this.picture = document.createElement("img");
+    Object.assign(this.file, { muted: true, playsInline: true, preload: "auto", tabIndex: -1 });
+    this.file.disablePictureInPicture = true;
+    this.picture.alt = "";
+    this.picture.hidden = true;
+    stage.prepend(this.file, this.picture);
+    this.byServer = !video.playable || !video.times || !this.file.requestVideoFrameCallback;
+    if (this.byServer) this.file.hidden = true; else this.open();
+  }
+
+  get last() { return this.video.frames - 1; }
+
+  open() {
+    const off = { signal: (this.off = new AbortController()).signal };
+    this.file.addEventListener("error", () => this.giveUp(), off);
+    this.file.addEventListener("seeked", () => this.tell(), off);
+    this.file.addEventListener("ended", () => this.reachedEnd(), off);
+    this.ready = new Promise((go) => {
+      this.file.addEventListener("loadedmetadata", () => go(true), off);
+      this.file.addEventListener("error", () => go(false), off);
+      setTimeout(() => go(false), OPEN_MS);
+    });
+    const listen = () => this.file.requestVideoFrameCallback((now, about) => {
+      if (this.gone) return;
+      listen();
+      this.onPresented(about.mediaTime);
+    });
+    listen();
+    this.file.src = `/api/videos/${place(this.video.id)}/file`;
+  }
+
+  giveUp() {
+    if (this.byServer || this.gone) return;
+    this.byServer = true;
+    this.pause();
+    this.tell();
+    this.on.note?.(`this browser cannot play ${this.video.codec || "this video"}; frames are decoded by the server`);
+    this.shown = null;
+    this.seek(this.wanted);
+  }
+
+  // ------------------------------------------------ from time stamps to frames and back
+
+  time(frame, share) {
+    const { times, start } = this.video, next = times[frame + 1] ?? 2 * times[frame] - (times[frame - 1] ?? -.04);
+    return start + times[frame] + share * (next - times[frame]);
+  }
+
+  // The frame whose time stamp this is; null where it is none.
+  frameAt(mediaTime) {
+    const { times, start } = this.video, t = mediaTime - start, after = lower(times, t);
+    const near = [after - 1, after].filter((n) => n >= 0 && n < times.length);
+    const best = near.reduce((a, b) => (Math.abs(times[b] - t) < Math.abs(times[a] - t) ? b : a));
+    const gaps = [times[best] - times[best - 1], times[best + 1] - times[best]].filter((gap) => gap > 0);
+    return Math.abs(times[best] - t) <= .45 * Math.min(...gaps, .1) ? best : null;
+  }
+
+  onPresented(mediaTime) {
+    this.presented = this.frameAt(mediaTime);
+    this.count += 1;
+    this.tell();
+    if (this.playing) this.play1(this.presented);
+    // what an earlier seek shows late is not passed off as the frame that was found
+    else if (!this.chasing && this.how === "verified" && this.presented !== this.shown) {
+      this.shown = null;
+      this.seek(this.wanted);
+    }
+  }
+
+  tell() { for (const hear of this.heard) hear(); }
+
+  // ------------------------------------------------ seek
+
+  // Shows a frame; of many wishes the last one is followed.
+  seek(frame) {
+    this.wanted = clamp(Math.round(frame), 0, this.last);
+    if (this.playing) this.pause(false);
+    if (this.wanted === this.shown) {
+      this.on.shown(this.shown, this.how);
+      return Promise.resolve();
+    }
+    if (!this.chasing) {
+      this.chasing = this.chase().finally(() => { this.chasing = null; });
+    }
+    this.on.shown(this.wanted, null);
+    return this.chasing;
+  }
+
+  async chase() {
+    while (!this.gone && this.shown !== this.wanted) {
+      const frame = this.wanted, found = this.byServer ? null : await this.fromFile(frame);
+      if (found) this.show(frame, "verified");
+      else if (frame === this.wanted) await this.fromServer(frame);
+    }
+  }
+
+  async fromFile(frame) {
+    this.shown = null;
+    if (!await this.ready) { this.giveUp(); return false; }
+    for (const share of SHARES) {
+      if (this.gone || this.byServer || frame !== this.wanted) return false;
+      if (await this.tried(frame, share) === frame) return true;
+    }
+    return false;
+  }
+
+  // The frame that is presented after a seek.
+  async tried(frame, share) {
+    const before = this.count, settled = () => !this.file.seeking && this.count > before;
+    this.file.currentTime = this.time(frame, share);
+    await this.until(settled, PATIENCE_MS);
+    // an earlier seek may have been presented meanwhile
+    await this.until(() => this.presented === frame || this.wanted !== frame, LATE_MS);
+    return settled() ? this.presented : null;
+  }
+
+  async until(settled, ms) {
+    if (settled() || this.gone) return;
+    let hear;
+    const heard = new Promise((go) => { hear = () => { if (settled() || this.gone) go(); }; });
+    this.heard.add(hear);
+    await Promise.race([heard, wait(ms)]);
+    this.heard.delete(hear);
+  }
+
+  async fromServer(frame) {
+    const loader = new Image();
+    loader.src = frameAddress(this.video.id, frame);
+    try {
+      await loader.decode();
+    } catch {
+      if (frame === this.wanted) {
+        this.on.note?.(`frame ${frame} cannot be decoded`);
+        this.shown = frame;
+      }
+      return;
+    }
+    if (frame !== this.wanted || this.gone) return;
+    this.picture.src = loader.src;
+    this.show(frame, "server");
+  }
+
+  show(frame, how) {
+    if (frame !== this.wanted) return;
+    this.shown = frame;
+    this.how = how;
+    this.picture.hidden = how !== "server";
+    this.on.shown(frame, how);
+  }
+
+  // ------------------------------------------------ play
+
+  // span: [first, last] that is not left; loop: and begun again
+  setSpan(span, loop) { Object.assign(this, { span, loop }); }
+  setRate(rate) { this.file.playbackRate = this.rate = rate; }
+
+  get bounds() { return this.span || [0, this.last]; }
+
+  async play() {
+    const [from, to] = this.bounds;
+    if (this.shown === null || this.shown < from || this.shown >= to) await this.seek(from);
+    if (this.chasing) await this.chasing;
+    if (this.gone) return;
+    this.playing = true;
+    this.on.playing(true);
+    if (this.byServer) { this.playServer(); return; }
+    if (this.how === "server") this.file.currentTime = this.time(this.shown, .5);
+    this.picture.hidden = true;
+    this.file.playbackRate = this.rate;
+    this.file.play().catch(() => this.pause());
+  }
+
+  // settle: look again at what is shown once it stands
+  pause(settle = true) {
+    if (!this.playing) return;
+    this.playing = false;
+    this.file.pause();
+    this.on.playing(false);
+    if (settle) {
+      this.shown = null;
+      this.seek(this.wanted);
+    }
+  }
+
+  play1(frame) {
+    if (frame === null) return;
+    const [from, to] = this.bounds;
+    this.wanted = this.shown = clamp(frame, from, to);
+    this.how = "verified";
+    this.on.shown(this.wanted, frame === this.wanted ? "verified" : null);
+    if (frame >= to) this.reachedEnd();
+  }
+
+  async reachedEnd() {
+    if (!this.playing) return;
+    const [from, to] = this.bounds;
+    this.wanted = to;
+    this.pause(false);
+    this.shown = null;
+    if (this.loop && from < to) {
+      await this.seek(from);
+      this.play();
+    } else this.seek(to);
+  }
+
+  async playServer() {
+    const { times } = this.video, clock = (n) => (times ? times[n] : n / IMAGES_PER_S);
+    const [, to] = this.bounds, from = this.wanted, began = performance.now();
+    const turn = this.turn = {};
+    let frame = from;
+    while (this.playing && turn === this.turn && !this.gone && frame < to) {
+      const due = clock(from) + (performance.now() - began) / 1000 * this.rate;
+      let next = frame + 1;
+      while (next < to && clock(next + 1) <= due) next += 1;
+      await wait(Math.max((clock(next) - due) * 1000 / this.rate, 0));
+      if (!this.playing || turn !== this.turn) return;
+      this.wanted = frame = next;
+      await this.fromServer(frame);
+    }
+    if (this.playing && turn === this.turn) this.reachedEnd();
+  }
+
+  destroy() {
+    this.gone = true;
+    this.playing = false;
+    this.tell();
+    this.off?.abort();
+    this.file.removeAttribute("src");
+    this.file.load();
+    this.file.remove();
+    this.picture.remove();
+  }
+}

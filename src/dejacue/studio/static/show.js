@@ -1,0 +1,46 @@
+// Show it: name the frame on the screen, mark a change, answer the question that tells most.
+
+import { Problem, html } from "./ui.js";
+
+const span = (own) => (own.source ? own.source : own.start === own.end ? `frame ${own.start}`
+  : `frames ${own.start} – ${own.end}`);
+
+export function Show({ words, film, act, question, problem }) {
+  const { states } = words, empty = !words.examples.length && !words.changes.length;
+  const asked = question && question.frame === film.frame;
+  const expects = asked && question.expects.filter(([, share]) => share > .02).slice(0, 4);
+  return html`<div class="show"><${Problem}>${problem}</${Problem}>
+    <p>${film.how ? html`Frame <b>${film.frame}</b> shows` : "Frame …"}</p>
+    <div class="answers" role="group" aria-label="what this frame shows">
+      ${states.map((own, n) => html`<button type="button" onClick=${() => act.mark(own.name)}>
+        <span class="badge c${n % 7}">${n + 1}</span>${own.name}</button>`)}
+      <button type="button" onClick=${() => act.mark(null)}><kbd>x</kbd>none of them</button>
+      <button type="button" onClick=${act.change}><kbd>c</kbd>a change here</button>
+    </div>
+    ${asked && html`<p class="note">A frame worth an answer. Expected: ${expects.map(([state, share]) =>
+      `${state ?? "none"} ${Math.round(100 * share)} %`).join(", ")}.</p>`}
+    <div class="line wrap"><button type="button" class="main" onClick=${act.next}>Next question</button>
+      <span class="soft"><kbd>q</kbd> goes to the frame whose answer tells most about the rest</span></div>
+    <h2>What you showed</h2>
+    ${empty && html`<p class="soft">Nothing yet. One example a state does more than any change of words. You may also drag the edges of a window: what is inside shows its state, what lies just beyond does not.</p>`}
+    <ul class="marks">${words.examples.map((own, n) =>
+      html`<li><button type="button" class="quiet text" onClick=${() => own.start !== null && film.seek(own.start)}>
+        ${own.state ?? "none of them"}: ${span(own)}</button>
+      <button type="button" class="quiet" aria-label=${`remove ${own.state ?? "none"} at ${span(own)}`}
+        onClick=${() => act.remove(n)}>×</button></li>`)}
+      ${words.changes.map((frame) =>
+        html`<li><button type="button" class="quiet text"
+        onClick=${() => film.seek(frame)}>change: frame ${frame}</button>
+        <button type="button" class="quiet" aria-label=${`remove the change at ${frame}`}
+          onClick=${() => act.unchange(frame)}>×</button></li>`)}</ul>
+  </div>`;
+}
+
+export function Doubts({ doubts, film, correct }) {
+  if (!doubts.length) return html`<p class="soft">The tracker was sure of the object in every frame.</p>`;
+  return html`<div><p class="soft"><kbd>d</kbd> steps through them.</p><ul class="marks">${doubts.map((own) => html`
+    <li class=${film.frame >= own.start && film.frame <= own.end ? "here" : ""}>
+      <button type="button" class="quiet text" onClick=${() => film.seek(own.start)}>
+      ${own.start} – ${own.end}: ${own.text}</button></li>`)}</ul>
+    ${correct && html`<p><a class="button" href=${correct}>Correct with another click</a></p>`}</div>`;
+}

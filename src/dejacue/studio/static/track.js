@@ -1,0 +1,202 @@
+// Pick and track: show the object with a box or with clicks, name its states, start the job, step
+// through the doubts, correct with another click.
+
+import { ask, place } from "./api.js";
+import { Film, NoFilm, Outline, useFilm, useVideo } from "./film.js";
+import { Job } from "./jobs.js";
+import { Doubts } from "./show.js";
+import { Problem, Tabs, Timeline, clamp, html, link, nameOf, useAsked, useEffect, useKeys, useMemo, useRef,
+  useState } from "./ui.js";
+
+const SMALL = 4;  // pixels that a pointer moves for a box
+const TRACKERS = { box: "box: the box stays where it is", sam2: "sam2", "sam2-tiny": "sam2-tiny",
+  edgetam: "edgetam" };
+const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
+  "Click −": "click on what is not the object" };
+const BEGUN = [{ name: "empty", text: "an empty cup" }, { name: "full", text: "a cup filled to the brim" }];
+const same = { to: (frame) => frame, from: (frame) => frame };
+
+// "video?finding": the video, and a finding of it that is corrected
+export function Track({ id, about, jobs, again }) {
+  const at = id.lastIndexOf("?"), [video, finding] = at < 0 ? [id, null] : [id.slice(0, at), id.slice(at + 1)];
+  const found = useVideo(video), info = useAsked(finding && `findings/${place(finding)}/info`);
+  const scene = useAsked(finding && `findings/${place(finding)}/scene?most=1000`);
+  const problem = found.problem || info.problem;
+  if (problem) return html`<main><h1>${video}</h1><${NoFilm} problem=${problem} /></main>`;
+  if (!found.video || (finding && (!info.value || !scene.value))) return html`<main>
+    <p class="waiting">Opening ${video} …</p></main>`;
+  return html`<${Pick} video=${found.video} info=${info.value} scene=${scene.value} about=${about} jobs=${jobs}
+    refresh=${again} />`;
+}
+
+const begun = (info, video) => ({
+  object: info?.object || "", folder: info?.id || `findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`,
+    tracker: "", stride: info?.options.stride || 1,
+  states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") })) : BEGUN,
+});
+
+// Asks the tracker what it takes for the object, whenever what is shown in this frame changes.
+function usePreview(video, prompts, frame, tracker) {
+  const [found, setFound] = useState({}), here = prompts.filter((own) => own.frame === frame);
+  const key = JSON.stringify([here, tracker]);
+  useEffect(() => {
+    const box = here.findLast((own) => own.box)?.box || null,
+      points = here.filter((own) => own.point).map((own) => own.point);
+    if (!box && !points.some((point) => point[2])) { setFound({}); return undefined; }
+    const stop = new AbortController(), body = { frame, box, points, tracker: tracker || null };
+    setFound((old) => ({ ...old, busy: true }));
+    ask(`videos/${place(video.id)}/preview`, { body, signal: stop.signal })
+      .then((made) => setFound({ frame, ...made }), (error) => error.name !== "AbortError" &&
+        setFound({ problem: error.message }));
+    return () => stop.abort();
+  }, [key, frame]);
+  return found;
+}
+
+// A box by dragging, or a point by clicking; told in pixels of the video.
+function useDrawing(mode, video, add) {
+  const [drag, setDrag] = useState(null), from = useRef(null);
+  const inside = (x, y) => [clamp(x, 0, video.width), clamp(y, 0, video.height)].map((value) =>
+    Math.round(10 * value) / 10);
+  const onPoint = (kind, x, y) => {
+    const at = inside(x, y);
+    if (kind === "down") from.current = at;
+    if (!from.current || kind === "cancel") { from.current = null; setDrag(null); return; }
+    const [x0, y0] = from.current,
+      box = [Math.min(x0, at[0]), Math.min(y0, at[1]), Math.max(x0, at[0]), Math.max(y0, at[1])];
+    if (kind === "move" && mode === "Box") setDrag(box);
+    if (kind !== "up") return;
+    from.current = null;
+    setDrag(null);
+    const large = box[2] - box[0] > SMALL && box[3] - box[1] > SMALL;
+    if (mode !== "Box") add({ point: [...at, mode === "Click +"] });
+    else if (large) add({ box });
+  };
+  return [drag, onPoint];
+}
+
+const Box = ({ box }) => html`<rect class="box" x=${box[0]} y=${box[1]} width=${box[2] - box[0]}
+  height=${box[3] - box[1]} />`;
+
+function Drawn({ prompts, drag, outline, size }) {
+  return html`${outline && html`<${Outline} polygons=${outline} name="outline preview" />`}
+    ${prompts.filter((own) => own.box).map((own) => html`<${Box} box=${own.box} />`)}
+    ${prompts.filter((own) => own.point).map(({ point: [x, y, inside] }) =>
+      html`<circle class="point ${inside ? "in" : "out"}" cx=${x} cy=${y} r=${size} />`)}
+    ${drag && html`<${Box} box=${drag} />`}`;
+}
+
+// Jumps to doubts and prompts: a timeline of the file without rows.
+function marksScene(video, doubts, prompts) {
+  const last = video.frames - 1,
+    windows = [...new Set(prompts.map((own) => own.frame))].sort((a, b) => a - b).map((frame) =>
+    ({ start: frame, end: frame }));
+  return {
+    schema: "dejacue.scene/1", id: video.id, object: null, axis: { first: 0, last }, observed: [[0, last]], doubts,
+    states: [{ name: "shown", colour: "#56B4E9", descriptions: ["frames in which the object was shown"] }],
+    rows: [{ state: "shown", windows }],
+  };
+}
+
+function Pick({ video, info, scene, about, jobs, refresh }) {
+  const [prompts, setPrompts] = useState(info?.prompts || []), [form, setForm] = useState(() => begun(info, video));
+  const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
+    [started, setStarted] = useState(null), [view, setView] = useState(null);
+  const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
+  const add = (own) => setPrompts([...prompts.filter((one) => !(own.box && one.box && one.frame === film.frame)),
+    { frame: film.frame, object: 1, box: null, point: null, ...own }]);
+  const [drag, onPoint] = useDrawing(mode, video, add),
+    preview = usePreview(video, prompts, film.frame, form.tracker);
+  const job = jobs.all.find((one) => one.id === started) ||
+    jobs.all.find((one) => one.asked.video === video.id && one.asked.folder === form.folder);
+  const source = info?.options, stretched = source && (source.stride || source.start || source.fps);
+  const doubts = job?.result?.doubts || (stretched ? [] : scene?.doubts) || [];
+  useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
+  useEffect(() => { if (job?.state === "done") refresh(); }, [job?.state]);
+  const doubt = () => { const later = doubts.find((own) => own.start > film.frame) || doubts[0];
+    if (later) film.seek(later.start); };
+  const start = async () => {
+    setProblem("");
+    const states = Object.fromEntries(form.states.filter((own) => own.name.trim()).map((own) =>
+      [own.name.trim(), own.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
+    const body = {
+      kind: "find", video: video.id, folder: form.folder.trim(), prompts, states, object: form.object.trim() || null,
+        tracker: form.tracker || null, stride: Number(form.stride) || 1,
+    };
+    try { setStarted((await jobs.begin(body)).id); } catch (error) { setProblem(error.message); }
+  };
+  useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
+    { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
+    { keys: ["o"], does: "click on what is not the object", act: () => setMode("Click −") },
+      { keys: ["d"], does: "next doubt", act: doubt },
+    { keys: ["Backspace"], does: "take the last box or click back", act: () => setPrompts(prompts.slice(0, -1)) },
+    { keys: ["Ctrl+Enter"], does: "start", act: start, also: true }], view);
+  const here = prompts.filter((own) => own.frame === film.frame),
+    drawn = useMemo(() => marksScene(video, doubts, prompts), [video, job?.result, prompts]);
+  const tools = html`<${Tabs} label="how to show the object" names=${Object.keys(MODES)} chosen=${mode}
+    onChoose=${setMode} />`;
+  return html`<main class="desk"><header class="title"><h1>${info ? `Correct ${info.id}` : nameOf(video.id)}</h1>
+    <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}</span>
+      <span class="acts"><a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>
+    <div class="halves">
+      <div><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1}
+        onPoint=${film.how && !film.playing ? onPoint : undefined}
+          draw=${html`<${Drawn} prompts=${here} drag=${drag}
+            outline=${preview.frame === film.frame ? preview.outline : null} size=${video.width / 90} />`}
+            tools=${tools} />
+        <p class="soft">${MODES[mode]}${preview.busy ? " · the tracker looks …" : preview.outline ?
+          ` · ${preview.tracker} sees this` : ""}</p><${Problem}>${preview.problem}</${Problem}></div>
+      <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="what to find">
+        <${Form} form=${form} setForm=${setForm} about=${about} prompts=${prompts} setPrompts=${setPrompts}
+          film=${film} />
+        <${Problem}>${problem}</${Problem}>
+        <div class="line wrap"><button type="button" class="main"
+          disabled=${!prompts.length || ["running", "waiting"].includes(job?.state)}
+          onClick=${start}>${info ? "Follow again" : "Follow and find"}</button>
+          ${!prompts.length && html`<span class="soft">Show the object first: ${MODES[mode]}.</span>`}</div>
+        ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
+        ${(job?.state === "done" || info) && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} />
+          ${doubts.length > 0 && html`<p
+            class="soft">Where the outline is wrong, draw or click again there, and follow again.</p>`}`}
+      </div></aside></div>
+    <section class="strip" aria-label="timeline">
+      <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek } }} hold=${setView} /></section>
+  </main>`;
+}
+
+function Form({ form, setForm, about, prompts, setPrompts, film }) {
+  const set = (some) => setForm({ ...form, ...some });
+  const state = (n, some) => set({ states: form.states.map((own, at) => (at === n ? { ...own, ...some } : own)) });
+  const told = (own) => (own.box ? `box ${own.box.map(Math.round).join(", ")}`
+    : `${own.point[2] ? "on" : "not on"} the object: ${own.point.slice(0, 2).map(Math.round).join(", ")}`);
+  return html`
+    <h2>Where it is</h2>
+    <ul class="marks">${prompts.map((own, n) =>
+      html`<li><button type="button" class="quiet text"
+      onClick=${() => film.seek(own.frame)}>frame ${own.frame}: ${told(own)}</button>
+      <button type="button" class="quiet" aria-label=${`remove ${told(own)}`}
+        onClick=${() => setPrompts(prompts.filter((_, at) => at !== n))}>×</button></li>`)}</ul>
+    ${!prompts.length && html`<p class="soft">Go to a frame in which the object is seen well, and draw a box around it.</p>`}
+    <h2>What to look for</h2>
+    <label class="line">Object<input value=${form.object} placeholder="cup"
+      onInput=${(event) => set({ object: event.target.value })} /></label>
+    ${form.states.map((own, n) => html`<fieldset><legend class="hidden">state ${n + 1}</legend><div class="line">
+      <span class="badge c${n % 7}">${n + 1}</span>
+        <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name}
+          onInput=${(event) => state(n, { name: event.target.value })} />
+        <button type="button" class="quiet" aria-label=${`remove ${own.name}`} disabled=${form.states.length < 3}
+          onClick=${() => set({ states: form.states.filter((_, at) => at !== n) })}>×</button></div>
+      <textarea rows="2" aria-label=${`descriptions of ${own.name}, one a line`} value=${own.text}
+        onInput=${(event) => state(n, { text: event.target.value })}></textarea></fieldset>`)}
+    <button type="button" onClick=${() =>
+      set({ states: [...form.states, { name: "", text: "" }] })}>Add a state</button>
+    <div class="grid">
+      <label>Folder of the finding<input value=${form.folder}
+        onInput=${(event) => set({ folder: event.target.value })} /></label>
+      <label>Tracker<select value=${form.tracker} onChange=${(event) => set({ tracker: event.target.value })}>
+        <option value="">default (${about.tracker})</option>${Object.entries(TRACKERS).map(([name, text]) =>
+        html`<option value=${name}>${text}</option>`)}</select></label>
+      <label>Every … frames<input type="number" min="1" value=${form.stride}
+        onInput=${(event) => set({ stride: event.target.value })} /></label>
+    </div>`;
+}

@@ -1,0 +1,172 @@
+// What all views share: sentences that pop up, keys and their sheet, the timeline as a component.
+
+import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/htm-preact.js";
+import { timeline } from "./report/timeline.js";
+import { ask } from "./api.js";
+
+export { html, useCallback, useEffect, useLayoutEffect, useRef, useState };
+export { Component, render, useMemo, useReducer } from "./vendor/htm-preact.js";
+
+export const link = (view, id) => `#/${view}${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
+export const go = (view, id) => { location.hash = link(view, id); };
+export const count = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many || `${one}s`}`;
+export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+// A finding in the workspace itself is called after it.
+export const titleOf = (id, about) => (id === "finding.json" ? about.name : id);
+export const nameOf = (id) => id.split("/").at(-1);
+
+// ---------------------------------------------------------------- sentences
+
+const listeners = new Set();
+export function say(text, kind = "done") { for (const hear of listeners) hear({ text, kind }); }
+export function tell(error) { if (error.name !== "AbortError") say(error.message, "problem"); }
+
+export function Sentences() {
+  const [all, setAll] = useState([]);
+  useEffect(() => {
+    let next = 0;
+    const drop = (id) => setAll((now) => now.filter((one) => one.id !== id));
+    const hear = (one) => {
+      const id = next += 1;
+      setAll((now) => [...now.filter((other) => other.text !== one.text).slice(-3),
+        { ...one, id, drop: () => drop(id) }]);
+      setTimeout(drop, one.kind === "problem" ? 12000 : 4000, id);
+    };
+    listeners.add(hear);
+    return () => listeners.delete(hear);
+  }, []);
+  return html`<div class="sentences" role="status" aria-live="polite">${all.map((one) => html`
+    <div key=${one.id} class="sentence ${one.kind}"><span>${one.text}</span>
+      <button type="button" class="quiet" aria-label="close" onClick=${one.drop}>×</button></div>`)}</div>`;
+}
+
+export const Problem = ({ children }) => children && html`<p class="problem" role="alert">${children}</p>`;
+
+// ---------------------------------------------------------------- loading
+
+// What a request gives: {value, problem, again}; asked for again when a path changes.
+export function useAsked(path) {
+  const [found, setFound] = useState({});
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    if (path === null) { setFound({}); return undefined; }
+    const stop = new AbortController();
+    ask(path, { signal: stop.signal }).then(
+      (value) => setFound({ path, value }),
+      (error) => error.name !== "AbortError" && setFound({ path, problem: error.message, status: error.status }),
+    );
+    return () => stop.abort();
+  }, [path, turn]);
+  const again = useCallback(() => setTurn((n) => n + 1), []);
+  return { ...(found.path === path ? found : {}), again };
+}
+
+// ---------------------------------------------------------------- keys
+
+const boards = [];  // of the views that are shown: functions that give lists of keys
+const written = (target) => target.closest?.("textarea, select, [contenteditable]")
+  || (target.matches?.("input") && !["checkbox", "radio", "button"].includes(target.type));
+
+// keys: [{keys: ["Space"], does: "play", act(event), also: whether it works while writing}]; other:
+// a timeline, which gets what is left
+export function useKeys(keys, other) {
+  const now = useRef();
+  now.current = { keys, other };
+  useEffect(() => {
+    const board = () => now.current;
+    boards.push(board);
+    return () => boards.splice(boards.indexOf(board), 1);
+  }, []);
+}
+
+const pressed = (event) => {
+  const key = event.key === " " ? "Space" : event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const shift = event.shiftKey && (event.ctrlKey || event.metaKey || event.key.length > 1);
+  return `${event.ctrlKey || event.metaKey ? "Ctrl+" : ""}${shift ? "Shift+" : ""}${key}`;
+};
+
+function onKey(event) {
+  if (event.defaultPrevented || event.altKey || event.isComposing || document.querySelector("dialog[open]")) return;
+  const key = pressed(event), writing = written(event.target);
+  if (key === "Space" && event.target.closest?.("button, a, summary, input")) return;
+  for (const { keys, other } of [...boards].reverse().map((board) => board())) {
+    const found = keys.find((one) => one.keys.includes(key) && (!writing || one.also));
+    const press = !found && !writing && !event.ctrlKey && !event.metaKey && other?.knows(event.key);
+    if (!found && !press) continue;
+    event.preventDefault();
+    if (found) found.act(event); else other.press(event.key, event.shiftKey ? 10 : 1);
+    return;
+  }
+}
+document.addEventListener("keydown", onKey);
+
+function Keys({ keys }) {
+  return html`<dl class="keys">${keys.map((one) => html`
+    <dt>${one.keys.map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${one.does}</dd>`)}</dl>`;
+}
+
+export function Sheet({ onClose }) {
+  const all = boards.map((board) => board());
+  const other = all.map((one) => one.other?.keys).find(Boolean);
+  return html`<${Dialog} title="Keys" onClose=${onClose}>
+    <${Keys} keys=${all.flatMap((one) => one.keys)} />
+    ${other && html`<h3>Timeline</h3><${Keys} keys=${other} />`}
+  </${Dialog}>`;
+}
+
+// ---------------------------------------------------------------- pieces
+
+export function Dialog({ title, children, onClose }) {
+  const own = useRef();
+  useEffect(() => { own.current.showModal(); }, []);
+  return html`<dialog ref=${own} aria-label=${title} onClose=${onClose}
+      onClick=${(event) => event.target === own.current && own.current.close()}>
+    <div class="sheet"><header><h2>${title}</h2>
+      <button type="button" class="quiet" aria-label="close" onClick=${() => own.current.close()}>×</button></header>
+    ${children}</div></dialog>`;
+}
+
+export function Tabs({ names, chosen, onChoose, label }) {
+  const move = (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const next = names[(names.indexOf(chosen) + by + names.length) % names.length];
+    onChoose(next);
+    event.currentTarget.querySelector(`[data-tab="${next}"]`).focus();
+  };
+  return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>${names.map((name) => html`
+    <button type="button" role="tab" data-tab=${name} aria-selected=${name === chosen}
+      tabindex=${name === chosen ? 0 : -1} onClick=${() => onChoose(name)}>${name}</button>`)}</div>`;
+}
+
+// A text that is told when it rests, and whole when it is left.
+export function useRest(act, ms) {
+  const latest = useRef(act), timer = useRef();
+  latest.current = act;
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return useCallback((...given) => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => latest.current(...given), ms);
+  }, [ms]);
+}
+
+// options of the timeline; hold(handle) gets its handle
+export function Timeline({ scene, options, hold }) {
+  const home = useRef(), own = useRef(), heard = useRef();
+  heard.current = options.on || {};
+  useEffect(() => {
+    const names = ["seek", "change", "select", "mark"].filter((name) => heard.current[name]);
+    const on = Object.fromEntries(names.map((name) => [name, (value) => heard.current[name]?.(value)]));
+    own.current = timeline(home.current, scene, { ...options, on });
+    hold?.(own.current);
+    return () => { own.current.destroy(); hold?.(null); };
+  }, []);
+  const drawn = useRef(scene);
+  useEffect(() => {
+    if (drawn.current === scene) return;
+    drawn.current = scene;
+    own.current.update(scene);
+  }, [scene]);
+  return html`<div class="timeline" ref=${home}></div>`;
+}

@@ -1,0 +1,96 @@
+// What lies in the folder: findings to open, videos to begin with, a place to drop new ones.
+
+import { ask, frameAddress, place } from "./api.js";
+import { Problem, count, html, link, nameOf, say, titleOf, useAsked, useRef, useState } from "./ui.js";
+
+function Drop({ again }) {
+  const [over, setOver] = useState(false), [busy, setBusy] = useState(""), [problem, setProblem] = useState("");
+  const input = useRef();
+  const take = async (files) => {
+    setProblem("");
+    for (const file of files) {
+      setBusy(`uploading ${file.name} …`);
+      try {
+        const { id } = await ask(`uploads?name=${encodeURIComponent(file.name)}`, { body: file });
+        say(`${id} is in the workspace`);
+      } catch (error) {
+        setProblem(error.message);
+      }
+    }
+    setBusy("");
+    again();
+  };
+  const drop = (event) => {
+    event.preventDefault();
+    setOver(false);
+    take([...event.dataTransfer.files]);
+  };
+  return html`<div class="drop ${over ? "over" : ""}"
+    onDragOver=${(event) => { event.preventDefault(); setOver(true); }}
+      onDragLeave=${() => setOver(false)} onDrop=${drop}>
+    <span>${busy || "Drop videos here, or"}</span>
+    ${!busy && html`<button type="button" onClick=${() => input.current.click()}>choose files</button>`}
+    <input type="file" ref=${input} multiple hidden accept="video/*,.mkv,.webm,.mov,image/*" aria-label="videos"
+      onChange=${(event) => { take([...event.target.files]); event.target.value = ""; }} />
+    <${Problem}>${problem}</${Problem}></div>`;
+}
+
+export function Bars({ moments, last }) {
+  const end = Math.max(last ?? 0, ...moments.map((own) => own.end)) + 1;
+  return html`<svg class="bars" viewBox="0 0 100 ${moments.length * 5}" preserveAspectRatio="none" role="img"
+      aria-label=${moments.map((own) =>
+        `${own.state}: ${own.absent ? "absent" : `${own.start} – ${own.end}`}`).join(", ")}>
+    ${moments.map((own, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
+      ${!own.absent && html`<rect class="bar c${n % 7}" x=${100 * own.start / end}
+        width=${100 * (own.end + 1 - own.start) / end} y=${5 * n} height="4" />`}`)}
+  </svg>`;
+}
+
+function FindingCard({ row, about }) {
+  const best = row.moments.find((own) => !own.absent) || row.moments[0];
+  return html`<li><a class="card" href=${link("finding", row.id)}>
+    <span class="picture">${best &&
+      html`<img loading="lazy" alt=""
+      src=${`/api/findings/${place(row.id)}/crops/${Math.round((best.start + best.end) / 2)}.jpg?width=160`}
+      onError=${(event) => { event.target.hidden = true; }} />`}</span>
+    <span class="about"><b>${titleOf(row.id, about)}</b>
+      ${row.problem ? html`<span class="problem">${row.problem}</span>` : html`
+        <span class="soft">${[row.object,
+          row.moments.map((own) => own.state).join(" · ")].filter(Boolean).join(": ")}</span>
+        <${Bars} moments=${row.moments} />
+        ${row.doubts > 0 && html`<span class="soft">${count(row.doubts, "doubt")}</span>`}`}
+    </span></a></li>`;
+}
+
+function VideoCard({ id, blind }) {
+  const view = blind ? "annotate" : "track";
+  return html`<li><a class="card" href=${link(view, id)}>
+    <span class="picture"><img loading="lazy" alt="" src=${frameAddress(id, 0, 160)}
+      onError=${(event) => { event.target.hidden = true; }} /></span>
+    <span class="about"><b>${nameOf(id)}</b><span class="soft">${id}</span>
+      <span class="do">${blind ? "Label its frames" : "Show an object and find its states"}</span></span></a></li>`;
+}
+
+export function Workspace({ about, again }) {
+  const blind = Boolean(about.annotator);
+  const { value: corpus, problem } = useAsked(blind ? null : "corpus"), rows = corpus?.rows || [];
+  const nothing = !about.videos.length && !about.findings.length;
+  return html`<main>
+    <h1>${about.name}</h1>
+    ${!about.whole && html`<p class="note">This folder holds very many files; not all of them were looked at. Start the studio in a smaller one.</p>`}
+    ${nothing && html`<div class="empty"><h2>Nothing here yet</h2>
+      <p>The studio shows the videos and findings of its folder. Three ways to begin:</p>
+      <ol><li>Drop a video below, show an object in it, and name its states.</li>
+        <li>Copy videos, or folders of images, into the folder, and reload this page.</li>
+        <li>Write a finding into it: <code>dejacue locate kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
+    ${!blind && about.findings.length > 0 &&
+      html`<section><h2>Findings <span class="soft">${about.findings.length}</span></h2>
+      <${Problem}>${problem}</${Problem}>
+        <ul class="cards">${rows.map((row) => html`<${FindingCard} key=${row.id} row=${row} about=${about} />`)}</ul>
+        </section>`}
+    ${about.videos.length > 0 && html`<section><h2>Videos <span class="soft">${about.videos.length}</span></h2>
+      <ul class="cards">${about.videos.map((id) => html`<${VideoCard} key=${id} id=${id} blind=${blind} />`)}</ul>
+        </section>`}
+    ${!blind && html`<${Drop} again=${again} />`}
+  </main>`;
+}

@@ -1,0 +1,98 @@
+"""The studio in a real browser: a server of its own, and what a person does with the page."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from studio_client import TOKEN, studio_of
+
+from dejacue.studio.app import create_app
+from dejacue.studio.serve import bound
+
+WAIT_S = 30.0
+
+
+@contextmanager
+def served(root: Path, **options: Any) -> Iterator[str]:
+    """The address of a studio over a folder, until the block ends."""
+    studio = studio_of(root, **options)
+    with bound("127.0.0.1", 0) as listening:
+        config = uvicorn.Config(
+            create_app(studio), access_log=False, log_level="error", lifespan="on",
+            timeout_graceful_shutdown=1, log_config=None, ws="none",
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        finally:
+            studio.ending = server.should_exit = True
+            thread.join()
+
+
+@dataclass
+class Desk:
+    """One person before the page."""
+
+    page: Any
+    address: str
+    errors: list[str] = field(default_factory=list)
+
+    def open(self, view: str = "") -> None:
+        """Anew, so that nothing is left of the view before."""
+        if self.page.url == "about:blank":
+            self.page.goto(f"{self.address}?token={TOKEN}")
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}{view}")
+
+    def until(self, expression: str, value: Any = None, seconds: float = WAIT_S) -> Any:
+        """Waits until the page says yes; wait_for_function would need eval, which it forbids."""
+        end = time.monotonic() + seconds
+        while not (found := self.page.evaluate(expression, value)):
+            assert time.monotonic() < end, f"not within {seconds} s: {expression}"
+            self.page.wait_for_timeout(30)
+        return found
+
+    def shows(self, frame: int) -> str:
+        """Waits for a frame; says how it is known."""
+        known = "(n) => document.querySelector(`.shown[data-frame='${n}']`)?.dataset.how"
+        return str(self.until(known, frame))
+
+    def windows(self) -> dict[str, list[str]]:
+        """The windows of each state, as the timeline lists them."""
+        script = """() => Object.fromEntries([...document.querySelectorAll(".tl-label")]
+            .filter((own) => own.querySelector("bdi"))
+            .map((own) => [own.querySelector("bdi").textContent,
+              [...own.querySelectorAll(".tl-windows button")].map((one) => one.textContent)]))"""
+        found: dict[str, list[str]] = self.page.evaluate(script)
+        return found
+
+    def has(self, state: str, *windows: str) -> None:
+        """Waits until these are the windows of a state."""
+        end = time.monotonic() + WAIT_S
+        while (found := self.windows().get(state)) != list(windows):
+            assert time.monotonic() < end, f"{state}: {found}, not {windows}"
+            self.page.wait_for_timeout(30)
+
+    def at(self, state: str, frame: float, first: int, last: int) -> tuple[float, float]:
+        """The point of a frame in the row of a state, where all frames are shown."""
+        plot = self.page.locator(".tl-plot").bounding_box()
+        row = self.page.locator(".tl-label", has_text=state).first.bounding_box()
+        share = (frame - first + 0.5) / (last - first + 1)
+        return plot["x"] + share * plot["width"], row["y"] + 8
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        mouse = self.page.mouse
+        mouse.move(*start)
+        mouse.down()
+        mouse.move((start[0] + end[0]) / 2, end[1])
+        mouse.move(*end)
+        mouse.up()

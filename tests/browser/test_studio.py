@@ -1,0 +1,204 @@
+"""The studio as a person uses it: look, edit a word, show a frame, drag an edge, save, reload."""
+
+from __future__ import annotations
+
+import pytest
+
+from dejacue import Finding, Window
+
+FINDING = "#/finding/cup"
+LAST = 59  # frame of the scene
+WORSE = "cup with nothing"  # for "full": it is found elsewhere then
+
+
+@pytest.fixture
+def finding(address, desk):
+    """The page of the finding, once its first frame is there."""
+    own = desk(address)
+    own.open(FINDING)
+    own.shows(0)
+    own.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
+    return own
+
+
+def text_of(state: str) -> str:
+    return f'textarea[aria-label="descriptions of {state}, one a line"]'
+
+
+def changed(own, before) -> dict[str, list[str]]:
+    """The windows, once they are others than before."""
+    for _ in range(300):
+        if (now := own.windows()) != before:
+            return now
+        own.page.wait_for_timeout(30)
+    raise AssertionError(f"still {before}")
+
+
+def test_without_the_token_a_sentence_says_what_to_do(address, desk) -> None:
+    own = desk(address)
+    own.page.goto(address)
+    said = own.page.locator(".problem").inner_text()
+    assert "open the address that the studio printed" in said
+    assert own.errors
+    assert all("401" in error for error in own.errors)
+    own.errors.clear()
+
+
+def test_an_edited_word_moves_the_interval_and_undo_moves_it_back(finding) -> None:
+    before = finding.windows()
+    finding.page.fill(text_of("full"), WORSE)
+    now = changed(finding, before)
+    finding.page.keyboard.press("Control+z")
+    assert changed(finding, now) == before
+    assert finding.page.input_value(text_of("full")).startswith("cup filled")
+    finding.page.keyboard.press("Control+Shift+z")
+    assert changed(finding, before) != before
+
+
+def test_what_is_saved_is_there_after_a_reload_and_for_the_command_line(finding, workspace) -> None:
+    before = finding.windows()
+    finding.page.fill(text_of("full"), WORSE)
+    now = changed(finding, before)
+    finding.page.keyboard.press("Control+s")
+    finding.page.get_by_text("saved in cup").wait_for()
+    made = Finding.read(workspace / "cup")
+    assert list(made.vocabulary.states["full"]) == [WORSE]
+    full = made["full"][0].window
+    assert now["full"] == [f"{full.start} – {full.end}"]
+    finding.page.reload()
+    finding.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
+    assert finding.windows() == now
+    assert finding.page.input_value(text_of("full")) == WORSE
+
+
+def test_what_is_not_saved_is_there_again_after_a_look_at_another_view(finding) -> None:
+    before = finding.windows()
+    finding.page.fill(text_of("full"), WORSE)
+    now = changed(finding, before)
+    finding.page.get_by_role("link", name="Corpus").click()
+    finding.page.get_by_role("link", name="cup", exact=True).click()
+    finding.has("full", *now["full"])
+    assert finding.page.input_value(text_of("full")) == WORSE
+    finding.page.keyboard.press("Control+z")
+    finding.has("full", *before["full"])
+
+
+def test_words_that_cannot_be_read_are_a_sentence_and_the_last_reading_stays(finding) -> None:
+    before = finding.windows()
+    finding.page.fill('input[aria-label="name of state 1"]', "full")
+    said = finding.page.locator(".words .problem")
+    said.wait_for()
+    assert said.inner_text() == 'two states are called "full"; rename one'
+    finding.page.fill('input[aria-label="name of state 1"]', "empty")
+    said.wait_for(state="detached")
+    finding.page.fill(text_of("full"), "")
+    said.wait_for()
+    assert "full" in said.inner_text()
+    assert finding.windows() == before
+    assert all("400" in error or "422" in error for error in finding.errors)
+    finding.errors.clear()
+
+
+def test_a_dragged_edge_is_where_it_was_dropped_and_is_kept(finding, workspace) -> None:
+    before = finding.windows()
+    start, end = map(int, before["half full"][0].split(" – "))
+    edge = finding.at("half full", end + 0.5, 0, LAST)
+    finding.page.keyboard.down("Alt")  # does not snap
+    finding.drag(edge, finding.at("half full", end - 5 + 0.5, 0, LAST))
+    finding.page.keyboard.up("Alt")
+    finding.until("() => document.querySelector('.title .main:not(:disabled)')")
+    finding.has("half full", f"{start} – {end - 5}")
+    finding.page.get_by_role("tab", name="Show it").click()
+    assert f"half full: frames {start} – {end - 5}" in finding.page.locator(".marks").inner_text()
+    finding.page.keyboard.press("Control+s")
+    finding.page.get_by_text("saved in cup").wait_for()
+    made = Finding.read(workspace / "cup")
+    assert made["half full"][0].window == Window(start, end - 5)
+
+
+def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None:
+    before = finding.windows()
+    finding.page.locator("h1").click()
+    finding.page.keyboard.press("q")
+    finding.page.get_by_text("A frame worth an answer").wait_for()
+    asked = int(finding.page.locator(".shown").get_attribute("data-frame") or finding.until(
+        "() => document.querySelector('.shown').dataset.frame"
+    ))  # fmt: skip
+    finding.page.keyboard.press("3")
+    marks = finding.page.locator(".marks")
+    finding.until("() => document.querySelectorAll('.marks li').length === 1")
+    assert marks.inner_text().startswith(f"full: frame {asked}")
+    changed(finding, before)
+    finding.page.keyboard.press("ArrowRight")
+    assert finding.shows(asked + 1 if asked < LAST else LAST)
+    finding.page.keyboard.press("x")
+    finding.until("() => document.querySelectorAll('.marks li').length === 2")
+    assert "none of them" in marks.inner_text()
+    finding.page.keyboard.press("c")
+    finding.until("() => document.querySelectorAll('.marks li').length === 3")
+    assert "change: frame" in marks.inner_text()
+
+
+def test_readings_are_compared_side_by_side_and_one_is_taken(finding) -> None:
+    finding.page.get_by_role("tab", name="Compare").click()
+    finding.until("() => document.querySelectorAll('.reading').length === 3")
+    finding.page.get_by_label("readout").select_option("peak")
+    finding.page.locator(".compare").get_by_role("button", name="Compare").click()
+    finding.until("() => document.querySelectorAll('.reading').length === 4")
+    before = finding.windows()
+    finding.page.locator(".reading").nth(3).get_by_role("button", name="Use").click()
+    assert changed(finding, before) != before
+
+
+def test_the_keyboard_does_it_all_and_a_sheet_says_how(finding) -> None:
+    page = finding.page
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    sheet = page.locator("dialog")
+    for text in ("play, pause", "next question", "undo", "one frame back, on", "zoom in, out"):
+        assert text in sheet.inner_text()
+    page.keyboard.press("Escape")
+    sheet.wait_for(state="detached")
+    page.keyboard.press("ArrowRight")
+    assert finding.shows(1) == "verified"
+    page.keyboard.press("Shift+ArrowRight")
+    assert finding.shows(11) == "verified"
+    page.keyboard.press("]")  # to the next edge of a window
+    edge = int(finding.until("() => document.querySelector('.shown').dataset.frame"))
+    edges = {int(n) for own in finding.windows().values() for n in own[0].split(" – ")}
+    assert edge in edges
+    page.keyboard.press("Home")
+    assert finding.shows(0)
+    page.keyboard.press("w")
+    finding.until("() => document.activeElement.matches('.words textarea')")
+
+
+def test_a_window_is_played_in_a_loop_and_never_left(finding) -> None:
+    page = finding.page
+    start, end = map(int, finding.windows()["half full"][0].split(" – "))
+    page.locator(".tl-label", has_text="half full").locator("button").first.click()
+    finding.shows(start)
+    page.get_by_role("button", name="play the selected window in a loop (l)").click()
+    page.keyboard.press("v")
+    page.get_by_role("button", name="play (Space)").click()
+    script = """async () => {
+      const seen = [], until = performance.now() + 4000;
+      while (performance.now() < until) {
+        seen.push(document.querySelector(".shown").dataset.frame);
+        await new Promise(requestAnimationFrame);
+      }
+      return [...new Set(seen.filter(Boolean).map(Number))];
+    }"""
+    seen = page.evaluate(script)
+    assert len(seen) > 3
+    assert min(seen) >= start
+    assert max(seen) <= end
+    page.get_by_role("button", name="pause (Space)").click()
+    finding.until("() => document.querySelector('.shown').dataset.how === 'verified'")
+
+
+def test_the_object_is_outlined_and_its_crop_is_shown(finding) -> None:
+    finding.until("() => document.querySelectorAll('.stage polygon').length > 0")
+    finding.until("() => document.querySelector('.crop img').naturalWidth > 0")
+    finding.page.get_by_role("button", name="outline of the object").click()
+    assert finding.page.locator(".stage polygon").count() == 0

@@ -1,0 +1,124 @@
+"""Frame truth: whatever number the page shows, the pixels on the screen show it, too."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+from studio_page import served
+
+COUNT, BITS, SIDE = 240, 8, 16
+SEEKS = 75  # of each of four videos
+KINDS = {
+    "constant-h264.mp4": ("libx264", False), "variable-h264.mp4": ("libx264", True),
+    "constant-vp9.webm": ("libvpx-vp9", False), "variable-vp9.webm": ("libvpx-vp9", True),
+}  # fmt: skip
+
+# The number that is painted in what is on the screen, after a seek to each of several frames
+SEEK = """async ([frames, bits, side]) => {
+  const canvas = document.createElement("canvas");
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
+  const field = document.querySelector(".goto"), found = [];
+  const shown = () => document.querySelector(".shown").dataset;
+  const turn = () => new Promise((go) => setTimeout(go, 4));
+  [canvas.width, canvas.height] = [bits * side, 4 * side];
+  for (const frame of frames) {
+    field.value = frame;
+    field.dispatchEvent(new Event("change"));
+    await turn();
+    for (let n = 0; n < 5000 && shown().frame !== String(frame); n += 1) await turn();
+    const picture = document.querySelector(".stage > img");
+    const seen = picture.hidden ? document.querySelector(".stage video") : picture;
+    pen.drawImage(seen, 0, 0, canvas.width, canvas.height);
+    let number = 0;
+    for (let bit = 0; bit < bits; bit += 1) {
+      const [red] = pen.getImageData((bit + .5) * side, 2 * side, 1, 1).data;
+      number += (red > 127) << bit;
+    }
+    found.push([Number(shown().frame), shown().how, number]);
+  }
+  return found;
+}"""
+FAST = {"libx264": {"preset": "ultrafast"}, "libvpx-vp9": {"cpu-used": "8", "deadline": "realtime"}}
+
+
+def painted(number: int) -> np.ndarray:
+    """The bits of a number, least first, in black and white."""
+    image = np.zeros((4 * SIDE, BITS * SIDE, 3), np.uint8)
+    for bit in range(BITS):
+        image[:, bit * SIDE : (bit + 1) * SIDE] = 255 * (number >> bit & 1)
+    return image
+
+
+def write(path, codec: str, variable: bool, count: int = COUNT) -> None:
+    draw = np.random.default_rng(5)
+    gaps = draw.integers(12, 90, count) if variable else np.full(count, 1001 / 30)
+    times_ms = np.concatenate([[0], np.cumsum(gaps)])[:count]
+    base = Fraction(1, 90_000) if path.suffix == ".mp4" else Fraction(1, 1000)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=30)
+        stream.width, stream.height, stream.pix_fmt = BITS * SIDE, 4 * SIDE, "yuv420p"
+        stream.time_base = stream.codec_context.time_base = base
+        stream.codec_context.gop_size = 40
+        stream.options = FAST[codec]
+        if codec == "libx264":
+            stream.codec_context.max_b_frames = 2
+        for number in range(count):
+            frame = av.VideoFrame.from_ndarray(painted(number), format="rgb24")
+            frame.pts, frame.time_base = round(times_ms[number] / 1000 / base), base
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """The address of a studio over videos whose frames show their numbers."""
+    root = tmp_path_factory.mktemp("films")
+    for name, (codec, variable) in KINDS.items():
+        write(root / name, codec, variable)
+    with served(root) as address:
+        yield root, address
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_number_on_the_page_is_the_number_in_the_pixels(films, desk, name) -> None:
+    own = desk(films[1])
+    own.open(f"#/track/{name}")
+    assert own.shows(0) == "verified"
+    draw = np.random.default_rng(len(name))
+    frames = [0, COUNT - 1, *draw.integers(0, COUNT, SEEKS - 2).tolist()]
+    found = own.page.evaluate(SEEK, [frames, BITS, SIDE])
+    assert [one[0] for one in found] == frames
+    assert [one[2] for one in found] == frames
+    assert {one[1] for one in found} <= {"verified", "server"}
+    assert sum(one[1] == "verified" for one in found) > 0.9 * SEEKS
+
+
+@pytest.mark.parametrize("name", ["variable-h264.mp4", "variable-vp9.webm"])
+def test_of_many_wishes_the_last_one_is_shown_and_a_pause_is_true(films, desk, name) -> None:
+    own = desk(films[1])
+    own.open(f"#/track/{name}")
+    own.shows(0)
+    scrub = """async (frames) => {
+      const field = document.querySelector(".goto");
+      for (const frame of frames) {
+        field.value = frame;
+        field.dispatchEvent(new Event("change"));
+        await new Promise((go) => setTimeout(go, 7));
+      }
+    }"""
+    draw = np.random.default_rng(1)
+    for _ in range(5):
+        frames = draw.integers(0, COUNT, 25).tolist()
+        own.page.evaluate(scrub, frames)
+        assert own.page.evaluate(SEEK, [frames[-1:], BITS, SIDE])[0][2] == frames[-1]
+        own.page.get_by_role("button", name="play (Space)").click()
+        own.page.wait_for_timeout(150)
+        pause = own.page.get_by_role("button", name="pause (Space)")
+        if pause.count():  # it may have come to the end
+            pause.click()
+        own.until("() => document.querySelector('.shown').dataset.how")
+        frame = int(own.page.locator(".shown").get_attribute("data-frame"))
+        assert own.page.evaluate(SEEK, [[frame], BITS, SIDE])[0][::2] == [frame, frame]

@@ -1,0 +1,234 @@
+"""Every view: accessible, in light and dark, wide and narrow; tracking, uploads, other videos."""
+
+from __future__ import annotations
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+from studio_page import served
+
+from dejacue import Finding
+
+VIEWS = {
+    "workspace": ("", ".cards img"), "finding": ("#/finding/cup", ".tl-windows button"),
+    "track": ("#/track/scene%2Fscene.mp4", ".tl-plot"), "corpus": ("#/corpus", "td .bars"),
+    "annotate": ("#/annotate", "td"), "start": ("#/annotate/cup", "textarea"),
+    "jobs": ("#/jobs", ".empty"),
+}  # fmt: skip
+
+
+def there(own, selector: str) -> None:
+    own.until("(what) => document.querySelector(what) !== null", selector)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1920, "dark"), (390, "light")])
+def test_every_view_is_accessible_and_fits(address, desk, axe, width, scheme) -> None:
+    own = desk(address, width, scheme)
+    for name, (view, selector) in VIEWS.items():
+        own.open(view)
+        there(own, selector)
+        assert axe(own.page) == [], name
+        wide = own.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{name} is {wide} wide"
+    for tab in ("Show it", "Compare", "Doubts"):
+        own.open("#/finding/cup")
+        own.page.get_by_role("tab", name=tab).click()
+        there(own, ".panel p, .panel .bars")
+        assert axe(own.page) == [], tab
+    own.page.get_by_role("button", name="keys").click()
+    assert axe(own.page) == []
+
+
+def test_labelling_and_consensus_are_accessible(address, desk, axe) -> None:
+    own = desk(address, scheme="dark")
+    own.open("#/annotate/cup")
+    for name in ("Anna", "Ben"):
+        own.page.get_by_label("Name of the annotator").fill(name)
+        own.page.get_by_role("button", name=f"Label as {name}").click()
+        there(own, ".saving")
+        assert axe(own.page) == []
+        label = {"Anna": 0, "Ben": 1}[name]
+        own.page.get_by_role("button", name="Span from here").click()
+        own.page.keyboard.press("End")
+        own.shows(59)
+        own.page.locator(".answers button").nth(label).click()
+        there(own, ".ready")
+        own.until("() => document.querySelector('.saving').textContent === 'saved'")
+        if name == "Anna":
+            own.page.get_by_role("button", name="Stop").click()
+            own.page.get_by_role("link", name="cup", exact=True).click()
+    own.page.get_by_role("button", name="Begin the consensus").click()
+    there(own, ".run .bar span")
+    assert axe(own.page) == []
+
+
+def test_an_empty_folder_says_what_to_do_and_takes_a_video(tmp_path, desk, axe) -> None:
+    scene = tmp_path / "a.mp4"
+    film(scene, "libx264")
+    (tmp_path / "no.mp4").write_bytes(b"no video" * 99)
+    (tmp_path / "empty").mkdir()
+    with served(tmp_path / "empty") as address:
+        own = desk(address, 390)
+        own.open()
+        own.page.get_by_text("Nothing here yet").wait_for()
+        assert axe(own.page) == []
+        own.page.locator("input[type=file]").set_input_files([scene])
+        own.page.get_by_text("uploads/a.mp4", exact=True).wait_for()
+        assert (tmp_path / "empty" / "uploads" / "a.mp4").is_file()
+        own.page.locator("input[type=file]").set_input_files([tmp_path / "no.mp4"])
+        said = own.page.locator(".drop .problem")
+        said.wait_for()
+        assert "no.mp4: is no video or picture" in said.inner_text()
+        assert [error for error in own.errors if "400" not in error] == []
+        own.errors.clear()
+        own.page.context.close()
+
+
+def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None:
+    own = desk(address)
+    own.open("#/track/scene%2Fscene.mp4")
+    own.shows(0)
+    page = own.page
+    page.get_by_label("Tracker").select_option("box")
+    stage = page.locator(".stage").bounding_box()
+    scale = stage["width"] / 192
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return stage["x"] + x * scale, stage["y"] + y * scale
+
+    own.drag(at(40, 30), at(150, 130))
+    own.until("() => document.querySelectorAll('.outline.preview').length > 0")
+    assert page.locator(".marks li").first.inner_text().startswith("frame 0: box 40, 30, 150, 130")
+    for number, text in ((1, "drained cup"), (2, "filled up cup")):
+        page.locator(f"fieldset:nth-of-type({number}) textarea").fill(text)
+    page.get_by_label("Folder of the finding").fill("made/boxed")
+    page.get_by_role("button", name="Follow and find").click()
+    page.get_by_role("button", name="Open").click()
+    own.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
+    made = Finding.read(workspace / "made" / "boxed")
+    assert made.made.tracker == "box, approximate"
+    page.get_by_role("tab", name="Doubts").click()
+    doubts = page.get_by_role("link", name="Correct with another click")
+    if doubts.count():
+        doubts.click()
+    else:
+        own.open("#/track/scene%2Fscene.mp4%3Fmade%2Fboxed")
+    page.get_by_text("Correct made/boxed").wait_for()
+    own.shows(0)
+    page.get_by_label("Tracker").select_option("box")
+    page.fill(".goto", "20")
+    page.keyboard.press("Enter")
+    own.shows(20)
+    own.drag(at(60, 30), at(170, 130))
+    own.until("() => document.querySelectorAll('.marks li').length >= 2")
+    page.get_by_role("button", name="Follow again").click()
+    page.get_by_role("button", name="Open").click()
+    own.until("() => location.hash.startsWith('#/finding')")
+    info = page.evaluate("async () => (await fetch('/api/findings/made/boxed/info')).json()")
+    assert len(info["prompts"]) == 2
+    own.open("#/jobs")
+    own.until("() => document.querySelectorAll('.job.done').length === 2")
+
+
+def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
+    own = desk(address)
+    own.open("#/track/scene%2Fscene.mp4")
+    own.shows(0)
+    own.page.get_by_label("Tracker").select_option("box")
+    stage = own.page.locator(".stage").bounding_box()
+    own.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
+    own.page.get_by_label("Folder of the finding").fill("scene")
+    own.page.get_by_role("button", name="Follow and find").click()
+    said = own.page.locator(".panel .problem")
+    said.wait_for()
+    assert said.inner_text() == '"scene" holds other things; give a folder that is new'
+    assert not (workspace / "scene" / "finding.json").exists()
+    assert [error for error in own.errors if "400" not in error] == []
+    own.errors.clear()
+
+
+def test_the_corpus_is_filtered_measured_and_opened(address, desk) -> None:
+    own = desk(address)
+    own.open("#/corpus")
+    there(own, "td .bars")
+    own.page.get_by_label("filter").fill("nothing like it")
+    own.page.get_by_text("No finding has these words").wait_for()
+    own.page.get_by_label("filter").fill("cup")
+    there(own, "td .bars")
+    own.page.get_by_role("button", name="Measure against references").click()
+    own.page.get_by_text("1 history with references").wait_for()
+    numbers = own.page.locator("section td.number").all_inner_texts()
+    assert len(numbers) == 3
+    assert all(0 <= float(text.split()[0]) <= 100 for text in numbers)
+    own.page.get_by_role("link", name="cup", exact=True).click()
+    there(own, ".tl-windows button")
+
+
+def test_the_theme_is_chosen_and_remembered(address, desk) -> None:
+    own = desk(address)
+    own.open()
+    back = "() => getComputedStyle(document.documentElement).backgroundColor"
+    assert own.page.evaluate(back) == "rgb(255, 255, 255)"
+    for _ in range(2):
+        own.page.get_by_role("button", name="theme").click()
+    own.until("() => document.documentElement.dataset.theme === 'dark'")
+    own.page.reload()
+    own.until("() => document.documentElement.dataset.theme === 'dark'")
+    assert own.page.evaluate(back) == "rgb(20, 23, 27)"
+
+
+# ---- what a browser cannot play
+
+
+def film(path, codec: str, count: int = 12) -> None:
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=10)
+        stream.width, stream.height, stream.pix_fmt = 128, 96, "yuv420p"
+        for number in range(count):
+            image = np.full((96, 128, 3), 20 * number, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode(None))
+
+
+def test_what_a_browser_cannot_play_is_decoded_by_the_server(tmp_path, desk) -> None:
+    film(tmp_path / "old.avi", "mpeg4")
+    (tmp_path / "images").mkdir()
+    for number in range(12):
+        Image.new("RGB", (128, 96), (20 * number,) * 3).save(tmp_path / f"images/{number:03}.png")
+    with served(tmp_path) as address:
+        own = desk(address)
+        for name in ("old.avi", "images"):
+            own.open(f"#/track/{name}")
+            assert own.shows(0) == "server"
+            assert "decoded by the server" in own.page.locator(".shown").inner_text()
+            for frame in (7, 3, 11):
+                own.page.fill(".goto", str(frame))
+                own.page.keyboard.press("Enter")
+                assert own.shows(frame) == "server"
+                script = """() => {
+                  const pen = document.createElement("canvas").getContext("2d");
+                  pen.drawImage(document.querySelector(".stage > img"), 0, 0);
+                  return pen.getImageData(40, 40, 1, 1).data[0];
+                }"""
+                assert abs(own.page.evaluate(script) - 20 * frame) < 9
+            own.page.keyboard.press("Home")
+            own.shows(0)
+            own.page.get_by_role("button", name="play (Space)").click()
+            assert own.shows(11) == "server"
+        own.page.context.close()
+
+
+def test_a_file_whose_codec_is_lacking_falls_back_to_the_server(tmp_path, desk) -> None:
+    """It says that it plays, and the browser finds out that it does not."""
+    film(tmp_path / "a.mp4", "libx264")
+    with served(tmp_path) as address:
+        own = desk(address)
+        broken = {"body": b"x" * 500, "content_type": "video/mp4"}
+        own.page.route("**/file", lambda route: route.fulfill(**broken))
+        own.open("#/track/a.mp4")
+        assert own.shows(0) == "server"
+        own.page.get_by_text("this browser cannot play h264").wait_for()
+        own.page.keyboard.press("End")
+        assert own.shows(11) == "server"
+        own.page.context.close()
