@@ -448,7 +448,7 @@ def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_p
     assert first.report(tmp_path / "r.html").read_text(encoding="utf-8") == page
     for kind, export in EXPORTS.items():
         assert first.export(kind, tmp_path / f"x{export.suffix}").stat().st_size > 0
-    assert str(scene) in (tmp_path / "x.label-studio.json").read_text()
+    assert str(scene) in (tmp_path / "x.labelstudio.json").read_text()
     with pytest.raises(InputError, match='unknown export "vt"'):
         first.export("vt", tmp_path / "x")
     assert len(first.plot().axes) == 2

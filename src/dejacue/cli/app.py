@@ -312,13 +312,15 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Retrievals of one method or more (.json, .jsonl, .csv); last, the references.",
+            help="Retrievals of one method or more (.json, .jsonl, .csv, .parquet); last, the "
+            "references (.json, .csv, .eaf, .srt, …).",
             show_default=False,
         ),
     ],
     only_common: Annotated[
         bool, o.flag("Leave out what they do not all share.", "--only-common")
     ] = False,
+    times: o.Times = None,
     format: o.OutputFormat = None,
     json: Annotated[bool, o.flag("The same as --format json.", "--json")] = False,
     csv: Annotated[bool, o.flag("The same as --format csv.", "--csv")] = False,
@@ -331,7 +333,7 @@ def evaluate(
 
     o.refuse_values(files)
     chosen = command.format_from(format.value if format else None, json, csv)
-    command.run(files, chosen, output, only_common)
+    command.run(files, chosen, output, only_common, times)
 
 
 @app.command()
