@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 from xml.etree.ElementTree import Element
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import named
 from dejacue.sources.formats.markup import add, as_xml, parse_xml
-from dejacue.sources.formats.spans import Marks, Span, clean, times
+from dejacue.sources.formats.spans import Marks, Span, clean, local, times
 
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv2.8.xsd"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -85,8 +84,7 @@ def read(text: str) -> list[Span]:
     media = root.find("HEADER/MEDIA_DESCRIPTOR")
     video, origin = None, "0"
     if media is not None:
-        url = media.get("MEDIA_URL", "")
-        video = unquote(urlsplit(url).path) if url.startswith("file:") else url or None
+        video = local(media.get("MEDIA_URL", "")) or None
         if video is None or not Path(video).exists():
             video = media.get("RELATIVE_MEDIA_URL") or video
         origin = media.get("TIME_ORIGIN", "0")

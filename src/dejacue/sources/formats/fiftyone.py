@@ -49,11 +49,14 @@ def read(text: str) -> list[Span]:
     labels = document.get("labels") if isinstance(document, dict) else None
     if not isinstance(labels, dict):
         raise InputError('has no "labels" by video; is it a temporal detection dataset?')
+    for video, rows in labels.items():
+        if not isinstance(rows, list | None):
+            raise InputError(f'labels of "{video}" are not a list')
     return [
         span
         for video, rows in labels.items()
-        for at, row in enumerate(rows or ())
-        for span in _span(row, document.get("classes"), video, f'labels of "{video}", {at + 1}')
+        for at, row in enumerate(rows or (), start=1)
+        for span in _span(row, document.get("classes"), video, f'labels of "{video}", {at}')
     ]
 
 

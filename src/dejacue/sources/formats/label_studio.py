@@ -69,15 +69,22 @@ def read(text: str) -> list[Span]:
     spans: list[Span] = []
     for at, task in enumerate(tasks, start=1):
         with named(f"task {at}"):
-            own = [one for one in task.get(key) or () if isinstance(one, dict)]
+            own = [one for one in _listed(task, key) if isinstance(one, dict)]
             own = [one for one in own if not one.get("was_cancelled")]
             if len(own) > 1:
                 raise InputError(f"has {len(own)} {key}; keep one")
             data = task.get("data")
             video = data.get("video") if isinstance(data, dict) else None
-            for region in own[0].get("result") or () if own else ():
+            for region in _listed(own[0], "result") if own else ():
                 spans += _spans(region, video if isinstance(video, str) else None)
     return spans
+
+
+def _listed(given: dict[str, Any], key: str) -> list[Any]:
+    found = given.get(key)
+    if not isinstance(found, list | None):
+        raise InputError(f'"{key}" is not a list')
+    return found or []
 
 
 def _spans(region: Any, video: str | None) -> Iterator[Span]:

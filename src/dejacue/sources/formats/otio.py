@@ -11,7 +11,7 @@ from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.sources.documents import as_json, named, parse_json
-from dejacue.sources.formats.spans import Marks, Span, times
+from dejacue.sources.formats.spans import Marks, Span, local, times
 
 _EXACT_S = 1e-6
 _TICKS = 1_000_000
@@ -103,7 +103,7 @@ def _video(clip: dict[str, Any]) -> str | None:
     if isinstance(several, dict):
         media = several.get(str(clip.get("active_media_reference_key")))
     url = media.get("target_url") if isinstance(media, dict) else None
-    return url.removeprefix("file://") if isinstance(url, str) and url else None
+    return local(url) if isinstance(url, str) and url else None
 
 
 def _span(marker: dict[str, Any], video: str | None) -> Span:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from dejacue.errors import InputError, first_line, need
-from dejacue.sources.formats.spans import Marks, Span, times
+from dejacue.sources.formats.spans import MOST_SECONDS, Marks, Span, times
 
 TIMELINE = "video"
 REMEDY = "pip install rerun-sdk"
@@ -29,6 +29,8 @@ def write(marks: Marks) -> bytes:
         recording.log("notes", rr.TextDocument("\n".join(marks.notes)), static=True)
     for object in marks.objects:
         own = [span for span in marks.spans if span.object == object]
+        if any(abs(time) > MOST_SECONDS for span in own for time in span.seconds):
+            raise InputError(f'history "{object}": Rerun counts no more than {MOST_SECONDS:g} s')
         for lane, spans in _lanes(own).items():
             changes = _changes(spans)
             recording.send_columns(

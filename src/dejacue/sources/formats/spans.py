@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import unquote
 
 from dejacue.errors import InputError, shown
 from dejacue.records import Window
@@ -102,6 +103,11 @@ def clean(text: str) -> str:
 def stem(video: str) -> str:
     """kitchen, of clips/kitchen.mp4."""
     return PurePath(video.replace("\\", "/").rstrip("/")).stem or video
+
+
+def local(url: str) -> str:
+    """The path that a file:// address leads to; anything else as it is."""
+    return unquote(url.removeprefix("file://")) if url.startswith("file://") else url
 
 
 def times(start: Any, end: Any, scale: float = 1.0) -> tuple[float, float]:

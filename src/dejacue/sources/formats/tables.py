@@ -35,10 +35,11 @@ def table_rows(path: str, needed: Sequence[str]) -> Iterator[tuple[str, dict[str
         missing = [name for name in needed if name not in names]
         if missing:
             raise InputError(f"no column {', '.join(missing)}; needed are {', '.join(needed)}")
+        table.validate(full=True)  # offsets of a damaged file lead anywhere
         rows = table.to_pylist()
     except FileNotFoundError:
         raise InputError("no such file") from None
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read as a table ({first_line(error)})") from None
     for at, row in enumerate(rows, start=1):
         yield f"row {at}", {name: value for name, value in row.items() if value is not None}
