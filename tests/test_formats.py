@@ -212,6 +212,28 @@ def test_the_interface_of_label_studio_takes_view_tasks_and_predictions(tmp_path
     assert interface.validate_prediction(prediction, return_errors=True) != []
 
 
+def test_the_converter_of_label_studio_reads_the_regions(tmp_path) -> None:
+    sdk = pytest.importorskip(
+        "label_studio_sdk.converter", reason="label-studio-sdk is not installed"
+    )
+    path = write_references(tmp_path / "t.labelstudio.json", [CUP], times=history())
+    (task,) = json.loads(path.read_text())
+    task["id"] = 1  # the server numbers them
+    task["annotations"][0] |= {"id": 1, "completed_by": 1, "created_at": "", "updated_at": ""}
+    task["annotations"][0]["lead_time"] = 1
+    path.write_text(json.dumps([task]))
+    words = view(marks_of(found(), history(), timed=False))
+    made = sdk.Converter(config=words, project_dir=str(tmp_path), download_resources=False)
+    made.convert(str(path), str(tmp_path / "min"), "JSON_MIN", is_dir=False)
+    (row,) = json.loads((tmp_path / "min" / "result.json").read_text())
+    assert [(own["timelinelabels"], own["ranges"]) for own in row["states"]] == [
+        (["empty"], [{"start": 1, "end": 4}]), (["empty"], [{"start": 10, "end": 10}]),
+        (["half full"], [{"start": 5, "end": 9}]),
+    ]  # fmt: skip
+    (read,) = read_references(path)
+    assert read == CUP
+
+
 class Fake(SimpleNamespace):
     """A class of fiftyone: keeps what it is given."""
 
@@ -244,6 +266,30 @@ def test_fiftyone_json_has_classes_and_supports_from_one(tmp_path) -> None:
         (0, [1, 4]), (0, [10, 10]), (1, [5, 9]),
     ]  # fmt: skip
     assert all(0 <= own["confidence"] <= 1 for own in rows)
+
+
+def test_a_track_of_cvat_may_go_through_several_states(tmp_path) -> None:
+    boxes = [(2, "empty", 0), (3, "empty", 0), (4, "half full", 0), (6, "half full", 1),
+             (8, "empty", 0), (9, "empty", 0)]  # fmt: skip
+    text = "".join(
+        f'<box frame="{frame}" outside="{gone}"><attribute name="state">{state}</attribute></box>'
+        for frame, state, gone in boxes
+    )
+    path = tmp_path / "t.cvat.xml"
+    path.write_text(f'<annotations><track id="0" label="cup">{text}</track></annotations>')
+    states = {"empty": [(2, 3), (8, 9)], "half full": [(4, 5)]}
+    assert read_references(path) == [Reference("cup", states)]
+
+
+def test_spans_of_a_state_that_overlap_have_tiers_of_their_own_in_elan(tmp_path) -> None:
+    windows = [(0, 5), (2, 7), (6, 8)]
+    path = write_references(
+        tmp_path / "t.eaf", [Reference("cup", {"on": windows})], times=history()
+    )
+    assert path.read_text().count("<TIER ") == 2
+    assert 'TIER_ID="on (2)"' in path.read_text()
+    (read,) = read_references(path, times=history())
+    assert read.states == {"on": tuple(Window(*own) for own in windows)}
 
 
 # From the command line

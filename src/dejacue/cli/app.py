@@ -180,7 +180,7 @@ def locate(
     output: Annotated[
         Path | None,
         o.option(
-            "A file (.json, .csv, .txt, .vtt, .parquet, …), or a folder for the report and all.",
+            "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
             "--output", "-o",
         ),
     ] = None,
