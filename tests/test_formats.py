@@ -250,6 +250,15 @@ def test_fiftyone_gets_its_classes(monkeypatch) -> None:
     ]  # fmt: skip
 
 
+def test_a_finding_gives_its_detections_to_fiftyone(monkeypatch) -> None:
+    fake = SimpleNamespace(TemporalDetection=Fake, TemporalDetections=Fake)
+    monkeypatch.setitem(sys.modules, "fiftyone", fake)
+    scene = generate(3)
+    finding = find(scene.history, scene.vocabulary)
+    spans = {(own.label, *own.support) for own in finding.to_fiftyone().detections}
+    assert spans == {(own.state, own.window.start + 1, own.window.end + 1) for own in finding}
+
+
 def test_without_fiftyone_the_remedy_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fiftyone", None)
     with pytest.raises(MissingExtra, match="fiftyone is not installed; pip install fiftyone"):

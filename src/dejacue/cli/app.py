@@ -173,7 +173,7 @@ def locate(
         str | None, o.option("Form of the descriptions: ensemble (default), raw, photo, definite.")
     ] = None,
     references: Annotated[
-        Path | None, o.option("True windows (.json, .csv) to show beside the found ones.")
+        Path | None, o.option("True windows (.json, .csv, .eaf, …) to show beside the found ones.")
     ] = None,
     diagnostics: Annotated[bool, o.flag("Include diagnostics.", "--diagnostics")] = False,
     format: o.OutputFormat = None,

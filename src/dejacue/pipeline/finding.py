@@ -207,6 +207,13 @@ class Finding:
             raise unknown("export", kind, EXPORTS)
         return export_findings([self], EXPORTS[kind], self._target(path))
 
+    def to_fiftyone(self) -> Any:
+        """The found windows as ``fiftyone.TemporalDetections``; needs the package."""
+        from dejacue.report.exports import to_fiftyone
+
+        (found,) = to_fiftyone(self.retrieval, self.history).values()
+        return found
+
     def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
         """The evidence as a matplotlib figure or, with a path (.png), written there."""
         from dejacue.report.plots import evidence_figure, save_png
