@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
 
-.PHONY: demo test lint bench docs wheel sanitize fuzz crash mutants clean
+.PHONY: demo studio test lint bench docs wheel sanitize fuzz crash mutants clean
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,10 @@ $(VENV)/.developer: $(VENV)/.installed
 
 demo: $(VENV)/.installed ## render a video, find the states of its object, write a report
 	$(BIN)/dejacue demo --output out/demo
+
+studio: demo ## the page on the demo scene
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[studio]'
+	$(BIN)/dejacue studio out/demo --encoder mini
 
 test: $(VENV)/.developer ## all tests
 	$(BIN)/python -m pytest
@@ -53,8 +57,7 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  ../.venv-sanitize/bin/python -m pytest test_kernel.py test_scan.py test_contrast.py \
-	  test_joint.py \
-	  test_pixels.py
+	  test_joint.py test_pixels.py test_png.py
 
 fuzz: $(VENV)/.developer ## 100,000 changed inputs against all that reads, writes and computes
 	$(BIN)/python tests/fuzz/fuzz.py

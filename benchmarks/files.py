@@ -9,8 +9,8 @@ Compared in one run, in frames a second:
     one file → rows    ``build_history``
 
 and the path as a share of the slower floor. The model is SigLIP base-patch16-224 with random
-weights, so that none are needed. ``--stages`` adds what each stage costs a core. ``--cpu`` measures
-ONNX Runtime instead: images a second by threads and batch.
+weights, so that none are needed. ``--stages`` adds what each stage costs a core. ONNX Runtime on
+a CPU is measured by ``benchmarks/cpu.py``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,17 @@
 """What it costs to bring many videos into a store, measured in one run.
 
     python benchmarks/ingest.py [--videos 8] [--frames 100] [--encoder mini] [--write PAGE]
+    python benchmarks/ingest.py --ray [--videos 40] [--cost-ms 100]
 
 Rendered scenes of 640 × 360 as H.264 with masks as PNG. *Decoding and cropping* is decode_crop in
 as many workers as ingest takes, whose chunks are read and dropped; *encoding* is the encoder on
 crops that are there. A loop of build_history is what ingest replaces. The last two lines send
 chunks of 256 crops of 224 × 224 from one process to another.
+
+--ray compares the engines on this machine, in turns, three times each (the best counts). Ray is up
+before and its first ingest is not counted, one process decodes and one encodes in both. The encoder
+is the bottleneck, as a large model on a GPU is: it takes 32 crops of 224 × 224 at a time and sleeps
+--cost-ms for them, which leaves the cores to decoding.
 """
 
 from __future__ import annotations
@@ -20,16 +26,19 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dejacue import Store, build_history, ingest, load_encoder
+from dejacue import Store, build_history, cluster, ingest, load_encoder
 from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline.ingest import Item, Look
 from dejacue.pipeline.ingest.crops import Chunk, decode_crop
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Worker
+from dejacue.sources.encoders.base import ImageEncoder
 
 MARK = "<!-- made by benchmarks/ingest.py -->"
 CHUNK, TIMES = 256 * 224 * 224 * 3, 30
@@ -61,16 +70,21 @@ def decoded(items: list[Item], look: Look, workers: int) -> None:
         list(pool.map(work, range(workers)))
 
 
-def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[str, str]]:
-    encoder = load_encoder(name)
-    look, workers = Look.of(encoder), max(1, (os.cpu_count() or 2) - 1)
-    rows = []
+def scenes(folder: Path, count: int, frames: int) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
     for k in range(count):
         write_scene(folder / f"s{k}", render(k, family="cup", frames=frames, size=(360, 640)))
         rows.append(
             {"video": str(folder / f"s{k}" / "scene.mp4"), "objects": 1, "id": f"s{k}",
              "masks": str(folder / f"s{k}" / "Annotations")}
         )  # fmt: skip
+    return rows
+
+
+def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[str, str]]:
+    encoder = load_encoder(name)
+    look, workers = Look.of(encoder), max(1, (os.cpu_count() or 2) - 1)
+    rows = scenes(folder, count, frames)
     items = as_items(rows)
     chunk = next(own for own in decode_crop(items[0], look) if isinstance(own, Chunk))
     crops = list(chunk.crops[: encoder.batch])
@@ -91,6 +105,43 @@ def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[
     yield "a loop of build_history", f"{total / one_by_one:,.0f} crops/s"
     yield f"ingest, {count} videos, {total} crops", f"{total / whole:,.0f} crops/s"
     yield "the same again, all of it there already", f"{again:.1f} s"
+
+
+class Costly(ImageEncoder):
+    """Colours of a few pixels, at the cost of a model that runs elsewhere than on these cores."""
+
+    name = identity = "costly"
+    dimension, size, batch = 768, 224, 32
+
+    def __init__(self, cost_s: float) -> None:
+        self.details = {"backend": "none", "precision": "fp32"}
+        self._cost_s = cost_s
+
+    def encode_images(self, crops: Any) -> Any:
+        time.sleep(self._cost_s)
+        return np.stack([own.reshape(-1)[:768] for own in crops]).astype(np.float32) + 1
+
+
+def engines(folder: Path, count: int, frames: int, cost_s: float) -> Iterator[tuple[str, str]]:
+    """Local and Ray, in turns."""
+    rows = scenes(folder, count, frames)
+    took: dict[str, list[float]] = {"local": [], "ray": []}
+    batches = count * -(-frames // Costly.batch)
+    with cluster.connected("local") as ray:
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        ingest(rows[:2], folder / "first", encoder=Costly(cost_s), engine="ray", workers=1)
+        for turn in range(3):
+            for engine, own in took.items():
+                place, encoder = folder / f"{engine}{turn}", Costly(cost_s)
+                own.append(
+                    seconds(partial(ingest, rows, place, encoder=encoder, engine=engine, workers=1))
+                )
+                assert len(Store.open(place)) == count
+    local, ray_s = min(took["local"]), min(took["ray"])
+    yield f"the encoder's own time, {batches} batches", f"{batches * cost_s:.1f} s"
+    yield f"local, {count} videos of {frames} frames", f"{local:.1f} s"
+    yield "Ray on the same machine", f"{ray_s:.1f} s"
+    yield "rate of Ray / local", f"{local / ray_s:.0%}"
 
 
 def sending(folder: Path) -> Iterator[tuple[str, str]]:
@@ -129,14 +180,17 @@ def main() -> None:
     parser.add_argument("--videos", type=int, default=8)
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--encoder", default="mini")
+    parser.add_argument("--ray", action="store_true", help="compare the engines")
+    parser.add_argument("--cost-ms", type=float, default=100)
     parser.add_argument("--write", type=Path, help="a page to put the table in")
     given = parser.parse_args()
     lines = ["| what | measured |", "|---|---|"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for part in (
-            measure(folder, given.videos, given.frames, given.encoder), sending(folder),
-        ):  # fmt: skip
+        parts = [measure(folder, given.videos, given.frames, given.encoder), sending(folder)]
+        if given.ray:
+            parts = [engines(folder, given.videos, given.frames, given.cost_ms / 1000)]
+        for part in parts:
             for what, figure in part:
                 lines.append(f"| {what} | {figure} |")
                 print(lines[-1], flush=True)

@@ -81,3 +81,29 @@ def dejacue(monkeypatch, capsys):
         return Ran(code, out, err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def made_workspace(tmp_path_factory) -> Path:
+    """A workspace that no test writes to."""
+    from studio_client import make_workspace
+
+    return make_workspace(tmp_path_factory.mktemp("studio") / "made")
+
+
+@pytest.fixture
+def studio(made_workspace, tmp_path):
+    """A studio over a workspace of its own."""
+    from studio_client import copied, studio_of
+
+    found = studio_of(copied(made_workspace, tmp_path / "workspace"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def client(studio):
+    """A script with the token of the owner."""
+    from studio_client import client_of
+
+    return client_of(studio)

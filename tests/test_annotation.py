@@ -16,6 +16,7 @@ from dejacue import History, InputError, Reference, Window, read_references, wri
 from dejacue.cli import annotate as annotating
 from dejacue.data.annotation import (
     Event,
+    changes,
     consensus,
     disagreements,
     events,
@@ -24,6 +25,7 @@ from dejacue.data.annotation import (
     open_decisions,
     other_runs,
     reference,
+    stable_reference,
     template,
 )
 from dejacue.data.annotation_files import (
@@ -872,3 +874,120 @@ def test_events_command_names_every_file_without_an_event(wide, tmp_path, capsys
     assert [line.split(": no event")[0] for line in left] == [
         f"note: left out: {path}" for path in bad
     ]
+
+
+# Any number of states
+
+CUP = ("empty", "half full", "full")
+CUP_LETTERS = {"e": "empty", "h": "half full", "f": "full", "n": "none", "u": "unobserved"}
+
+
+def cup(text: str, annotator: str = "A", states: tuple[str, ...] = CUP) -> Pass:
+    labels = tuple(CUP_LETTERS.get(letter) for letter in text)
+    return Pass("H001", annotator, Window(0, len(text) - 1), labels, states)
+
+
+@given(st.text("ehfnu", min_size=1, max_size=40))
+def test_a_pass_of_named_states_is_read_back(tmp_path_factory, text) -> None:
+    path = write_pass(tmp_path_factory.mktemp("passes") / "a.json", cup(text), durable=True)
+    assert json.loads(path.read_text())["schema"] == "dejacue.annotation/2"
+    assert read_pass(path) == cup(text)
+
+
+def test_a_pass_of_the_protocol_keeps_its_format(tmp_path) -> None:
+    path = write_pass(tmp_path / "a.json", labelled("pptq"))
+    document = json.loads(path.read_text())
+    assert document["schema"] == "dejacue.annotation/1"
+    assert "states" not in document
+
+
+@pytest.mark.parametrize(
+    ("states", "message"),
+    [
+        ((), "no states are named"),
+        (("empty", "none"), '"none" is a label of every pass'),
+        (("unobserved",), '"unobserved" is a label of every pass'),
+        (("empty", "empty"), '"empty" is named twice'),
+        (("empty", " "), "state must be a name on one line"),
+    ],
+)
+def test_states_that_cannot_be_labels_are_refused(states, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Pass("H001", "A", Window(0, 0), (None,), states)
+
+
+def test_a_label_that_is_no_state_of_the_pass_is_refused(tmp_path) -> None:
+    path = write_pass(tmp_path / "a.json", cup("eef"))
+    path.write_text(path.read_text().replace('"label": "full"', '"label": "pre"'))
+    with pytest.raises(InputError, match=r'a.json: runs\[1\]: unknown label "pre"; .*known: empty'):
+        read_pass(path)
+
+
+def test_an_open_pass_is_read_where_it_need_not_be_complete(tmp_path) -> None:
+    path = write_pass(tmp_path / "a.json", cup("ee.f"))
+    assert read_pass(path, complete=False).labels == ("empty", "empty", None, "full")
+    with pytest.raises(InputError, match=r"frame 2 is not labelled yet .* empty, half full, full,"):
+        read_pass(path)
+
+
+def test_passes_of_other_states_have_no_consensus() -> None:
+    with pytest.raises(InputError, match=r"one pass tells empty, half full, full apart, the other"):
+        disagreements(cup("ee"), cup("ee", "B", ("empty", "full")))
+
+
+def test_the_consensus_of_named_states_has_them(tmp_path) -> None:
+    a, b = cup("eeehhff"), cup("eeenhff", "B")
+    to_decide = open_decisions(a, b)
+    assert to_decide.states == CUP
+    path = write_decisions(tmp_path / "d.json", to_decide)
+    assert read_decisions(path) == to_decide
+    path.write_text(path.read_text().replace('"label": null', '"label": "none"'))
+    agreed = consensus(a, b, read_decisions(path))
+    assert (agreed.states, agreed.labels[3]) == (CUP, "none")
+    path.write_text(path.read_text().replace('"label": "none"', '"label": "pre"'))
+    with pytest.raises(InputError, match=r'decisions\[0\]: unknown label "pre"'):
+        read_decisions(path)
+
+
+def test_changes_lead_from_one_stable_state_to_another() -> None:
+    found = changes(cup("eeeeennhhhhhfffffnfffffuueeeeehhe"))
+    told = [(own.first, tuple(own.before), own.between and tuple(own.between), own.second)
+            for own in found]  # fmt: skip
+    assert told == [("empty", (0, 4), (5, 6), "half full"), ("half full", (7, 11), None, "full")]
+    assert len(changes(cup("eeeeehhe"), minimum=1)) == 2
+    with pytest.raises(InputError, match="names the states empty, half full, full"):
+        events(cup("eeeee"))
+
+
+def test_every_stable_run_of_a_state_is_a_reference() -> None:
+    found = stable_reference(cup("eeeeenffffffeeeeehhn"))
+    assert {state: [tuple(w) for w in own] for state, own in found.states.items()} == {
+        "empty": [(0, 4), (12, 16)], "full": [(6, 11)],
+    }  # fmt: skip
+    assert found.frames == Window(0, 19)
+    with pytest.raises(InputError, match="no state holds for 9 frames or more"):
+        stable_reference(cup("eeeeenff"), 9)
+
+
+def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
+    for name in "AB":
+        done = dejacue("annotate", "template", "-a", name, "--frames", "0:9", "--id", "cup",
+                       "--states", "empty, full", "-o", tmp_path / f"{name}.json")  # fmt: skip
+        assert done.code == 0
+        assert "replace every null by empty, full, none, unobserved" in done.out
+        text = "eeeeefffff" if name == "A" else "eeeeenffff"
+        labels = tuple(CUP_LETTERS[letter] for letter in text)
+        write_pass(tmp_path / f"{name}.json",
+                   Pass("cup", name, Window(0, 9), labels, ("empty", "full")))  # fmt: skip
+    places = [tmp_path / name for name in ("A.json", "B.json", "d.json", "c.json", "t.json")]
+    assert dejacue("annotate", "consensus", *places[:2], "-o", places[2]).code == 0
+    places[2].write_text(places[2].read_text().replace("null", '"full"'))
+    assert dejacue("annotate", "consensus", *places[:2], "-d", places[2], "-o", places[3]).code == 0
+    done = dejacue("annotate", "events", places[3], "-o", places[4])
+    assert done.code == 0
+    assert re.search(r"cup .* empty .* 0 – 4 .* full .* 5 – 9", done.out)
+    (truth,) = read_references(places[4])
+    assert truth.states == {"empty": (Window(0, 4),), "full": (Window(5, 9),)}
+    refused = dejacue("annotate", "events", places[3], "--pre", "empty")
+    assert refused.code == 2
+    assert "do not go with passes that name their states" in refused.err

@@ -234,7 +234,7 @@ def test_a_damaged_partial_file_is_used_as_far_as_it_is_good(tmp_path, keep) -> 
     whole = build_history(Still(), Boxes(), Means(), objects=[2])
     assert np.array_equal(history.features, whole.features)
     with Partial(path, encoder) as known:  # and is whole again
-        assert len(known._rows) == 10
+        assert len(known.rows) == 10
 
 
 def test_results_come_in_order_from_several_threads() -> None:

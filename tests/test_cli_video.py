@@ -299,7 +299,7 @@ def test_problems_of_the_masks_are_notes(locate, monkeypatch):
 def test_warnings_are_notes_in_one_line(dejacue, monkeypatch):
     monkeypatch.setattr(
         "dejacue.cli.info.run",
-        lambda: warnings.warn("masks are resized\nto the frames", stacklevel=1),
+        lambda _: warnings.warn("masks are resized\nto the frames", stacklevel=1),
     )
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with warnings.catch_warnings():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import socket
 import threading
 from typing import NamedTuple
@@ -13,7 +14,15 @@ import pytest
 
 from dejacue import InputError, MissingData, Vocabulary
 from dejacue.sources.atomic import write_text
-from dejacue.sources.encoders import base, encode_vocabulary, load_encoder, mini, siglip, weights
+from dejacue.sources.encoders import (
+    base,
+    encode_vocabulary,
+    load_encoder,
+    mini,
+    siglip,
+    siglip_onnx,
+    weights,
+)
 from dejacue.sources.encoders.base import Encoder, unit
 from dejacue.sources.encoders.mini import WordTokenizer
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
@@ -358,6 +367,57 @@ def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub)
     assert no_hub == ["onnx/vision_model_fp16.onnx"]  # the others would only make one wait
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("precision", ["int8", "fp16"])
+def test_smaller_exports_are_near_the_whole_one(
+    offline, tmp_path, monkeypatch, dejacue, precision
+) -> None:
+    """Made here of the small model, as those of the hub are of the published one."""
+    onnx = pytest.importorskip("onnx")
+    from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    root = tmp_path / "weights"
+    shutil.copytree(offline, root)
+    for tower in ("vision", "text"):
+        whole = root / ONNX_REPOSITORY / "onnx" / f"{tower}_model.onnx"
+        made = whole.with_name(f"{tower}_model_{precision}.onnx")
+        if precision == "int8":
+            quantize_dynamic(whole, made)
+        else:
+            onnx.save(convert_float_to_float16(onnx.load(whole)), made)
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
+    encoder = load_encoder("siglip2", backend="onnx", precision=precision)
+    assert encoder.details["precision"] == precision
+    assert encoder.details["export"].endswith("@unknown, not checked")
+    assert len(encoder.details[f"sha256 onnx/vision_model_{precision}.onnx"]) == 64
+    exact = load_encoder("siglip2", backend="onnx")
+    assert not np.array_equal(exact.encode_images(crops()), encoder.encode_images(crops()))
+    images, texts = siglip_onnx.cosines(precision)
+    assert 0.95 < images < 1
+    assert 0.95 < texts < 1
+    ran = dejacue("info", "--precision", precision)
+    assert ran.code == 0
+    assert (
+        f"siglip2 at {precision}: cosine with fp32 at least {images:.4f} (of 8 images) and "
+        f"{texts:.4f} (of 8 texts); its files were not checked: no hashes are known"
+    ) in " ".join(ran.out.split() + ran.err.split())
+
+
+def test_an_unknown_precision_is_told(dejacue) -> None:
+    with pytest.raises(InputError, match='unknown precision of the ONNX back end "int4"'):
+        load_encoder("siglip2", backend="onnx", precision="int4")
+    assert "fp32, fp16, int8" in dejacue("info", "--precision", "int4").err
+
+
+def test_of_few_cores_only_those_are_used(monkeypatch) -> None:
+    monkeypatch.setattr(siglip_onnx.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(siglip_onnx.os, "sched_getaffinity", lambda _: {1, 5}, raising=False)
+    assert siglip_onnx._threads() == 2
+    monkeypatch.setattr(siglip_onnx.os, "sched_getaffinity", lambda _: set(range(8)))
+    assert siglip_onnx._threads() == 0  # as many as there are
+
+
 def test_a_hub_that_cannot_be_reached_is_asked_once_and_not_for_long(monkeypatch) -> None:
     from huggingface_hub import constants
 
@@ -433,7 +493,7 @@ def test_a_commit_is_known_in_the_cache_of_the_hub_only(tmp_path) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_folder_of_ones_own_tells_no_commit_of_the_export(offline) -> None:
     encoder = load_encoder("siglip2", backend="onnx")
-    assert encoder.details["export"] == f"{ONNX_REPOSITORY}@unknown"
+    assert encoder.details["export"] == f"{ONNX_REPOSITORY}@unknown, not checked"
 
 
 def test_of_several_outputs_the_pooled_one_is_taken() -> None:

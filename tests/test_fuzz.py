@@ -41,7 +41,7 @@ def test_the_inputs_are_valid_before_they_are_changed(fuzz, monkeypatch, tmp_pat
     monkeypatch.setattr("mutate.tree", lambda rng, folder: None)
     monkeypatch.setattr("mutate.data", lambda rng, given, times=0: given)
     monkeypatch.setattr(random.Random, "choice", lambda rng, given: given[0])  # the usual options
-    for target in fuzz.readers.TARGETS:
+    for target in (*fuzz.readers.TARGETS, *fuzz.layouts.TARGETS):
         valid, folder = tmp_path / target.name / "valid", tmp_path / target.name / "own"
         valid.mkdir(parents=True)
         folder.mkdir()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "dejacue"
 LEVEL = {
-    "_version": 0, "errors": 0, "progress": 1, "records": 1, "method": 2, "evaluation": 2,
-    "sources": 3, "data": 4, "report": 5, "store": 5, "learn": 5, "pipeline": 6, "experiments": 7,
-    "serve": 8, "cli": 8, "__main__": 9,
+    "_version": 0, "errors": 0, "progress": 1, "cluster": 1, "records": 1, "method": 2,
+    "evaluation": 2, "sources": 3, "data": 4, "report": 5, "store": 5, "learn": 5, "pipeline": 6,
+    "experiments": 7, "studio": 8, "cli": 9, "__main__": 10,
 }  # fmt: skip
 MOST_MODULE_LINES, MOST_FUNCTION_LINES = 400, 60
 

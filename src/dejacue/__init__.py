@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dejacue._version import __version__
 
 if TYPE_CHECKING:  # the same for type checkers
+    from dejacue.data.layouts import open_dataset as open_dataset
     from dejacue.data.release import load_release as load_release
     from dejacue.data.synthetic import generate as generate
     from dejacue.errors import Cancelled as Cancelled
@@ -107,6 +108,7 @@ _NAMES = {
     "method.segments": "segments",
     "store": "Store",
     "evaluation.evaluate": "evaluate Evaluation",
+    "data.layouts": "open_dataset",
     "data.release": "load_release",
     "data.synthetic": "generate",
     "errors": "Cancelled DejaCueError InputError MissingData MissingExtra",

@@ -383,10 +383,38 @@ static PyObject *labels(PyObject *self, PyObject *args) {
     return PyBool_FromLong(!failed);
 }
 
+/* Which bytes occur. Masks are flat: a word like the one before it tells nothing new. */
+static void occurring(const uint8_t *data, int64_t length, uint8_t *seen) {
+    uint64_t last = 0, word;
+    int64_t i = 0;
+    if (length) seen[data[0]] = 1;
+    memset(&last, length ? data[0] : 0, sizeof last);
+    for (; i + 8 <= length; i += 8) {
+        memcpy(&word, data + i, 8);
+        if (word == last) continue;
+        last = word;
+        for (int k = 0; k < 8; k++) seen[data[i + k]] = 1;
+    }
+    for (; i < length; i++) seen[data[i]] = 1;
+}
+
+static PyObject *values(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer array;
+    uint8_t seen[256] = {0};
+    if (!PyArg_ParseTuple(args, "y*", &array)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    occurring(array.buf, array.len, seen);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&array);
+    return PyBytes_FromStringAndSize((const char *)seen, sizeof seen);
+}
+
 static PyMethodDef methods[] = {
     {"picture", picture, METH_VARARGS, "Frame and mask to picture; see dejacue.sources.crops."},
     {"box", box, METH_VARARGS, "Tight box of a mask of 0 and 1; see dejacue.sources.crops."},
     {"labels", labels, METH_VARARGS, "Numbers of a PNG; see dejacue.sources.masks.png."},
+    {"values", values, METH_VARARGS, "256 marks: which bytes occur."},
     {NULL, NULL, 0, NULL},
 };
 

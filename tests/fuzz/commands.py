@@ -24,7 +24,7 @@ from dejacue.cli.annotate import _frames
 from dejacue.errors import InputError
 from dejacue.sources.tracks.prompt_text import TypedPrompts, read_prompts
 
-LONG = ("demo", "reproduce", "fetch")  # they compute for seconds, or download
+LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, or serve
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
 MADE = readers.made().history.id
 LIKELY: dict[str, list[str]] = {
@@ -45,6 +45,7 @@ LIKELY: dict[str, list[str]] = {
     "path": ["store", "store", "store", "new", "finding"], "ids": [MADE], "dtype": ["float32"],
     "where": ["id=*", "source=k*", "object=cup"], "threads": ["1", "2"],
     "references": ["truth.json"],
+    "states": ["a,b", "a", "none"],
     "first": ["one.json"], "second": ["other.json"], "decisions": ["decisions.json"],
     "start": ["0", "1", "0.1s", "0:00.2"], "end": ["3", "0.4s"], "stride": ["1", "2"],
     "frames": ["0:9"], "id": ["h", MADE], "annotator": ["ann"], "group": ["vost"],

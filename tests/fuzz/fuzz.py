@@ -35,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests of 
 
 import commands
 import kernels
+import layouts
 import readers
 import stores
 import writers
@@ -45,7 +46,9 @@ from dejacue.sources.atomic import is_temporary
 
 MOST_SECONDS, MOST_BYTES, MOST_LETTERS = 10, 2 << 30, 2000
 TARGETS: dict[str, Target] = {
-    own.name: own for kind in (readers, commands, stores, writers, kernels) for own in kind.TARGETS
+    own.name: own
+    for kind in (readers, layouts, commands, stores, writers, kernels)
+    for own in kind.TARGETS
 }
 Input = tuple[str, int]  # target and number
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 from random import Random
 
@@ -42,7 +44,43 @@ def pixels(rng: Random, valid: Path, folder: Path) -> None:
     _pixels.picture(*given)
 
 
+def png(rng: Random, valid: Path, folder: Path) -> None:
+    """Whatever is read of a changed or an invented PNG has the numbers of Pillow. The checksums of
+    chunks are made right again, so that what is changed gets as far as the compressed rows."""
+    import test_png
+    from PIL import Image
+
+    from dejacue.sources import _pixels
+    from dejacue.sources.masks.png import read_flat_png
+
+    height, width = rng.choice((1, 2, 9, 40)), rng.choice((1, 7, 33, 300))
+    depth = rng.choice((1, 2, 4, 8, 8, 8))
+    rows = test_png.flat(height, -(-width * depth // 8), rng.randrange(1 << 20))
+    raw = b"".join(bytes([rng.randrange(5)]) + row.tobytes() for row in rows)
+    packer = zlib.compressobj(rng.randrange(10), zlib.DEFLATED, 15, 9, rng.choice((0, 2, 3, 4)))
+    stream = packer.compress(raw) + packer.flush()
+    kind = rng.randrange(6)
+    if kind:
+        body = rng.randbytes(rng.randrange(200)) if kind == 1 else mutate.data(rng, stream[2:])
+        stream = stream[:2] + body
+    if kind == 2:
+        sizes = [rng.choice((height, width, rng.choice(mutate.NUMBERS))) for _ in range(2)]
+        _pixels.labels(stream, np.zeros(height * width, np.uint8), *sizes, depth)
+    head = struct.pack(">IIBBBBB", width, height, depth, 3, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"PLTE", bytes(768)), (b"IDAT", stream), (b"IEND", b""))
+    path = folder / "x.png"
+    path.write_bytes(test_png.SIGNATURE + b"".join(test_png.chunk(*part) for part in parts))
+    found = read_flat_png(path)
+    if kind == 0 and found is None:
+        raise AssertionError("a whole PNG was not read")
+    if found is not None:
+        with Image.open(path) as picture:
+            if not np.array_equal(found, np.asarray(picture)):
+                raise AssertionError("other numbers than Pillow's")
+
+
 TARGETS = [
     Target("kernel", 150, nothing, readouts, REFUSED),
     Target("pixels", 60, nothing, pixels, REFUSED),
+    Target("png", 100, nothing, png, REFUSED),
 ]

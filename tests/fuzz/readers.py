@@ -125,15 +125,17 @@ def retrievals(folder: Path, suffix: str) -> None:
         write_retrievals(folder / f"x{suffix}", [found])
 
 
-def two_passes(folder: Path) -> None:
-    runs = ["pre"] * 6 + ["transition"] * 2 + ["post"] * 7
+def two_passes(folder: Path, states: tuple[str, str] | None = None) -> None:
+    pre, between, post = ("pre", "transition", "post") if states is None else (
+        states[0], "none", states[1])  # fmt: skip
+    runs = [pre] * 6 + [between] * 2 + [post] * 7
     window = annotation.template("h", range(15), "a").frames
-    one, other = (passes.Pass("h", who, window, tuple(runs)) for who in ("ann", "bob"))
-    other = passes.Pass("h", "bob", window, ("pre", "pre", "post", *runs[3:]))
+    one = passes.Pass("h", "ann", window, tuple(runs), states)
+    other = passes.Pass("h", "bob", window, (pre, pre, post, *runs[3:]), states)
     passes.write_pass(folder / "one.json", one)
     passes.write_pass(folder / "other.json", other)
     decisions = annotation.open_decisions(one, other)
-    decided = [replace(row, label="pre") for row in decisions.rows]
+    decided = [replace(row, label=pre) for row in decisions.rows]
     passes.write_decisions(folder / "decisions.json", replace(decisions, rows=tuple(decided)))
 
 
@@ -141,6 +143,10 @@ def read_passes(rng: Random, folder: Path) -> None:
     one, other = (passes.read_pass(folder / f"{name}.json") for name in ("one", "other"))
     decisions = passes.read_decisions(folder / "decisions.json")
     agreed = annotation.consensus(one, other, decisions)
+    if agreed.states is not None:
+        annotation.changes(agreed, rng.choice((1, 5)))
+        annotation.stable_reference(agreed, rng.choice((1, 5)))
+        return
     annotation.events(agreed, rng.choice((1, 5)))
 
 
@@ -346,7 +352,8 @@ TARGETS = [
     *(reader(f"references{s}", 40, partial(marked, suffix=s), only(read_marked)) for s in FOREIGN),
     *(reader(f"retrievals{s}", 40, partial(retrievals, suffix=s), only(read_retrievals))
       for s in (".json", ".jsonl", ".csv")),
-    reader("annotation", 60, two_passes, read_passes),
+    reader("annotation", 40, two_passes, read_passes),
+    reader("states", 40, partial(two_passes, states=("empty", "full")), read_passes),
     reader("release", 30, release, read_release),
     *(reader(f"masks-{kind}", 25, partial(masks_of, kind), read_masks) for kind in MASKS),
     Target("track-notes", 10, tracked, track_again),

@@ -16,8 +16,7 @@ from dejacue.data.annotation import Event
 from dejacue.data.annotation_files import Disagreement, Pass
 from dejacue.errors import DejaCueError, InputError
 from dejacue.evaluation.agreement import cohen_kappa
-from dejacue.records import History, Window
-from dejacue.records.retrieval import to_source
+from dejacue.records import Window
 from dejacue.sources.atomic import resolved
 from dejacue.sources.documents import named
 from dejacue.sources.files import read_history
@@ -26,35 +25,30 @@ from dejacue.sources.results import write_references
 
 def template(
     history: Path | None, annotator: str, output: Path, frames: str | None = None,
-    id: str | None = None, force: bool = False,
+    id: str | None = None, force: bool = False, states: str | None = None,
 ) -> None:  # fmt: skip
     """A pass to fill in, for a history file or, without one, for the frames FIRST:LAST."""
     if (history is None) == (frames is None):
         raise InputError("give either a history file or --frames FIRST:LAST, one of the two")
     _check_output(output, force, history)
+    named_states = None if states is None else [state.strip() for state in states.split(",")]
     if history is not None:
         found = read_history(history)
         with named(str(history)):
-            made = annotation.template(id or found.id, _seen(found), annotator)
+            made = annotation.template(
+                id or found.id, annotation.seen(found), annotator, named_states
+            )
     else:
         window = _frames(frames or "")
         if not id:
             raise InputError("--frames needs the name of the history, too; give it with --id")
-        made = annotation.template(id, range(window.start, window.end + 1), annotator)
+        frame_numbers = range(window.start, window.end + 1)
+        made = annotation.template(id, frame_numbers, annotator, named_states)
     passes.write_pass(output, made)
     say(
         f"{output}: {made.frames.length} frames of {made.history} for {made.annotator}; split the "
-        f"runs where the state changes and replace every null by {', '.join(passes.LABELS)}"
+        f"runs where the state changes and replace every null by {', '.join(made.known)}"
     )
-
-
-def _seen(history: History) -> list[int]:
-    """The frames of the file in which the object is seen: people look at the file, also where the
-    history took only some of its frames."""
-    runs = [to_source(history, run) for run in history.runs()]
-    whole = Window(min(run.start for run in runs), max(run.end for run in runs))
-    passes.check_frames(whole)  # before they are counted out
-    return [frame for run in runs for frame in range(run.start, run.end + 1)]
 
 
 def _frames(text: str) -> Window:
@@ -107,6 +101,9 @@ def events(
     """The qualifying events of each consensus; the earliest one of each gives the references."""
     _check_output(output, force, *files)
     given = _histories(files)
+    if any(pass_.states is not None for pass_ in given.values()):
+        _stable(given, output, minimum, component, (pre, post) != ("pre", "post"))
+        return
     found: dict[Path, list[Event]] = {}
     misses = []
     for path, pass_ in given.items():
@@ -135,6 +132,44 @@ def events(
         say(f"{output}: the references of {what}, states {pre} and {post}")
     else:
         say(f"nothing is written; -o truth.json writes the references of {what}")
+
+
+def _stable(
+    given: Mapping[Path, Pass], output: Path | None, minimum: int, component: str | None,
+    renamed: bool,
+) -> None:  # fmt: skip
+    """Of passes that name their states every stable run is a reference."""
+    if renamed or any(pass_.states is None for pass_ in given.values()):
+        raise InputError(
+            "--pre and --post, and passes of pre and post, do not go with passes that name their "
+            "states; give these alone"
+        )
+    references, rows = [], []
+    for path, pass_ in given.items():
+        with named(str(path)):
+            references.append(annotation.stable_reference(pass_, minimum, component))
+            rows += [(pass_.history, own) for own in annotation.changes(pass_, minimum)]
+    if output is not None:
+        write_references(output, references)
+    show_tables(_change_table(rows))
+    for path, pass_ in given.items():
+        if pass_.annotator != passes.CONSENSUS:
+            note(f"{path}: is the pass of {pass_.annotator} alone, not a consensus")
+    what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
+    done = "nothing is written; -o truth.json writes" if output is None else f"{output}:"
+    say(f"{done} the references of {what}, every run of a state of {minimum} frames or more")
+
+
+def _change_table(rows: Iterable[tuple[str, annotation.Change]]) -> Table:
+    table = Table(title="changes of state", title_justify="left")
+    table.add_column("history", overflow="fold")
+    for column in ("from", "frames", "between", "to", "frames"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for history, own in rows:
+        between = "" if own.between is None else _span(own.between)
+        cells = (own.first, _span(own.before), between, own.second, _span(own.after))
+        table.add_row(escape(history), *map(escape, cells))
+    return table
 
 
 def _histories(files: list[Path]) -> dict[Path, Pass]:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from dejacue.cli import options as o
-from dejacue.cli.groups import annotate, data, ingest, store
+from dejacue.cli.groups import annotate, data, ingest, store, studio
+from dejacue.cli.learning import learn
 
 app = typer.Typer(
     name="dejacue",
@@ -21,6 +22,8 @@ app.add_typer(data, name="data")
 app.add_typer(annotate, name="annotate")
 app.add_typer(store, name="store")
 app.command()(ingest)
+app.add_typer(learn, name="learn")
+app.command()(studio)
 
 
 def _version(wanted: bool) -> None:
@@ -58,10 +61,11 @@ def encode(
     objects: o.Objects = None,
     start: o.Start = None,
     end: o.End = None,
-    stride: o.Stride = 1,
+    stride: o.Stride = None,
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    decoder: o.Decoder = "software",
     max_pixels: o.MaxPixels = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
@@ -72,7 +76,9 @@ def encode(
     from dejacue.cli import encode as command
     from dejacue.pipeline import EncoderOptions
 
-    frames = o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors)
+    frames = o.sampling(
+        start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder
+    )
     command.run(
         o.one(video, context.args), frames,
         {"masks": masks, "kind": kind, "match": match, "objects": o.objects(objects)},
@@ -99,10 +105,11 @@ def track(
     fallback: o.Fallback = False,
     start: o.Start = None,
     end: o.End = None,
-    stride: o.Stride = 1,
+    stride: o.Stride = None,
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    decoder: o.Decoder = "software",
     max_pixels: o.MaxPixels = None,
     precision: o.Precision = None,
     device: o.Device = None,
@@ -111,7 +118,9 @@ def track(
     from dejacue.cli import track as command
     from dejacue.pipeline import TrackerOptions
 
-    frames = o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors)
+    frames = o.sampling(
+        start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder
+    )
     command.run(
         o.one(video, context.args), frames,
         o.typed_prompts(box, point, not_point, mask, at, add), tracker,
@@ -146,10 +155,11 @@ def locate(
     tracker: o.TrackerName = None,
     start: o.Start = None,
     end: o.End = None,
-    stride: o.Stride = 1,
+    stride: o.Stride = None,
     fps: o.Fps = None,
     rate: o.Rate = None,
     errors: o.Errors = "skip",
+    decoder: o.Decoder = "software",
     max_pixels: o.MaxPixels = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
@@ -205,7 +215,7 @@ def locate(
     own = (None, None) if encoder == "mini" and learned else (precision, device)
     command.run(
         o.one(source, context.args),
-        o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors),
+        o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder),
         {
             "vocabulary": vocabulary, "examples": o.examples(example), "changes": change or (),
             "masks": masks, "kind": kind, "match": match,
@@ -379,8 +389,12 @@ def reproduce(
 
 
 @app.command()
-def info() -> None:
+def info(
+    precision: Annotated[
+        str | None, o.option("Only how near siglip2 in ONNX at fp16 or int8 is to fp32.")
+    ] = None,
+) -> None:
     """Versions, the kernel in use, the extras that are installed, the encoders that are ready."""
     from dejacue.cli import info as command
 
-    command.run()
+    command.run(precision)

@@ -32,7 +32,10 @@ def run(
     with contextlib.ExitStack() as held:
         target = None if store is None else held.enter_context(open_store(store, loaded))
         with Bars() as bars:
-            made = encode(video, observed, loaded, output=output, pictures=False, progress=bars)
+            made = encode(
+                video, observed, loaded, output=output, pictures=False,
+                every=frames.every(video, loaded), progress=bars,
+            )  # fmt: skip
         if target is not None:
             histories = [own.history for own in made.values()]
             target.add(histories, replace=replace, source=os.fspath(path))

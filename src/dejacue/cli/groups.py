@@ -1,4 +1,4 @@
-"""The commands of ``dejacue data``, ``dejacue annotate`` and ``dejacue store``."""
+"""The commands of ``dejacue data``, ``annotate`` and ``store``; ``ingest`` and ``studio``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import typer
 
 from dejacue.cli import options as o
 
-data = typer.Typer(help="The public release of frozen features.", no_args_is_help=True)
+data = typer.Typer(
+    help="The public release of frozen features, and folders of other data sets.",
+    no_args_is_help=True,
+)
 annotate = typer.Typer(
     help="Two passes over the frames of a history, their consensus, its events.",
     no_args_is_help=True,
@@ -17,6 +20,40 @@ annotate = typer.Typer(
 store = typer.Typer(
     help="Many histories in one folder, and questions over all of them.", no_args_is_help=True
 )
+
+
+def _layouts() -> list[str]:
+    from dejacue.data.layouts import READERS
+
+    return list(READERS)
+
+
+@data.command("open")
+def open_folder(
+    folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
+    layout: Annotated[
+        str | None,
+        o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
+    ] = None,
+    references: Annotated[
+        Path | None, o.option("Write the true windows, for evaluate: .json.", "--references")
+    ] = None,
+    manifest: Annotated[
+        Path | None, o.option("Write a manifest for ingest: .csv.", "--manifest")
+    ] = None,
+    masks: Annotated[
+        Path | None,
+        o.option("Masks or boxes of your own for it: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
+    ] = None,
+    vocabularies: Annotated[
+        Path | None, o.option("Write ID.json with the words of each clip.", "--vocabularies")
+    ] = None,
+    json: Annotated[bool, o.flag("Say what is in it as JSON.", "--json")] = False,
+) -> None:
+    """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and say what is in it."""
+    from dejacue.cli import open_data as command
+
+    command.run(folder, layout, references, manifest, masks, vocabularies, json)
 
 
 @data.command()
@@ -80,12 +117,15 @@ def template(
     ] = None,
     frames: Annotated[str | None, o.option("FIRST:LAST, both included, instead of a file.")] = None,
     id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
+    states: Annotated[
+        str | None, o.option("That are told apart, as empty,full (default: pre, transition, post).")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a pass to fill in: every frame from the first to the last observed one."""
     from dejacue.cli import annotate as command
 
-    command.template(history, annotator, output, frames, id, force)
+    command.template(history, annotator, output, frames, id, force, states)
 
 
 @annotate.command()
@@ -264,6 +304,8 @@ def ask(
         o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
     ] = None,
     threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -279,7 +321,8 @@ def ask(
     from dejacue.pipeline import EncoderOptions
 
     command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, output, threads, encoder,
+        path, vocabulary, readout, top, where or [], jsonl, output, threads, engine, ray_address,
+        encoder,
         EncoderOptions(backend, precision, device),
     )  # fmt: skip
 
@@ -287,7 +330,14 @@ def ask(
 def ingest(
     manifest: Annotated[str, typer.Argument(help="Videos, masks, objects: a .csv or .jsonl.")],
     store: Annotated[Path, o.option("Where they go; made if it is not there.")],
-    engine: Annotated[str, o.option("local: processes of this machine.")] = "local",
+    engine: o.Workers = "local",
+    ray_address: o.RayAddress = None,
+    actors: Annotated[
+        int | None, o.option("Models on Ray (default: one for each GPU or, without, machine).")
+    ] = None,
+    gpus_per_actor: Annotated[
+        float | None, o.option("GPUs of each, or a part of one (default: 1 where there are any).")
+    ] = None,
     workers: Annotated[
         int | None, o.option("Processes that decode and crop (default: one less than cores).")
     ] = None,
@@ -296,6 +346,10 @@ def ingest(
         bool, o.flag("Make again what is there but was made of something else.", "--replace")
     ] = False,
     max_pixels: o.MaxPixels = None,
+    decoder: Annotated[
+        str | None,
+        o.option("Of all videos: software, or hardware (default: as the manifest says)."),
+    ] = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -304,8 +358,37 @@ def ingest(
     """Turn many videos into histories in a store; run it again to go on."""
     from dejacue.cli import ingest as command
     from dejacue.pipeline import EncoderOptions
+    from dejacue.pipeline.ingest import RayOptions
 
     options = EncoderOptions(backend, precision, device)
+    ray = RayOptions(ray_address, actors, gpus_per_actor)
     command.run(
-        manifest, store, encoder, options, engine, workers, retry, replace, max_pixels
+        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels,
+        decoder,
     )  # fmt: skip
+
+
+def studio(
+    places: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER|VIDEO]", help="What to open (default: the current folder)."
+        ),
+    ] = None,
+    host: Annotated[str, o.option("Address to listen to; other than this machine's own: with "
+                                  "care.")] = "127.0.0.1",
+    port: Annotated[int, o.option("0: any that is free.")] = 8765,
+    no_browser: Annotated[bool, o.flag("Do not open the page.", "--no-browser")] = False,
+    tracker: o.TrackerName = None,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+) -> None:  # fmt: skip
+    """Open a page to look, correct, compare, track and label: a folder of videos and findings."""
+    from dejacue.cli import studio as command
+    from dejacue.pipeline import EncoderOptions
+
+    options = {"encoder": encoder, "tracker": tracker,
+               "encoder_options": EncoderOptions(backend, precision, device)}  # fmt: skip
+    command.run(places or [], host, port, not no_browser, options)

@@ -10,28 +10,30 @@ from rich.markup import escape
 from rich.table import Table
 
 from dejacue._version import __version__
-from dejacue.cli.tables import console
+from dejacue.cli.tables import console, say
 from dejacue.data.release import load_release
 from dejacue.errors import DejaCueError
 from dejacue.method import kernel
 from dejacue.sources.encoders import SIZES, siglip, siglip_onnx, siglip_torch
+from dejacue.sources.encoders.siglip_onnx import LOOKS
 from dejacue.sources.encoders.weights import FOLDER, Weights
 
 PACKAGES = ("numpy", "onnxruntime", "av")
 EXTRAS = (
-    "torch",
-    "transformers",
-    "open_clip_torch",
-    "timm",
-    "pyarrow",
-    "pandas",
-    "polars",
-    "fsspec",
-)
+    "torch", "transformers", "open_clip_torch", "timm", "fastapi", "uvicorn", "pyarrow", "pandas",
+    "polars", "fsspec",
+)  # fmt: skip
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 
-def run() -> None:
+def run(precision: str | None = None) -> None:
+    if precision is not None:
+        images, texts = siglip_onnx.cosines(precision)
+        say(
+            f"siglip2 at {precision}: cosine with fp32 at least {images:.4f} (of {LOOKS} images) "
+            f"and {texts:.4f} (of {LOOKS} texts); its files were not checked: no hashes are known"
+        )
+        return
     used = kernel.engine("auto").name
     others = [name for name in (*kernel.compiled(), "numpy") if name != used]
     known = f"{used} (also: {', '.join(others)})" if others else used
@@ -69,9 +71,8 @@ def _weights() -> str:
 
 def _encoders() -> dict[str, str]:
     """Which encoders need no connection."""
-    towers = dict.fromkeys(f"onnx/{tower}_model.onnx" for tower in ("vision", "text"))
     back_ends = {
-        "onnx": [Weights(siglip_onnx.REPOSITORY, "main", towers), siglip.TOKENIZER],
+        "onnx": [siglip_onnx.export_of(), siglip.TOKENIZER],
         "torch": [Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)],
     }
     looked_at = {name: [weights.damaged() for weights in own] for name, own in back_ends.items()}

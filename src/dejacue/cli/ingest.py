@@ -9,7 +9,7 @@ import typer
 from dejacue.cli.bars import Bars
 from dejacue.cli.tables import notes, say
 from dejacue.errors import counted
-from dejacue.pipeline.ingest import ManifestError, ingest
+from dejacue.pipeline.ingest import ManifestError, RayOptions, ingest
 from dejacue.pipeline.options import EncoderOptions
 
 MOST_NAMED = 20  # failures; all are in the store
@@ -17,14 +17,17 @@ MOST_NAMED = 20  # failures; all are in the store
 
 def run(
     manifest: str, store: Path, encoder: str | None, options: EncoderOptions, engine: str,
-    workers: int | None, retry: bool, replace: bool, max_pixels: int | None,
+    ray: RayOptions, workers: int | None, retry: bool, replace: bool, max_pixels: int | None,
+    decoder: str | None,
 ) -> None:  # fmt: skip
     """Exit code 1 where something failed."""
     try:
         with Bars() as bars:
             made = ingest(
                 manifest, store, encoder=encoder, engine=engine, workers=workers, retry=retry,
-                replace=replace, max_pixels=max_pixels, encoder_options=options, progress=bars,
+                replace=replace, max_pixels=max_pixels, decoder=decoder, encoder_options=options,
+                ray_address=ray.address, actors=ray.actors, gpus_per_actor=ray.gpus_per_actor,
+                progress=bars,
             )  # fmt: skip
     except ManifestError as error:
         notes(*error.problems)

@@ -94,6 +94,17 @@ ENGINES = ["auto", "avx2", "baseline", "numpy"]
 Engine = Annotated[
     str, option(f"{', '.join(ENGINES)}: the same answer, another speed.", values=lambda: ENGINES)
 ]
+WHERE = ["local", "ray"]
+Workers = Annotated[
+    str,
+    option(
+        "local, or ray: on the machines of a cluster; the same answer.", "--engine",
+        values=lambda: WHERE,
+    ),
+]  # fmt: skip
+RayAddress = Annotated[
+    Text, option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, or this machine alone).")
+]
 Vocabulary = Annotated[
     Path,
     option("Descriptions by state: words (.yaml, .json), features (.npz).", "--vocabulary", "-v"),
@@ -128,10 +139,11 @@ Objects = Annotated[
 ]
 Start = Annotated[Text, _video("First frame (120), second (4.5s) or time (1:30).")]
 End = Annotated[Text, _video("Last frame, second or time, included.")]
-Stride = Annotated[int, _video("Take every n-th frame.")]
+Stride = Annotated[Count, _video("Take every n-th frame (default: all; on a CPU some 5 a second).")]
 Fps = Annotated[Number, _video("Take this many frames a second.")]
 Rate = Annotated[Number, _video("Images a second, for a folder of images.")]
 Errors = Annotated[str, _video("Frames that cannot be decoded: skip or fail.")]
+Decoder = Annotated[str, _video("Of a video file: software, or hardware (an NVIDIA GPU).")]
 
 
 def _limit(context: typer.Context, value: int | None) -> int | None:
@@ -163,7 +175,7 @@ EncoderName = Annotated[Text, _encoder(
     "plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
 Backend = Annotated[Text, _encoder("Of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])]
-Precision = Annotated[Text, _encoder("fp32, fp16 or bf16.")]
+Precision = Annotated[Text, _encoder("fp32, fp16, bf16 (torch) or int8 (onnx).")]
 Device = Annotated[Text, _encoder("cuda, mps or cpu, with torch.")]
 
 Box = Annotated[Texts, _object("x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]

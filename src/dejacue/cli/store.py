@@ -13,6 +13,7 @@ from rich.table import Table
 
 from dejacue.cli.bars import Bars
 from dejacue.cli.tables import notes, say, say_written, show_tables
+from dejacue.cluster import check_engine
 from dejacue.errors import InputError, shortened
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.pipeline.words import encoded_words
@@ -152,9 +153,11 @@ def export(path: Path, output: str, kind: str | None, where: Sequence[str]) -> N
 
 def ask(
     path: Path, vocabulary: Path, readout: str, top: int, where: Sequence[str], jsonl: bool,
-    output: Path | None, threads: int, encoder: str | None, options: EncoderOptions,
+    output: Path | None, threads: int, engine: str, ray_address: str | None,
+    encoder: str | None, options: EncoderOptions,
 ) -> None:  # fmt: skip
     """Lines and files are written while answers are computed; a table is shown at the end."""
+    check_engine(engine, ray_address)
     if output is not None:
         if jsonl:
             raise InputError("--jsonl prints the answers and --output writes them; give one")
@@ -172,7 +175,7 @@ def ask(
         with Bars() as bars:
             found = store.ask(
                 encoded, readout=readout, top=top or None, where=conditions(where),
-                threads=threads, progress=bars,
+                threads=threads, engine=engine, ray_address=ray_address, progress=bars,
             )  # fmt: skip
             if jsonl:
                 for answer in found:

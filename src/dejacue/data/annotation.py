@@ -22,7 +22,9 @@ from dejacue.data.annotation_files import (
     runs_of,
 )
 from dejacue.errors import InputError, counted
-from dejacue.records import Reference, Window
+from dejacue.records import History, Reference, Window
+from dejacue.records.example import NONE
+from dejacue.records.retrieval import to_source
 
 MINIMUM = 5  # frames a stable side needs
 Run = tuple[Window, str | None]  # frames of one label, as Pass.runs gives them
@@ -37,10 +39,24 @@ class Event:
     post: Window
 
 
-def template(history: str, frames: Iterable[int], annotator: str) -> Pass:
+@dataclass(frozen=True)
+class Change:
+    """One named state, stable, then another: with frames between them that show none, or not."""
+
+    first: str
+    before: Window
+    between: Window | None
+    second: str
+    after: Window
+
+
+def template(
+    history: str, frames: Iterable[int], annotator: str, states: Iterable[str] | None = None
+) -> Pass:
     """A pass to fill in: unobserved where frames are missing, no label where they are observed.
 
     frames   the observed frames, strictly increasing
+    states   that are told apart; None: those of the VOST protocol
     """
     observed = [Window(frame, frame).start for frame in frames]  # whole numbers only
     if not observed:
@@ -60,7 +76,18 @@ def template(history: str, frames: Iterable[int], annotator: str) -> Pass:
     labels: list[str | None] = ["unobserved"] * window.length
     for frame in observed:
         labels[frame - window.start] = None
-    return Pass(history, annotator, window, tuple(labels))
+    return Pass(
+        history, annotator, window, tuple(labels), None if states is None else tuple(states)
+    )
+
+
+def seen(history: History) -> list[int]:
+    """The frames of the file in which the object is seen: people look at the file, also where the
+    history took only some of its frames."""
+    runs = [to_source(history, run) for run in history.runs()]
+    whole = Window(min(run.start for run in runs), max(run.end for run in runs))
+    check_frames(whole)  # before they are counted out
+    return [frame for run in runs for frame in range(run.start, run.end + 1)]
 
 
 def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
@@ -77,6 +104,12 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
         raise InputError(
             f"history {first.history}: one pass covers the frames {first.frames}, "
             f"the other {second.frames}; both must label the same frames"
+        )
+    if first.states != second.states:
+        told = [", ".join(own.states or LABELS[:-1]) for own in (first, second)]
+        raise InputError(
+            f"history {first.history}: one pass tells {told[0]} apart, the other {told[1]}; both "
+            "must have the same states in the same order"
         )
     if annotator_key(first.annotator) == annotator_key(second.annotator):
         raise InputError(
@@ -108,7 +141,7 @@ def observed(first: Pass, second: Pass) -> tuple[list[str | None], list[str | No
 def open_decisions(first: Pass, second: Pass) -> Decisions:
     """All that has to be decided between two passes."""
     rows = tuple(disagreements(first, second))
-    return Decisions(first.history, (first.annotator, second.annotator), rows)
+    return Decisions(first.history, (first.annotator, second.annotator), rows, first.states)
 
 
 def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> Pass:
@@ -145,7 +178,7 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
         )
     frames = zip(frames_of(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
-    return Pass(first.history, CONSENSUS, first.frames, labels)
+    return Pass(first.history, CONSENSUS, first.frames, labels, first.states)
 
 
 def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
@@ -167,7 +200,7 @@ def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
     if row.label is None:
         raise InputError(
             f"frame {row.window.start} is not decided yet ({row.first} or {row.second}); "
-            f"replace null by one of {', '.join(LABELS)}"
+            f"replace null by one of {', '.join(first.known)}"
         )
 
 
@@ -177,8 +210,12 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
     A maximal ``pre`` run of at least ``minimum`` frames, directly followed by a ``transition``
     run, directly followed by a maximal ``post`` run of at least ``minimum`` frames.
     """
-    if not isinstance(minimum, int) or minimum < 1:
-        raise InputError(f"a stable side needs a minimum of 1 frame or more, not {minimum!r}")
+    _check_minimum(minimum)
+    if pass_.states is not None:
+        raise InputError(
+            f"history {pass_.history}: the pass names the states {', '.join(pass_.states)}; events "
+            "of pre, transition and post are those of the VOST protocol"
+        )
     pass_.check_complete()
     runs = pass_.runs()
     return [
@@ -187,6 +224,48 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
         if (a, b, c) == ("pre", "transition", "post")
         and min(before.length, after.length) >= minimum
     ]
+
+
+def _check_minimum(minimum: int) -> None:
+    if not isinstance(minimum, int) or minimum < 1:
+        raise InputError(f"a stable side needs a minimum of 1 frame or more, not {minimum!r}")
+
+
+def changes(pass_: Pass, minimum: int = MINIMUM) -> list[Change]:
+    """From one stable state to another, in order, in a complete pass that names its states: runs of
+    at least ``minimum`` frames, side by side or with frames of none between them."""
+    _check_minimum(minimum)
+    pass_.check_complete()
+    runs, found = pass_.runs(), []
+    for at, (before, first) in enumerate(runs):
+        rest = runs[at + 1 : at + 3]
+        between = rest.pop(0)[0] if rest and rest[0][1] == NONE else None
+        if first not in (pass_.states or ()) or not rest:
+            continue
+        after, second = rest[0]
+        stable = min(before.length, after.length) >= minimum
+        if stable and first != second and second in (pass_.states or ()):
+            found.append(Change(str(first), before, between, str(second), after))
+    return found
+
+
+def stable_reference(
+    pass_: Pass, minimum: int = MINIMUM, component: str | None = None
+) -> Reference:
+    """Every stable run of every named state, as the reference of the history."""
+    _check_minimum(minimum)
+    pass_.check_complete()
+    found = {
+        state: tuple(w for w, label in pass_.runs() if label == state and w.length >= minimum)
+        for state in pass_.states or ()
+    }
+    held = {state: windows for state, windows in found.items() if windows}
+    if not held:
+        raise InputError(
+            f"history {pass_.history}: no state holds for {counted(minimum, 'frame')} or more, so "
+            "there is no reference; give a smaller minimum"
+        )
+    return Reference(pass_.history, held, component, pass_.frames)  # type: ignore[arg-type]
 
 
 def nearest_miss(pass_: Pass, minimum: int = MINIMUM) -> str:

@@ -2,6 +2,9 @@
 
 A pass labels every frame from the first to the last. The file is easy to edit by
 hand: it lists runs of frames instead of single ones, and anything ambiguous is refused.
+
+Version 1 has the labels of the VOST protocol; version 2 names its states, beside which there are
+"none" (none of them, or a change from one to another) and "unobserved".
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ from dejacue.sources.documents import (
 )
 
 LABELS = ("pre", "transition", "post", "unobserved")
-PASS_SCHEMA = "dejacue.annotation/1"
-DECISIONS_SCHEMA = "dejacue.decisions/1"
+BESIDE = ("none", "unobserved")  # the labels beside states that are named
+PASS_SCHEMA, PASS_SCHEMA_STATES = "dejacue.annotation/1", "dejacue.annotation/2"
+DECISIONS_SCHEMA, DECISIONS_SCHEMA_STATES = "dejacue.decisions/1", "dejacue.decisions/2"
 CONSENSUS = "consensus"  # the annotator of a consensus; not a person's name
 MOST_FRAMES = 10_000_000  # four days at 30 frames a second; more is a typing error
 
@@ -38,26 +42,34 @@ class Pass:
     """One annotator's label for every frame of a history.
 
     frames   the first and the last frame, none before 0
-    labels   one of LABELS for each frame between them, or None where it is not labelled yet
+    labels   one of ``known`` for each frame between them, or None where it is not labelled yet
+    states   that are told apart; None: those of the VOST protocol, with its LABELS
     """
 
     history: str
     annotator: str
     frames: Window
     labels: tuple[str | None, ...]
+    states: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_name("history", self.history)
         check_name("annotator", self.annotator)
         check_frames(self.frames)
         object.__setattr__(self, "labels", tuple(self.labels))
+        known = self.known
         if len(self.labels) != self.frames.length:
             raise InputError(
                 f"history {self.history}: {len(self.labels)} labels for the "
                 f"{self.frames.length} frames {self.frames}; give one per frame"
             )
-        for label in self.labels:
-            _check_label(label)
+        for label in dict.fromkeys(self.labels):
+            _check_label(label, known)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The labels that there are."""
+        return labels_of(self.states)
 
     def runs(self) -> list[tuple[Window, str | None]]:
         """The maximal runs of one label, in order."""
@@ -69,7 +81,8 @@ class Pass:
             frame = self.frames.start + self.labels.index(None)
             raise InputError(
                 f"frame {frame} is not labelled yet (pass of {self.annotator} over history "
-                f"{self.history}); replace every null by {', '.join(LABELS[:-1])} or {LABELS[-1]}"
+                f"{self.history}); replace every null by {', '.join(self.known[:-1])} or "
+                f"{self.known[-1]}"
             )
 
 
@@ -83,8 +96,6 @@ class Disagreement:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        for label in (self.first, self.second, self.label):
-            _check_label(label)
         if self.first == self.second:
             raise InputError(
                 f"frames {self.window}: first and second are both {self.first}; where the passes "
@@ -99,11 +110,21 @@ class Decisions:
     history: str
     annotators: tuple[str, str]
     rows: tuple[Disagreement, ...]
+    states: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_name("history", self.history)
         for annotator in self.annotators:
             check_name("annotator", annotator)
+        known = self.known
+        for number, row in enumerate(self.rows):
+            with named(f"decisions[{number}]"):
+                for label in (row.first, row.second, row.label):
+                    _check_label(label, known)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return labels_of(self.states)
 
     @property
     def annotator_keys(self) -> list[str]:
@@ -117,7 +138,6 @@ class _Run(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:  # msgspec says which one fails
         Window(self.start, self.end)
-        _check_label(self.label)
 
 
 class _Decision(_Run):
@@ -138,6 +158,10 @@ class _PassDocument(msgspec.Struct, forbid_unknown_fields=True):
     runs: list[_Run]
 
 
+class _StatesPassDocument(_PassDocument, kw_only=True):
+    states: list[str]
+
+
 class _DecisionsDocument(msgspec.Struct, forbid_unknown_fields=True):
     schema: str
     history: str
@@ -145,11 +169,21 @@ class _DecisionsDocument(msgspec.Struct, forbid_unknown_fields=True):
     decisions: list[_Decision]
 
 
-def read_pass(path: str | os.PathLike[str]) -> Pass:
-    """A complete pass from its JSON file; a frame that is not labelled is named and refused."""
+class _StatesDecisionsDocument(_DecisionsDocument, kw_only=True):
+    states: list[str]
+
+
+def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
+    """A pass from its JSON file; a frame that is not labelled is named and refused, unless the pass
+    need not be ``complete``."""
     document = read_json(path)
     with named(os.fspath(path)):
-        given = declared(document, _PassDocument, schema=PASS_SCHEMA)
+        given, states = _given(document, _PassDocument, PASS_SCHEMA, _StatesPassDocument,
+                               PASS_SCHEMA_STATES)  # fmt: skip
+        known = labels_of(states)
+        for number, run in enumerate(given.runs):
+            with named(f"runs[{number}]"):
+                _check_label(run.label, known)
         windows = [Window(run.start, run.end) for run in given.runs]
         if not windows:
             raise InputError("has no runs; a pass labels every frame")
@@ -158,9 +192,20 @@ def read_pass(path: str | os.PathLike[str]) -> Pass:
         frames = Window(windows[0].start, windows[-1].end)
         check_frames(frames)  # before one label is taken for each of them
         labels = (run.label for run in given.runs for _ in range(run.start, run.end + 1))
-        found = Pass(given.history, given.annotator, frames, tuple(labels))
-        found.check_complete()
+        found = Pass(given.history, given.annotator, frames, tuple(labels), states)
+        if complete:
+            found.check_complete()
         return found
+
+
+def _given(
+    document: Any, kind: type, schema: str, with_states: type, schema_states: str
+) -> tuple[Any, tuple[str, ...] | None]:
+    """A document of either version, and its states."""
+    if isinstance(document, dict) and document.get("schema") == schema_states:
+        given: Any = declared(document, with_states, schema=schema_states)
+        return given, tuple(given.states)
+    return declared(document, kind, schema=schema), None
 
 
 def _check_adjacent(number: int, before: Window, after: Window) -> None:
@@ -176,40 +221,63 @@ def _check_adjacent(number: int, before: Window, after: Window) -> None:
         )
 
 
-def write_pass(path: str | os.PathLike[str], pass_: Pass) -> Path:
-    """Write a pass, complete or not, one run a line."""
-    head = {"schema": PASS_SCHEMA, "history": pass_.history, "annotator": pass_.annotator}
+def write_pass(path: str | os.PathLike[str], pass_: Pass, durable: bool = False) -> Path:
+    """Write a pass, complete or not, one run a line; durable: it is on the disk then."""
+    schema = PASS_SCHEMA if pass_.states is None else PASS_SCHEMA_STATES
+    head = {"schema": schema, "history": pass_.history, "annotator": pass_.annotator}
     runs = (_row(window, label=label) for window, label in pass_.runs())
-    return write_document(path, head, "runs", runs)
+    return write_document(path, head | _states(pass_.states), "runs", runs, durable)
+
+
+def _states(states: tuple[str, ...] | None) -> dict[str, Any]:
+    return {} if states is None else {"states": list(states)}
 
 
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     """Decisions from their JSON file, open ones included."""
     document = read_json(path)
     with named(os.fspath(path)):
-        given = declared(document, _DecisionsDocument, schema=DECISIONS_SCHEMA)
+        given, states = _given(document, _DecisionsDocument, DECISIONS_SCHEMA,
+                               _StatesDecisionsDocument, DECISIONS_SCHEMA_STATES)  # fmt: skip
         rows = tuple(row.disagreement() for row in given.decisions)
-        return Decisions(given.history, given.annotators, rows)
+        return Decisions(given.history, given.annotators, rows, states)
 
 
-def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> Path:
+def write_decisions(
+    path: str | os.PathLike[str], decisions: Decisions, durable: bool = False
+) -> Path:
     """Write decisions, one a line; open ones have the label null, to be replaced."""
     head = {
-        "schema": DECISIONS_SCHEMA,
+        "schema": DECISIONS_SCHEMA if decisions.states is None else DECISIONS_SCHEMA_STATES,
         "history": decisions.history,
         "annotators": list(decisions.annotators),
     }
     rows = (_row(d.window, first=d.first, second=d.second, label=d.label) for d in decisions.rows)
-    return write_document(path, head, "decisions", rows)
+    return write_document(path, head | _states(decisions.states), "decisions", rows, durable)
 
 
 def _row(window: Window, **labels: str | None) -> str:
     return as_json({"start": window.start, "end": window.end} | labels)
 
 
-def _check_label(label: object) -> None:
-    if label is not None and label not in LABELS:
-        raise unknown("label", label, LABELS)
+def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
+    """The labels of frames where these states are told apart; None: those of the VOST protocol."""
+    if states is None:
+        return LABELS
+    if not states:
+        raise InputError("no states are named; give at least one")
+    for state in states:
+        check_name("state", state)
+        if state in BESIDE:
+            raise InputError(f'"{state}" is a label of every pass; call the state something else')
+        if list(states).count(state) > 1:
+            raise InputError(f'the state "{state}" is named twice; keep one')
+    return (*states, *BESIDE)
+
+
+def _check_label(label: object, known: Sequence[str]) -> None:
+    if label is not None and label not in known:
+        raise unknown("label", label, known)
 
 
 def check_name(what: str, name: object) -> None:

@@ -11,6 +11,7 @@ from dejacue.experiments import (
     beyond,
     development,
     examples,
+    learned,
     missing,
     negatives,
     occurrences,
@@ -31,7 +32,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
-    unreleased, rendered, beyond, occurrences, segments, transitions,
+    learned, unreleased, rendered, beyond, occurrences, segments, transitions,
     words, examples, tracking, asked,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]

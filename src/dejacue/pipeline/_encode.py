@@ -12,7 +12,7 @@ from dejacue.errors import Cancelled, InputError
 from dejacue.pipeline._observe import Observed
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import LOOKED_AT, PROBLEMS
+from dejacue.records.history import EVERY, LOOKED_AT, PROBLEMS
 from dejacue.report.thumbnails import PictureMasks
 from dejacue.sources.atomic import check_place
 from dejacue.sources.build import Lineage, build_histories, kept, recipe
@@ -53,13 +53,18 @@ def encode(
     *,
     output: str | os.PathLike[str] | None = None,
     pictures: bool = True,
+    every: int = 1,
     progress: Progress = silent,
 ) -> dict[str, Encoded]:
     """Histories by id.
 
     output   a folder, or the .npz file of a single history: what is there and up to date is taken,
              and what a stopped run has done; None: nothing is kept
+    every    of so many frames one is looked at
     """
+    if every > 1:
+        video = video.thinned(every)
+        observed = replace(observed, masks=observed.masks.thinned(every))
     names = observed.objects
     files = _files(output, names)
     recipes = {n: recipe(video, observed.masks, encoder, own) for n, own in names.items()}
@@ -168,6 +173,11 @@ def history_warnings(history: History) -> list[str]:
     found = [MINI_ONLY_KNOWS] if (history.encoder or "").startswith("dejacue-mini@") else []
     found += made.get(PROBLEMS, "").splitlines()
     frames = history.frames_looked_at or 0
+    if every := made.get(EVERY):
+        found.append(
+            f"one of {every} frames was looked at ({frames} in all), so that a CPU takes about as "
+            "long as the video; --stride 1 takes all"
+        )
     if 2 * len(history) < frames:
         found.append(f"{history.id} is seen in only {len(history)} of {frames} frames")
     return found

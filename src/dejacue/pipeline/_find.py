@@ -200,8 +200,10 @@ def _find(
     if single and len(observed.objects) > 1:
         names = ", ".join(observed.objects)
         raise InputError(f"{opened.path}: {names}: find gives one object, find_each all of them")
+    named = described.facts or described.changes  # frames that must be among those looked at
+    every = 1 if named or isinstance(video, Video) else sampling.every(opened, encoder)
     encoded = encode(
-        opened, observed, encoder, output=search.folder, pictures=search.pictures,
+        opened, observed, encoder, output=search.folder, pictures=search.pictures, every=every,
         progress=progress,
     )  # fmt: skip
     made = _made(opened, observed, encoder, search, sampling)

@@ -23,8 +23,6 @@ from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, r
 from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow
 from dejacue.sources.video import Video
 
-SHOWN_IDS = 9  # in a sentence
-
 
 @dataclass(frozen=True, eq=False)
 class Observed:
@@ -67,12 +65,14 @@ def observe(
     tracker_options: TrackerOptions | None = None,
     folder: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
+    at_once: bool = True,
 ) -> Observed:
     """Masks as they are given, or those that a tracker makes from prompts.
 
     objects       mask ids that are one object; "all": each is one; None: the only one
     kind, match   of the masks, as open_masks takes them
     folder        where the tracker keeps its masks and finds those of an earlier run
+    at_once       masks of several objects are refused now, not when the second one is seen
     """
     if prompts:
         if masks is not None:
@@ -93,24 +93,15 @@ def observe(
         match = notes.match if notes is not None and match == "auto" else match
         masks = open_masks(masks, kind=kind, match=match, frames=video.length)
     said = () if notes is None else tuple(notes.problems)
-    return Observed(masks, _objects(video, masks, objects), notes, said)
+    return Observed(masks, _objects(video, masks, objects, at_once), notes, said)
 
 
 def _objects(
-    video: Video, masks: Masks, objects: int | Iterable[int] | str | None
+    video: Video, masks: Masks, objects: int | Iterable[int] | str | None, at_once: bool = True
 ) -> dict[str, Lineage]:
     """Which histories to make: one of all ids, one of some, or one each."""
     if objects is None:
-        there = masks.ids()
-        if len(there) > 1:
-            names = ", ".join(str(one) for one in there[:SHOWN_IDS])
-            names += ", …" if len(there) > SHOWN_IDS else ""
-            first, second = there[:2]
-            raise InputError(
-                f"{masks.path}: holds the objects {names}; say which one with --object {first} "
-                f"(objects=[{first}]), give the pieces of one as --object {first},{second}, or "
-                "take each with --objects all (find_each)"
-            )
+        masks.check_one_object(at_once)
         return {video.name: None}
     if objects == "all":
         if not masks.ids():

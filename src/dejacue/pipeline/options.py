@@ -12,6 +12,7 @@ from dejacue.method.locate import check_reading, read
 from dejacue.method.view import Readout
 from dejacue.records import History, Reading, Vocabulary
 from dejacue.sources.encoders import Encoder, load_encoder
+from dejacue.sources.video import Video
 
 
 def split(given: Mapping[str, Any], *kinds: Any) -> list[Any]:
@@ -32,11 +33,19 @@ class VideoOptions:
     end: int | None = None
     start_s: float | None = None
     end_s: float | None = None
-    stride: int = 1
+    stride: int | None = None
     fps: float | None = None
     rate: float | None = None
     errors: str = "skip"
     decoder: str = "software"
+
+    def every(self, video: Video, encoder: Encoder) -> int:
+        """Of how many frames one is looked at: all are where the user says which to take, or the
+        encoder is fast, or it is images and not a video. No clock decides: another run agrees."""
+        pace: float | None = getattr(encoder, "pace", None)
+        if self.stride is not None or self.fps is not None or not pace or not video.rate:
+            return 1
+        return max(1, round(video.rate / pace))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dejacue.records.arrays import as_array, check_names, feature_rows, frozen, 
 from dejacue.records.window import Window
 
 MOST_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
+EVERY = "every"  # in made_with: one of so many frames was looked at, where nobody said which
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
 COLUMNS = "columns"  # in made_with: which of its names are columns of a manifest, a line each
 PROBLEMS = "problems"  # in made_with: what was wrong with video and masks, a sentence a line

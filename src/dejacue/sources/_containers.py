@@ -39,10 +39,10 @@ class Container:
         if stat.st_size == 0:
             raise InputError("is empty (0 bytes); copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
-        with self._open() as container:
+        with self.opened() as container:
             stream = video_stream(container)
             check_size(stream.codec_context.width, stream.codec_context.height)
-            self._rate = float(stream.average_rate) if stream.average_rate else None
+            self.rate = float(stream.average_rate) if stream.average_rate else None
             self._seconds = (container.duration or 0) / 1e6
             self._count = stream.frames  # 0 where the format has no such field
             if "mp4" in container.format.name:  # its index knows of fragments and edit lists
@@ -52,14 +52,14 @@ class Container:
 
     def expected(self, sampling: Sampling) -> int | None:
         """How many frames will be taken, as far as the header says."""
-        about = self._seconds * (self._rate or 0)
+        about = self._seconds * (self.rate or 0)
         if about and self._count and (sampling.start or 0) >= max(self._count, about):
             raise InputError(
                 f"start {sampling.start} is after the last of its {self._count} frames; "
                 f"give at most {self._count - 1}"
             )
         count = self._count or round(about)
-        return sampling.expected(count, self._rate) if count else None
+        return sampling.expected(count, self.rate) if count else None
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
         """All frames in order, as a stream; one that cannot be decoded keeps its place."""
@@ -78,7 +78,7 @@ class Container:
     def _decode(self, threads: str, report: Callable[[str], None]) -> Generator[Picture]:
         import av
 
-        with self._open() as container:
+        with self.opened() as container:
             stream = video_stream(container)
             stream.thread_type = threads
             if self._threads is not None or self._hardware:
@@ -115,7 +115,7 @@ class Container:
 
         self._hardware = True
         try:
-            with self._open() as container:
+            with self.opened() as container:
                 stream = video_stream(container)
                 next(container.decode(stream))
                 found = stream.codec_context.is_hwaccel
@@ -127,7 +127,7 @@ class Container:
                 f"cannot be decoded on a GPU here ({reason}); leave out the hardware decoder"
             )
 
-    def _open(self) -> Any:
+    def opened(self) -> Any:
         import av
         from av.codec.hwaccel import HWAccel
 

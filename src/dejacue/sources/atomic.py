@@ -36,8 +36,13 @@ _WRONG_PLACE = (
 )  # fmt: skip
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> Path:
-    """Let ``write`` fill a temporary file, then rename it: readers never see half a file."""
+def write_whole(
+    path: str | os.PathLike[str], write: Callable[[IO[bytes]], object], durable: bool = False
+) -> Path:
+    """Let ``write`` fill a temporary file, then rename it: readers never see half a file.
+
+    durable   it is on the disk when this returns, and survives a power cut
+    """
     target = resolved(path)  # through links, so that they stay
     asked = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
@@ -50,7 +55,12 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
         temporary = stream.name
         with stream:
             write(stream)
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         os.replace(temporary, target)
+        if durable:
+            _sync_folder(target.parent)
     except BaseException as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -62,6 +72,15 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
         if lock is not None:
             os.close(lock)
     return Path(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # Windows opens no folders, and some drives sync none
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 @contextlib.contextmanager
@@ -213,9 +232,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dejacue"
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:
-    return write_whole(path, lambda stream: stream.write(data))
+def write_bytes(path: str | os.PathLike[str], data: bytes, durable: bool = False) -> Path:
+    return write_whole(path, lambda stream: stream.write(data), durable)
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    return write_bytes(path, text.encode("utf-8"))
+def write_text(path: str | os.PathLike[str], text: str, durable: bool = False) -> Path:
+    return write_bytes(path, text.encode("utf-8"), durable)

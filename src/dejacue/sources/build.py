@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, unknown
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import LOOKED_AT
+from dejacue.records.history import EVERY, LOOKED_AT
 from dejacue.sources.crops import crop, frame_picture, picture
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.partial import PartialFile
@@ -252,9 +252,11 @@ def recipe(
 ) -> dict[str, str]:  # fmt: skip
     """What a history is made with and of: two that agree in it hold the same rows."""
     objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
+    every = getattr(video, "every", 1)
     return {
         **encoder.details, "padding": str(padding), "minimum": str(minimum),
         "video": video.key, "masks": masks.key, "objects": objects,
+        **({EVERY: str(every)} if every > 1 else {}),
     }  # fmt: skip
 
 
@@ -355,12 +357,12 @@ class Partial:
     def __init__(self, path: str | os.PathLike[str] | None, encoder: Encoder) -> None:
         key = {"encoder": encoder.identity, **encoder.details, "dimension": encoder.dimension}
         self._file = None
-        self._rows: dict[bytes, NDArray[np.float32]] = {}
+        self.rows: dict[bytes, NDArray[np.float32]] = {}
         self._counter = itertools.count()
         if path is not None:
             self._file = PartialFile(path, json.dumps(key, sort_keys=True))
             for record in self._file.read():
-                self._rows[record[:16]] = np.frombuffer(record[16:], "<f4")
+                self.rows[record[:16]] = np.frombuffer(record[16:], "<f4")
 
     def __enter__(self) -> Partial:
         return self
@@ -376,21 +378,21 @@ class Partial:
         return hashlib.sha256(np.ascontiguousarray(pixels).data).digest()[:16]
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._rows
+        return key in self.rows
 
     def __getitem__(self, key: bytes) -> NDArray[np.float32]:
-        return self._rows[key]
+        return self.rows[key]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
         """Of crops with the same pixels, the first one stays."""
-        new = {key: row for key, row in rows.items() if key not in self._rows}
+        new = {key: row for key, row in rows.items() if key not in self.rows}
         if self._file is not None and new:
             own = new.items()
             self._file.append(key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in own)
-        self._rows.update(new)
+        self.rows.update(new)
 
 
 def kept(path: str | os.PathLike[str], encoder: Encoder) -> int:

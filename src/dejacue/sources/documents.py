@@ -231,12 +231,13 @@ def as_json(value: object) -> str:
 
 
 def write_document(
-    path: str | os.PathLike[str], head: Mapping[str, Any], key: str, rows: Iterable[str]
-) -> Path:
+    path: str | os.PathLike[str], head: Mapping[str, Any], key: str, rows: Iterable[str],
+    durable: bool = False,
+) -> Path:  # fmt: skip
     """Write an object that ends in a list, one row a line, so that it is easy to edit.
 
     rows   as ``as_json`` gives them
     """
     opening = "".join(f"  {as_json(name)}: {as_json(value)},\n" for name, value in head.items())
     body = ",\n".join(f"    {row}" for row in rows)
-    return write_text(path, f"{{\n{opening}  {as_json(key)}: [\n{body}\n  ]\n}}\n")
+    return write_text(path, f"{{\n{opening}  {as_json(key)}: [\n{body}\n  ]\n}}\n", durable)

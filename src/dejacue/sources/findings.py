@@ -179,7 +179,7 @@ def holds_finding(folder: Path) -> bool:
 
 def read_finding(folder: Path) -> Parts:
     """What ``write_finding`` has written."""
-    document = _document(folder)
+    document = read_document(folder)
     files = {}
     for what in ("history", "vocabulary", "evidence", "pictures"):
         name = document.files.get(what, "")
@@ -224,7 +224,8 @@ def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabu
     )
 
 
-def _document(folder: Path) -> _Document:
+def read_document(folder: Path) -> _Document:
+    """The document alone, without the arrays that it names."""
     path = folder / DOCUMENT
     if not os.path.isfile(path):
         raise InputError(

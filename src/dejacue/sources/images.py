@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -56,16 +56,23 @@ def _parts(text: str) -> list[tuple[int, str]]:
 
 
 class Images:
-    """A list of image files; sizes that differ are refused before anything is decoded."""
+    """A list of image files; sizes that differ are refused before anything is decoded.
 
-    def __init__(self, name: str, files: list[Path], rate: float | None) -> None:
+    times_s    of each, where no rate gives them; on_white: what transparent ones are laid on
+    """
+
+    def __init__(
+        self, name: str, files: list[Path], rate: float | None,
+        times_s: Sequence[float] | None = None, on_white: bool = False,
+    ) -> None:  # fmt: skip
         self.name, self.files, self.rate = name, files, rate
+        self._times_s, self._read = times_s, partial(read_rgb, on_white=on_white)
         stats = [(file.name, file.stat()) for file in files]
         self.identity = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
     def expected(self, sampling: Sampling) -> int:
         """The exact number of frames taken, all of whose headers give one size."""
-        if sampling.needs_times and self.rate is None:
+        if sampling.needs_times and self.rate is None and self._times_s is None:
             raise InputError("images have no times; give their rate, or use start, end and stride")
         taken = [at for at, _ in sampling.select(self.pictures(lambda sentence: None))]
         if not taken:
@@ -85,7 +92,9 @@ class Images:
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
         for at, file in enumerate(self.files):
             time_s = None if self.rate is None else at / self.rate
-            yield Picture(time_s, file.stem, partial(read_rgb, file))
+            if self._times_s is not None:
+                time_s = self._times_s[at]
+            yield Picture(time_s, file.stem, partial(self._read, file))
 
 
 def _size(file: Path) -> tuple[int, int] | None:
@@ -100,10 +109,10 @@ def _size(file: Path) -> tuple[int, int] | None:
         return None
 
 
-def read_rgb(file: Path) -> NDArray[np.uint8]:
+def read_rgb(file: Path, on_white: bool = False) -> NDArray[np.uint8]:
     """(H, W, 3): turned as EXIF says, 16 bits scaled to 8, grey and palettes as colours;
-    transparency is dropped and leaves the colours beneath it."""
-    from PIL import ImageOps
+    transparency is dropped and leaves the colours beneath it, or lets white through."""
+    from PIL import Image, ImageOps
 
     try:
         with open_picture(file) as opened:
@@ -115,6 +124,9 @@ def read_rgb(file: Path) -> NDArray[np.uint8]:
                 return np.repeat(((deep + 128) // 257).astype(np.uint8)[..., None], 3, axis=2)
             if image.mode in ("P", "PA"):
                 image = image.convert("RGBA")  # RGB directly warns where the palette has alpha
+            if on_white and "A" in image.mode:
+                white = Image.new("RGBA", image.size, "white")
+                image = Image.alpha_composite(white, image.convert("RGBA"))
             return np.array(image.convert("RGB"))
     except Unreadable:
         raise

@@ -6,12 +6,13 @@ frames are taken. Memory use does not grow with the length of the video: frames 
 
 from __future__ import annotations
 
+import copy
 import glob
 import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass
 from fractions import Fraction
@@ -107,8 +108,10 @@ class Video:
     images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
     or the sampling, not with the folder they are in. A frame that cannot be decoded keeps its
     index, is not yielded, and is reported in ``problems``, which describes the last pass; so is a
-    file that ends too early.
+    file that ends too early. ``rate`` is the frames a second that the header of a file states.
     """
+
+    every = 1  # of its frames, one of so many is given; see thinned
 
     def __init__(
         self, path: str, source: Source, sampling: Sampling, errors: str, key: str
@@ -116,6 +119,7 @@ class Video:
         self.path, self.name, self.key = path, source.name, key
         self.problems: list[str] = []
         self._source, self._sampling, self._errors = source, sampling, errors
+        self.rate = source.rate if isinstance(source, Container) else None
         with named(path):
             self.length = source.expected(sampling)
 
@@ -126,12 +130,21 @@ class Video:
         """The same frames; where it can be, their RGB is made when it is asked for."""
         return self._frames(late=True)
 
+    def thinned(self, every: int) -> Video:
+        """Every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
+        made = copy.copy(self)
+        made.every = every
+        made.key = hashlib.sha256(f"{self.key} every {every}".encode()).hexdigest()
+        made.length = None if self.length is None else -(-self.length // every)
+        return made
+
     def _frames(self, *, late: bool) -> Iterator[Frame]:
         self.problems = []
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with named(self.path), closing(self._source.pictures(self._report)) as pictures:
-            for index, (source, picture) in enumerate(self._sampling.select(pictures)):
+            chosen = itertools.islice(self._sampling.select(pictures), 0, None, self.every)
+            for index, (source, picture) in enumerate(chosen):
                 try:
                     frame = _frame(index, source, picture, late)
                 except Unreadable as reason:
@@ -174,7 +187,7 @@ def open_video(
     end: int | None = None,
     start_s: float | None = None,
     end_s: float | None = None,
-    stride: int = 1,
+    stride: int | None = None,
     fps: float | None = None,
     rate: float | None = None,
     errors: str = "skip",
@@ -196,14 +209,42 @@ def open_video(
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
             raise InputError(f"rate {shown(rate)} is invalid; give 1e-9 to 1e9 images per second")
-        sampling = Sampling(start, end, start_s, end_s, stride, fps)
+        sampling = Sampling(start, end, start_s, end_s, 1 if stride is None else stride, fps)
         try:
             source = _source(name, rate, threads, decoder == "hardware")
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
-    content = json.dumps([source.identity, astuple(sampling), rate], default=str)
-    key = hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
-    return Video(name, source, sampling, errors, key)
+    return Video(name, source, sampling, errors, _key(source, sampling, rate))
+
+
+def open_images(
+    files: Sequence[Path],
+    *,
+    name: str,
+    times_s: Sequence[float] | None = None,
+    on_white: bool = False,
+    errors: str = "skip",
+    **sampling: Any,
+) -> Video:
+    """Images in this order, from wherever they lie; ``sampling`` are the options of Sampling.
+
+    times_s    of each; on_white: transparent ones are laid on white, instead of being shown with
+               the colours that lie under their transparency
+    """
+    with named(name):
+        if errors not in ERRORS:
+            raise unknown("errors", errors, ERRORS)
+        chosen = Sampling(**sampling)
+        try:
+            source = Images(name, list(files), None, times_s, on_white)
+        except OSError as error:
+            raise InputError(f"{error.filename} cannot be read ({error.strerror})") from None
+    return Video(name, source, chosen, errors, _key(source, chosen, [times_s, on_white]))
+
+
+def _key(source: Source, sampling: Sampling, more: Any) -> str:
+    content = json.dumps([source.identity, astuple(sampling), more], default=str)
+    return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _source(name: str, rate: float | None, threads: int | None, hardware: bool) -> Source:

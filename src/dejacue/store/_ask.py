@@ -4,7 +4,8 @@
     rows of the first ``top`` of them ──▶ locate_many ──▶ windows
 
 Histories are read in that order, a chunk at a time, so that the best come first and memory stays
-flat. A question sees the store as it was when it began.
+flat; with Ray, chunks are read on several machines. A question sees the store as it was when it
+began.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import json
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.cluster import check_engine
 from dejacue.errors import InputError, need
-from dejacue.method.batch import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
+from dejacue.method.batch import CHUNK_BYTES, CHUNK_HISTORIES
 from dejacue.method.coordinates import unit_rows
 from dejacue.method.plan import Plan
 from dejacue.method.state_readout import is_count
@@ -34,12 +37,13 @@ from dejacue.records.columns import joined_tables
 from dejacue.store import _index as index
 from dejacue.store._output import write_answers
 from dejacue.store._packing import Packed, unpacked
+from dejacue.store._question import Question, Table
 from dejacue.store._segments import Segment, gone, mean_path
+from dejacue.store._spread import Entry, Part, spread
 
 if TYPE_CHECKING:
     from dejacue.store._store import Store
 
-Table = dict[str, Any]
 Places = NDArray[np.int64]  # (H, 2): segment and slot
 SLOT_BITS = 32  # of a segment and a slot in one number
 _LOOKED_AT = ", histories.id, source, interval_s, runs, times_s, source_frames"
@@ -141,9 +145,11 @@ def _answers(table: Table) -> Iterator[Answer]:
 
 def ask(
     store: Store, vocabulary: Vocabulary, readout: str | Readout, top: int | None,
-    where: Mapping[str, str] | None, threads: int, progress: Progress,
+    where: Mapping[str, str] | None, threads: int, engine: str, ray_address: str | None,
+    progress: Progress,
 ) -> Asked:  # fmt: skip
     _check(store, vocabulary)
+    check_engine(engine, ray_address)
     Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
     if top is not None and not is_count(top, 1):
         raise InputError(f"top={top}: give the number of histories, 1 or more")
@@ -151,8 +157,8 @@ def ask(
         raise InputError(f"threads {threads} must be at least 1")
     with index.snapshot(store.path) as now:
         index.condition(now, where)  # refuses names that are not known
-    read = _Reader(store, vocabulary, readout, threads)
-    return Asked(read.tables(top, where, progress))
+    read = _Reader(store, Question(vocabulary, readout), threads)
+    return Asked(read.tables(top, where, engine, ray_address, progress))
 
 
 def _check(store: Store, vocabulary: Vocabulary) -> None:
@@ -186,30 +192,36 @@ def _check(store: Store, vocabulary: Vocabulary) -> None:
 class _Reader:
     """Answers one question."""
 
-    def __init__(
-        self, store: Store, vocabulary: Vocabulary, readout: str | Readout, threads: int
-    ) -> None:
-        self._store, self._vocabulary = store, vocabulary
-        self._readout, self._threads = readout, threads
+    def __init__(self, store: Store, question: Question, threads: int) -> None:
+        self._store, self._question, self._threads = store, question, threads
+        vocabulary = question.vocabulary
         assert vocabulary.features is not None
         centre = vocabulary.weights @ unit_rows(vocabulary.features)
         self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
 
     def tables(
-        self, top: int | None, where: Mapping[str, str] | None, progress: Progress
-    ) -> Iterator[Table]:
+        self, top: int | None, where: Mapping[str, str] | None, engine: str,
+        ray_address: str | None, progress: Progress,
+    ) -> Iterator[Table]:  # fmt: skip
         with contextlib.ExitStack() as held:
             now, segments, every = self._begin(held, where)
             scores = self._object_scores(segments, every)
             order = _best(scores, top)
             places, scores = every[order], scores[order]
 
-            def prepared() -> Iterator[tuple[Any, ...]]:
-                for part in self._chunks(now, places):
-                    histories, sources = self._histories(now, segments, places[part])
-                    yield histories, sources, scores[part], part.start
+            def prepared(part: slice) -> tuple[Any, ...]:
+                histories, sources = self._histories(now, segments, places[part])
+                return histories, sources, scores[part], part.start
 
-            for table in self._ahead(prepared()):
+            def sent(part: slice) -> Part:
+                return self._sent(now, segments, places[part], scores[part], part.start)
+
+            cut = partial(self._chunks, now, places)
+            if engine == "ray":
+                found = spread(self._question, cut, sent, prepared, ray_address)
+            else:
+                found = self._ahead(map(prepared, cut(self._threads)))
+            for table in held.enter_context(contextlib.closing(found)):
                 yield table
                 progress("ask", int(table["rank"][-1]), len(order))
 
@@ -228,17 +240,17 @@ class _Reader:
                 missing = error.filename
             held.close()
 
-    def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Iterator[Table]:
+    def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Generator[Table, None, None]:
         """The tables of these, in order. With several threads each works on a chunk of its own,
         while this one reads what the next needs from the index."""
         if self._threads == 1:
-            yield from (self._table(*own) for own in chunks)
+            yield from (self._question.table(*own) for own in chunks)
             return
         with ThreadPoolExecutor(self._threads) as pool:
             waiting: deque[Future[Table]] = deque()
             try:
                 for own in chunks:
-                    waiting.append(pool.submit(self._table, *own))
+                    waiting.append(pool.submit(self._question.table, *own))
                     if len(waiting) > self._threads:
                         yield waiting.popleft().result()
                 while waiting:
@@ -287,14 +299,14 @@ class _Reader:
             )
         return scores
 
-    def _chunks(self, now: sqlite3.Connection, places: Places) -> Iterator[slice]:
+    def _chunks(self, now: sqlite3.Connection, places: Places, workers: int) -> Iterator[slice]:
         """Consecutive histories of so many bytes that a kernel call takes, or fewer: there is one
-        for each thread."""
+        for each thread or machine."""
         width = self._store.dtype.itemsize * len(self._centre)
         first, held, most = 0, 0, 0
         for begin in range(0, len(places), CHUNK_HISTORIES):
             sizes = self._lengths(now, places[begin : begin + CHUNK_HISTORIES]) * width
-            most = max(most, min(CHUNK_BYTES, int(sizes.sum())) // self._threads)
+            most = max(most, min(CHUNK_BYTES, int(sizes.sum())) // workers)
             for at, size in enumerate(sizes.tolist(), begin):
                 if at > first and (held + size > most or at - first == CHUNK_HISTORIES):
                     yield slice(first, at)
@@ -318,37 +330,23 @@ class _Reader:
         found = {key: known for key in keys if (known := self._store.kept.get(key)) is not None}
         missing = [key not in found for key in keys]
         encoder = self._store.encoder
-        for segment, slot, first, length, id, source, interval, *blobs in _entries(
-            now, places[missing], _LOOKED_AT
-        ):
-            own = Packed._make((id, None, source, interval, None, *blobs, None))
+        for segment, slot, first, length, own in _looked_at(now, places[missing]):
             rows = segments[segment].rows[first : first + length]
-            key, known = segment << SLOT_BITS | slot, (unpacked(own, rows, encoder), source)
+            key, known = segment << SLOT_BITS | slot, (unpacked(own, rows, encoder), own.source)
             found[key] = known
             self._store.keep(key, known)
         inside = [found[key] for key in keys]
         return [own for own, _ in inside], [source for _, source in inside]
 
-    def _table(
-        self, histories: Sequence[History], sources: Sequence[str | None],
-        object_scores: NDArray[np.float64], before: int,
-    ) -> Table:  # fmt: skip
-        found = locate_many(histories, self._vocabulary, readout=self._readout).columns()
-        labels = self._vocabulary.labels
-        rows = np.arange(len(labels))
-        if found["level"][0] == "state":  # all descriptions of a state have the same answer
-            rows = np.searchsorted(labels, np.arange(len(self._vocabulary.states)))
-        picked = len(labels) * np.arange(len(histories))[:, None] + rows
-        clearest = np.argsort(-found["score"][picked], axis=1, kind="stable")
-        picked = np.take_along_axis(picked, clearest, axis=1).ravel()
-        which = np.repeat(np.arange(len(histories)), len(rows))
-        table: Table = {
-            "rank": before + 1 + which,
-            "history": _taken(found["history"], picked),
-            "source": _taken(sources, which),
-            "object_score": object_scores[which],
-        }
-        return table | {name: _taken(found[name], picked) for name in found if name != "history"}
+    def _sent(
+        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places,
+        scores: NDArray[np.float64], before: int,
+    ) -> Part:  # fmt: skip
+        """The histories at these places, for another machine."""
+        rows = {number: len(segments[number].rows) for number in np.unique(places[:, 0]).tolist()}
+        own, entries = self._store, list(_looked_at(now, places))
+        kind = (own.path.resolve(), own.dtype, len(self._centre), own.encoder)
+        return Part(*kind, rows, entries, scores, before)
 
 
 def _slots(found: Iterable[tuple[int]], below: int) -> NDArray[np.int64]:
@@ -383,6 +381,15 @@ def _entries(now: sqlite3.Connection, places: Places, more: str = "") -> Iterato
         yield own
 
 
+def _looked_at(now: sqlite3.Connection, places: Places) -> Iterator[Entry]:
+    """What the index says of them."""
+    for segment, slot, first, length, id, source, interval, *blobs in _entries(
+        now, places, _LOOKED_AT
+    ):
+        own = Packed._make((id, None, source, interval, None, *blobs, None))
+        yield Entry(segment, slot, first, length, own)
+
+
 def _best(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
     """Where the highest are, the highest first; of equal ones the first."""
     if top is None or top >= len(scores):
@@ -390,9 +397,3 @@ def _best(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
     least = np.partition(scores, -top)[-top]
     chosen = np.flatnonzero(scores >= least)
     return chosen[np.argsort(-scores[chosen], kind="stable")[:top]]
-
-
-def _taken(values: Any, at: NDArray[np.int64]) -> Any:
-    if isinstance(values, np.ndarray):
-        return values[at]
-    return [values[k] for k in at.tolist()]

@@ -293,7 +293,7 @@ class Store:
     def ask(
         self, vocabulary: Vocabulary, *, readout: str | Readout = DEFAULT_READOUT,
         top: int | None = None, where: Where | None = None, threads: int = 1,
-        progress: Progress = silent,
+        engine: str = "local", ray_address: str | None = None, progress: Progress = silent,
     ) -> Asked:  # fmt: skip
         """Where are these states, in all histories? The likeliest objects first.
 
@@ -310,11 +310,15 @@ class Store:
         top       how many histories; None: all. Features of the others are not read
         where     which of them, as in ``rows``
         threads   kernel calls side by side
+        engine    local, or ray: rows are read on the machines of a cluster, which must see the
+                  store under the same path; the answers are the same to the last bit
+        ray_address   HOST:PORT, or auto (default: a connection that is there, RAY_ADDRESS, or Ray
+                  on this machine for as long as the answers are read)
 
         Iterate over it for one Answer after the other, computed when they are asked for, take
         ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file.
         """
-        return ask(self, vocabulary, readout, top, where, threads, progress)
+        return ask(self, vocabulary, readout, top, where, threads, engine, ray_address, progress)
 
     def keep(self, place: int, known: tuple[History, str | None]) -> None:
         """A history and its source for the next question, by segment and slot, which are never

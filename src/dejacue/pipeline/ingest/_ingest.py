@@ -15,7 +15,8 @@ from dejacue.errors import Cancelled, InputError, unknown
 from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
-from dejacue.pipeline.ingest.run import Run
+from dejacue.pipeline.ingest.on_ray import run_ray
+from dejacue.pipeline.ingest.run import RayOptions, Run
 from dejacue.pipeline.ingest.target import check_encoder_of, encoder_of, open_store
 from dejacue.pipeline.ingest.writer import Ingested, Writer
 from dejacue.pipeline.options import EncoderOptions
@@ -23,10 +24,11 @@ from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.build import check_encoder
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
-ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local}
+ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local, "ray": run_ray}
 
 
 def ingest(
@@ -39,45 +41,45 @@ def ingest(
     retry: bool = False,
     replace: bool = False,
     max_pixels: int | None = None,
+    decoder: str | None = None,
     encoder_options: EncoderOptions | None = None,
+    ray_address: str | None = None,
+    actors: int | None = None,
+    gpus_per_actor: float | None = None,
     progress: Progress | None = None,
 ) -> Ingested:
     """Makes a history of each object of many videos, and adds them to a store.
 
-    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings with
-               the same names
+    manifest   a .csv or .jsonl file with a line for each video (docs/files.md), or mappings
     store      a store, or where it is to be made
     encoder    a name or an Encoder (None: that of the store, or siglip2)
-    workers    processes that decode and crop (None: one less than there are cores)
+    engine     local, or ray, for which the last options are (docs/corpora.md)
+    workers    processes that decode and crop (None: one less than cores; with Ray, as it can)
     retry      only what has failed before
     replace    histories of the same id that were made of something else; they fail otherwise
+    decoder    of all videos, whatever the manifest says: software or hardware
 
     What is wrong with the manifest is raised before anything is begun. After that each item stands
     for itself: one that fails is recorded in the store (``store.failures()``) and the others go on.
     What is in the store already, made of the same, is skipped, so a run that was stopped or killed
     is gone on with by repeating it.
     """
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
+    ray = RayOptions(ray_address, actors, gpus_per_actor)
+    ray.check(engine)
     if workers is not None and workers < 1:
         raise InputError(f"workers {workers}: give at least 1")
-    given = isinstance(manifest, str | os.PathLike)
-    items = read_manifest(manifest) if given else as_items(manifest)  # type: ignore[arg-type]
+    items, named = _items(manifest, decoder)
     with contextlib.ExitStack() as held:
         there = _opened(store, held)
-        if there is None:
-            if retry:
-                raise InputError(f"{store}: is no store yet; leave out --retry")
-        elif retry:
-            failed = {own.id for own in there.failures()}
-            items = [item for item in items if item.name in failed]
+        items = _failed_before(items, store, there) if retry else items
         if not items:
             return Ingested()
         name = encoder or ("siglip2" if there is None else encoder_of(there))
-        model = (encoder_options or EncoderOptions()).load(name)
+        options = encoder_options or EncoderOptions()
+        model = options.load(name)
         check_encoder(model)
         look = Look.of(model, max_pixels)
-        _check_names(manifest if given else "the manifest", items, model)
+        _check_names(named, items, model)
         if there is None:
             assert not isinstance(store, Store)
             there = held.enter_context(open_store(store, model))
@@ -86,9 +88,24 @@ def ingest(
         writer = Writer(there)
         run = Run(
             _with_known(items, there, replace), len(items), model, look, writer, workers,
-            progress or default_progress(),
+            progress or default_progress(), name, options, ray,
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _items(
+    manifest: Place | Iterable[Mapping[str, Any]], decoder: str | None
+) -> tuple[list[Item], str]:
+    """And what the manifest is called."""
+    if decoder not in (None, *DECODERS):
+        raise unknown("decoder", decoder, DECODERS)
+    if isinstance(manifest, str | os.PathLike):
+        items, named = read_manifest(manifest), os.fspath(manifest)
+    else:
+        items, named = as_items(manifest), "the manifest"
+    if decoder is None:
+        return items, named
+    return [changed(own, sampling=changed(own.sampling, decoder=decoder)) for own in items], named
 
 
 def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:
@@ -100,6 +117,13 @@ def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:
         store = held.enter_context(Store.open(store))
     held.enter_context(_alone(store.path))
     return store
+
+
+def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
+    if store is None:
+        raise InputError(f"{path}: is no store yet; leave out --retry")
+    failed = {own.id for own in store.failures()}
+    return [item for item in items if item.name in failed]
 
 
 def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:

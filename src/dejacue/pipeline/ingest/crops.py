@@ -163,8 +163,9 @@ def there_already(item: Item) -> End | None:
 def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
     video = open_video(item.video, **vars(item.sampling), threads=look.threads)
     observed = observe(
-        video, masks=item.masks, objects=item.objects, kind=item.kind, match=item.match
-    )
+        video, masks=item.masks, objects=item.objects, kind=item.kind, match=item.match,
+        at_once=False,
+    )  # fmt: skip
     named = {item.name + name.removeprefix(video.name): o for name, o in observed.objects.items()}
     recipes = {name: _recipe(video, observed, look, own) for name, own in named.items()}
     skipped = tuple(name for name in named if _is_there(item, name, recipes[name]))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import signal
 import threading
 from collections.abc import Generator, Iterator
 from dataclasses import replace
@@ -24,7 +23,7 @@ from dejacue.pipeline.ingest.crops import Chunk, Failed, Look, addressed, there_
 from dejacue.pipeline.ingest.manifest import Item, fetched
 from dejacue.pipeline.ingest.rows import depends_on_batch
 from dejacue.pipeline.ingest.run import Run
-from dejacue.pipeline.ingest.worker import Message, Worker
+from dejacue.pipeline.ingest.worker import Message, Worker, obituary
 from dejacue.sources.build import ahead
 
 HELD = 256 << 20  # bytes of crops that wait for the encoder
@@ -152,7 +151,9 @@ class _Workers:
                 except EOFError:
                     if self._stopping:
                         break
-                    self._queue.put((item, Failed(item.name, self._obituary(worker, item)), 0))
+                    self._queue.put(
+                        (item, Failed(item.name, obituary(item, self._ended(worker))), 0)
+                    )
                     worker = None
         except BaseException as error:
             self._queue.put(error)
@@ -197,13 +198,3 @@ class _Workers:
         with self._lock:
             self._alive.discard(worker)
         return worker.end()
-
-    def _obituary(self, worker: Worker, item: Item) -> str:
-        code = self._ended(worker)
-        how = f"ended with {code}"
-        with contextlib.suppress(ValueError):
-            how = f"was killed by {signal.Signals(-code).name}"
-        return (
-            f"{item.video}: the process that decoded it {how}; the memory may not be enough (fewer "
-            "--workers), or the file is damaged: re-encode it"
-        )

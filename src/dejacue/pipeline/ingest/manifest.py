@@ -17,7 +17,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, shortened
 from dejacue.pipeline.options import VideoOptions
-from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
+from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import named, parse_json, read_text
 from dejacue.sources.masks import KINDS, MATCHES
@@ -32,7 +32,8 @@ ADDRESS = "address"  # in made_with: Item.address
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
 CHOICES = {"kind": KINDS, "match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
 TAKEN = (  # in made_with
-    "padding", "minimum", "backend", "precision", COLUMNS, LOOKED_AT, PROBLEMS, ADDRESS,
+    "padding", "minimum", "backend", "precision", COLUMNS, EVERY, LOOKED_AT, PROBLEMS,
+    ADDRESS,
 )  # fmt: skip
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once

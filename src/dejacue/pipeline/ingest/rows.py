@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,21 @@ def encode_chunk(encoder: Encoder, chunk: Chunk) -> Rows:
     return np.concatenate([encoder.encode_images(crops[at : at + encoder.batch]) for at in firsts])
 
 
+def partial_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Those that keep rows of an item: this one and, of an engine that keeps each batch in its own,
+    those whose names go on with a number."""
+    own = Path(path)
+    return sorted(own.parent.glob(f"{own.name}*")) if own.parent.is_dir() else []
+
+
+def kept_rows(path: str | os.PathLike[str], look: Look) -> dict[bytes, Rows]:
+    """What is in these files."""
+    found: dict[bytes, Rows] = {}
+    for own in partial_files(path):
+        found |= Partial(own, look).rows  # type: ignore[arg-type]
+    return found
+
+
 class Gathered:
     """What is known of an item so far: its chunks without their crops, and rows by key.
 
@@ -34,6 +50,8 @@ class Gathered:
         self._look = look
         self.problem: str | None = None  # why no history can be made of it
         self.known = Partial(partial, look)  # type: ignore[arg-type]
+        if partial is not None:
+            self.known.add(kept_rows(partial, look))
         self._chunks: list[Chunk] = []
 
     def see(self, chunk: Chunk) -> None:

@@ -5,11 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dejacue.cluster import check_engine
+from dejacue.errors import InputError
 from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.writer import Writer
+from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import Progress
 from dejacue.sources.encoders import Encoder
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """Where and how large.
+
+    address          as in ``dejacue.cluster.connected``
+    actors           that encode, each with a model (None: one for each GPU or, without, machine)
+    gpus_per_actor   may be a part (None: 1 where the cluster has any, else 0)
+    """
+
+    address: str | None = None
+    actors: int | None = None
+    gpus_per_actor: float | None = None
+
+    def check(self, engine: str) -> None:
+        check_engine(engine, self.address)
+        if engine != "ray" and self != RayOptions():
+            raise InputError("actors are those of Ray; add --engine ray, or leave them out")
+        if self.actors is not None and self.actors < 1:
+            raise InputError(f"actors {self.actors}: give at least 1")
+        if self.gpus_per_actor is not None and not 0 <= self.gpus_per_actor < 1e3:
+            raise InputError(f"GPUs per actor {self.gpus_per_actor}: give 0 or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +47,8 @@ class Run:
     encoder    the model; look: all of it but the model
     workers    how many processes decode; None: as many as suit the machine
     writer     takes what became of each item
+    source     the encoder as it was given, and how it is loaded elsewhere: options
+    ray        where, and how large
     """
 
     items: Iterator[Item]
@@ -30,3 +58,6 @@ class Run:
     writer: Writer
     workers: int | None
     progress: Progress
+    source: Encoder | str
+    options: EncoderOptions
+    ray: RayOptions

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -23,6 +24,8 @@ _COUNTS = struct.Struct("<2Q")
 _START = "import sys; sys.path[:] = {!r}; from dejacue.pipeline.ingest import worker; worker.main()"
 _PIPE_BYTES = 1 << 20
 ENDING_S = 2.0
+# glibc gives large arrays back at once, and taking their pages anew costs more than filling them
+_KEEP_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 Message = Chunk | End | Failed
 
 
@@ -57,6 +60,17 @@ def _write(target: IO[bytes], data: Any) -> None:
         left = left[target.write(left) :]
 
 
+def obituary(item: Item, code: int) -> str:
+    """Why there is nothing of the item whose worker has ended with this exit code."""
+    how = f"ended with {code}"
+    with contextlib.suppress(ValueError):
+        how = f"was killed by {signal.Signals(-code).name}"
+    return (
+        f"{item.video}: the process that decoded it {how}; the memory may not be enough (fewer "
+        "--workers), or the file is damaged: re-encode it"
+    )
+
+
 class Worker:
     """A process, and the pipes to it. EOFError: it has ended."""
 
@@ -65,6 +79,7 @@ class Worker:
             [sys.executable, "-c", _START.format(list(sys.path))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
             start_new_session=True,  # Ctrl-C is for the one that reads
+            env={**_KEEP_PAGES, **os.environ},
         )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dejacue.errors import InputError
 from dejacue.pipeline.ingest.manifest import Item
+from dejacue.pipeline.ingest.rows import partial_files
 from dejacue.records import History
 from dejacue.store import Busy, Failure, Store
 
@@ -51,6 +52,12 @@ class _Group:
     began: float = 0.0
 
 
+def partial_path(store: Path, name: str) -> Path:
+    """The file that keeps the rows of an item until it is in the store at this path."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return store / PARTIAL / f"{digest}.partial"
+
+
 class Writer:
     """Takes what became of each item; ``close`` waits until all of it is in the store.
 
@@ -59,6 +66,7 @@ class Writer:
 
     def __init__(self, store: Store) -> None:
         self._store, self._group = store, _Group()
+        self.path = store.path
         self._folder = store.path / PARTIAL
         self._unsettled = {own.id for own in store.failures()}
         self._pool = ThreadPoolExecutor(1, "dejacue-writer")
@@ -70,8 +78,12 @@ class Writer:
 
     def partial(self, name: str) -> Path:
         """The file that keeps the rows of an item until it is in the store."""
-        digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
-        return self._folder / f"{digest}.partial"
+        return partial_path(self.path, name)
+
+    def _forget(self, name: str) -> None:
+        """The rows of an item that is in the store."""
+        for path in partial_files(self.partial(name)):
+            path.unlink(missing_ok=True)
 
     def finished(self, item: Item, histories: Sequence[History], skipped: Sequence[str]) -> None:
         """All of an item is there; ``skipped`` are those of its ids that were before."""
@@ -81,7 +93,7 @@ class Writer:
             self._group.finished.append(_Finished(item, histories))
             self._grown(sum(own.features.nbytes for own in histories))
             return
-        self.partial(item.name).unlink(missing_ok=True)
+        self._forget(item.name)
         if item.name in self._unsettled:
             self._group.settled.append(item.name)
             self._grown(0)
@@ -142,7 +154,7 @@ class Writer:
         if group.failures or group.settled:
             _patiently(lambda: self._store.record(group.failures, group.settled))
         for item, _ in group.finished:
-            self.partial(item.name).unlink(missing_ok=True)
+            self._forget(item.name)
 
     def _add_alone(self, own: _Finished, group: _Group) -> None:
         try:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dejacue.errors import InputError, MissingData, MissingExtra, need
 from dejacue.sources.encoders._compile import REMEDY, Tower
-from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
+from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, unit
 from dejacue.sources.encoders.preprocess import Preprocessing
 from dejacue.sources.encoders.siglip_torch import (
     choose_device,
@@ -53,6 +53,7 @@ class TorchEncoder(Encoder):
         self._dtype = dtype_of(self.precision)
         self._tower = Tower(self._rows_of, batch, self.device, compile)
         self.workers = 2 if self.device.startswith("cuda") else 1
+        self.pace = CPU_PACE if self.device == "cpu" else None
 
     @abstractmethod
     def image_rows(self, images: Any) -> Any:

@@ -18,6 +18,7 @@ Crops = Sequence[NDArray[np.uint8]]
 Rows = NDArray[np.float32]
 
 FORMS = {"raw": "{}", "photo": "a photo of {}", "definite": "the {}"}
+CPU_PACE = 4.0  # images a second of siglip2 on two cores (benchmarks/cpu.py)
 PROMPTS = ("ensemble", *FORMS)
 
 
@@ -32,6 +33,7 @@ class Encoder(ABC):
                 has this size already is taken as it is
     details     back end, precision, files …: recorded in what is made with it
     has_text    whether it knows words; one that does not reads states that are shown by examples
+    pace        frames a second that are looked at where the user does not say; None: all
     batch       preferred number of images per call; workers: how many calls may overlap
     """
 
@@ -42,6 +44,7 @@ class Encoder(ABC):
     fit: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None
     details: dict[str, str]
     has_text: bool = True
+    pace: float | None = None
     batch: int = 32
     workers: int = 1
 

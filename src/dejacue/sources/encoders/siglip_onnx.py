@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ import numpy as np
 from dejacue.errors import InputError, first_line, lacks_memory, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import siglip
-from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
+from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
 
 REPOSITORY = "onnx-community/siglip2-base-patch16-224-ONNX"
 REVISION = "main"  # the latest: no revision is published that could be pinned
-SUFFIX = {"fp32": "", "fp16": "_fp16"}
-BATCH = 16
+SUFFIX = {"fp32": "", "fp16": "_fp16", "int8": "_int8"}  # of the hub's files
+BATCH = 16  # of 1, 4 and 16 the best with two threads (benchmarks/cpu.py)
+LOOKS = 8  # images, and texts, by which two precisions are compared
 
 
 class OnnxSiglip(Encoder):
@@ -26,15 +28,14 @@ class OnnxSiglip(Encoder):
     cache knows it. The tokenizer is the published one, and is checked."""
 
     name = "siglip2"
+    pace, batch = CPU_PACE, BATCH
 
     def __init__(
         self, *, precision: str = "fp32", lower: bool = True, threads: int | None = None
     ) -> None:
-        if precision not in SUFFIX:
-            raise unknown("precision of the ONNX back end", precision, SUFFIX)
-        towers = [f"onnx/{tower}_model{SUFFIX[precision]}.onnx" for tower in ("vision", "text")]
-        export = Weights(REPOSITORY, REVISION, dict.fromkeys(towers))
+        export = export_of(precision)
         files, published = fetch(export, siglip.TOKENIZER)
+        towers = list(export.files)
         tokens = published["tokenizer.json"]
         self.identity = siglip.IDENTITY
         self._tokenizer = siglip.Tokenizer(tokens, lower=lower)
@@ -43,7 +44,7 @@ class OnnxSiglip(Encoder):
         self.dimension = _last(self._vision.get_outputs(), "pooler_output", siglip.DIMENSION)
         self.details = {
             "backend": "onnx", "precision": precision, "lower_case": str(lower),
-            "export": f"{REPOSITORY}@{commit(files[towers[0]]) or 'unknown'}",
+            "export": f"{REPOSITORY}@{commit(files[towers[0]]) or 'unknown'}, not checked",
             **{f"sha256 {name}": sha256(path) for name, path in files.items()},
         }  # fmt: skip
 
@@ -60,13 +61,36 @@ class OnnxSiglip(Encoder):
         return self._tokenizer.spelling(text)
 
 
+def export_of(precision: str = "fp32") -> Weights:
+    """The files of a precision: of images, then of words."""
+    if precision not in SUFFIX:
+        raise unknown("precision of the ONNX back end", precision, SUFFIX)
+    names = [f"onnx/{tower}_model{SUFFIX[precision]}.onnx" for tower in ("vision", "text")]
+    return Weights(REPOSITORY, REVISION, dict.fromkeys(names))
+
+
+def cosines(precision: str) -> tuple[float, float]:
+    """How near the rows of a precision are to those of fp32: the least cosine of some images
+    (coarse noise, always the same), and of some texts."""
+    rng = np.random.default_rng(0)
+    images = [
+        np.kron(rng.integers(0, 256, (7, 7, 3)), np.ones((32, 32, 1))).astype(np.uint8)
+        for _ in range(LOOKS)
+    ]
+    things = ("cup", "door", "banana", "drawer")
+    texts = [f"{state} {thing}" for thing in things for state in ("an open", "a closed")]
+    own, exact = OnnxSiglip(precision=precision), OnnxSiglip()
+    seen = (exact.encode_images(images) * own.encode_images(images)).sum(axis=1)
+    said = (exact.encode_texts(texts) * own.encode_texts(texts)).sum(axis=1)
+    return float(seen.min()), float(said.min())
+
+
 def session(path: Path | bytes, threads: int | None = None) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    if threads is not None:
-        options.intra_op_num_threads = threads
+    options.intra_op_num_threads = threads or _threads()
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime has one kind of error per status
@@ -74,6 +98,13 @@ def session(path: Path | bytes, threads: int | None = None) -> Any:
             raise
         name = "the embedded model" if isinstance(path, bytes) else path
         raise InputError(f"{name}: is not a usable ONNX model ({first_line(error)})") from None
+
+
+def _threads() -> int:
+    """0 leaves it to the runtime, which takes a thread a core: the best (benchmarks/cpu.py), unless
+    this process may use only some of the cores; more threads than cores wait for each other."""
+    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return ours if ours < (os.cpu_count() or 1) else 0
 
 
 def run(model: Any, name: str, values: Any) -> Any:

@@ -14,7 +14,7 @@ from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders._compile import REMEDY, Tower
-from dejacue.sources.encoders.base import Crops, Encoder, Rows, unit
+from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, unit
 from dejacue.sources.encoders.weights import Weights, files_in, sha256
 
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -90,6 +90,7 @@ class TorchSiglip(Encoder):
         self.batch = batch
         self._tower = Tower(self._rows, batch, self.device, compile)
         self.workers = 2 if self.device.startswith("cuda") else 1  # one copies, one computes
+        self.pace = CPU_PACE if self.device == "cpu" else None
         self.details = {
             "backend": "torch", "precision": precision, "lower_case": str(lower),
             "sha256 model.safetensors": sha256(files["model.safetensors"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -19,6 +20,7 @@ from dejacue.sources.masks.reader import Objects, Rows, resize_nearest
 if TYPE_CHECKING:
     from dejacue.sources.video import Frame
 
+SHOWN_IDS = 9  # in a sentence
 STRETCH = 0.02  # by how much the shape of a mask may differ from that of its frame
 
 
@@ -42,6 +44,7 @@ class Masks:
         self._asked: list[str] = []  # the first two frames, for an example
         self._matched = False
         self._resized: list[str] = []  # a sentence about the first one
+        self._one = False
 
     def __len__(self) -> int:
         """For how many frames there are masks."""
@@ -58,10 +61,35 @@ class Masks:
             digest.update(f"\0{path.name}\0{held}".encode())
         return digest.hexdigest()
 
+    def thinned(self, every: int) -> Masks:
+        """The same masks for every n-th of the frames that they are for (``Video.thinned``)."""
+        made = copy.copy(self)
+        made._matching = copy.copy(self._matching)
+        made._matching.every = every
+        made._coverage = Coverage(made._matching, self._rows.complete)
+        return made
+
     def ids(self) -> tuple[int, ...]:
         """All object ids, ascending. Looks through all masks where the source lists no ids."""
         self._look_for(None)
         return tuple(sorted(self._found))
+
+    def check_one_object(self, at_once: bool = True) -> None:
+        """Refuses masks of several objects: at once, or (which reads them once, not twice) as soon
+        as a second one is seen in ``unions``."""
+        self._one = True
+        if at_once and len(self.ids()) > 1:
+            raise self._several()
+
+    def _several(self) -> InputError:
+        there = sorted(self._found)
+        names = ", ".join(map(str, there[:SHOWN_IDS])) + (", …" if len(there) > SHOWN_IDS else "")
+        first, second = there[:2]
+        return InputError(
+            f"{self.path}: holds the objects {names}; say which one with --object {first} "
+            f"(objects=[{first}]), give the pieces of one as --object {first},{second}, or "
+            "take each with --objects all (find_each)"
+        )
 
     def unions(
         self, frame: Frame, lineages: Sequence[frozenset[int] | None]
@@ -98,6 +126,10 @@ class Masks:
         self, row: int, shape: tuple[int, int], lineage: frozenset[int] | None
     ) -> NDArray[np.bool_] | None:
         objects = self._rows.read(row, shape, lineage)
+        if self._one and lineage is None:
+            self._found |= self._rows.ids_of(row)
+            if len(self._found) > 1:
+                raise self._several()
         if lineage is not None:
             objects = {one: objects[one] for one in lineage if one in objects}
         return self._united(objects, row, shape)

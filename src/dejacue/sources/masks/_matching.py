@@ -69,6 +69,7 @@ class Matching:
                 f'{where}: a mask is called "{shortened(long)}"; no file has a name of more than '
                 f"{MOST_NAME} letters"
             )
+        self.every = 1  # of the frames that are meant, one of so many is looked at
         self._stems = {name: row for row, name in enumerate(names)}
         if len(self._stems) < len(names):
             twice = next(name for row, name in enumerate(names) if self._stems[name] != row)
@@ -90,7 +91,7 @@ class Matching:
         if self.match == "one-based":
             return self.sources.get(frame.source + 1)
         if self.match == "index":
-            return self.positions.get(frame.index)
+            return self.positions.get(frame.index * self.every)
         if frame.name is not None:
             if _form(frame.name) in self._forms:
                 return self._named(frame, frame.name)
@@ -161,8 +162,9 @@ class Matching:
         return {key: row for key, row in found.items() if key not in twice}
 
     def _numbered(self, frame: Frame) -> int | None:
-        source, index = self.sources.get(frame.source), self.positions.get(frame.index)
-        if self.counted_from_one and frame.index == frame.source:
+        at = frame.index * self.every
+        source, index = self.sources.get(frame.source), self.positions.get(at)
+        if self.counted_from_one and at == frame.source:
             if frame.source >= len(self.keys):
                 raise self._too_few()
             return index
@@ -191,11 +193,12 @@ class Matching:
 
     def _ambiguous(self, frame: Frame, source: int | None, index: int | None) -> InputError:
         choose = CHOOSE
-        if min(self.sources) == 1 and frame.index != frame.source:
+        at = frame.index * self.every
+        if min(self.sources) == 1 and at != frame.source:
             choose = 'choose the match "source", "one-based" or "index" (--match)'
         return InputError(
             f"{self.where}: the numbers of the masks can be read in two ways: as frames of the "
-            f"source, where sampled frame {frame.index} (source frame {frame.source}) has "
+            f"source, where sampled frame {at} (source frame {frame.source}) has "
             f"{self.label(source)}, or as positions in the sampled sequence, where it has "
             f"{self.label(index)}; {choose}"
         )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line
+from dejacue.sources.crops import compiled
 from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.png import read_flat_png
@@ -66,8 +67,9 @@ class Labels(Rows):
                 raise self._contradiction(row)
             return dict.fromkeys(self._known or (), array != 0)
         if wanted is None:
-            found = (array != VOID) & (array > 0)
-            return {0: found}
+            if array.dtype == np.uint8:
+                return {0: array - np.uint8(1) < VOID - 1}  # neither 0 nor void, in two passes
+            return {0: (array != VOID) & (array > 0)}
         return {one: array == one for one in wanted}
 
     def ids_of(self, row: int) -> frozenset[int]:
@@ -86,11 +88,7 @@ class Labels(Rows):
         """The numbers above 0 in a row; each row is counted once."""
         if row not in self._values:
             array = self._array(row)
-            if array.dtype.itemsize == 1:
-                found = np.flatnonzero(np.bincount(array.view(np.uint8).ravel(), minlength=1))
-            else:
-                found = np.unique(array)
-            self._values[row] = frozenset(found[found > 0].tolist())
+            self._values[row] = frozenset(v for v in occurring(array).tolist() if v > 0)
         return self._values[row]
 
     def _looks_binary(self) -> bool:
@@ -122,6 +120,16 @@ class Labels(Rows):
             'only 0 and 255; choose the kind "indexed" (255 is void) or "binary" (255 is the '
             "object) (--kind)"
         )
+
+
+def occurring(array: NDArray[Any]) -> NDArray[Any]:
+    """The different numbers, ascending; small ones without the memory that sorting takes."""
+    if array.dtype.itemsize != 1:
+        return np.unique(array)
+    small = array.view(np.uint8)
+    if compiled is not None:
+        return np.flatnonzero(np.frombuffer(compiled.values(np.ascontiguousarray(small)), np.uint8))
+    return np.flatnonzero(np.bincount(small.ravel(), minlength=1))
 
 
 def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] | None) -> Labels:

@@ -1,0 +1,189 @@
+"""The studio under load, and how quickly intervals follow edited words.
+
+    python benchmarks/studio.py            10,000 requests of 20 clients; memory before and after
+    python benchmarks/studio.py --frames   also a history of 200,000 frames, and frames of a video
+
+Renders a scene, finds its states with mini, starts ``dejacue studio`` and asks as scripts do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+STATES = {
+    "empty": ["cup with nothing in it", "drained cup"], "full": ["filled up cup"],
+    "half full": ["half full cup"],
+}  # fmt: skip
+
+
+class Server(NamedTuple):
+    process: subprocess.Popen[str]
+    port: int
+    token: str
+
+    def ask(self, connection: http.client.HTTPConnection, path: str, body: object = None) -> bytes:
+        method = "GET" if body is None else "POST"
+        text = None if body is None else json.dumps(body)
+        headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+        connection.request(method, path, text, headers)
+        answer = connection.getresponse()
+        data = answer.read()
+        if answer.status not in (200, 206):
+            raise ValueError(f"{path}: {answer.status} {data[:200]!r}")
+        return data
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+
+    def memory_mb(self) -> float:
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+
+@contextmanager
+def served(root: Path) -> Iterator[Server]:
+    command = [sys.executable, "-m", "dejacue", "studio", str(root), "--no-browser", "--port", "0",
+               "--encoder", "mini"]  # fmt: skip
+    env = {**os.environ, "COLUMNS": "1000", "TERM": "dumb"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().split()[-1]
+        base, token = address.split("?token=")
+        yield Server(process, int(base.rsplit(":", 1)[1].strip("/")), token)
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+class Load(NamedTuple):
+    answered: int
+    failed: list[str]
+    seconds: float
+    memory_mb: list[float]  # at even steps
+
+
+def load(root: Path, requests: int, clients: int) -> Load:
+    """What a page asks for, in turn: scenes, readings, frames, parts of the file, lists."""
+    reading = {"states": STATES}
+    paths: list[tuple[str, object]] = [
+        ("/api/findings/cup/scene", None), ("/api/findings/cup/read", reading),
+        ("/api/videos/scene/scene.mp4/frames/{n}.jpg?width=160", None), ("/api/workspace", None),
+        ("/api/findings/cup/read", {"examples": [{"state": "full", "start": 3, "end": 5}]}),
+        ("/api/findings/cup/outline/{n}", None), ("/api/corpus", None), ("/api/annotations", None),
+        ("/api/videos/scene/scene.mp4/times", None), ("/api/videos/scene/scene.mp4/file", None),
+    ]  # fmt: skip
+    with served(root) as server:
+        left, answered = iter(range(requests)), [0] * clients
+        failed: list[str] = []
+        memory: list[float] = []
+
+        def client(own: int) -> None:
+            connection = server.connect()
+            for number in left:
+                path, body = paths[number % len(paths)]
+                try:
+                    server.ask(connection, path.format(n=number * 7 % 50), body)
+                    answered[own] += 1
+                except (OSError, ValueError, http.client.HTTPException) as error:
+                    failed.append(f"{path}: {error}")
+                    connection.close()
+                if number % max(requests // 10, 1) == 0:
+                    memory.append(server.memory_mb())
+            connection.close()
+
+        threads = [threading.Thread(target=client, args=(own,)) for own in range(clients)]
+        began = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = time.perf_counter() - began
+        memory.append(server.memory_mb())
+    return Load(sum(answered), failed, took, memory)
+
+
+def readings(root: Path, finding: str, edits: int = 30) -> tuple[float, float]:
+    """Median milliseconds until the scene is there: with a new word, and once it is encoded."""
+    new, known = [], []
+    words = ["tall", "white", "small", "old", "round", "empty", "full", "dark", "bright", "clean"]
+    with served(root) as server:
+        connection = server.connect()
+        server.ask(connection, f"/api/findings/{finding}/read", {"states": STATES})
+        for number in range(edits):
+            text = f"{words[number % 10]} {words[number // 10]} cup"
+            body = {"states": {**STATES, "empty": [text]}, "most": 20_000}
+            for times in (new, known):
+                began = time.perf_counter()
+                server.ask(connection, f"/api/findings/{finding}/read", body)
+                times.append(1000 * (time.perf_counter() - began))
+        connection.close()
+    return float(np.median(new)), float(np.median(known))
+
+
+def made_workspace(folder: Path, frames: int) -> Path:
+    from dejacue import find
+    from dejacue.data.rendered import render, write_scene
+
+    scene = folder / "scene"
+    write_scene(scene, render(7, family="cup", topology="three", frames=frames))
+    find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
+         encoder="mini", folder=folder / "cup")  # fmt: skip
+    return folder
+
+
+def long_finding(root: Path, frames: int) -> None:
+    """The finding again, its history repeated until it has so many frames."""
+    from dataclasses import replace
+
+    from dejacue import Finding, History
+
+    own = Finding.read(root / "cup")
+    rows = np.resize(np.arange(len(own.history)), frames)
+    history = History(own.history.features[rows], id="long", encoder=own.history.encoder)
+    replace(own, history=history, thumbnails={}, crops={}).ask().write(root / "long")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--frames", action="store_true", help="also a history of 200,000 frames")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = made_workspace(Path(folder), 300)
+        new, known = readings(root, "cup")
+        print(f"300 frames, mini: a new word {new:.1f} ms, once encoded {known:.1f} ms (median)")
+        if asked.frames:
+            long_finding(root, 200_000)
+            new, known = readings(root, "long", 5)
+            print(f"200,000 frames: a new word {new:.0f} ms, once encoded {known:.0f} ms (median)")
+        found = load(root, asked.requests, asked.clients)
+    print(
+        f"{asked.requests} requests of {asked.clients} clients: {found.answered} answered, "
+        f"{len(found.failed)} failed, {asked.requests / found.seconds:.0f} a second"
+    )
+    print("memory of the server in MB: " + ", ".join(f"{own:.0f}" for own in found.memory_mb))
+    for text in found.failed[:5]:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Ray: the connection that is there, or one of our own, and its errors in a sentence.
+
+Ray is imported when it is used. What runs on other machines must be installed there in the same
+version, and sees files only where those machines have them under the same path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from dejacue._version import __version__
+from dejacue.errors import DejaCueError, InputError, first_line, need, unknown
+
+ENGINES = ("local", "ray")
+ANSWERS_IN_S = 5.0
+_START = "start one there with ray start --head, or leave the address out to use this machine"
+
+
+def check_engine(engine: str, address: str | None) -> None:
+    """Refuses one that is not known, or that cannot be used here."""
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if engine == "ray":
+        need_ray(address)
+    elif address is not None:
+        raise InputError(f'Ray address "{address}": the local engine has none; add --engine ray')
+
+
+def need_ray(address: str | None = None) -> Any:
+    """The package; refuses at once where it is not installed, or nothing answers there."""
+    if "ray" not in sys.modules:  # what it prints of tasks that died would lie between our answers
+        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+    ray = need("ray", "pip install 'dejacue[ray]'")
+    if address is not None and not ray.is_initialized():
+        _check(address)
+    return ray
+
+
+def _check(address: str) -> None:
+    """Ray itself tries for minutes."""
+    if "://" in address:
+        raise InputError(
+            f'Ray address "{address}": run the command on a machine of the cluster and give '
+            "HOST:PORT, or auto for the cluster of this machine"
+        )
+    if address in ("auto", "local"):
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InputError(f'Ray address "{address}": give HOST:PORT, such as 10.0.0.1:6379, or auto')
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWERS_IN_S).close()
+    except (OSError, UnicodeError) as error:
+        raise _no_cluster(address, error) from None
+
+
+def _no_cluster(address: str, error: BaseException) -> InputError:
+    return InputError(
+        f'Ray address "{address}": no cluster answers ({first_line(error)}); {_START}'
+    )
+
+
+@contextlib.contextmanager
+def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
+    """Ray, connected: as it is already, to the cluster at the address (or in RAY_ADDRESS), or to
+    one on this machine that ends with this block. Its errors come as our own.
+
+    options   of ray.init for a cluster that is started here
+    """
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    ray = need_ray(address)
+    if ray.is_initialized():
+        with _quiet(), _told(ray):
+            yield ray
+        return
+    folder = None
+    if address == "local":
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+        # sockets lie in it, and their paths must be short
+        folder = tempfile.mkdtemp(prefix="dejacue-ray-", dir="/tmp" if os.name == "posix" else None)
+        options = {"include_dashboard": False, "_temp_dir": folder, **options}
+    else:
+        options = {}
+    try:
+        with _quiet(), _told(ray):
+            _connect(ray, address, options)
+            yield ray
+    finally:
+        ray.shutdown()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if address == "local":
+            raise DejaCueError(f"Ray did not start on this machine: {first_line(error)}") from None
+        raise _no_cluster(address, error) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what Ray says of itself."""
+    loggers = [logging.getLogger(name) for name in ("ray", "ray.data")]
+    before = [own.level for own in loggers]
+    for own in loggers:
+        own.setLevel(logging.CRITICAL)  # errors are raised, too
+    try:
+        yield
+    finally:
+        for own, level in zip(loggers, before, strict=True):
+            own.setLevel(level)
+
+
+@contextlib.contextmanager
+def _told(ray: Any) -> Iterator[None]:
+    try:
+        yield
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, DejaCueError):
+            raise type(cause)(cause) from None
+        if "failed to import" in str(cause):
+            raise DejaCueError(
+                f"a machine of the cluster cannot import dejacue; install "
+                f"dejacue[ray]=={__version__} and the same extras on all of them"
+            ) from error
+        raise DejaCueError(
+            f"a task of Ray failed ({type(cause).__name__}: {first_line(cause)}); its logs say more"
+        ) from error
+    except ray.exceptions.RayError as error:
+        raise DejaCueError(
+            f"Ray lost a task ({first_line(error)}); is a machine gone, or short of memory? Run it "
+            "again"
+        ) from error
+
+
+def check_version(wanted: str) -> None:
+    """In a task: the code of this machine is that of the one that sent it."""
+    if wanted != __version__:
+        raise InputError(
+            f"{socket.gethostname()}: has dejacue {__version__}, but {wanted} asks; install the "
+            "same version on all machines of the cluster"
+        )

@@ -1,0 +1,81 @@
+"""From a folder to a Dataset: which layout it has, and what is in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import ModuleType
+
+from dejacue.data.layouts import (
+    changeit,
+    changeit_frames,
+    d_nerf,
+    davis,
+    howtochange,
+    m3_vos,
+    mose,
+    nerfies,
+    neu3d,
+    vost,
+    vost_tas,
+    youtube_vos,
+)
+from dejacue.data.layouts._records import Dataset
+from dejacue.data.layouts._seconds import counted_in_frames
+from dejacue.errors import InputError, unknown
+from dejacue.progress import Progress, default_progress
+
+READERS: dict[str, ModuleType] = {
+    "vost": vost,
+    "vost-tas": vost_tas,
+    "davis": davis,
+    "youtube-vos": youtube_vos,
+    "mose": mose,
+    "m3-vos": m3_vos,
+    "nerfies": nerfies,
+    "neu3d": neu3d,
+    "d-nerf": d_nerf,
+    "changeit": changeit,
+    "changeit-frames": changeit_frames,
+    "howtochange": howtochange,
+}
+
+
+def open_dataset(
+    folder: str | os.PathLike[str], layout: str | None = None, *, progress: Progress | None = None
+) -> Dataset:
+    """What is in the folder of a data set; ``layout``: one of READERS, None: as it looks.
+
+    Nothing is decoded. What the data set names and is not there is listed in ``missing``; what
+    contradicts itself (times beyond a video, labels that do not exist) is refused, all at once.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        what = "is a file, not a folder" if place.exists() else "no such folder"
+        raise InputError(f"{place}: {what}; give the folder of a data set")
+    if layout is not None and layout not in READERS:
+        raise unknown("layout", layout, READERS)
+    try:
+        if layout is None:
+            layout = _recognised(place)
+        elif not READERS[layout].recognise(place):
+            raise InputError(f"{place}: is not laid out as {layout}, {READERS[layout].NEEDS}")
+        found: Dataset = READERS[layout].read(place)
+        return counted_in_frames(found, progress or default_progress())
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
+
+
+def _recognised(folder: Path) -> str:
+    names = [name for name, reader in READERS.items() if reader.recognise(folder)]
+    if not names:
+        raise InputError(
+            f"{folder}: is laid out as none of {', '.join(READERS)}; give the folder that holds "
+            "the files of one (docs/data.md lists them), or say which it is (--as)"
+        )
+    if len(names) > 1:
+        raise InputError(
+            f"{folder}: may be {' or '.join(names)}; say which (--as {names[0]}; in Python: "
+            f'layout="{names[0]}")'
+        )
+    return names[0]

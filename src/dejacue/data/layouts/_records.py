@@ -1,0 +1,177 @@
+"""What a reader gives: a Dataset of Clips, or an UnusableDataset that lists all that is wrong."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError, counted, shortened
+from dejacue.records import Reference, Vocabulary, Window
+from dejacue.sources.images import is_image, natural
+from dejacue.sources.video import Video, open_images, open_video
+
+
+@dataclass(frozen=True)
+class Clip:
+    """One object of a video, or all of them where the data set does not list them.
+
+    id          of its history
+    video       a file, folder or pattern of images, as ``open_video`` takes it; None: not here
+    images      the pictures one by one, where they are not all that lies in a folder, or are
+                transparent
+    masks       where they lie; kind: theirs, as in ``open_masks``
+    objects     the mask ids that are this object; empty: each id is one
+    object      what it is, in the words of the data set
+    states      state → its windows, in frames of the video (positions in a list of images)
+    in_seconds  whether these windows count seconds instead, as pictures taken at 1 fps do
+    frames      how many it has, where that is known
+    vocabulary  the words that the data set has for its states
+    times       of each image, in ``unit``: seconds, or whatever the data set counts
+    component   the source that it shares with others; default: itself
+    sampling    options of ``open_video`` that the labels ask for: fps, start, end, stride …
+    more        what else is known of it: split, category …
+    transparent whether its images are laid on white when they are opened
+    """
+
+    id: str
+    video: str | None = None
+    images: tuple[Path, ...] = ()
+    masks: Path | None = None
+    kind: str | None = None
+    objects: tuple[int, ...] = ()
+    object: str | None = None
+    states: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    in_seconds: bool = False
+    frames: int | None = None
+    vocabulary: Vocabulary | None = None
+    times: tuple[float, ...] | None = None
+    unit: str = "seconds"
+    component: str | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, str] = field(default_factory=dict)
+    transparent: bool = False
+
+    @property
+    def reference(self) -> Reference | None:
+        """Its true windows, as ``evaluate`` takes them; None: the data set does not say."""
+        if not self.states:
+            return None
+        extent = None if self.frames is None else Window(0, self.frames - 1)
+        return Reference(self.id, self.states, self.component or self.id, extent)
+
+    def open(self, **options: Any) -> Video:
+        """Its frames, sampled as the labels ask for, or as the options of ``open_video`` say."""
+        chosen = options or dict(self.sampling)
+        if self.images:
+            times = self.times if self.unit == "seconds" else None
+            return open_images(
+                self.images, name=self.id, times_s=times, on_white=self.transparent, **chosen
+            )
+        if self.video is None:
+            raise InputError(f'"{self.id}": its video is not here; fetch it first')
+        return open_video(self.video, **chosen)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What was found in a folder.
+
+    layout   the name of the reader; folder: what was opened
+    missing  what the data set names and is not here, a sentence each
+    notes    what a reader should know of its frames and labels
+    """
+
+    layout: str
+    folder: Path
+    clips: tuple[Clip, ...]
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = Counter(clip.id for clip in self.clips)
+        twice = [
+            f'the clip "{own}" is there {times} times' for own, times in ids.items() if times > 1
+        ]
+        check(self.folder, twice)
+        if not ids:
+            raise InputError(
+                f"{self.folder}: holds nothing of {self.layout}; is it the right folder?"
+            )
+
+    def __iter__(self) -> Any:
+        return iter(self.clips)
+
+    def __len__(self) -> int:
+        return len(self.clips)
+
+    @property
+    def references(self) -> list[Reference]:
+        """Those of the clips that have any."""
+        return [own for clip in self.clips if (own := clip.reference) is not None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is in it, in numbers and sentences."""
+        clips = self.clips
+        return {
+            "layout": self.layout,
+            "folder": str(self.folder),
+            "clips": len(clips),
+            "with video": sum(bool(clip.video or clip.images) for clip in clips),
+            "with masks": sum(clip.masks is not None for clip in clips),
+            "with references": sum(bool(clip.states) for clip in clips),
+            "with vocabulary": sum(clip.vocabulary is not None for clip in clips),
+            "states": sorted({state for clip in clips for state in clip.states}),
+            "missing": list(self.missing),
+            "notes": list(self.notes),
+        }
+
+
+class UnusableDataset(InputError):
+    """A folder that cannot be used as it is; ``problems`` are all there are, a sentence each."""
+
+    def __init__(self, folder: Path, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        more = f" (and {counted(len(self.problems) - 1, 'more problem')})"
+        first = f"{folder}: {shortened(self.problems[0], 400)}"
+        super().__init__(first + (more if len(self.problems) > 1 else ""))
+
+    def __reduce__(self) -> Any:
+        return InputError, (str(self),)
+
+
+def check(folder: Path, problems: Sequence[str]) -> None:
+    """Raises them, all at once, where there are any."""
+    if problems:
+        raise UnusableDataset(folder, problems)
+
+
+def check_plain(names: Iterable[str]) -> None:
+    """Refuses names of files or folders that lead elsewhere."""
+    for name in names:
+        if not name or name in (".", "..") or set(name) & set("/\\\0"):
+            raise InputError(f'"{shortened(name)}" is no name of a file; is the list damaged?')
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """Its folders in natural order; none where it is not there."""
+    if not folder.is_dir():
+        return []
+    return natural(e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
+
+
+def as_path(images: Sequence[Path]) -> str | None:
+    """The folder, or a pattern, that stands for just these images in this order, if any does."""
+    if not images or len({image.parent for image in images}) > 1:
+        return None
+    folder, wanted = images[0].parent, list(images)
+    here = natural(entry for entry in folder.iterdir() if is_image(entry))
+    if here == wanted:
+        return str(folder)
+    start = os.path.commonprefix([image.name for image in images])  # noqa: RUF071 (letters)
+    chosen = [entry for entry in here if entry.name.startswith(start)]
+    return f"{glob.escape(str(folder / start))}*" if start and chosen == wanted else None

@@ -1,0 +1,125 @@
+"""From a Dataset to the files that other commands take."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from dejacue.data.layouts._records import Clip, Dataset
+from dejacue.errors import InputError
+from dejacue.sources.atomic import check_place, write_text
+from dejacue.sources.files import file_name
+
+COLUMNS = ("id", "video", "masks", "objects", "object", "source", "kind")
+SAMPLING = ("start", "end", "start_s", "end_s", "stride", "fps")
+MASKS = ("", ".csv", ".txt", ".npz", ".npy", ".json", ".jsonl")
+
+
+def write_manifest(
+    path: str | os.PathLike[str], dataset: Dataset, masks: str | os.PathLike[str] | None = None
+) -> dict[str, str]:
+    """A manifest for ``ingest`` of the clips that have a video and masks; gives id → why not, of
+    the others.
+
+    masks   a folder with masks or boxes of one's own, ID (a folder), ID.csv, ID.npz …, for data
+            sets that have none
+    """
+    rows, left_out = manifest_rows(path, dataset, masks)
+    more = dict.fromkeys(key for row in rows for key in row if key not in (*COLUMNS, *SAMPLING))
+    used = [key for key in (*COLUMNS, *SAMPLING, *more) if any(key in row for row in rows)]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, used, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, stream.getvalue())
+    return left_out
+
+
+def manifest_rows(
+    path: str | os.PathLike[str], dataset: Dataset, masks: str | os.PathLike[str] | None = None
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """What ``write_manifest`` writes, and what it gives."""
+    if not os.fspath(path).lower().endswith(".csv"):
+        raise InputError(f"{path}: this manifest is a .csv file; give such a name")
+    folder = None if masks is None else Path(masks)
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: no such folder of masks; give the one that holds ID.csv …")
+    left_out: dict[str, str] = {}
+    rows = []
+    for clip in dataset.clips:
+        where = clip.masks if folder is None else _own_masks(folder, clip.id)
+        reason = _reason(clip, where)
+        if reason:
+            left_out[clip.id] = reason
+        else:
+            rows.append(_row(clip, Path(str(where)), Path(path)))
+    if not rows:
+        first, reason = next(iter(left_out.items()))
+        raise InputError(f'{path}: nothing can be in it; "{first}": {reason}')
+    return rows, left_out
+
+
+def _own_masks(folder: Path, name: str) -> Path | None:
+    return next((p for end in MASKS if (p := folder / f"{name}{end}").exists()), None)
+
+
+def _reason(clip: Clip, masks: Path | None) -> str | None:
+    if clip.transparent:
+        return "transparent pictures, which a manifest cannot lay on white; open them in Python"
+    if clip.video is None:
+        return (
+            "no video here" if not clip.images else "no folder or pattern stands for its pictures"
+        )
+    return None if masks else "no masks; make some (dejacue track) and give their folder (--masks)"
+
+
+def _row(clip: Clip, masks: Path, manifest: Path) -> dict[str, Any]:
+    """Paths are relative to the manifest."""
+    base = manifest.absolute().parent
+    objects = ",".join(map(str, clip.objects)) if masks == clip.masks else ""
+    row = {
+        "id": clip.id,
+        "video": os.path.relpath(str(clip.video), base),
+        "masks": os.path.relpath(masks, base),
+        "objects": objects or ("all" if masks == clip.masks else ""),
+        "object": clip.object,
+        "source": clip.component or clip.id,
+        "kind": clip.kind if masks == clip.masks else None,
+        **{key: clip.sampling.get(key) for key in SAMPLING},
+        **clip.more,
+    }
+    return {key: value for key, value in row.items() if value not in (None, "")}
+
+
+def write_vocabularies(folder: str | os.PathLike[str], dataset: Dataset) -> list[Path]:
+    """ID.json for each clip that has words, as ``read_vocabulary`` takes it."""
+    documents = vocabulary_documents(dataset)
+    check_place(folder, folder=True)
+    return [
+        write_text(
+            Path(folder) / f"{name}.json", json.dumps(own, indent=2, ensure_ascii=False) + "\n"
+        )
+        for name, own in documents.items()
+    ]
+
+
+def vocabulary_documents(dataset: Dataset) -> dict[str, dict[str, Any]]:
+    """What ``write_vocabularies`` writes, by the name of the file."""
+    documents = {
+        file_name(clip.id): {
+            **({"object": clip.vocabulary.object} if clip.vocabulary.object else {}),
+            "states": {state: list(own) for state, own in clip.vocabulary.states.items()},
+        }
+        for clip in dataset.clips
+        if clip.vocabulary is not None
+    }
+    if not documents:
+        raise InputError(
+            f"{dataset.folder}: {dataset.layout} has no words for its states here; write a list "
+            "of your own with the states that it names"
+        )
+    return documents

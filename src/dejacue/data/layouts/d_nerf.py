@@ -1,0 +1,78 @@
+"""D-NeRF: transforms_{train,val,test}.json of one scene, or a folder of such scenes.
+
+file_path has no .png; pictures are transparent and laid on white; where a frame has no time, its
+position among the others, from 0 to 1, is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dejacue.data.layouts._records import Clip, Dataset, check, folders_in
+from dejacue.errors import InputError
+from dejacue.sources.documents import Finite, declared, named, read_json
+
+SPLITS = ("train", "val", "test")
+NEEDS = "transforms_train.json, transforms_val.json, transforms_test.json"
+
+
+class _Frame(msgspec.Struct):
+    file_path: str
+    time: Finite | None = None
+
+
+class _Split(msgspec.Struct):
+    frames: list[_Frame]
+
+
+def recognise(folder: Path) -> bool:
+    return any(_scenes(folder))
+
+
+def read(folder: Path) -> Dataset:
+    clips: list[Clip] = []
+    missing: list[str] = []
+    for scene in _scenes(folder):
+        name = scene.resolve().name
+        for split in SPLITS:
+            path = scene / f"transforms_{split}.json"
+            if not path.is_file():
+                missing.append(f"{name}/{path.name}: is not here")
+                continue
+            with named(str(path)):
+                frames = declared(read_json(path), _Split).frames
+            clip, gone = _clip(f"{name}-{split}", scene, frames)
+            clips.append(clip)
+            missing += [f"{name}/{own}: is not here" for own in gone]
+    notes = ("time runs from 0 to 1, it does not count seconds",)
+    return Dataset("d-nerf", folder, tuple(clips), tuple(missing), notes)
+
+
+def _clip(name: str, scene: Path, frames: list[_Frame]) -> tuple[Clip, list[str]]:
+    last = max(1, len(frames) - 1)
+    told = [at / last if own.time is None else own.time for at, own in enumerate(frames)]
+    check(scene, [f"{own.file_path}: leaves the folder" for own in frames if _leaves(own, scene)])
+    paths = [scene / f"{own.file_path.removesuffix('.png')}.png" for own in frames]
+    order = sorted(range(len(frames)), key=lambda at: told[at])
+    if not order:
+        raise InputError(f"{scene}: {name} lists no frames")
+    here = [at for at in order if paths[at].is_file()]
+    clip = Clip(
+        name, images=tuple(paths[at] for at in here), frames=len(here) or None,
+        times=tuple(told[at] for at in here), unit="0 to 1", component=scene.resolve().name,
+        more={"split": name.rpartition("-")[2]}, transparent=True,
+    )  # fmt: skip
+    return clip, [str(paths[at].relative_to(scene)) for at in order if at not in set(here)]
+
+
+def _leaves(frame: _Frame, scene: Path) -> bool:
+    return not (scene / frame.file_path).resolve().is_relative_to(scene.resolve())
+
+
+def _scenes(folder: Path) -> Iterator[Path]:
+    for scene in (folder, *folders_in(folder)):
+        if any((scene / f"transforms_{split}.json").is_file() for split in SPLITS):
+            yield scene

@@ -1,0 +1,113 @@
+"""Nerfies and HyperNeRF: dataset.json, metadata.json and rgb/{1,2,4 …}x/ID.png.
+
+Two cameras may be interleaved: each camera_id is a clip of its own, in the order of its warp_id,
+which is its time. The largest pictures that are there are taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dejacue.data.layouts._records import Clip, Dataset, as_path, check, check_plain, folders_in
+from dejacue.errors import InputError
+from dejacue.sources.documents import declared, named, read_json
+
+FILES = ("dataset.json", "metadata.json")
+NEEDS = "dataset.json, metadata.json, rgb/1x/ID.png (or 2x, 4x …)"
+_SCALE = re.compile("([0-9]+)x")
+
+
+class _Ids(msgspec.Struct):
+    ids: list[str]
+    count: int | None = None
+    train_ids: list[str] = []
+    val_ids: list[str] = []
+
+
+class _Picture(msgspec.Struct):
+    warp_id: int
+    camera_id: int = 0
+
+
+def recognise(folder: Path) -> bool:
+    return any(_scenes(folder))
+
+
+def read(folder: Path) -> Dataset:
+    clips: list[Clip] = []
+    missing: list[str] = []
+    for scene in _scenes(folder):
+        own, gone = _read_scene(scene)
+        clips += own
+        missing += gone
+    notes = ("time is the warp_id, which counts moments of the capture, not seconds",)
+    return Dataset("nerfies", folder, tuple(clips), tuple(missing), notes)
+
+
+def _read_scene(scene: Path) -> tuple[list[Clip], list[str]]:
+    lacking = [f"{name}: is not here" for name in FILES if not (scene / name).is_file()]
+    scales = _scales(scene)
+    check(scene, lacking if scales else [*lacking, "rgb: holds no pictures (rgb/1x/ID.png)"])
+    with named(str(scene / FILES[0])):
+        listed = declared(read_json(scene / FILES[0]), _Ids)
+        if listed.count is not None and listed.count != len(listed.ids):
+            raise InputError(f"count is {listed.count}, but it lists {len(listed.ids)} ids")
+        check_plain(listed.ids)
+    rows = read_json(scene / FILES[1])
+    if not isinstance(rows, dict):
+        raise InputError(f"{scene / FILES[1]}: must map each id to its warp_id and camera_id")
+    problems: list[str] = []
+    cameras: dict[int, list[tuple[int, str]]] = {}
+    for name in listed.ids:
+        try:
+            own = declared(rows.get(name), _Picture)
+        except InputError as error:
+            problems.append(f'{FILES[1]}: "{name}": {error}')
+            continue
+        cameras.setdefault(own.camera_id, []).append((own.warp_id, name))
+    check(scene, problems)
+    held = set(listed.val_ids)
+    clips, missing = [], []
+    for camera, pictures in sorted(cameras.items()):
+        name = (
+            f"{scene.resolve().name}-camera{camera}" if len(cameras) > 1 else scene.resolve().name
+        )
+        clip, gone = _camera(name, scene, scales[0], sorted(pictures), held)
+        clips.append(clip)
+        missing += [f"{scene.resolve().name}/{place}: is not here" for place in gone]
+    return clips, missing
+
+
+def _camera(
+    name: str, scene: Path, scale: Path, pictures: list[tuple[int, str]], held: set[str]
+) -> tuple[Clip, list[str]]:
+    paths = [(time, scale / f"{own}.png") for time, own in pictures]
+    here = [(time, path) for time, path in paths if path.is_file()]
+    images = tuple(path for _, path in here)
+    split = {own in held for _, own in pictures}
+    clip = Clip(
+        name, video=as_path(images), images=images, frames=len(images) or None,
+        times=tuple(float(time) for time, _ in here), unit="warp ids",
+        component=scene.resolve().name,
+        more={"split": "val" if split == {True} else "train" if split == {False} else "both"},
+    )  # fmt: skip
+    return clip, [str(path.relative_to(scene)) for _, path in paths if path not in images]
+
+
+def _scales(scene: Path) -> list[Path]:
+    """rgb/1x before rgb/2x …"""
+    found = [own for own in folders_in(scene / "rgb") if _SCALE.fullmatch(own.name)]
+    return sorted(found, key=lambda own: int(own.name[:-1]))
+
+
+def _scenes(folder: Path) -> Iterator[Path]:
+    """The folder itself, or those in it; one of the files, or pictures, tell them."""
+    for scene in (folder, *folders_in(folder)):
+        told: list[Any] = [(scene / name).is_file() for name in FILES]
+        if all(told) or (any(told) and _scales(scene)):
+            yield scene

@@ -1,0 +1,63 @@
+"""Neu3D: camNN.mp4 of one scene, some numbers missing, and poses_bounds.npy, a row for each.
+
+Rows are in the order of the file names; cam00 is held out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from dejacue.data.layouts._records import Clip, Dataset, folders_in
+from dejacue.errors import InputError
+from dejacue.sources.images import natural
+from dejacue.sources.npz import read_header
+
+POSES = "poses_bounds.npy"
+HELD_OUT = 0
+NEEDS = f"cam00.mp4, cam01.mp4 …, {POSES}"
+_CAMERA = re.compile("cam([0-9]+)")
+
+
+def recognise(folder: Path) -> bool:
+    return any(_scenes(folder))
+
+
+def read(folder: Path) -> Dataset:
+    clips: list[Clip] = []
+    missing: list[str] = []
+    for scene, videos in _scenes(folder):
+        name = scene.resolve().name
+        for video in videos:
+            number = int(_CAMERA.fullmatch(video.stem)[1])  # type: ignore[index]
+            split = "test" if number == HELD_OUT else "train"
+            clips.append(
+                Clip(f"{name}-{video.stem}", str(video), component=name, more={"split": split})
+            )
+        rows = _rows(scene / POSES)
+        if rows is None:
+            missing.append(f"{name}/{POSES}: is not here")
+        elif rows != len(videos):
+            missing.append(f"{name}: {POSES} has {rows} cameras, {len(videos)} videos are here")
+        if not any(int(own.stem[3:]) == HELD_OUT for own in videos):
+            missing.append(f"{name}/cam00.mp4: is not here; it is the camera that is held out")
+    return Dataset("neu3d", folder, tuple(clips), tuple(missing))
+
+
+def _rows(path: Path) -> int | None:
+    """How many cameras it is about, by its header."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as stream:
+        shape, *_ = read_header(stream, str(path))
+    if len(shape) != 2 or shape[1] != 17:
+        raise InputError(f"{path}: must have 17 numbers for each camera; is it of this scene?")
+    return shape[0]
+
+
+def _scenes(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
+    for scene in (folder, *folders_in(folder)):
+        videos = natural(own for own in scene.glob("cam*.mp4") if _CAMERA.fullmatch(own.stem))
+        if videos:
+            yield scene, videos

@@ -1,0 +1,328 @@
+"""The engine on Ray: machines of a cluster decode and encode, this one joins and writes.
+
+    items ──▶ flat_map: decode and crop, a batch a row ──▶ map_batches: encode ──▶ join ──▶ Writer
+
+Batches of an item may go to any actor: a row of the dataset says which batch of which item it is,
+and the item is finished when all of them are here, in whatever order they came. Frames never leave
+the process that decoded them. Encoded rows are kept beside the store at once, by the actor where it
+sees the store's folder and else by this process, so that a later run does not encode them again.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dejacue._version import __version__
+from dejacue.cluster import check_version, connected, need_ray
+from dejacue.errors import DejaCueError, InputError, first_line, need
+from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look
+from dejacue.pipeline.ingest.manifest import Item, fetched
+from dejacue.pipeline.ingest.rows import Gathered, Rows, encode_chunk, kept_rows, keys_of
+from dejacue.pipeline.ingest.run import RayOptions, Run
+from dejacue.pipeline.ingest.worker import Message, Worker, obituary
+from dejacue.pipeline.ingest.writer import partial_path
+from dejacue.pipeline.options import EncoderOptions
+from dejacue.sources.build import Partial
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.remote import is_remote
+from dejacue.store import Store
+
+BLOCK_BYTES = 4 << 20  # of crops that a task of an actor takes, unless one batch is larger
+MOST_TASKS = 1000  # that the items are dealt to
+RETRIES = 3  # of a batch whose actor has died
+NOTHING = b""
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that other machines are told."""
+
+    look: Look
+    encoder: Encoder | str
+    options: EncoderOptions
+    store: Path
+    version: str = __version__
+
+    def part(self, item: str, number: int) -> Path:
+        """The file that keeps the rows of a batch."""
+        return Path(f"{partial_path(self.store, item)}.{number}")
+
+
+def run_ray(run: Run) -> None:
+    need_ray()
+    need("ray.data", "pip install 'dejacue[ray]'")  # sets up its logging, so it comes first
+    with connected(run.ray.address) as ray:
+        joined = _Joined(run)
+        blocks = _dataset(ray, run, joined).iter_batches(
+            batch_size=None, batch_format="pyarrow", prefetch_batches=0
+        )
+        for block in blocks:
+            for row in block.to_pylist():
+                joined.take(**row)
+            run.writer.tick()
+    joined.check_finished()
+
+
+def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
+    from ray.data import ActorPoolStrategy, DataContext, from_items
+
+    job = Job(run.look, run.source, run.options, run.writer.path.resolve())
+    try:
+        ray.cloudpickle.dumps(job)
+    except Exception as error:  # pickle raises whatever the object does
+        raise InputError(
+            f"the encoder cannot be sent to other machines ({error}); give its name"
+        ) from None
+    actors, gpus, cpus = _sizes(ray, run.ray)
+    context = DataContext.get_current().copy()
+    context.enable_progress_bars = context.print_on_execution_start = False
+    context.target_max_block_size = BLOCK_BYTES
+    todo = [joined.begin(item) for item in run.items]
+    with DataContext.current(context), warnings.catch_warnings():
+        # how often actors are made again may not be said so any more from Ray 2.64 on
+        warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")
+        made: Any = from_items(todo, override_num_blocks=min(len(todo), MOST_TASKS))
+        made = made.flat_map(
+            decode_rows, fn_kwargs={"job": job}, num_cpus=1, concurrency=run.workers
+        )
+        return made.map_batches(
+            Encode, fn_constructor_kwargs={"job": job}, batch_size=None, batch_format="pyarrow",
+            compute=ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
+            num_cpus=cpus, num_gpus=gpus, max_restarts=-1, max_task_retries=RETRIES,
+        )  # fmt: skip
+
+
+def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:
+    """How many actors, and how many GPUs and cores each has."""
+    there = ray.cluster_resources()
+    all_gpus, all_cpus = there.get("GPU", 0), there.get("CPU", 0)
+    gpus = given.gpus_per_actor
+    if gpus is None:
+        gpus = 1 if all_gpus else 0
+    machines = sum(1 for node in ray.nodes() if node["Alive"])
+    actors = given.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
+    if actors * gpus > all_gpus:
+        raise InputError(
+            f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}; give fewer "
+            "--actors, or a part of one with --gpus-per-actor 0.5"
+        )
+    return actors, gpus, 0 if gpus or all_cpus <= actors else 1
+
+
+def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any]:
+    """Of the dataset. ``message`` is one of decode_crop, its crops beside it, or an error."""
+    crops = NOTHING
+    if isinstance(message, Chunk):
+        crops, message = message.crops.tobytes(), replace(message, crops=message.crops[:0])
+    return {"item": item, "part": part, "message": pickle.dumps(message), "crops": crops}
+
+
+def decode_rows(row: dict[str, Any], job: Job) -> Iterator[dict[str, Any]]:
+    """An item → a row for each batch of its crops, then one that tells how it ended. Batches that
+    were encoded before come without crops."""
+    item: Item = pickle.loads(row["item"])
+    try:
+        check_version(job.version)
+    except InputError as error:
+        yield _row(item.name, 0, error)
+        return
+    known = {row["known"][at : at + 16] for at in range(0, len(row["known"]), 16)}
+    part = 0
+    for message in _messages(item, job.look):
+        if isinstance(message, Chunk):
+            for batch in _batches(message, job.look.batch):
+                if known.issuperset(keys_of(batch)):
+                    batch = replace(batch, crops=batch.crops[:0])
+                yield _row(item.name, part, batch)
+                part += 1
+        else:
+            yield _row(item.name, part, message)
+
+
+_workers: dict[bytes, Worker] = {}  # of this process, by what they were told: one, kept for later
+
+
+def _messages(item: Item, look: Look) -> Iterator[Message]:
+    """As a process of the local engine gives them: one that dies costs its item, not the run."""
+    key = pickle.dumps(look)
+    worker = _workers.pop(key, None) or Worker(replace(look, threads=1))
+    try:
+        with fetched(item) as here:
+            yield from worker.messages(here, lambda _: None)
+    except EOFError:
+        yield Failed(item.name, obituary(item, worker.end()))
+    except DejaCueError as error:  # it cannot be fetched
+        worker.end()
+        yield Failed(item.name, str(error))
+    except BaseException:
+        worker.kill()
+        worker.end()
+        raise
+    else:
+        _workers[key] = worker
+
+
+def _batches(chunk: Chunk, size: int) -> Iterator[Chunk]:
+    names = ("crops", "keys", "which", "frames", "sources", "times")
+    for at in range(0, len(chunk.crops), size):
+        yield replace(chunk, **{name: getattr(chunk, name)[at : at + size] for name in names})
+
+
+def _absolute(path: str) -> str:
+    """Other machines have other current folders."""
+    return path if is_remote(path) else os.path.abspath(path)
+
+
+class Encode:
+    """An actor: the model, and batches that come and go."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._sees_store = Store.is_at(job.store)
+        self._encoder: Encoder | None = None
+
+    def _loaded(self) -> Encoder:
+        """Not where the actor is made: Ray tells of an error there in its own words only."""
+        job = self._job
+        check_version(job.version)
+        made = job.options.load(job.encoder)
+        if made.identity != job.look.identity:
+            raise InputError(
+                f'{socket.gethostname()}: the encoder is "{made.identity}" there, and '
+                f'"{job.look.identity}" here; give --backend, --precision and --device'
+            )
+        return made
+
+    def __call__(self, block: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.Table.from_pylist([self._answer(own) for own in _buffers(block)])
+
+    def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Errors are sent on like anything else: whoever joins raises them. What the encoder says
+        of a crop is a problem of the item."""
+        message, rows, problem = row["message"], NOTHING, ""
+        try:
+            if len(row["crops"]):
+                self._encoder = self._encoder or self._loaded()
+                chunk: Chunk = pickle.loads(message)
+                crops = np.frombuffer(row["crops"], np.uint8).reshape(-1, *chunk.crops.shape[1:])
+                chunk = replace(chunk, crops=crops)
+                rows = self._rows(self._encoder, chunk, row["part"]).tobytes()
+        except DejaCueError as error:
+            if self._encoder is None:
+                message = pickle.dumps(error)
+            problem = str(error)
+        except Exception as error:
+            what = f"{type(error).__name__}: {first_line(error)}"
+            message = pickle.dumps(DejaCueError(f"{socket.gethostname()}: cannot encode ({what})"))
+        own = {"item": row["item"], "part": row["part"], "message": message}
+        return {**own, "rows": rows, "problem": problem, "kept": self._sees_store}
+
+    def _rows(self, encoder: Encoder, chunk: Chunk, part: int) -> Rows:
+        """Those of an actor that died here are taken."""
+        path = self._job.part(chunk.item, part) if self._sees_store else None
+        with Partial(path, self._job.look) as kept:  # type: ignore[arg-type]
+            keys = keys_of(chunk)
+            if not all(key in kept for key in keys):
+                rows = np.ascontiguousarray(encode_chunk(encoder, chunk), "<f4")
+                if path is not None:
+                    kept.add(dict(zip(keys, rows, strict=True)))
+                return rows
+            return np.stack([kept[key] for key in keys])
+
+
+def _buffers(block: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a table; crops are not copied."""
+    for at in range(block.num_rows):
+        yield {
+            name: block[name][at].as_buffer() if name == "crops" else block[name][at].as_py()
+            for name in block.column_names
+        }
+
+
+@dataclass
+class _Parts:
+    item: Item
+    known: dict[bytes, Rows]
+    batches: dict[int, tuple[Chunk, Rows | None]] = field(default_factory=dict)
+    problems: dict[int, str] = field(default_factory=dict)
+    end: End | Failed | None = None
+    count: int = -1
+
+
+class _Joined:
+    """Batches of items, until all of an item are there."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._open = run, dict[str, _Parts]()
+        self._items = self._crops = 0
+        self._job = Job(run.look, "", run.options, run.writer.path.resolve())
+
+    def begin(self, item: Item) -> dict[str, Any]:
+        """A row for the dataset: the item, and which crops have been encoded before."""
+        known = kept_rows(self._run.writer.partial(item.name), self._run.look)
+        self._open[item.name] = _Parts(item, known)
+        here = replace(item, video=_absolute(item.video), masks=_absolute(item.masks))
+        return {"item": pickle.dumps(here), "known": b"".join(known)}
+
+    def take(
+        self, item: str, part: int, message: bytes, rows: bytes, problem: str, kept: bool
+    ) -> None:
+        own, told = self._open[item], pickle.loads(message)
+        if isinstance(told, DejaCueError):
+            raise told
+        if problem:
+            own.problems[part] = problem
+        if isinstance(told, Chunk):
+            made = None
+            if rows:
+                made = np.frombuffer(rows, "<f4").reshape(-1, self._run.look.dimension)
+                if not kept:
+                    with Partial(self._job.part(item, part), self._run.look) as file:  # type: ignore[arg-type]
+                        file.add(dict(zip(keys_of(told), made, strict=True)))
+            own.batches[part] = told, made
+            self._tell(0, len(told.keys))
+        else:
+            own.end, own.count = told, part
+        if len(own.batches) == own.count:
+            self._finish(self._open.pop(item))
+
+    def _finish(self, own: _Parts) -> None:
+        """In the order of the frames, so that rows are those of the local engine."""
+        if isinstance(own.end, Failed):
+            self._run.writer.failed(own.item, own.end.what)
+        elif own.problems:
+            what = own.problems[max(own.problems)]
+            self._run.writer.failed(own.item, f"{own.item.video}: {what}")
+        elif own.end is not None:
+            gathered = Gathered(self._run.look)
+            gathered.add(own.known)
+            for _, (chunk, rows) in sorted(own.batches.items()):
+                if rows is None:
+                    gathered.see(chunk)
+                else:
+                    gathered.take(chunk, rows)
+            self._run.writer.finished(own.item, gathered.histories(own.end), own.end.skipped)
+        self._tell(1, 0)
+
+    def check_finished(self) -> None:
+        if self._open:
+            raise DejaCueError(
+                f"Ray lost batches of {len(self._open)} videos; the same command goes on"
+            )
+
+    def _tell(self, items: int, crops: int) -> None:
+        self._items += items
+        self._crops += crops
+        self._run.progress("videos", self._items, self._run.total)
+        self._run.progress("crops", self._crops)

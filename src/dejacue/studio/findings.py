@@ -1,0 +1,273 @@
+"""Findings: look, read again with other words, write what was read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Path as InPath
+
+from dejacue.errors import DejaCueError, InputError, unknown
+from dejacue.method.plan import READOUTS
+from dejacue.pipeline import EncoderOptions, Finding
+from dejacue.records import Example, Vocabulary
+from dejacue.report.exports import EXPORTS
+from dejacue.sources.files import file_name
+from dejacue.sources.tracks import read_notes
+from dejacue.studio.errors import NotThere
+from dejacue.studio.labels import check_readable
+from dejacue.studio.models import (
+    PROBLEMS,
+    Compare,
+    Id,
+    Mark,
+    Object,
+    Own,
+    Read,
+    Reading,
+    Save,
+    Who,
+    Words,
+    owner_only,
+)
+from dejacue.studio.state import Studio
+
+
+def _readable(id: Id, studio: Own, who: Who) -> None:
+    check_readable(studio, who, id)
+
+
+router = APIRouter(prefix="/api/findings", tags=["findings"], responses=PROBLEMS)
+READ = [Depends(_readable)]
+
+
+@router.get("", dependencies=[Depends(owner_only)])
+def list_findings(studio: Own) -> list[Object]:
+    """The findings of the workspace."""
+    return [{"id": id} for id in studio.workspace.contents().findings]
+
+
+@router.get("/{id:path}/info", dependencies=READ)
+def info(id: Id, studio: Own) -> Object:
+    """How a finding was made, and its words."""
+    finding = studio.finding(id)
+    drawn = finding.scene(thumbnails=(), most=100)
+    return {
+        "id": id, "history": finding.history.id, "video": studio.video_of(finding.made),
+        "object": finding.vocabulary.object, "encoder": finding.history.encoder,
+        "tracker": finding.made.tracker, "prompts": _prompts(studio, finding),
+        "masks": studio.workspace.id_of(studio.masks_path(finding)),
+        "options": dict(finding.made.options),
+        "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
+        "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
+        "changes": drawn["changes"],
+        "settings": drawn["settings"],
+        "warnings": list(finding.warnings),
+    }  # fmt: skip
+
+
+@router.get("/{id:path}/scene", dependencies=READ)
+def scene(
+    id: Id, studio: Own, segments: bool = False,
+    questions: Annotated[int, Query(ge=0, le=20)] = 0,
+    most: Annotated[int, Query(ge=100, le=100_000_000)] | None = None,
+) -> Object:  # fmt: skip
+    """What a timeline draws of a finding (dejacue.scene/1)."""
+    return draw(studio, id, studio.finding(id), segments, questions, most)
+
+
+@router.post("/{id:path}/read", dependencies=READ)
+def read(id: Id, asked: Read, studio: Own) -> Object:
+    """The same object read with other words, examples or settings: a scene; nothing is written."""
+    finding = reread(studio, studio.finding(id), asked, asked)
+    return draw(studio, id, finding, asked.segments, asked.questions, asked.most)
+
+
+@router.post("/{id:path}/compare", dependencies=READ)
+def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
+    """The same words read in several ways: a scene or what is wrong, for each."""
+    finding = studio.finding(id)
+    found: list[Object] = []
+    for own in asked.readings:
+        try:
+            made = draw(studio, id, reread(studio, finding, asked, own), most=asked.most)
+            found.append({"reading": own.model_dump(), "scene": made, "problem": None})
+        except DejaCueError as error:
+            found.append({"reading": own.model_dump(), "scene": None, "problem": str(error)})
+    return found
+
+
+@router.put("/{id:path}", dependencies=[Depends(owner_only)])
+def save(id: Id, asked: Save, studio: Own) -> Object:
+    """Reads as ``read`` does, and writes what was read: over the finding, or to another folder."""
+    studio.jobs.check_free(asked.folder or id)
+    finding = reread(studio, studio.finding(id), asked, asked)
+    folder = studio.folder(id)
+    if asked.folder is not None:
+        folder = studio.workspace.place(asked.folder)
+        if folder.is_dir() and os.listdir(folder) and not (folder / "finding.json").is_file():
+            raise InputError(f'"{asked.folder}" holds other things; give another folder')
+    with studio.saving:
+        finding.write(folder)
+        studio.workspace.changed()
+    return draw(studio, studio.workspace.finding_id(folder), finding)
+
+
+@router.get("/{id:path}/questions", dependencies=READ)
+def questions(id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Object]:
+    """The frames whose names would tell most about the rest, best first."""
+    made: list[Object] = studio.finding(id).scene(thumbnails=(), questions=count)["questions"]
+    return made
+
+
+@router.get("/{id:path}/segments", dependencies=READ)
+def segments(
+    id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=10_000)] | None = None
+) -> list[list[int]]:
+    """Stretches of frames that look alike."""
+    return [[window.start, window.end] for window in studio.finding(id).segments(count)]
+
+
+@router.get("/{id:path}/thumbnails/{frame}.jpg", dependencies=READ, response_class=Response)
+def thumbnail(
+    id: Id, frame: Annotated[int, InPath(ge=0)], studio: Own, object: bool = False
+) -> Response:
+    """A small picture of a frame with the object outlined, or of the object alone; the scene says
+    of which frames."""
+    finding = studio.finding(id)
+    pictures = finding.crops if object else finding.thumbnails
+    if frame not in pictures:
+        raise NotThere(f"there is no thumbnail of frame {frame}")
+    return Response(pictures[frame], media_type="image/jpeg")
+
+
+@router.get("/{id:path}/export/{kind}", dependencies=READ, response_class=Response)
+def export(id: Id, kind: str, studio: Own) -> Response:
+    """What was found in the format of another tool, or the report (kind: report)."""
+    finding = studio.finding(id)
+    name = file_name(finding.history.id)
+    if kind == "report":
+        page = finding.report(references=_truth(studio, id, finding))
+        return _attached(page.encode(), f"{name}.report.html", "text/html")
+    if kind not in EXPORTS:
+        raise unknown("export", kind, [*EXPORTS, "report"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = finding.export(kind, Path(folder, "export"))
+        name = f"{name}{EXPORTS[kind].suffix}"
+        return _attached(path.read_bytes(), name, "application/octet-stream")
+
+
+def _attached(data: bytes, name: str, kind: str) -> Response:
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+    return Response(data, media_type=kind, headers=headers)
+
+
+def draw(
+    studio: Studio, id: str, finding: Finding, segments: bool = False, questions: int = 0,
+    most: int | None = None,
+) -> Object:  # fmt: skip
+    """The scene, with addresses of pictures and ids instead of paths."""
+    place = f"/api/findings/{quote(id)}/thumbnails"
+    found = finding.scene(
+        references=_truth(studio, id, finding), segments=segments, questions=questions, most=most,
+        thumbnails=[
+            (frame, f"{place}/{frame}.jpg",
+             f"{place}/{frame}.jpg?object=true" if frame in finding.crops else None)
+            for frame in finding.thumbnails
+        ],
+    )  # fmt: skip
+    return {**found, "video": studio.video_of(finding.made)}
+
+
+def _truth(studio: Studio, id: str, finding: Finding):  # type: ignore[no-untyped-def]
+    known = studio.references(studio.workspace.place(id), finding.history.id)
+    return None if known is None else known.states
+
+
+def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> Finding:
+    """``Finding.ask``, with the words and examples of a request."""
+    own = finding.vocabulary
+    marks, changes = own.examples, own.changes
+    if words.examples is not None:
+        marks = tuple(_example(studio, own, mark) for mark in words.examples)
+    if words.changes is not None:
+        changes = tuple(Example(None, (frame, frame)) for frame in words.changes)
+    states = {state: list(texts) for state, texts in own.states.items()}
+    object = own.object if words.object is None else words.object
+    settings = _settings(finding, reading)
+    if words.states is None or words.states == states:
+        known = replace(own, examples=marks, changes=changes, object=object)
+        encoder = studio.encoder_of(finding.history) if reading.absent_at is not None else None
+        if any(mark.features is None for mark in known.elsewhere):
+            encoder = studio.encoder_of(finding.history)
+        return finding.ask(known, encoder=encoder, **settings)
+    given = Vocabulary(words.states, object=object, examples=marks, changes=changes)
+    return finding.ask(
+        given, encoder=studio.encoder_of(finding.history),
+        encoder_options=EncoderOptions(prompts=finding.made.prompts), **settings,
+    )  # fmt: skip
+
+
+def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
+    """The options of ``Finding.ask``: as asked for, else as the finding was read."""
+    asked = reading.model_dump(include=set(Reading.model_fields))
+    if asked["readout"] is not None:
+        return asked
+    before = finding.reading.retrieval.settings
+    known: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in dict(before.get("readout", {})).items()
+    }
+    kind = READOUTS.get(known.pop("name", ""), READOUTS["contrast"])
+    try:
+        asked["readout"] = type(kind)(**known)
+    except TypeError:  # written by another version
+        asked["readout"] = kind
+    if asked["coordinates"] is None:
+        asked["coordinates"] = before.get("coordinates")
+    if asked["top"] is None:
+        asked["top"] = before.get("top")
+    return asked
+
+
+def _example(studio: Studio, own: Vocabulary, mark: Mark) -> Example:
+    """Frames of the history, or something in the workspace; what the finding has already is kept
+    as it is, with the features that an encoder saw."""
+    state = None if mark.state == "none" else mark.state
+    if mark.source is None:
+        if mark.start is None:
+            raise InputError("an example has a start (and an end), or a source")
+        return Example(state, (mark.start, mark.start if mark.end is None else mark.end))
+    for known in own.elsewhere:
+        if (known.state, known.source) == (state, mark.source):
+            return known
+    head, at, frame = mark.source.rpartition("@")
+    numbered = bool(at) and frame.isascii() and frame.isdecimal()
+    path = studio.workspace.existing(head if numbered else mark.source, "picture or video")
+    return Example(state, source=f"{path}@{frame}" if numbered else str(path))
+
+
+def _mark(finding: Finding, own: Example) -> Object:
+    if own.span is None:
+        return {"state": own.state, "start": None, "end": None, "source": own.source}
+    first, end = own.positions(finding.history)
+    frames = finding.history.frames
+    start = int(frames[min(first, len(frames) - 1)])
+    last = int(frames[max(end - 1, first, 0)]) if first < len(frames) else start
+    return {"state": own.state, "start": start, "end": last, "source": None}
+
+
+def _prompts(studio: Studio, finding: Finding) -> list[Object]:
+    """Where the object was shown to the tracker, in frames of the file."""
+    masks = studio.masks_path(finding)
+    notes = None if masks is None else read_notes(masks)
+    return [
+        {"object": own.object, "frame": own.frame, "box": own.box, "point": own.point}
+        for own in (notes.prompts if notes else ())
+        if own.mask is None and own.picture is None
+    ]

@@ -1,0 +1,155 @@
+"""Long work in the background: one job at a time, with progress; cancelled, it keeps what it can.
+
+A job that is asked for again goes on where it was stopped: the pipeline itself takes what is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dejacue.errors import Cancelled, DejaCueError, lacks_memory, one_line
+from dejacue.progress import Progress
+from dejacue.studio.errors import Conflict, NotThere
+
+_log = logging.getLogger("dejacue")
+MOST_JOBS = 200  # that are remembered
+MOST_WAITING = 50
+ENDED = ("done", "failed", "stopped")
+Work = Callable[[Progress], Any]
+
+
+@dataclass
+class Job:
+    """state: waiting, running, done, failed or stopped; problem: the sentence of what went wrong.
+
+    asked     the request, to ask for it again
+    version   grows with every change
+    """
+
+    kind: str
+    asked: dict[str, Any]
+    work: Work
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    state: str = "waiting"
+    stage: str = ""
+    done: int = 0
+    total: int | None = None
+    note: str = ""
+    problem: str | None = None
+    result: Any = None
+    made_s: float = field(default_factory=time.time)
+    version: int = 0
+    cancelled: bool = False
+
+    def told(self) -> dict[str, Any]:
+        hidden = ("work", "cancelled")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+class Jobs:
+    """A queue and the one thread that works on it, started with the first job."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._queue: queue.Queue[Job | None] = queue.Queue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, kind: str, asked: dict[str, Any], work: Work) -> Job:
+        with self._lock:
+            if sum(not job.ended for job in self._jobs.values()) >= MOST_WAITING:
+                raise Conflict(f"{MOST_WAITING} jobs are waiting; let some of them end first")
+            self._check_free(asked.get("folder"))
+            job = Job(kind, asked, work)
+            self._jobs[job.id] = job
+            for old in [one.id for one in self._jobs.values() if one.ended][:-MOST_JOBS]:
+                del self._jobs[old]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
+                self._thread.start()
+        self._queue.put(job)
+        return job
+
+    def check_free(self, folder: str | None) -> None:
+        """Refuses a folder that a job writes to, or will."""
+        with self._lock:
+            self._check_free(folder)
+
+    def _check_free(self, folder: str | None) -> None:
+        if folder is not None and any(
+            job.asked.get("folder") == folder for job in self._jobs.values() if not job.ended
+        ):
+            raise Conflict(f'a job works on "{folder}"; wait until it ends, or stop it')
+
+    def get(self, id: str) -> Job:
+        with self._lock:
+            if id not in self._jobs:
+                raise NotThere(f'there is no job "{id[:40]}"; jobs end with the studio')
+            return self._jobs[id]
+
+    def all(self) -> list[Job]:
+        """The latest first."""
+        with self._lock:
+            return list(self._jobs.values())[::-1]
+
+    def cancel(self, id: str) -> Job:
+        job = self.get(id)
+        job.cancelled = True
+        if job.state == "waiting":
+            self._end(job, "stopped", "stopped before it began")
+        return job
+
+    def close(self) -> None:
+        """Stops what runs, which keeps what it can."""
+        for job in self.all():
+            job.cancelled = True
+        thread = self._thread
+        if thread is not None:
+            self._queue.put(None)
+            thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while (job := self._queue.get()) is not None:
+            if not job.cancelled:
+                self._work(job)
+
+    def _work(self, job: Job) -> None:
+        def progress(stage: str, done: int, total: int | None = None, note: str = "") -> None:
+            if job.cancelled:
+                raise Cancelled("stopped")
+            job.stage, job.done, job.total, job.note = stage, done, total, note
+            job.version += 1
+
+        job.state = "running"
+        job.version += 1
+        try:
+            job.result = job.work(progress)
+            self._end(job, "done")
+        except Cancelled as error:
+            self._end(job, "stopped", str(error))
+        except DejaCueError as error:
+            self._end(job, "failed", str(error))
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            self._end(job, "failed", f"{where}{error.strerror or error}")
+        except Exception as error:  # the thread goes on, whatever a model or a library raises
+            if not lacks_memory(error):
+                _log.exception("a job failed")
+            said = "memory is not enough" if lacks_memory(error) else f"{type(error).__name__}"
+            self._end(job, "failed", f"{said}: {error}")
+
+    def _end(self, job: Job, state: str, problem: str | None = None) -> None:
+        job.problem = None if problem is None else one_line(problem)
+        job.state = state
+        job.version += 1

@@ -1,0 +1,109 @@
+"""What requests hold, checked by pydantic before a route sees it; answers are plain objects."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from dejacue.studio.errors import NotAllowed
+from dejacue.studio.security import Session
+from dejacue.studio.state import Studio
+
+MOST_FRAME = 1 << 53
+Frame = Annotated[int, Field(ge=0, le=MOST_FRAME)]
+Text = Annotated[str, Field(min_length=1, max_length=500)]
+Id = Annotated[str, Path(min_length=1, max_length=1024, description="A path in the workspace.")]
+Object = dict[str, Any]
+
+
+class Asked(BaseModel):
+    """The base of all: unknown keys, NaN and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Problem(BaseModel):
+    """What went wrong, in one sentence."""
+
+    detail: str
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 503)
+}
+
+
+def current_studio(request: Request) -> Studio:
+    studio: Studio = request.app.state.studio
+    return studio
+
+
+def current_session(request: Request) -> Session:
+    session: Session = request.state.session
+    return session
+
+
+def owner_only(request: Request) -> None:
+    """Whoever labels sees nothing that tells what others, or a machine, say."""
+    if current_session(request).annotator is not None:
+        raise NotAllowed("annotators see their own pass alone; the owner of the studio sees this")
+
+
+Own = Annotated[Studio, Depends(current_studio)]
+Who = Annotated[Session, Depends(current_session)]
+
+
+class Mark(Asked):
+    """Frames of the history in which a state holds (None: none of them), or a picture of it that
+    lies in the workspace (pictures/cup.jpg, kitchen.mp4@120)."""
+
+    state: Text | None = None
+    start: Frame | None = None
+    end: Frame | None = None
+    source: Text | None = None
+
+
+class Reading(Asked):
+    """How to read; what is left out is as the finding was read."""
+
+    readout: Text | None = None
+    coordinates: Text | None = None
+    top: Annotated[int, Field(ge=1, le=100)] | None = None
+    smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    absent_at: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class Words(Asked):
+    """What is looked for: states with their descriptions, and what is shown; what is left out is as
+    the finding has it."""
+
+    object: Text | None = None
+    states: Annotated[
+        dict[Text, Annotated[list[Text], Field(max_length=100)]], Field(max_length=50)
+    ] | None = None  # fmt: skip
+    examples: Annotated[list[Mark], Field(max_length=10_000)] | None = None
+    changes: Annotated[list[Frame], Field(max_length=10_000)] | None = None
+
+
+class Read(Words, Reading):
+    """segments: also stretches that look alike; questions: also so many frames worth an answer;
+    most: values of all curves together, longer ones are thinned."""
+
+    segments: bool = False
+    questions: Annotated[int, Field(ge=0, le=20)] = 0
+    most: Annotated[int, Field(ge=100, le=100_000_000)] | None = None
+
+
+class Compare(Words):
+    """The same words, read in several ways."""
+
+    readings: Annotated[list[Reading], Field(min_length=1, max_length=12)]
+    most: Annotated[int, Field(ge=100, le=100_000_000)] | None = None
+
+
+class Save(Words, Reading):
+    """folder: where to write; default: over the finding itself."""
+
+    folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None

@@ -1,0 +1,100 @@
+"""Serving: the socket first, so that a port in use is one sentence; then the page in a browser."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError, need
+from dejacue.studio.security import LOOPBACK, Sessions
+from dejacue.studio.workspace import Lock, open_workspace
+
+PORT = 8765
+EVERYWHERE = ("0.0.0.0", "::")  # all addresses of the machine, and none that a browser opens
+EXTRA = "pip install 'dejacue[studio]'"
+
+
+def serve(
+    places: Sequence[Path], host: str = LOOPBACK[0], port: int = PORT, browser: bool = True,
+    say: Callable[[str], object] = print, **options: Any,
+) -> None:  # fmt: skip
+    """Serves a workspace until it is stopped.
+
+    places    a folder (default: the current one), or videos
+    options   encoder, tracker, encoder_options: of ``Studio``
+    """
+    uvicorn = need("uvicorn", EXTRA)
+    need("fastapi", EXTRA)
+    from dejacue.studio.app import create_app
+    from dejacue.studio.state import Studio
+    from dejacue.studio.uploads import remove_left
+
+    workspace, opened = open_workspace(places)
+    with bound(host, port) as listening:
+        number = listening.getsockname()[1]
+        name = LOOPBACK[0] if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+        url = f"http://{name}:{number}/"
+        with Lock(workspace, {"url": url}):
+            remove_left(workspace.root)
+            sessions = Sessions()
+            studio = Studio(workspace, sessions, opened=opened, **options)
+            # no access log: the first address holds the token
+            config = uvicorn.Config(
+                create_app(studio, host), access_log=False, log_level="warning", lifespan="on",
+                server_header=False, proxy_headers=False, timeout_graceful_shutdown=2,
+                log_config=None, ws="none",
+            )  # fmt: skip
+            address = f"{url}?token={sessions.token}"
+            if host not in LOOPBACK:
+                say(
+                    f"whoever reaches {host} and has the token can see the videos and findings in "
+                    f"{workspace.root} and write there; what is sent is not encrypted. From "
+                    f"elsewhere the address is http://{socket.gethostname()}:{number}/"
+                )
+            say(f"the studio of {workspace.root} (Ctrl-C ends it): {address}")
+            if browser:
+                opening = threading.Timer(0.5, webbrowser.open, [address])
+                opening.daemon = True
+                opening.start()
+            server = uvicorn.Server(config)
+            leave = server.handle_exit
+
+            def end(*signal: Any) -> None:
+                studio.ending = True  # answers that have no end of their own end now
+                leave(*signal)
+
+            server.handle_exit = end
+            server.run(sockets=[listening])
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0: any that is free."""
+    if not 0 <= port <= 65535:
+        raise InputError(f"--port {port}: ports go from 0 (any that is free) to 65535")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # asyncio sends small answers at once where the protocol is said to be TCP
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((host, port))
+            made.listen(128)
+        except BaseException:
+            made.close()
+            raise
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise InputError(
+                f"port {port} is in use, perhaps by another studio; give another with --port, or "
+                "--port 0 for any that is free"
+            ) from None
+        raise InputError(
+            f"{host}:{port}: cannot be listened to ({error.strerror}); give another --host or "
+            "--port"
+        ) from None
+    return made

@@ -1,0 +1,280 @@
+"""What a studio keeps between requests: findings, encoders, open videos; each is made once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.pipeline import EncoderOptions, Finding
+from dejacue.records import History, Reference
+from dejacue.records.words import Spelling
+from dejacue.sources.encoders import Encoder, encoder_name
+from dejacue.sources.encoders.base import Crops, Rows
+from dejacue.sources.findings import DOCUMENT, Made, read_document
+from dejacue.sources.frames import Frames, open_frames
+from dejacue.sources.masks import Masks, open_masks
+from dejacue.sources.results import read_references
+from dejacue.sources.tracks import Tracker, match_of
+from dejacue.sources.tracks.follow import TrackerOptions
+from dejacue.sources.video import Frame
+from dejacue.studio.errors import NotThere
+from dejacue.studio.jobs import Jobs
+from dejacue.studio.security import Sessions
+from dejacue.studio.workspace import Workspace
+
+MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 4, 6, 20_000, 20_000
+LISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """The last few things that were made, by what they were made of; others wait while one is."""
+
+    def __init__(self, most: int, close: Callable[[T], object] = lambda made: None) -> None:
+        self._most, self._close = most, close
+        self._made: OrderedDict[Hashable, T] = OrderedDict()
+        self._lock = threading.Lock()
+        self._making: dict[Hashable, threading.Lock] = {}
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return self._made[key]
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            with self._lock:
+                if key in self._made:
+                    return self._made[key]
+            try:
+                made = make()
+            except BaseException:
+                with self._lock:
+                    self._making.pop(key, None)
+                raise
+            with self._lock:
+                self._making.pop(key, None)
+                self._made[key] = made
+                old = [self._made.popitem(last=False)[1]] if len(self._made) > self._most else []
+        for one in old:
+            self._close(one)
+        return made
+
+    def clear(self) -> None:
+        with self._lock:
+            old = list(self._made.values())
+            self._made.clear()
+        for one in old:
+            self._close(one)
+
+
+class Remembering(Encoder):
+    """An encoder that encodes each text once."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        for name in ("name", "identity", "dimension", "size", "fit", "details", "has_text", "batch",
+                     "workers"):  # fmt: skip
+            setattr(self, name, getattr(encoder, name))
+        self._rows: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+    def encode_images(self, crops: Crops) -> Rows:
+        return self._encoder.encode_images(crops)
+
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        with self._lock:
+            new = [text for text in dict.fromkeys(texts) if text not in self._rows]
+            if new:
+                self._rows |= zip(new, self._encoder.encode_texts(new), strict=True)
+            rows = np.stack([self._rows[text] for text in texts])
+            while len(self._rows) > MOST_TEXTS:
+                self._rows.popitem(last=False)
+        return rows
+
+    def spelling(self, text: str) -> Spelling | None:
+        return self._encoder.spelling(text)
+
+
+class Studio:
+    """encoder, tracker   names for what is made anew; None: those of the library"""
+
+    def __init__(
+        self, workspace: Workspace, sessions: Sessions, *, encoder: str | None = None,
+        tracker: str | None = None, encoder_options: EncoderOptions | None = None,
+        opened: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
+        self.encoder_name, self.tracker_name = encoder, tracker
+        self.encoder_options = encoder_options or EncoderOptions()
+        self.ending = False  # whether the server is about to stop
+        self.writing = threading.Lock()  # one at a time changes files …
+        self.saving = threading.Lock()  # … and findings, which are many files, and not read then
+        self._findings: Kept[Finding] = Kept(MOST_FINDINGS)
+        self._frames: Kept[Frames] = Kept(MOST_VIDEOS, lambda frames: frames.close())
+        self._masks: Kept[Masks] = Kept(MOST_VIDEOS)
+        self._looking = threading.Lock()
+        self._encoders: Kept[Encoder] = Kept(4)
+        self._trackers: Kept[Tracker] = Kept(2)
+        self._references: Kept[list[Reference]] = Kept(64)
+        self._summaries: Kept[Any] = Kept(MOST_SUMMARIES)
+        self._made: Kept[Made | None] = Kept(MOST_SUMMARIES)
+        self.jobs = Jobs()
+
+    def close(self) -> None:
+        self.jobs.close()
+        self._frames.clear()
+
+    def folder(self, id: str) -> Path:
+        """That of a finding."""
+        with self.saving:  # while one is written its document is not there
+            return self.workspace.finding(id)
+
+    def finding(self, id: str) -> Finding:
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._findings.get(key, lambda: Finding.read(folder))
+
+    def summary(self, id: str, read: Callable[[Path], Any]) -> Any:
+        """What ``read`` makes of the folder of a finding, until its document changes."""
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._summaries.get(key, lambda: read(folder))
+
+    def encoder(self, name: str | None = None) -> Encoder:
+        """By name, loaded once; it encodes each text once."""
+        chosen = name or self.encoder_name or "siglip2"
+        options = self.encoder_options
+        if chosen == "mini":
+            options = EncoderOptions(prompts=options.prompts)
+        return self._encoders.get(chosen, lambda: Remembering(options.load(chosen)))
+
+    def encoder_of(self, history: History) -> Encoder:
+        """The one that a history was made with."""
+        try:
+            name = encoder_name(history)
+        except InputError:
+            if self.encoder_name is None:
+                raise
+            name = self.encoder_name
+        return self.encoder(name)
+
+    def tracker(self, name: str | None = None) -> Tracker:
+        chosen = name or self.tracker_name
+        return self._trackers.get(chosen, lambda: TrackerOptions().load(chosen))
+
+    def frames(self, path: Path) -> Frames:
+        return self._frames.get((path, _stamp(path)), lambda: whole_frames(path))
+
+    def mask(
+        self, path: Path, looked_at: int, frame: Frame, objects: frozenset[int] | None
+    ) -> NDArray[np.bool_] | None:
+        """Of an object in a frame of a video, of which so many were looked at; None: not seen."""
+
+        def opened() -> Masks:
+            self.workspace.check_links(path)
+            return open_masks(path, match=match_of(path) or "auto", frames=looked_at)
+
+        masks = self._masks.get((path, looked_at, _stamp(path)), opened)
+        with self._looking:  # they count what they were asked for
+            return masks.unions(frame, [objects])[0]
+
+    def made(self, id: str) -> Made | None:
+        """How a finding was made, from its document alone; None where that is damaged."""
+
+        def read(folder: Path) -> Made | None:
+            try:
+                return read_document(folder).made
+            except InputError:
+                return None
+
+        with self.saving:
+            folder = self.workspace.finding(id)
+            key = folder, _stamp(folder / DOCUMENT)
+            return self._made.get(key, lambda: read(folder))
+
+    def video_of(self, made: Made | None) -> str | None:
+        """The id of the video of a finding; where it is not where it was, of one of its name."""
+        known = None if made is None else made.video
+        if known is None:
+            return None
+        id = self.workspace.id_of(known)
+        if id is not None and os.path.exists(known):
+            return id
+        alike = [v for v in self.workspace.contents().videos if Path(v).name == Path(known).name]
+        return alike[0] if len(alike) == 1 else None
+
+    def video_path(self, finding: Finding) -> Path:
+        id = self.video_of(finding.made)
+        if id is None:
+            raise NotThere(
+                f"the video of {finding.history.id} is not in the workspace; copy it there, or "
+                "start the studio in a folder above both"
+            )
+        return self.workspace.video(id)
+
+    def masks_path(self, finding: Finding) -> Path | None:
+        """Where its masks lie in the workspace; they may have been moved with the video."""
+        known, video = finding.made.masks, self.video_of(finding.made)
+        if known is None:
+            return None
+        places = [Path(known)]
+        if video is not None and finding.made.video is not None:
+            before, now = Path(finding.made.video), self.workspace.root / video
+            while before.name and before.name == now.name:
+                before, now = before.parent, now.parent
+            if Path(known).is_relative_to(before):
+                places.append(now / Path(known).relative_to(before))
+        inside = (own for own in places if own.exists() and self.workspace.id_of(own) is not None)
+        return next(inside, None)
+
+    def references(self, folder: Path, history: str) -> Reference | None:
+        """True windows of a history: of the file that lies nearest to its finding."""
+        root = self.workspace.root
+        paths = [root / id for id in self.workspace.contents().references]
+        paths.sort(key=lambda path: -len(os.path.commonpath([path, folder])))
+        for path in paths:
+            for own in self._read_references(path):
+                if own.history_id == history:
+                    return own
+        return None
+
+    def _read_references(self, path: Path) -> list[Reference]:
+        def read() -> list[Reference]:
+            try:
+                return read_references(path)
+            except InputError:
+                return []  # it is looked at for whatever it may hold
+
+        return self._references.get((path, _stamp(path)), read)
+
+
+def whole_frames(path: Path) -> Frames:
+    """The frames of a file that holds them itself."""
+    frames = open_frames(path)
+    if frames.format in LISTS:
+        frames.close()
+        raise InputError(f"{path}: is a list of other files, not a video")
+    return frames
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Changes when the file does."""
+    try:
+        stat = path.stat()
+    except OSError:
+        raise NotThere(f"{path}: is gone") from None
+    return stat.st_mtime_ns, stat.st_size

@@ -1,0 +1,58 @@
+"""A studio in this process for tests: a workspace with the finding of a rendered scene."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dejacue import find
+from dejacue.data.rendered import render, write_scene
+
+pytest.importorskip("fastapi", reason="the studio needs the extra studio")
+from starlette.testclient import TestClient
+
+from dejacue.studio.app import create_app
+from dejacue.studio.security import Sessions
+from dejacue.studio.state import Studio
+from dejacue.studio.workspace import Workspace
+
+TOKEN = "the-token-of-this-test-and-no-other"
+HOST = "http://127.0.0.1:8765"
+
+
+def make_workspace(folder: Path) -> Path:
+    """cup/: the finding; scene/: video, masks, words and references."""
+    scene = folder / "scene"
+    write_scene(scene, render(7, family="cup", topology="three", frames=60))
+    find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
+         encoder="mini", folder=folder / "cup")  # fmt: skip
+    return folder
+
+
+def copied(made: Path, target: Path) -> Path:
+    """A workspace of its own; the finding names its video by its place, which is another now."""
+    shutil.copytree(made, target)
+    document = target / "cup" / "finding.json"
+    document.write_text(document.read_text().replace(str(made), str(target)))
+    return target
+
+
+def studio_of(root: Path, **options: Any) -> Studio:
+    return Studio(Workspace(root), Sessions(TOKEN), **{"encoder": "mini", **options})
+
+
+def client_of(studio: Studio, token: str | None = TOKEN, host: str = "127.0.0.1") -> TestClient:
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    return TestClient(create_app(studio, host), base_url=HOST, headers=headers,
+                      raise_server_exceptions=True)  # fmt: skip
+
+
+def browser_of(studio: Studio, token: str = TOKEN) -> TestClient:
+    """As a page asks: with the cookie of a session, and its own Origin."""
+    client = client_of(studio, None)
+    assert client.get("/", params={"token": token}, follow_redirects=False).status_code == 303
+    client.headers["origin"] = HOST
+    return client

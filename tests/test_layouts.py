@@ -1,0 +1,349 @@
+"""Readers of data sets: which layout a folder has, and the ones made of pictures and masks."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from layout_folders import document, mask, picture, sequence, text, transformation, vost, vost_tas
+
+from dejacue import (
+    InputError,
+    Window,
+    build_history,
+    open_dataset,
+    open_masks,
+    read_references,
+    read_vocabulary,
+)
+from dejacue.data.layouts import READERS, UnusableDataset, write_manifest
+from dejacue.pipeline.ingest import read_manifest
+
+
+def problems(folder: Path, layout: str | None = None) -> tuple[str, ...]:
+    with pytest.raises(UnusableDataset) as raised:
+        open_dataset(folder, layout)
+    assert len(str(raised.value)) < 600
+    return raised.value.problems
+
+
+def manifest(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+# Which layout
+
+
+def test_a_folder_that_may_be_two_layouts_asks_which(tmp_path, dejacue) -> None:
+    vost(tmp_path)
+    vost_tas(tmp_path, {"7_peel_onion_1": {"transformations": []}})
+    with pytest.raises(InputError, match="may be vost or vost-tas; say which"):
+        open_dataset(tmp_path)
+    ran = dejacue("data", "open", tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--as vost" in ran.err
+    assert open_dataset(tmp_path, "vost").layout == "vost"
+
+
+def test_a_folder_of_no_layout_is_refused_and_the_known_ones_are_named(tmp_path) -> None:
+    picture(tmp_path / "a" / "b.jpg")
+    with pytest.raises(InputError, match="is laid out as none of vost, vost-tas, davis"):
+        open_dataset(tmp_path)
+
+
+@pytest.mark.parametrize("layout", READERS)
+def test_a_layout_that_is_asked_for_says_what_it_needs(layout, tmp_path) -> None:
+    with pytest.raises(InputError, match=f"is not laid out as {layout}, "):
+        open_dataset(tmp_path, layout)
+
+
+def test_what_is_no_folder_or_no_layout_is_refused(tmp_path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        open_dataset(tmp_path / "nothing")
+    with pytest.raises(InputError, match="is a file, not a folder"):
+        open_dataset(text(tmp_path / "file", "x"))
+    with pytest.raises(InputError, match='unknown layout "vosst"; did you mean "vost"'):
+        open_dataset(tmp_path, "vosst")
+
+
+# VOST
+
+
+def test_vost_is_read_with_splits_and_nouns(tmp_path) -> None:
+    found = open_dataset(vost(tmp_path))
+    assert found.layout == "vost"
+    assert not found.missing
+    assert not found.references
+    onion, tomato = found
+    assert (onion.id, onion.object, onion.more["split"]) == ("7_peel_onion", "onion", "train")
+    assert (tomato.object, tomato.more["split"], tomato.frames) == ("tomato", "val", 10)
+    assert open_masks(onion.masks, kind=onion.kind).ids() == (1, 2)  # 255 is void
+    assert onion.open().length == 10
+
+
+def test_all_that_is_missing_is_listed_at_once(tmp_path, dejacue) -> None:
+    vost(tmp_path)
+    text(tmp_path / "ImageSets" / "test.txt", "9_fold_cloth\n10_break_egg\n")
+    mask(tmp_path / "Annotations" / "10_break_egg" / "frame00000.png", 1)
+    mask(tmp_path / "Annotations" / "7_peel_onion" / "frame00099.png", 1)
+    found = open_dataset(tmp_path)
+    assert sorted(found.missing) == [
+        "10_break_egg: its pictures are not here",
+        "7_peel_onion: no picture belongs to 1 of its masks: frame00099.png",
+        "9_fold_cloth: its pictures and masks are not here",
+    ]
+    ran = dejacue("data", "open", tmp_path, "--manifest", tmp_path / "all.csv")
+    assert ran.code == 0
+    assert ran.err.count("missing:") == 3
+    assert "not in the manifest: 2 clips (9_fold_cloth, 10_break_egg): no video here" in ran.err
+    assert len(manifest(tmp_path / "all.csv")) == 2
+
+
+def test_a_manifest_is_one_that_ingest_takes(tmp_path) -> None:
+    vost(tmp_path / "data")
+    path = tmp_path / "lists" / "all.csv"
+    assert write_manifest(path, open_dataset(tmp_path / "data")) == {}
+    items = read_manifest(path)
+    assert [(own.name, own.objects, own.kind) for own in items] == [
+        ("7_peel_onion", "all", "indexed"),
+        ("8_cut_tomato", "all", "indexed"),
+    ]
+    assert items[0].object == "onion"
+    assert items[0].extra["split"] == "train"
+
+
+# VOST-TAS
+
+
+def test_vost_tas_takes_what_lies_between_transformations(tmp_path) -> None:
+    vost(tmp_path)
+    steps = [
+        transformation(2, 3, "onion", "onion_peel", "onion_peel"),
+        transformation(5, 6, "onion", "onion_peel"),
+        transformation(8, 8, "peeled_onion"),
+    ]
+    vost_tas(tmp_path, {"7_peel_onion_2": {"anno_end": -1, "transformations": steps}})
+    (clip,) = open_dataset(tmp_path, "vost-tas")
+    assert clip.states == {
+        "before": (Window(0, 1),),
+        "onion and onion peel": (Window(4, 4), Window(7, 7)),
+        "peeled onion": (Window(9, 9),),
+    }
+    assert (clip.objects, clip.component, clip.frames) == ((2,), "7_peel_onion", 10)
+    assert clip.vocabulary.states["before"] == ("onion",)
+    assert list(clip.vocabulary.states) == list(clip.states)
+
+
+def test_vost_tas_ends_where_the_annotation_ends(tmp_path) -> None:
+    vost(tmp_path)
+    one = {"anno_end": 6, "transformations": [transformation(2, 3, "onion_half")]}
+    vost_tas(tmp_path, {"7_peel_onion_1": one})
+    (clip,) = open_dataset(tmp_path, "vost-tas")
+    assert clip.states["onion half"] == (Window(4, 6),)
+    assert clip.sampling == {"end": 6}
+    assert clip.open().length == 7
+
+
+def test_vost_tas_without_pictures_still_has_references(tmp_path) -> None:
+    one = {"transformations": [transformation(2, 3, "onion_half")]}
+    vost_tas(tmp_path, {"7_peel_onion_1": one, "9_cut_egg_1": {"transformations": []}})
+    found = open_dataset(tmp_path)
+    assert [own.history_id for own in found.references] == ["7_peel_onion_1"]
+    assert len(found.missing) == 2
+    assert "9_cut_egg_1" in found.notes[0]
+
+
+def test_vost_tas_with_frames_beyond_the_video_is_refused_with_all_of_them(tmp_path) -> None:
+    late = {"transformations": [transformation(8, 12, "a")]}
+    mixed = {"transformations": [transformation(2, 6, "a"), transformation(5, 8, "b")]}
+    beyond = {"anno_end": 10, "transformations": []}
+    vost_tas(tmp_path, {"1_a_b_1": late, "2_a_b_1": mixed, "3_a_b_1": beyond, "4_a_b_x": late})
+    found = problems(tmp_path)
+    assert len(found) == 4
+    assert found[0].startswith('"1_a_b_1": the transformation 8–12 is not inside the frames 0–9')
+    assert "is annotated to frame 10 of 10" in found[2]
+    assert "SEQUENCE_OBJECT" in found[3]
+
+
+def test_vost_tas_says_which_sequences_lack_pictures(tmp_path) -> None:
+    vost(tmp_path)
+    vost_tas(tmp_path, {"7_peel_onion_1": {"transformations": []}}, frames=12)
+    missing = open_dataset(tmp_path, "vost-tas").missing
+    assert "JPEGImages/7_peel_onion: has 10 pictures, vost_tas.json lists 12" in missing
+
+
+def test_real_vost_tas_agrees_with_the_intervals_that_were_taken_by_hand(footage) -> None:
+    found = open_dataset(footage, "vost-tas")
+    assert len(found) == 57
+    assert len(found.references) == 50
+    by_hand = {
+        own["id"]: sorted(w for windows in own["states"].values() for w in windows)
+        for own in json.loads((footage / "states.json").read_text())["items"]
+    }
+    clips = {clip.id: clip for clip in found}
+    for name in ("3161_peel_banana", "3316_peel_onion", "556_cut_tomato"):
+        own = clips[f"{name}_1"].states
+        assert sorted(list(w) for windows in own.values() for w in windows) == by_hand[name]
+        assert clips[f"{name}_1"].open().length == clips[f"{name}_1"].frames
+
+
+def test_real_vost_is_read(footage) -> None:
+    found = open_dataset(footage, "vost")
+    assert [clip.frames for clip in found] == [85, 110, 51, 98, 42]
+    assert not found.missing
+
+
+# DAVIS, YouTube-VOS, MOSE, M³-VOS
+
+
+def test_davis_takes_480p_and_its_void(tmp_path) -> None:
+    sequence(tmp_path, "bear", below="480p", ids=(1, 2, 255))
+    text(tmp_path / "ImageSets" / "2017" / "train.txt", "bear\n")
+    (clip,) = open_dataset(tmp_path)
+    assert clip.video.endswith("JPEGImages/480p/bear")
+    assert clip.more == {"split": "train"}
+    assert open_masks(clip.masks, kind=clip.kind).ids() == (1, 2)
+
+
+def test_davis_2016_has_one_object_that_is_white(tmp_path) -> None:
+    sequence(tmp_path, "bear", below="480p", ids=(255,))
+    line = "/JPEGImages/480p/bear/00000.jpg /Annotations/480p/bear/00000.png\n"
+    text(tmp_path / "ImageSets" / "480p" / "train.txt", line)
+    (clip,) = open_dataset(tmp_path)
+    assert clip.kind == "binary"
+    assert open_masks(clip.masks, kind=clip.kind).ids() == (1,)
+
+
+def youtube_vos(root: Path, numbers=range(0, 30, 5)) -> Path:
+    sequence(root, "0a1b", numbers, masked=range(0, 30, 5), ids=(1, 2))
+    objects = {
+        "1": {"category": "cat", "frames": ["00000", "00005"]},
+        "2": {"category": "dog", "frames": ["00000"]},
+    }
+    document(root / "meta.json", {"videos": {"0a1b": {"objects": objects}}})
+    return root
+
+
+def test_youtube_vos_has_a_clip_for_each_object(tmp_path) -> None:
+    youtube_vos(tmp_path / "train")
+    cat, dog = open_dataset(tmp_path)
+    assert (cat.id, cat.object, cat.objects, cat.component) == ("0a1b-1", "cat", (1,), "0a1b")
+    assert (dog.object, dog.more, dog.sampling) == ("dog", {"split": "train"}, {})
+
+
+def test_youtube_vos_with_all_frames_takes_every_fifth(tmp_path) -> None:
+    cat, _ = open_dataset(youtube_vos(tmp_path, range(27)))
+    assert cat.sampling == {"stride": 5}
+    assert [frame.source for frame in cat.open()] == [0, 5, 10, 15, 20, 25]
+    history = build_history(cat.open(), cat.masks, "mini", objects=cat.objects, id=cat.id)
+    assert list(history.frames) == list(range(6))  # one run, where every frame would give six
+
+
+def test_youtube_vos_with_a_false_meta_is_refused(tmp_path) -> None:
+    youtube_vos(tmp_path)
+    document(tmp_path / "meta.json", {"videos": {"a": {}, "b": {"objects": {"x": {}}}}})
+    assert [own.split(":")[0] for own in problems(tmp_path)] == ['video "a"', 'video "b"']
+
+
+def test_mose_has_no_lists(tmp_path) -> None:
+    sequence(tmp_path / "train", "0f2e")
+    sequence(tmp_path / "valid", "1a2b", masked=[0])
+    found = open_dataset(tmp_path)
+    assert found.layout == "mose"
+    assert [(clip.id, clip.more["split"]) for clip in found] == [
+        ("0f2e", "train"),
+        ("1a2b", "valid"),
+    ]
+
+
+def m3_vos(root: Path, **changed) -> Path:
+    vost(root, ["0001_melt_ice"])
+    ice = {"before_state": "solid", "after_state": "liquid", "phase transition": "melting"}
+    same = {"before_state": "solid", "after_state": "solid"}
+    labels = {"0001_melt_ice": {"1": ice | changed, "2": same}}
+    return document(root / "meta" / "all_phase_label.json", labels).parent.parent
+
+
+def test_m3_vos_has_words_and_no_times(tmp_path, dejacue) -> None:
+    found = open_dataset(m3_vos(tmp_path))
+    ice, other = found
+    assert found.layout == "m3-vos"
+    assert (ice.id, ice.objects) == ("0001_melt_ice-1", (1,))
+    assert list(ice.vocabulary.states) == ["solid", "liquid"]
+    assert ice.more["transition"] == "melting"
+    assert other.vocabulary is None
+    assert "0001_melt_ice-2" in found.notes[0]
+    ran = dejacue("data", "open", tmp_path, "--references", tmp_path / "r.json")
+    assert ran.code == 2
+    assert "m3-vos does not say when" in ran.err
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_m3_vos_without_a_state_is_refused(tmp_path) -> None:
+    assert 'object "1"' in problems(m3_vos(tmp_path, after_state=None))[0]
+
+
+# The command
+
+
+def test_the_command_writes_what_other_commands_take(tmp_path, dejacue) -> None:
+    vost(tmp_path)
+    one = {"transformations": [transformation(2, 3, "onion_half")]}
+    vost_tas(tmp_path, {"7_peel_onion_1": one})
+    out = tmp_path / "out"
+    ran = dejacue(
+        "data", "open", tmp_path, "--as", "vost-tas", "--references", out / "r.json",
+        "--manifest", out / "m.csv", "--vocabularies", out / "words", "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert (told["layout"], told["clips"], told["with references"]) == ("vost-tas", 1, 1)
+    (reference,) = read_references(out / "r.json")
+    assert reference.states["before"] == (Window(0, 1),)
+    words = read_vocabulary(out / "words" / "7_peel_onion_1.json")
+    assert words.states["onion half"] == ("onion half",)
+    assert words.object == "onion"
+    (item,) = read_manifest(out / "m.csv")
+    assert (item.name, item.objects) == ("7_peel_onion_1", (1,))
+
+
+def test_nothing_is_written_where_one_of_the_files_cannot_be(tmp_path, dejacue) -> None:
+    vost(tmp_path)
+    ran = dejacue(
+        "data", "open", tmp_path, "--manifest", tmp_path / "m.csv", "--vocabularies", tmp_path / "w"
+    )
+    assert ran.code == 2
+    assert "has no words for its states" in ran.err
+    assert not (tmp_path / "m.csv").exists()
+    assert not (tmp_path / "w").exists()
+
+
+def test_problems_are_all_listed_by_the_command(tmp_path, dejacue) -> None:
+    late = {"transformations": [transformation(8, 12, "a")]}
+    vost_tas(tmp_path, {"1_a_b_1": late, "2_a_b_1": late})
+    ran = dejacue("data", "open", tmp_path, "--references", tmp_path / "r.json")
+    assert ran.code == 2
+    assert ran.err.count("note:") == 2
+    assert "(and 1 more problem)" in ran.err
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_a_list_that_leads_out_of_the_folder_is_refused(tmp_path) -> None:
+    vost(tmp_path)
+    text(tmp_path / "ImageSets" / "test.txt", "../../secret\n")
+    with pytest.raises(InputError, match=r'"\.\./\.\./secret" is no name of a file'):
+        open_dataset(tmp_path)
+
+
+def test_words_about_a_clip_are_columns_that_ingest_keeps(tmp_path) -> None:
+    write_manifest(tmp_path / "m.csv", open_dataset(m3_vos(tmp_path / "set")))
+    first = read_manifest(tmp_path / "m.csv")[0]
+    assert first.extra == {
+        "split": "train",
+        "before_state": "solid",
+        "after_state": "liquid",
+        "transition": "melting",
+    }

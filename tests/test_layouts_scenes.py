@@ -1,0 +1,193 @@
+"""Readers of captured scenes: Nerfies and HyperNeRF, Neu3D, D-NeRF."""
+
+from __future__ import annotations
+
+from glob import glob
+from pathlib import Path
+
+import numpy as np
+import pytest
+from layout_folders import document, picture, text, video
+from test_layouts import manifest, problems
+
+from dejacue import InputError, open_dataset
+
+# Nerfies, HyperNeRF
+
+
+def nerfies(root: Path, ids: list[str], cameras: int = 2, scale: str = "2x") -> Path:
+    for own in ids:
+        picture(root / "rgb" / scale / f"{own}.png")
+    half = len(ids) // 2
+    document(
+        root / "dataset.json",
+        {"count": len(ids), "num_exemplars": half, "ids": ids, "train_ids": ids[::2],
+         "val_ids": ids[1::2]},
+    )  # fmt: skip
+    rows = {
+        own: {"warp_id": at // cameras, "appearance_id": at // cameras, "camera_id": at % cameras}
+        for at, own in enumerate(ids)
+    }
+    document(root / "metadata.json", rows)
+    return root
+
+
+def test_nerfies_splits_two_cameras(tmp_path) -> None:
+    ids = [f"{side}1_{at:06}" for at in range(4) for side in ("left", "right")]
+    found = open_dataset(nerfies(tmp_path / "toast", ids))
+    left, right = found
+    assert found.layout == "nerfies"
+    assert not found.missing
+    assert (left.id, left.component) == ("toast-camera0", "toast")
+    assert [image.stem for image in right.images] == ids[1::2]
+    assert left.times == (0, 1, 2, 3)
+    assert left.unit == "warp ids"
+    assert (left.more["split"], right.more["split"]) == ("train", "val")
+    assert sorted(glob(left.video)) == [str(image) for image in left.images]
+    frames = list(left.open(start=1))
+    assert [frame.name for frame in frames] == ids[2::2]
+    assert frames[0].time_s is None
+
+
+def test_nerfies_with_one_camera_is_a_folder(tmp_path, dejacue) -> None:
+    nerfies(tmp_path / "toast", [f"{at:06}" for at in range(1, 5)], cameras=1)
+    nerfies(tmp_path / "lemon", [f"{at:06}" for at in range(1, 4)], cameras=1)
+    lemon, toast = open_dataset(tmp_path)
+    assert (lemon.id, toast.id) == ("lemon", "toast")
+    assert toast.video.endswith("toast/rgb/2x")
+    text(tmp_path / "tracked" / "toast.csv", "frame,x,y,w,h\n0,1,1,9,9\n")
+    out = tmp_path / "m.csv"
+    ran = dejacue("data", "open", tmp_path, "--manifest", out, "--masks", tmp_path / "tracked")
+    assert ran.code == 0
+    assert "1 clip (lemon): no masks" in ran.err
+    assert [row["video"] for row in manifest(out)] == ["toast/rgb/2x"]
+
+
+def test_nerfies_takes_the_largest_pictures(tmp_path) -> None:
+    nerfies(tmp_path, ["a1", "a2"], cameras=1, scale="4x")
+    nerfies(tmp_path, ["a1", "a2"], cameras=1, scale="16x")
+    assert {image.parent.name for image in open_dataset(tmp_path).clips[0].images} == {"4x"}
+
+
+def test_nerfies_lists_all_that_is_missing(tmp_path) -> None:
+    nerfies(tmp_path / "toast", ["a1", "a2", "a3"], cameras=1)
+    for name in ("a1", "a3"):
+        (tmp_path / "toast" / "rgb" / "2x" / f"{name}.png").unlink()
+    found = open_dataset(tmp_path)
+    assert found.missing == (
+        "toast/rgb/2x/a1.png: is not here",
+        "toast/rgb/2x/a3.png: is not here",
+    )
+    assert len(found.clips[0].images) == 1
+    assert found.clips[0].times == (1,)
+    (tmp_path / "toast" / "metadata.json").unlink()
+    assert problems(tmp_path) == ("metadata.json: is not here",)
+
+
+def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
+    nerfies(tmp_path, ["a1", "a2", "a3"], cameras=1)
+    document(tmp_path / "metadata.json", {"a1": {"warp_id": 0}, "a2": {"warp_id": "x"}})
+    found = problems(tmp_path)
+    assert [own.split(": ")[1] for own in found] == ['"a2"', '"a3"']
+    document(tmp_path / "dataset.json", {"count": 5, "ids": ["a1"]})
+    with pytest.raises(InputError, match="count is 5, but it lists 1 ids"):
+        open_dataset(tmp_path)
+
+
+# Neu3D
+
+
+def neu3d(root: Path, cameras: tuple[int, ...], rows: int) -> Path:
+    for camera in cameras:
+        video(root / f"cam{camera:02}.mp4", seconds=1)
+    np.save(root / "poses_bounds.npy", np.zeros((rows, 17)))
+    return root
+
+
+def test_neu3d_takes_missing_numbers_and_holds_out_cam00(tmp_path) -> None:
+    found = open_dataset(neu3d(tmp_path / "coffee", (0, 1, 4, 10), rows=4))
+    assert found.layout == "neu3d"
+    assert not found.missing
+    assert [(clip.id, clip.more["split"]) for clip in found] == [
+        ("coffee-cam00", "test"),
+        ("coffee-cam01", "train"),
+        ("coffee-cam04", "train"),
+        ("coffee-cam10", "train"),
+    ]
+    assert {clip.component for clip in found} == {"coffee"}
+    assert len(list(found.clips[2].open())) == 5
+
+
+def test_neu3d_says_which_parts_are_missing(tmp_path) -> None:
+    neu3d(tmp_path / "coffee", (1, 2), rows=4)
+    neu3d(tmp_path / "steak", (0,), rows=1)
+    (tmp_path / "steak" / "poses_bounds.npy").unlink()
+    assert open_dataset(tmp_path).missing == (
+        "coffee: poses_bounds.npy has 4 cameras, 2 videos are here",
+        "coffee/cam00.mp4: is not here; it is the camera that is held out",
+        "steak/poses_bounds.npy: is not here",
+    )
+
+
+def test_neu3d_with_other_poses_is_refused(tmp_path) -> None:
+    neu3d(tmp_path, (0,), rows=1)
+    np.save(tmp_path / "poses_bounds.npy", np.array([{"a": 1}], dtype=object))
+    with pytest.raises(InputError, match="holds pickled objects, which are never loaded"):
+        open_dataset(tmp_path)
+    np.save(tmp_path / "poses_bounds.npy", np.zeros((1, 12)))
+    with pytest.raises(InputError, match="17 numbers for each camera"):
+        open_dataset(tmp_path)
+
+
+# D-NeRF
+
+
+def d_nerf(root: Path, times: list[float | None], split: str = "train") -> Path:
+    frames = []
+    for at, time in enumerate(times):
+        picture(root / split / f"r_{at:03}.png", mode="RGBA")
+        row = {"file_path": f"./{split}/r_{at:03}", "rotation": 0.1, "transform_matrix": []}
+        frames.append(row if time is None else row | {"time": time})
+    document(root / f"transforms_{split}.json", {"camera_angle_x": 0.7, "frames": frames})
+    return root
+
+
+def test_d_nerf_finds_pictures_without_their_ending_in_the_order_of_time(tmp_path) -> None:
+    for split in ("train", "val", "test"):
+        d_nerf(tmp_path / "lego", [0.5, 0.0, 1.0], split)
+    found = open_dataset(tmp_path)
+    train, _, test = found
+    assert found.layout == "d-nerf"
+    assert not found.missing
+    assert [image.name for image in train.images] == ["r_001.png", "r_000.png", "r_002.png"]
+    assert (train.times, train.id, test.more["split"]) == ((0, 0.5, 1), "lego-train", "test")
+
+
+def test_d_nerf_lays_transparent_pictures_on_white(tmp_path, dejacue) -> None:
+    clip = open_dataset(d_nerf(tmp_path, [0.0, 1.0])).clips[0]
+    assert all((frame.image == 255).all() for frame in clip.open())
+    text(tmp_path / "tracked" / f"{clip.id}.csv", "frame,x,y,w,h\n0,1,1,9,9\n")
+    words = ("--manifest", tmp_path / "m.csv", "--masks", tmp_path / "tracked")
+    ran = dejacue("data", "open", tmp_path, *words)
+    assert ran.code == 2
+    assert "transparent pictures" in ran.err
+
+
+def test_d_nerf_without_times_counts_positions(tmp_path) -> None:
+    assert open_dataset(d_nerf(tmp_path, [None] * 5)).clips[0].times == (0, 0.25, 0.5, 0.75, 1)
+    assert open_dataset(d_nerf(tmp_path, [None])).clips[0].times == (0,)
+
+
+def test_d_nerf_lists_all_that_is_missing(tmp_path) -> None:
+    d_nerf(tmp_path / "lego", [0.0, 0.5, 1.0])
+    (tmp_path / "lego" / "train" / "r_001.png").unlink()
+    assert open_dataset(tmp_path).missing == (
+        "lego/train/r_001.png: is not here",
+        "lego/transforms_val.json: is not here",
+        "lego/transforms_test.json: is not here",
+    )
+
+
+def test_d_nerf_that_leaves_its_folder_is_refused(tmp_path) -> None:
+    document(tmp_path / "transforms_train.json", {"frames": [{"file_path": "../../etc/x"}]})
+    assert problems(tmp_path) == ("../../etc/x: leaves the folder",)

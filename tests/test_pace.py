@@ -1,0 +1,141 @@
+"""Which frames are looked at where nobody says: all, or as many as a CPU encodes in about the time
+that the video lasts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dejacue import find, load_encoder, open_masks, open_video
+from dejacue.data.rendered import render, write_scene
+from dejacue.pipeline import VideoOptions
+from dejacue.pipeline.ingest._ingest import _items
+from dejacue.sources.encoders.mini import Mini
+
+SAID = (
+    "one of 3 frames was looked at (20 in all), so that a CPU takes about as long as the video; "
+    "--stride 1 takes all"
+)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pace") / "cup"
+    write_scene(folder, render(11, family="cup", topology="binary", frames=60))
+    return folder
+
+
+@pytest.fixture
+def looked(scene):
+    """find with an encoder that takes a third of the frames of a second."""
+    slow = load_encoder("mini")
+    slow.pace = open_video(scene / "scene.mp4").rate / 3
+
+    def run(video=scene / "scene.mp4", **more):
+        given = {"masks": scene / "Annotations", "objects": [1], "encoder": slow} | more
+        return find(video, scene / "vocabulary.yaml", **given)
+
+    return run
+
+
+def test_a_slow_encoder_gets_every_third_frame_and_that_is_said(looked, tmp_path) -> None:
+    few, every = looked(folder=tmp_path / "out"), looked(stride=1)
+    third = every.history.source_frames % 3 == 0
+    assert few.history.source_frames.tolist() == every.history.source_frames[third].tolist()
+    assert (3 * few.history.frames == few.history.source_frames).all()
+    np.testing.assert_allclose(few.history.features, every.history.features[third], atol=1e-5)
+    assert few.history.made_with["every"] == "3"
+    assert few.history.frames_looked_at == 20
+    assert SAID in few.warnings
+    assert set(few.thumbnails) <= set(range(20))
+    again = looked(folder=tmp_path / "out")  # taken from there, and said again
+    assert again.history.made_with == few.history.made_with
+    assert SAID in again.warnings
+    assert SAID not in every.warnings
+    assert "every" not in every.history.made_with
+
+
+def test_what_is_asked_for_is_looked_at(looked, scene) -> None:
+    rate = open_video(scene / "scene.mp4").rate
+    for more in ({"fps": rate}, {"stride": 1}, {"examples": {"full": 31}},
+                 {"video": open_video(scene / "scene.mp4")}):  # fmt: skip
+        assert looked(**more).history.frames_looked_at == 60
+    assert looked(stride=2).history.frames_looked_at == 30
+    assert looked(encoder="mini").history.frames_looked_at == 60
+
+
+@pytest.mark.parametrize(
+    ("rate", "every"), [(30, 8), (29.97, 7), (25, 6), (60, 15), (4, 1), (1, 1)]
+)
+def test_the_rule_is_a_quotient_and_no_clock(rate, every) -> None:
+    class Given:
+        pace = 4.0
+
+    Given.rate = rate
+    assert VideoOptions().every(Given, Given) == every
+    Given.rate = None  # images, which somebody has chosen already
+    assert VideoOptions().every(Given, Given) == 1
+
+
+@pytest.mark.parametrize("match", ["auto", "source", "index"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_masks_are_found_as_for_all_frames(scene, tmp_path, match, first) -> None:
+    """By their position among all frames, too, and masks that count from one."""
+    if (match, first) == ("source", 1):
+        match = "one-based"
+    folder = tmp_path / "masks"
+    folder.mkdir()
+    for at, path in enumerate(sorted((scene / "Annotations").rglob("*.png"))):
+        (folder / f"{at + first:05d}.png").write_bytes(path.read_bytes())
+    video = open_video(scene / "scene.mp4")
+    masks = open_masks(folder, match=match, frames=video.length)
+    whole = {frame.source: masks.unions(frame, [None])[0] for frame in video}
+    fewer = masks.thinned(7)
+    seen = list(video.thinned(7))
+    assert [frame.index for frame in seen] == list(range(9)) == list(range(video.thinned(7).length))
+    for frame in seen:
+        assert frame.source == 7 * frame.index
+        (own,) = fewer.unions(frame, [None])
+        assert (own is None) == (whole[frame.source] is None)
+        assert own is None or np.array_equal(own, whole[frame.source])
+    assert fewer.problems == []  # masks between them are no surprise
+    assert video.thinned(7).key != video.key
+
+
+def test_the_command_says_it_and_takes_all_on_demand(scene, tmp_path, dejacue, monkeypatch) -> None:
+    monkeypatch.setattr(Mini, "pace", open_video(scene / "scene.mp4").rate / 3)
+    words = ("encode", scene / "scene.mp4", "--masks", scene / "Annotations", "--object", 1,
+             "--encoder", "mini", "-o", tmp_path / "cup.history.npz")  # fmt: skip
+    ran = dejacue(*words)
+    assert ran.code == 0
+    assert SAID in " ".join(ran.err.split())
+    ran = dejacue(*words, "--stride", 1)
+    assert ran.code == 0
+    assert "frames was looked at" not in ran.err
+
+
+def test_a_gpu_that_does_not_decode_is_told_in_one_sentence(
+    scene, tmp_path, dejacue, monkeypatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("no such device")
+
+    monkeypatch.setattr("av.codec.hwaccel.HWAccel", refuse)
+    (tmp_path / "m.csv").write_text(f"video,masks\n{scene / 'scene.mp4'},{scene / 'Annotations'}\n")
+    video = (scene / "scene.mp4", "--masks", scene / "Annotations")
+    commands = [
+        ("encode", *video, "-o", tmp_path / "cup.history.npz"),
+        ("locate", *video, "-v", scene / "vocabulary.yaml"),
+    ]
+    for words in commands:
+        ran = dejacue(*words, "--encoder", "mini", "--decoder", "hardware")
+        assert ran.code == 2
+        said = "cannot be decoded on a GPU here (no such device); leave out the hardware decoder"
+        assert said in " ".join(ran.err.split())
+    for words in (*commands, ("ingest", tmp_path / "m.csv", "--store", tmp_path / "store")):
+        ran = dejacue(*words, "--encoder", "mini", "--decoder", "hardwar")
+        assert ran.code == 2
+        assert 'unknown decoder "hardwar"; did you mean "hardware"' in " ".join(ran.err.split())
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "m.csv"]
+    items, _ = _items(tmp_path / "m.csv", "hardware")
+    assert [own.sampling.decoder for own in items] == ["hardware"]

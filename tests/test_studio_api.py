@@ -1,0 +1,89 @@
+"""The studio's API as a whole: OpenAPI is true, many clients at once, and a killed server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from studio_client import TOKEN, Sessions, Studio, Workspace, copied, create_app, studio_of
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = int(os.environ.get("DEJACUE_STUDIO_EXAMPLES", "6"))  # a request; 300 for a long search
+HEADERS = {"authorization": f"Bearer {TOKEN}", "host": "127.0.0.1:8765"}
+IDS = {"id": ["cup", "scene/scene.mp4", "scene/vocabulary.yaml"], "annotator": ["Anna"],
+       "kind": ["json", "report"], "number": [3], "frame": [0]}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def api(made_workspace, tmp_path_factory):
+    root = copied(made_workspace, tmp_path_factory.mktemp("api") / "workspace")
+    studio = studio_of(root, tracker="box")
+    app = create_app(studio)
+    yield schemathesis.openapi.from_asgi("/api/openapi.json", app, headers=HEADERS)
+    studio.close()
+
+
+def operations() -> list[tuple[str, str]]:
+    app = create_app(Studio(Workspace(Path()), Sessions()))
+    paths = app.app.openapi()["paths"]
+    return [(path, method) for path, own in paths.items() for method in own]
+
+
+def about_what_is_there(parameters: dict) -> None:
+    """Changes half of them."""
+    for name in IDS.keys() & (parameters or {}).keys():
+        size, known = len(str(parameters[name])), IDS[name]
+        if size % 2:
+            parameters[name] = known[size // 2 % len(known)]
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("path", "method"), operations())
+def test_every_request_is_answered_as_openapi_says(api, path, method, mode) -> None:
+    """What a schema cannot say, such as which readouts there are, is refused with 400."""
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(case=api[path][method].as_strategy(generation_mode=mode))
+    def answered(case) -> None:
+        if mode is GenerationMode.POSITIVE:
+            about_what_is_there(case.path_parameters)
+        case.call_and_validate(headers=HEADERS, excluded_checks=[positive_data_acceptance])
+
+    try:
+        answered()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE  # a request that takes nothing
+
+
+def test_many_clients_at_once_are_all_answered(made_workspace) -> None:
+    """400 requests; benchmarks/studio.py sends 10,000 and looks at the memory."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from studio import load
+    finally:
+        sys.path.pop(0)
+    found = load(made_workspace, requests=400, clients=20)
+    assert found.answered == 400
+    assert found.failed == []
+
+
+def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_workspace, tmp_path):
+    """The server is killed at 20 moments while somebody labels."""
+    root = copied(made_workspace, tmp_path / "workspace")
+    script = Path(__file__).with_name("studio_killer.py")
+    ran = subprocess.run([sys.executable, str(script), str(root), "20"], capture_output=True,
+                         text=True, timeout=300)  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    told = json.loads(ran.stdout.splitlines()[-1])
+    assert told["killed"] == 20
+    assert told["confirmed"] > 40
+    assert told["lost"] == 0

@@ -1,0 +1,545 @@
+"""The studio's findings, words, videos, corpus and uploads, as a script asks for them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+from studio_client import client_of, studio_of
+
+from dejacue import Finding, read_references, read_vocabulary
+from dejacue.report.scene import unpacked
+from dejacue.studio import corpus, security
+from dejacue.studio.errors import NotThere
+from dejacue.studio.workspace import Workspace
+
+STATES = {
+    "empty": ["cup with nothing in it", "drained cup"],
+    "half full": ["half full cup", "half empty cup"],
+    "full": ["cup filled to the brim", "filled up cup"],
+}
+
+
+def windows(scene: dict) -> dict[str, list[tuple[int, int]]]:
+    return {row["state"]: [(w["start"], w["end"]) for w in row["windows"]] for row in scene["rows"]}
+
+
+def picture(answer) -> np.ndarray:
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "image/jpeg"
+    return np.asarray(Image.open(io.BytesIO(answer.content)))
+
+
+# The workspace
+
+
+def test_the_workspace_says_what_lies_in_it(client) -> None:
+    found = client.get("/api/workspace").json()
+    assert found["videos"] == ["scene/scene.mp4"]
+    assert found["findings"] == ["cup"]
+    assert found["vocabularies"] == ["scene/vocabulary.yaml"]
+    assert found["references"] == ["scene/references.json"]
+    assert found["owner"] is True
+    assert found["annotator"] is None
+    assert "published" in found["readouts"]
+
+
+def test_a_folder_of_images_is_a_video_and_masks_are_not(studio, client) -> None:
+    folder = studio.workspace.root / "pictures"
+    folder.mkdir()
+    for number in range(3):
+        Image.new("RGB", (32, 24), (number * 80, 0, 0)).save(folder / f"{number}.png")
+    studio.workspace.changed()
+    assert client.get("/api/videos").json() == [
+        {"id": "pictures", "kind": "images"}, {"id": "scene/scene.mp4", "kind": "file"}
+    ]  # fmt: skip
+    about = client.get("/api/videos/pictures/info").json()
+    assert (about["frames"], about["playable"], about["seconds"]) == (3, False, None)
+    assert client.get("/api/videos/pictures/times").json()["times"] is None
+    assert picture(client.get("/api/videos/pictures/frames/2.jpg"))[0, 0, 0] > 140
+    assert client.get("/api/videos/pictures/file").status_code == 404
+
+
+def test_a_finding_of_the_workspace_itself_has_an_id(studio) -> None:
+    own = client_of(studio_of(studio.workspace.root / "cup"))
+    assert own.get("/api/findings").json() == [{"id": "finding.json"}]
+    assert own.get("/api/findings/finding.json/scene").status_code == 200
+
+
+def test_word_lists_are_written_as_the_command_line_reads_them(studio, client) -> None:
+    given = {"object": "cup", "states": STATES}
+    assert client.put("/api/vocabularies/words/cup.yaml", json=given).status_code == 200
+    path = studio.workspace.root / "words" / "cup.yaml"
+    assert {s: list(t) for s, t in read_vocabulary(path).states.items()} == STATES
+    assert client.get("/api/vocabularies/words/cup.yaml").json()["object"] == "cup"
+    assert {"id": "words/cup.yaml"} in client.get("/api/vocabularies").json()
+    refused = client.put("/api/vocabularies/words/cup.txt", json=given)
+    assert refused.status_code == 400
+    assert "ends in .yaml" in refused.json()["detail"]
+    twice = {"states": {"a": ["cup"], "b": ["cup"]}}
+    before = path.read_text()
+    refused = client.put("/api/vocabularies/words/cup.yaml", json=twice)
+    assert 'describes both "a" and "b"' in refused.json()["detail"]
+    assert path.read_text() == before
+
+
+# Findings
+
+
+def test_the_scene_is_that_of_the_finding(studio, client) -> None:
+    finding = Finding.read(studio.workspace.root / "cup")
+    scene = client.get("/api/findings/cup/scene").json()
+    assert scene["schema"] == "dejacue.scene/1"
+    assert scene["video"] == "scene/scene.mp4"
+    assert windows(scene) == windows(finding.scene(thumbnails=()))
+    truth = read_references(studio.workspace.root / "scene" / "references.json")[0]
+    told = {state: [tuple(w) for w in own] for state, own in scene["references"].items()}
+    assert told == {state: [tuple(w) for w in own] for state, own in truth.states.items()}
+    assert len(scene["thumbnails"]) == len(finding.thumbnails) > 3
+    first = scene["thumbnails"][0]
+    answer = client.get(first["url"])
+    assert answer.content == finding.thumbnails[first["frame"]]
+    alone = next(own for own in scene["thumbnails"] if own["crop"])
+    assert client.get(alone["crop"]).content == finding.crops[alone["frame"]]
+
+
+def test_reading_is_ask_and_writes_nothing(studio, client) -> None:
+    folder = studio.workspace.root / "cup"
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    words = {"dark": ["drained cup"], "light": ["cup filled to the brim", "half full cup"]}
+    scene = client.post("/api/findings/cup/read", json={"states": words, "top": 2}).json()
+    expected = Finding.read(folder).ask(words, encoder="mini", top=2)
+    assert windows(scene) == windows(expected.scene(thumbnails=()))
+    assert set(windows(scene)) == {"dark", "light"}
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
+
+
+def test_what_is_left_out_is_as_the_finding_was_read(studio, client) -> None:
+    folder = studio.workspace.root / "cup"
+    Finding.read(folder).ask(readout="joint", top=3).write(folder)
+    scene = client.post("/api/findings/cup/read", json={}).json()
+    assert scene["settings"]["readout"]["name"] == "joint"
+    assert scene["settings"]["top"] == 3
+    other = client.post("/api/findings/cup/read", json={"readout": "published"}).json()
+    assert other["settings"]["readout"]["name"] == "scan"
+
+
+def test_examples_are_frames_of_the_history(studio, client) -> None:
+    finding = Finding.read(studio.workspace.root / "cup")
+    marks = [{"state": "full", "start": 2, "end": 6}, {"state": None, "start": 30}]
+    scene = client.post("/api/findings/cup/read", json={"examples": marks, "changes": [20]}).json()
+    expected = finding.correct({"full": [], None: 30}, full=[], changes=20)
+    assert [(n["state"], n["start"], n["end"]) for n in scene["named"]] == [
+        ("full", 2, 6), (None, 30, 30),
+    ]  # fmt: skip
+    assert scene["changes"] == expected.scene(thumbnails=())["changes"] == [20]
+    assert client.post("/api/findings/cup/read", json={}).json()["named"] == []
+    refused = client.post("/api/findings/cup/read", json={"examples": [{"state": "full"}]})
+    assert "an example has a start" in refused.json()["detail"]
+
+
+def test_an_example_from_elsewhere_lies_in_the_workspace(studio, client, tmp_path) -> None:
+    crops = list(Finding.read(studio.workspace.root / "cup").crops.values())
+    (studio.workspace.root / "full.jpg").write_bytes(crops[0])
+    (studio.workspace.root / "empty.jpg").write_bytes(crops[-1])
+    (tmp_path / "outside.jpg").write_bytes(crops[0])
+
+    def read(source: str):
+        marks = [{"state": "full", "source": source}, {"state": "full", "source": "full.jpg"},
+                 {"state": "empty", "source": "empty.jpg"}]  # fmt: skip
+        return client.post("/api/findings/cup/read", json={"examples": marks})
+
+    assert read("full.jpg").status_code == 200
+    assert read("scene/scene.mp4@3").status_code == 200
+    for outside in ("../outside.jpg", str(tmp_path / "outside.jpg"), "nowhere.jpg"):
+        assert read(outside).status_code == 404
+
+
+def test_several_ways_of_reading_are_compared_in_one_call(client) -> None:
+    ways = [{"readout": "contrast"}, {"readout": "scan", "coordinates": "dual"}, {"readout": "no"}]
+    found = client.post("/api/findings/cup/compare", json={"readings": ways}).json()
+    assert [own["problem"] is None for own in found] == [True, True, False]
+    assert found[1]["scene"]["settings"]["coordinates"] == "dual"
+    assert 'unknown readout "no"' in found[2]["problem"]
+
+
+def test_what_was_read_is_written_as_a_finding(studio, client) -> None:
+    words = {**STATES, "empty": ["drained cup"]}
+    answer = client.put("/api/findings/cup", json={"states": words, "folder": "saved/again"})
+    assert answer.status_code == 200
+    made = Finding.read(studio.workspace.root / "saved" / "again")
+    assert {s: list(t) for s, t in made.vocabulary.states.items()} == words
+    assert client.get("/api/findings").json() == [{"id": "cup"}, {"id": "saved/again"}]
+    assert windows(answer.json()) == windows(made.scene(thumbnails=()))
+    marks = [{"state": "full", "start": 2, "end": 6}]
+    assert client.put("/api/findings/cup", json={"examples": marks}).status_code == 200
+    assert client.get("/api/findings/cup/info").json()["examples"] == [
+        {"state": "full", "start": 2, "end": 6, "source": None}
+    ]
+    refused = client.put("/api/findings/cup", json={"folder": "scene"})
+    assert "holds other things" in refused.json()["detail"]
+
+
+def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def write(number: int) -> int:
+        words = {**STATES, "empty": [f"drained cup {number % 3}"]}
+        return client.put("/api/findings/cup", json={"states": words}).status_code
+
+    def read(number: int) -> int:
+        return client.get("/api/findings/cup/scene").status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(write if number % 4 == 0 else read, number) for number in range(40)]
+    assert {answer.result() for answer in answers} == {200}
+
+
+@pytest.mark.parametrize("body", [
+    {"states": {"one": ["cup"]}}, {"states": {"a": ["x"], "b": []}}, {"readout": "nothing"},
+    {"top": 0}, {"absent_at": 2}, {"unknown": 1}, {"smoothing": "wide"}, {"changes": [-1]},
+    {"examples": [{"state": "unheard of", "start": 1}]},
+])  # fmt: skip
+def test_what_cannot_be_read_is_one_sentence(client, body) -> None:
+    answer = client.post("/api/findings/cup/read", json=body)
+    assert answer.status_code in (400, 422)
+    detail = answer.json()["detail"]
+    assert "\n" not in detail
+    assert 0 < len(detail) < 600
+
+
+def test_a_body_may_be_anything_and_is_refused_in_a_sentence(client) -> None:
+    for body in (b"", b"{", b"[1]", b'{"states": {"\\ud800": ["a"]}}', b'{"top": NaN}', b"[" * 9999,
+                 b'{"top": ' + b"9" * 5000 + b"}"):  # fmt: skip
+        answer = client.post("/api/findings/cup/read", content=body,
+                             headers={"content-type": "application/json"})  # fmt: skip
+        assert answer.status_code in (400, 422)
+        assert answer.json()["detail"]
+
+
+def test_questions_and_segments_are_those_of_the_finding(studio, client) -> None:
+    finding = Finding.read(studio.workspace.root / "cup")
+    asked = client.get("/api/findings/cup/questions", params={"count": 2}).json()
+    assert [own["frame"] for own in asked] == [own.frame for own in finding.ask_next(2)]
+    found = client.get("/api/findings/cup/segments").json()
+    assert found == [list(window) for window in finding.segments()]
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "vtt", "label-studio", "report"])
+def test_exports_are_attachments(studio, client, tmp_path, kind) -> None:
+    answer = client.get(f"/api/findings/cup/export/{kind}")
+    assert answer.status_code == 200
+    assert answer.headers["content-disposition"].startswith("attachment;")
+    if kind not in ("report", "label-studio"):
+        made = Finding.read(studio.workspace.root / "cup").export(kind, tmp_path / f"x.{kind}")
+        assert answer.content == made.read_bytes()
+
+
+def test_an_unknown_export_is_refused(client) -> None:
+    answer = client.get("/api/findings/cup/export/docx")
+    assert (answer.status_code, answer.json()["detail"][:20]) == (400, 'unknown export "docx')
+
+
+def test_a_damaged_finding_is_a_sentence_and_others_are_listed(studio, client) -> None:
+    shutil.copytree(studio.workspace.root / "cup", studio.workspace.root / "broken")
+    (studio.workspace.root / "broken" / "finding.json").write_text('{"schema": "dejacue.fin')
+    answer = client.get("/api/findings/broken/scene")
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("broken/finding.json: not valid JSON")
+    rows = {row["id"]: row for row in client.get("/api/corpus").json()["rows"]}
+    assert rows["broken"]["problem"].startswith("finding.json: not valid JSON")
+    assert rows["cup"]["problem"] is None
+
+
+def test_each_text_is_encoded_once(studio, client, monkeypatch) -> None:
+    encoder = studio.encoder("mini")
+    seen: list[str] = []
+    own = type(encoder._encoder).encode_texts
+    monkeypatch.setattr(type(encoder._encoder), "encode_texts",
+                        lambda self, texts: seen.extend(texts) or own(self, texts))  # fmt: skip
+    for last in ("drained cup", "an empty cup", "drained cup"):
+        words = {**STATES, "empty": [last]}
+        assert client.post("/api/findings/cup/read", json={"states": words}).status_code == 200
+    assert len(seen) == len(set(seen)) == 3 * 6  # three forms of six descriptions
+
+
+# Videos
+
+
+def test_the_file_is_sent_in_parts(studio, client) -> None:
+    data = (studio.workspace.root / "scene" / "scene.mp4").read_bytes()
+    whole = client.get("/api/videos/scene/scene.mp4/file")
+    assert whole.content == data
+    assert whole.headers["content-type"] == "video/mp4"
+    part = client.get("/api/videos/scene/scene.mp4/file", headers={"range": "bytes=10-99"})
+    assert part.status_code == 206
+    assert part.content == data[10:100]
+    assert part.headers["content-range"] == f"bytes 10-99/{len(data)}"
+    wrong = client.get("/api/videos/scene/scene.mp4/file", headers={"range": "bytes=999999999-"})
+    assert wrong.status_code == 416
+
+
+def test_times_are_those_of_the_file(studio, client) -> None:
+    found = client.get("/api/videos/scene/scene.mp4/times").json()
+    history = Finding.read(studio.workspace.root / "cup").history
+    times = unpacked(found["times"])
+    assert len(times) == found["frames"] == 60
+    assert times[history.source_frames].tolist() == pytest.approx(history.times_s.tolist())
+
+
+def test_a_crop_is_what_the_encoder_saw(studio, client) -> None:
+    finding = Finding.read(studio.workspace.root / "cup")
+    frame, known = next(iter(finding.crops.items()))
+    saved = np.asarray(Image.open(io.BytesIO(known))).astype(int)
+    shown = picture(client.get(f"/api/findings/cup/crops/{frame}.jpg")).astype(int)
+    assert shown.shape == saved.shape
+    assert np.abs(shown - saved).mean() < 3
+
+
+def test_the_outline_goes_around_the_mask(studio, client) -> None:
+    frame = int(Finding.read(studio.workspace.root / "cup").history.frames[5])
+    found = client.get(f"/api/findings/cup/outline/{frame}").json()
+    mask = np.asarray(Image.open(studio.workspace.root / f"scene/Annotations/{frame:05d}.png")) == 1
+    rows, columns = np.nonzero(mask)
+    points = np.array([point for line in found["outline"] for point in line])
+    assert (found["width"], found["height"]) == mask.shape[::-1]
+    box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+    assert np.abs([*points.min(axis=0), *points.max(axis=0)] - np.array(box)).max() <= 1
+
+
+def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, client) -> None:
+    from dejacue import find
+
+    root, scene = studio.workspace.root, studio.workspace.root / "scene"
+    find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
+         encoder="mini", stride=3, folder=root / "third")  # fmt: skip
+    whole = client.get("/api/findings/cup/outline/30").json()["outline"]
+    assert client.get("/api/findings/third/outline/10").json()["outline"] == whole != []
+    by_file = client.get("/api/findings/third/outline/30", params={"file": True}).json()
+    assert by_file["outline"] == whole
+    pictures = [client.get("/api/findings/third/crops/10.jpg"),
+                client.get("/api/findings/third/crops/30.jpg", params={"file": True})]  # fmt: skip
+    assert pictures[0].content == pictures[1].content
+
+
+def test_a_box_is_previewed(client) -> None:
+    asked = {"frame": 3, "box": [20, 20, 60, 50], "tracker": "box"}
+    found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()
+    points = np.array(found["outline"][0])
+    assert [*points.min(axis=0), *points.max(axis=0)] == [20, 20, 60, 50]
+    for wrong, sentence in (
+        ({"frame": 3}, "draw a box"), ({"frame": 600, "box": [1, 1, 9, 9]}, "no frame 600"),
+        ({"frame": 3, "box": [60, 50, 20, 20]}, "ends before it begins"),
+        ({"frame": 3, "box": [1, 1, 9, 9], "tracker": "magic"}, 'unknown tracker "magic"'),
+    ):  # fmt: skip
+        answer = client.post(
+            "/api/videos/scene/scene.mp4/preview", json={"tracker": "box", **wrong}
+        )
+        assert answer.status_code in (400, 404)
+        assert sentence in answer.json()["detail"]
+
+
+def test_a_video_that_was_moved_is_found_by_its_name(studio, client) -> None:
+    (studio.workspace.root / "scene" / "scene.mp4").rename(studio.workspace.root / "scene.mp4")
+    studio.workspace.changed()
+    assert client.get("/api/findings/cup/info").json()["video"] == "scene.mp4"
+    (studio.workspace.root / "scene.mp4").unlink()
+    studio.workspace.changed()
+    assert client.get("/api/findings/cup/info").json()["video"] is None
+    answer = client.get("/api/findings/cup/crops/3.jpg")
+    assert answer.status_code == 404
+    assert "is not in the workspace" in answer.json()["detail"]
+
+
+# Corpus
+
+
+def test_a_workspace_that_was_moved_as_a_whole_is_as_before(studio, tmp_path) -> None:
+    root = tmp_path / "elsewhere" / "other name"
+    shutil.move(studio.workspace.root, root)
+    client = client_of(studio_of(root))
+    about = client.get("/api/findings/cup/info").json()
+    assert (about["video"], about["masks"]) == ("scene/scene.mp4", "scene/Annotations")
+    assert client.get("/api/findings/cup/outline/3").json()["outline"]
+
+
+def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -> None:
+    found = client.get("/api/corpus").json()
+    (row,) = found["rows"]
+    assert (row["id"], row["history"], row["object"], row["readout"]) == (
+        "cup", "scene", "cup", "contrast",
+    )  # fmt: skip
+    truth = read_references(studio.workspace.root / "scene" / "references.json")[0].states
+    finding = Finding.read(studio.workspace.root / "cup")
+    for own in row["moments"]:
+        moment = next(m for m, _ in finding.retrieval.answers() if m.state == own["state"])
+        best = max(moment.window.iou(window) for window in truth[own["state"]])
+        assert own["tiou"] == pytest.approx(best)
+    assert client.get("/api/corpus", params={"filter": "CUP half"}).json()["count"] == 1
+    assert client.get("/api/corpus", params={"filter": "cup house"}).json()["count"] == 0
+
+
+def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, client) -> None:
+    from dejacue import find
+
+    root, scene = studio.workspace.root, studio.workspace.root / "scene"
+    made = find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations",
+                objects=[1], encoder="mini", stride=2, folder=root / "half")  # fmt: skip
+    row = corpus.row(studio, "half")
+    truth = read_references(scene / "references.json")[0].states
+    moment = made.retrieval.with_source(made.history).state("full")[0]
+    told = next(own for own in row["moments"] if own["state"] == "full")
+    assert told["tiou"] == pytest.approx(max(moment.in_source.iou(w) for w in truth["full"]))
+
+
+# Uploads
+
+
+def upload(client, name: str, data: bytes, **more):
+    return client.post("/api/uploads", params={"name": name}, content=data, **more)
+
+
+def test_a_video_is_uploaded_and_can_be_looked_at(studio, client) -> None:
+    data = (studio.workspace.root / "scene" / "scene.mp4").read_bytes()
+    made = upload(client, "new cup.mp4", data)
+    assert (made.status_code, made.json()) == (201, {"id": "uploads/new cup.mp4"})
+    assert (studio.workspace.root / "uploads" / "new cup.mp4").read_bytes() == data
+    assert picture(client.get("/api/videos/uploads/new%20cup.mp4/frames/3.jpg")).ndim == 3
+    for name in ("a.png", "b.png"):
+        stream = io.BytesIO()
+        Image.new("RGB", (8, 8)).save(stream, "PNG")
+        assert upload(client, name, stream.getvalue()).status_code == 201
+    listed = [own["id"] for own in client.get("/api/videos").json()]
+    assert listed == ["scene/scene.mp4", "uploads/new cup.mp4"]
+    again = upload(client, "new cup.mp4", data)
+    assert (again.status_code, again.json()["detail"][-24:]) == (
+        409,
+        "already; give another name"[-24:],
+    )
+
+
+@pytest.mark.parametrize(("name", "data"), [
+    ("page.html", b"<script>alert(1)</script>"), ("picture.svg", b"<svg onload=alert(1)>"),
+    ("page.mp4", b"<html><script>alert(1)</script>"), ("picture.png", b"<svg></svg>"),
+    ("empty.mp4", b""), ("../out.mp4", b"x"), ("a/b.mp4", b"x"), (".hidden.mp4", b"x"),
+    ("con.mp4", b"x"), ("nul\0.mp4", b"x"), ("cut.mp4", b"\0\0\0\x20ftypisom" + bytes(100)),
+])  # fmt: skip
+def test_what_is_no_video_leaves_nothing_behind(studio, client, name, data) -> None:
+    answer = upload(client, name, data)
+    assert answer.status_code in (400, 404)
+    assert len(answer.json()["detail"]) < 600
+    assert list((studio.workspace.root / "uploads").glob("*")) == []  # hidden ones included
+
+
+def test_an_upload_that_is_too_large_is_stopped_while_it_comes(studio, client, monkeypatch) -> None:
+    monkeypatch.setattr(security, "MOST_UPLOAD", 3 << 20)
+    sent = 0
+
+    def pieces():  # of no length that is known before
+        nonlocal sent
+        for _ in range(64):
+            sent += 1 << 20
+            yield bytes(1 << 20)
+
+    answer = upload(client, "large.mp4", pieces())
+    assert answer.status_code == 413
+    assert "at most 3 MB" in answer.json()["detail"]
+    assert not list((studio.workspace.root / "uploads").iterdir())
+    known = upload(client, "large.mp4", bytes(4 << 20))
+    assert known.status_code == 413
+
+
+def test_ids_lead_nowhere_but_into_the_workspace(tmp_path) -> None:
+    root = tmp_path / "root"
+    (root / "inside").mkdir(parents=True)
+    (tmp_path / "secret.mp4").write_bytes(b"secret")
+    (root / "link.mp4").symlink_to(tmp_path / "secret.mp4")
+    (root / "up").symlink_to(tmp_path)
+    (root / "loop").symlink_to(root / "loop")
+    (root / ".hidden.mp4").write_bytes(b"hidden")
+    workspace = Workspace(root)
+    for id in ("..", "../secret.mp4", "inside/../../secret.mp4", "/etc/passwd", "link.mp4", "", ".",
+               "up/secret.mp4", "loop", "loop/x", ".hidden.mp4", "a\0b", "a\nb", "C:/x", "C:x",
+               "\\\\host\\x", "a\\b", "nul", "COM1.mp4", "inside/aux.mp4", "a//b", " x", "x ",
+               "x" * 2000, "inside/", "./inside", "\ud800"):  # fmt: skip
+        with pytest.raises(NotThere):
+            workspace.place(id)
+    assert workspace.place("inside/new.mp4") == root / "inside" / "new.mp4"
+    assert workspace.contents().videos == []
+
+
+def test_names_that_need_escapes_are_found(studio, client) -> None:
+    odd = "odd # 100% ?&+ü/a b.mp4"
+    path = studio.workspace.root / odd
+    path.parent.mkdir()
+    shutil.copy(studio.workspace.root / "scene" / "scene.mp4", path)
+    studio.workspace.changed()
+    assert odd in [own["id"] for own in client.get("/api/videos").json()]
+    from urllib.parse import quote
+
+    assert client.get(f"/api/videos/{quote(odd)}/info").json()["frames"] == 60
+    assert client.get(f"/api/videos/{quote(odd, safe='')}/info").json()["frames"] == 60
+
+
+def test_the_answers_are_plain_json(client) -> None:
+    text = client.get("/api/findings/cup/scene").text
+    json.loads(text, parse_constant=lambda word: pytest.fail(word))
+    assert base64.b64decode(json.loads(text)["rows"][0]["evidence"]["f32"])
+
+
+def test_a_mistake_of_ours_is_a_sentence_too(studio, monkeypatch) -> None:
+    from studio_client import TOKEN, TestClient, create_app
+
+    monkeypatch.setattr(studio, "finding", lambda id: 1 / 0)
+    client = TestClient(create_app(studio), base_url="http://localhost",
+                        headers={"authorization": f"Bearer {TOKEN}"},
+                        raise_server_exceptions=False)  # fmt: skip
+    answer = client.get("/api/findings/cup/scene")
+    assert answer.status_code == 500
+    assert "went wrong in the studio (ZeroDivisionError)" in answer.json()["detail"]
+
+
+def test_links_in_folders_of_pictures_lead_nowhere_else(studio, client, tmp_path) -> None:
+    folder = studio.workspace.root / "pictures"
+    folder.mkdir()
+    for number in range(2):
+        Image.new("RGB", (32, 24)).save(folder / f"{number}.png")
+    (folder / "2.png").symlink_to(folder / "1.png")
+    assert client.get("/api/videos/pictures/frames/2.jpg").status_code == 200
+    Image.new("RGB", (32, 24), (255, 0, 0)).save(tmp_path / "secret.png")
+    (folder / "3.png").symlink_to(tmp_path / "secret.png")
+    answer = client.get("/api/videos/pictures/frames/3.jpg")
+    assert answer.status_code == 404
+    assert "3.png is a link that leads out" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("text", [
+    "ffconcat version 1.0\nfile scene.mp4\n",
+    "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nscene.mp4\n",
+])  # fmt: skip
+def test_a_list_of_other_files_is_no_video(studio, client, text) -> None:
+    path = studio.workspace.root / "scene" / "list.mp4"
+    path.write_text(text)
+    for answer in (client.get("/api/videos/scene/list.mp4/frames/0.jpg"),
+                   upload(client, "list.mp4", text.encode())):  # fmt: skip
+        assert answer.status_code == 400
+        assert len(answer.json()["detail"]) < 600
+
+
+def test_a_finding_that_names_places_elsewhere_opens_nothing_there(studio, client) -> None:
+    document = studio.workspace.root / "cup" / "finding.json"
+    given = json.loads(document.read_text())
+    given["made"] |= {"video": "/etc/hostname", "masks": "/etc"}
+    document.write_text(json.dumps(given))
+    studio.workspace.changed()
+    about = client.get("/api/findings/cup/info").json()
+    assert (about["video"], about["masks"], about["prompts"]) == (None, None, [])
+    for path in ("crops/3.jpg", "outline/3", "export/label-studio"):
+        assert client.get(f"/api/findings/cup/{path}").status_code in (200, 404)
+    assert client.get("/api/findings/cup/scene").status_code == 200
+    assert client.get("/api/videos/scene/scene.mp4/info").json()["findings"] == []

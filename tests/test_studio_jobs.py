@@ -1,0 +1,268 @@
+"""Jobs of the studio: from a box to a finding, progress, cancel, go on, what fails half-way."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+from studio_client import client_of
+
+from dejacue import Finding
+from dejacue.errors import InputError
+from dejacue.sources.encoders.mini import Mini
+from dejacue.studio.jobs import Jobs
+
+VIDEO, MASKS, WORDS = "scene/scene.mp4", "scene/Annotations", "scene/vocabulary.yaml"
+BOX = [{"frame": 0, "box": [40, 30, 150, 130]}]
+FIND = {"kind": "find", "video": VIDEO, "masks": MASKS, "objects": [1], "vocabulary": WORDS}
+
+
+def ended(client, job: dict, seconds: float = 60) -> dict:
+    """The job once it has ended."""
+    until = time.monotonic() + seconds
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < until, job
+        time.sleep(0.02)
+        job = client.get(f"/api/jobs/{job['id']}").json()
+    return job
+
+
+def begun(client, **asked) -> dict:
+    answer = client.post("/api/jobs", json=asked)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+def test_masks_and_words_become_a_finding(studio, client) -> None:
+    job = ended(client, begun(client, **FIND, folder="made/one"))
+    assert (job["state"], job["problem"], job["result"]["finding"]) == ("done", None, "made/one")
+    made = Finding.read(studio.workspace.root / "made" / "one")
+    known = Finding.read(studio.workspace.root / "cup")
+    assert np.array_equal(made.history.features, known.history.features)
+    assert [tuple(m.window) for m in made] == [tuple(m.window) for m in known]
+    assert {"id": "made/one"} in client.get("/api/findings").json()
+
+
+def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
+    asked = {"kind": "find", "video": VIDEO, "prompts": BOX, "tracker": "box", "stride": 2,
+             "states": {"empty": ["drained cup"], "full": ["filled up cup"]}}  # fmt: skip
+    job = ended(client, begun(client, **asked, folder="boxed"))
+    assert job["state"] == "done", job["problem"]
+    made = Finding.read(studio.workspace.root / "boxed")
+    assert made.made.tracker == "box, approximate"
+    about = client.get("/api/findings/boxed/info").json()
+    assert about["prompts"] == [{"object": 1, "frame": 0, "box": [40, 30, 150, 130], "point": None}]
+    found = client.get("/api/findings/boxed/outline/3").json()
+    assert found["outline"]
+    corrected = [*BOX, {"frame": 20, "box": [60, 30, 170, 130]}]
+    again = ended(client, begun(client, **{**asked, "prompts": corrected}, folder="boxed"))
+    assert again["state"] == "done"
+    assert len(client.get("/api/findings/boxed/info").json()["prompts"]) == 2
+
+
+def test_an_object_is_followed_alone(studio, client) -> None:
+    asked = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "box"}
+    job = ended(client, begun(client, **asked, folder="followed"))
+    assert job["state"] == "done"
+    assert (studio.workspace.root / "followed" / "track.json").is_file()
+    assert job["result"]["masks"] == "followed"
+
+
+def test_findings_are_measured_against_references(studio, client) -> None:
+    job = ended(client, begun(client, kind="evaluate"))
+    assert job["state"] == "done", job["problem"]
+    assert job["result"]["counts"]["histories"] == 1
+    assert set(job["result"]["methods"]["findings"]) == {"r1_03", "r1_05", "top1_tiou"}
+    asked = {"kind": "evaluate", "methods": {"a": ["cup"]}, "references": "scene/references.json"}
+    assert set(ended(client, begun(client, **asked))["result"]["methods"]) == {"a"}
+    asked["methods"] = {"a": ["cup"], "b": ["cup"]}
+    assert "component" in ended(client, begun(client, **asked))["problem"]  # one, so no p
+    (studio.workspace.root / "scene" / "references.json").unlink()
+    studio.workspace.changed()
+    job = ended(client, begun(client, kind="evaluate"))
+    assert job["state"] == "failed"
+    assert "none of these findings has references" in job["problem"]
+
+
+class Slow(Mini):
+    """An encoder that waits at its second batch until it may go on."""
+
+    batch = 8
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_work, self.go_on, self.images = threading.Event(), threading.Event(), 0
+
+    def encode_images(self, crops):
+        if self.images:
+            self.at_work.set()
+            assert self.go_on.wait(30)
+        self.images += len(crops)
+        return super().encode_images(crops)
+
+
+def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypatch) -> None:
+    slow = Slow()
+    monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
+    job = begun(client, **FIND, folder="made")
+    assert slow.at_work.wait(30)
+    assert client.get(f"/api/jobs/{job['id']}").json()["state"] == "running"
+    waiting = begun(client, **FIND, folder="never")
+    assert client.delete(f"/api/jobs/{waiting['id']}").json()["state"] == "stopped"
+    twice = client.post("/api/jobs", json={**FIND, "folder": "made"})
+    assert (twice.status_code, "a job works on" in twice.json()["detail"]) == (409, True)
+    assert client.put("/api/findings/cup", json={"folder": "made"}).status_code == 409
+    client.delete(f"/api/jobs/{job['id']}")
+    slow.go_on.set()
+    stopped = ended(client, job)
+    assert stopped["state"] == "stopped"
+    assert "will be reused" in stopped["problem"]
+    assert "of 60 frames are kept" in stopped["problem"]
+    before = slow.images
+    done = ended(client, client.post(f"/api/jobs/{job['id']}/again").json())
+    assert done["state"] == "done", done["problem"]
+    assert before < slow.images < before + 60
+    assert Finding.read(studio.workspace.root / "made").history is not None
+    assert not (studio.workspace.root / "never").exists()
+    told = [own["state"] for own in client.get("/api/jobs").json()]
+    assert told == ["done", "stopped", "stopped"]
+
+
+def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
+    job = begun(client, **FIND, folder="made")
+    with client.stream("GET", f"/api/jobs/{job['id']}/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        told = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: ")]
+    assert told[-1]["state"] == "done"
+    assert told[-1]["version"] > 2
+    versions = [own["version"] for own in told]
+    assert versions == sorted(set(versions))
+
+
+@pytest.mark.parametrize(("wrong", "sentence"), [
+    ({"video": "nothing.mp4"}, 'no video "nothing.mp4"'),
+    ({"video": "../x.mp4"}, "no place in the workspace"),
+    ({"folder": "../out"}, "no place in the workspace"),
+    ({"folder": "scene"}, "holds other things"),
+    ({"folder": "scene/scene.mp4"}, "is a file; give a folder"),
+    ({"masks": None}, "say where the object is"),
+    ({"prompts": BOX}, "say where the object is"),
+    ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
+    ({"masks": "scene/vocabulary.yaml"}, "masks are a folder of PNG"),
+    ({"vocabulary": None}, "give the states"),
+    ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
+    ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt is a box or a point"),
+])  # fmt: skip
+def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
+    answer = client.post("/api/jobs", json={**FIND, "folder": "made", **wrong})
+    assert answer.status_code in (400, 404)
+    assert sentence in answer.json()["detail"]
+    assert client.get("/api/jobs").json() == []
+
+
+@pytest.mark.parametrize(("wrong", "sentence"), [
+    ({"objects": [9]}, "no object 9"),
+    ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
+    ({"encoder": "nothing"}, 'unknown encoder "nothing"'),
+    ({"readout": "nothing"}, 'unknown readout "nothing"'),
+    ({"start": 999}, "start 999 is after the last"),
+])  # fmt: skip
+def test_a_job_that_fails_carries_the_sentence_and_leaves_nothing(
+    studio, client, wrong, sentence
+) -> None:
+    job = ended(client, begun(client, **{**FIND, **wrong}, folder="made"))
+    assert job["state"] == "failed"
+    assert sentence in job["problem"]
+    assert not (studio.workspace.root / "made" / "finding.json").exists()
+
+
+def test_a_job_of_another_kind_is_not_known(client) -> None:
+    assert client.post("/api/jobs", json={"kind": "dance"}).status_code == 422
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/again"), ("GET", "/events")):
+        answer = client.request(method, f"/api/jobs/unknown{path}")
+        assert answer.status_code == 404
+        assert 'no job "unknown"' in answer.json()["detail"]
+
+
+def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplog) -> None:
+    jobs, running = Jobs(), []
+
+    def work(progress):
+        running.append(1)
+        progress("x", 1, 2, "")
+        assert len(running) == 1
+        time.sleep(0.01)
+        running.pop()
+        return 7
+
+    def fail(error):
+        def work(progress):
+            raise error
+
+        return work
+
+    errors = [OSError(28, "No space left on device", "x.npz"), ValueError("odd"), MemoryError(),
+              InputError("cup.mp4: wrong")]  # fmt: skip
+    made = [jobs.add("x", {}, work) for _ in range(3)]
+    made += [jobs.add("x", {}, fail(error)) for error in errors]
+    made.append(jobs.add("x", {}, work))
+    while not made[-1].ended:
+        time.sleep(0.01)
+    assert [job.state for job in made] == ["done"] * 3 + ["failed"] * 4 + ["done"]
+    problems = [job.problem for job in made[3:7]]
+    assert problems[0] == "x.npz: No space left on device"
+    assert problems[1] == "ValueError: odd"
+    assert problems[2].startswith("memory is not enough")
+    assert problems[3] == "cup.mp4: wrong"
+    jobs.close()
+
+
+def test_a_studio_that_ends_stops_its_job(studio, monkeypatch) -> None:
+    slow = Slow()
+    monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
+    with client_of(studio) as client:
+        job = begun(client, **FIND, folder="made")
+        assert slow.at_work.wait(30)
+        slow.go_on.set()
+    assert studio.jobs.get(job["id"]).state in ("stopped", "done")
+
+
+def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
+    import asyncio
+
+    from dejacue.studio.job_routes import _events
+    from dejacue.studio.jobs import Job
+
+    class Request:
+        async def is_disconnected(self) -> bool:
+            return False
+
+    async def told() -> list[str]:
+        found = []
+        async for text in _events(studio, Job("find", {}, lambda progress: None), Request()):
+            found.append(text)
+            studio.ending = True
+        return found
+
+    assert len(asyncio.run(asyncio.wait_for(told(), 10))) == 1
+
+
+def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:
+    pytest.importorskip("transformers")
+    from test_tracks_sam2 import tracker
+
+    model = tracker()
+    monkeypatch.setattr(studio, "tracker", lambda name=None: model)
+    asked = {"frame": 4, "points": [[90, 70, True], [5, 5, False]]}
+    found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()
+    assert found["tracker"] == "sam2"
+    assert 0 <= found["presence"] <= 1
+    prompts = [{"frame": 4, "point": [90, 70, True]}, {"frame": 4, "point": [5, 5, False]}]
+    job = begun(client, kind="track", video=VIDEO, folder="followed", prompts=prompts, end=20)
+    job = ended(client, job)
+    assert job["state"] == "done", job["problem"]
+    for doubt in job["result"]["doubts"]:
+        assert 0 <= doubt["start"] <= doubt["end"] <= 20

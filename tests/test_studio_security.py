@@ -1,0 +1,410 @@
+"""Who may ask the studio: tokens, cookies, Host, Origin, headers; and what others got wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from studio_client import HOST, TOKEN, browser_of, client_of
+
+from dejacue import InputError
+from dejacue.studio.security import HEADERS, Guard, Session, Sessions
+from dejacue.studio.serve import bound
+from dejacue.studio.workspace import LOCK, Lock, Workspace, open_workspace
+
+SCENE = "/api/findings/cup/scene"
+
+
+# Tokens and sessions
+
+
+def test_nothing_below_the_api_is_there_without_a_token(studio) -> None:
+    client = client_of(studio, None)
+    paths = ["/api/workspace", "/api/openapi.json", SCENE, "/api/videos/scene/scene.mp4/file",
+             "/api/jobs", "/api/nothing", "/docs", "/openapi.json"]  # fmt: skip
+    for path in paths:
+        answer = client.get(path)
+        assert answer.status_code == 401, path
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "the address that the studio printed" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("given", [
+    "", "Bearer", "Bearer ", "Bearer wrong", "Basic abc", TOKEN, f"Bearer {TOKEN}x",
+    f"Bearer {TOKEN[:-1]}", "Bearer \xfc",
+])  # fmt: skip
+def test_a_wrong_token_is_refused(studio, given) -> None:
+    client = client_of(studio, None)
+    headers = {"authorization": given.encode("latin-1")}
+    assert client.get(SCENE, headers=headers).status_code == 401
+    if given != TOKEN:  # which is right in an address, without "Bearer"
+        assert client.get("/", params={"token": given}).status_code == 401
+    assert client.get(SCENE).status_code == 401
+
+
+def test_the_token_in_the_first_address_becomes_a_cookie(studio) -> None:
+    client = client_of(studio, None)
+    answer = client.get("/", params={"token": TOKEN}, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("dejacue-studio-8765=")
+    for part in ("HttpOnly", "SameSite=Strict", "Path=/"):
+        assert part in cookie
+    assert TOKEN not in cookie
+    assert client.get(SCENE).status_code == 200
+
+
+def test_a_cookie_of_another_start_is_worth_nothing(studio) -> None:
+    client = client_of(studio, None)
+    client.cookies.set("dejacue-studio-8765", Sessions().begin(Session()))
+    assert client.get(SCENE).status_code == 401
+
+
+def test_cookies_of_other_programs_do_not_hide_ours(studio) -> None:
+    cookie = studio.sessions.begin(Session())
+    odd = f'theme={{"a": [1, 2]}}; x; =; dejacue-studio-8765={cookie}; y="un\\"clear'
+    answer = client_of(studio, None).get(SCENE, headers={"cookie": odd})
+    assert answer.status_code == 200
+
+
+def test_the_token_is_as_long_as_guessing_is_hopeless_and_compared_in_constant_time(
+    monkeypatch,
+) -> None:
+    sessions = Sessions()
+    assert len(sessions.token) >= 43
+    assert sessions.token != Sessions().token
+    compared = []
+    import secrets
+
+    own = secrets.compare_digest
+    monkeypatch.setattr(secrets, "compare_digest", lambda a, b: compared.append(a) or own(a, b))
+    sessions.invite("anna")
+    assert sessions.of_token("wrong") is None
+    assert len(compared) == 2
+
+
+def test_the_page_itself_needs_no_token_and_tells_nothing(studio) -> None:
+    answer = client_of(studio, None).get("/")
+    assert answer.status_code == 200
+    assert TOKEN not in answer.text
+    assert str(studio.workspace.root) not in answer.text
+
+
+# Host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8765", "localhost:8765", "[::1]:8765", "LOCALHOST"])
+def test_names_of_this_machine_are_answered(studio, host) -> None:
+    headers = {"host": host, "authorization": f"Bearer {TOKEN}"}
+    assert client_of(studio, None).get(SCENE, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("host", [
+    "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example:8765",
+    "10.0.0.7:8765", "", "127.0.0.1@evil.example", "[::2]:8765",
+])  # fmt: skip
+def test_a_foreign_host_is_refused_even_with_the_token(studio, host) -> None:
+    for path in (SCENE, "/", f"/?token={TOKEN}"):
+        answer = client_of(studio).get(path, headers={"host": host}, follow_redirects=False)
+        assert answer.status_code == 400
+        assert "is not this studio" in answer.json()["detail"]
+
+
+def test_where_others_may_connect_addresses_are_ours_and_foreign_names_are_not(studio) -> None:
+    client = client_of(studio, host="0.0.0.0")
+    for host, status in (("192.168.1.5:8765", 200), (f"{socket.gethostname()}:8765", 200),
+                         ("evil.example:8765", 400), ("localhost:8765", 200)):  # fmt: skip
+        assert client.get(SCENE, headers={"host": host}).status_code == status
+
+
+# Origin and Sec-Fetch-Site
+
+FOREIGN = ["https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8765",
+           "https://127.0.0.1:8765", "http://127.0.0.1:8765.evil.example", "http://127.0.0.1",
+           "http://evil.example/http://127.0.0.1:8765", ""]  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_another_origin_is_refused_with_cookie_and_with_token(studio, origin, method) -> None:
+    path = SCENE if method == "GET" else "/api/findings/cup/read"
+    browser = browser_of(studio)
+    answer = browser.request(method, path, json={}, headers={"origin": origin})
+    assert answer.status_code == 403
+    assert "Origin" in answer.json()["detail"]
+    assert "access-control-allow-origin" not in answer.headers
+    script = client_of(studio)
+    assert script.request(method, path, json={}, headers={"origin": origin}).status_code == 403
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "strange"])
+def test_requests_that_another_page_makes_are_refused(studio, site) -> None:
+    browser = browser_of(studio)
+    del browser.headers["origin"]
+    for method, path in (("GET", SCENE), ("GET", "/api/videos/scene/scene.mp4/file"),
+                         ("POST", "/api/findings/cup/read"), ("POST", "/")):  # fmt: skip
+        answer = browser.request(method, path, headers={"sec-fetch-site": site})
+        assert answer.status_code == 403, (method, path)
+
+
+def test_a_cookie_alone_changes_nothing_where_no_origin_is_said(studio) -> None:
+    browser = browser_of(studio)
+    del browser.headers["origin"]
+    answer = browser.post("/api/findings/cup/read", json={})
+    assert answer.status_code == 403
+    assert "must say where it comes from" in answer.json()["detail"]
+    assert browser.get(SCENE).status_code == 200
+    own = {"sec-fetch-site": "same-origin"}
+    assert browser.post("/api/findings/cup/read", json={}, headers=own).status_code == 200
+    assert browser.post("/api/findings/cup/read", json={}, headers={"origin": HOST}).is_success
+
+
+def test_no_page_is_told_that_it_may_ask(studio) -> None:
+    browser = browser_of(studio)
+    asked = {"origin": "https://evil.example", "access-control-request-method": "PUT"}
+    answer = browser.options(SCENE, headers=asked)
+    assert answer.status_code == 403
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+# What went wrong elsewhere: Gradio's advisories
+
+
+def test_cve_2024_1727_a_foreign_page_uploads_nothing(studio) -> None:
+    data = (studio.workspace.root / "scene" / "scene.mp4").read_bytes()
+    browser = browser_of(studio)
+    foreign = {"origin": "https://evil.example", "sec-fetch-site": "cross-site",
+               "content-type": "text/plain"}  # fmt: skip
+    answer = browser.post("/api/uploads", params={"name": "x.mp4"}, content=data, headers=foreign)
+    assert answer.status_code == 403
+    assert not (studio.workspace.root / "uploads").exists()
+
+
+def test_cve_2024_47084_the_origin_counts_when_there_is_a_cookie(studio) -> None:
+    browser = browser_of(studio)
+    for name in ("origin", "sec-fetch-site"):
+        value = "https://evil.example" if name == "origin" else "cross-site"
+        assert browser.get(SCENE, headers={name: value}).status_code == 403
+
+
+def test_cve_2024_47165_the_origin_null_is_foreign(studio) -> None:
+    assert browser_of(studio).get(SCENE, headers={"origin": "null"}).status_code == 403
+
+
+def test_cve_2024_47872_an_uploaded_page_is_never_shown(studio) -> None:
+    browser = browser_of(studio)
+    for name in ("x.html", "x.svg", "x.js", "x.mp4", "x.png"):
+        page = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
+        assert browser.post("/api/uploads", params={"name": name}, content=page).status_code == 400
+    (studio.workspace.root / "page.html").write_text("<script>alert(1)</script>")
+    (studio.workspace.root / "page.mp4").write_text("<script>alert(1)</script>")
+    assert browser.get("/api/videos/page.html/file").status_code == 404
+    shown = browser.get("/api/videos/page.mp4/file")
+    assert shown.headers["content-type"] == "video/mp4"
+    assert shown.headers["x-content-type-options"] == "nosniff"
+    assert shown.headers["content-disposition"].startswith("attachment")
+
+
+@pytest.mark.parametrize("origin", [
+    "http://127.0.0.1:8765@evil.example", "http://127.0.0.1:8765%00", "http://127.0.0.1:8765.",
+    "http://127.0.0.1:87650", "http://localhost.evil.example:8765", f"{HOST}, {HOST}",
+])  # fmt: skip
+def test_cve_2025_5320_an_origin_that_looks_alike_is_foreign(studio, origin) -> None:
+    assert browser_of(studio).get(SCENE, headers={"origin": origin}).status_code == 403
+
+
+# Headers, sizes, logs
+
+
+def test_every_answer_has_the_headers_that_keep_pages_apart(studio) -> None:
+    browser = browser_of(studio)
+    answers = [browser.get("/"), browser.get(SCENE), browser.get("/api/nothing"),
+               client_of(studio, None).get(SCENE), browser.get("/api/videos/scene/scene.mp4/file"),
+               client_of(studio).get(SCENE, headers={"host": "evil.example"})]  # fmt: skip
+    for answer in answers:
+        for name, value in HEADERS.items():
+            if name != "cache-control":
+                assert answer.headers[name] == value
+    policy = HEADERS["content-security-policy"]
+    for part in ("default-src 'self'", "frame-ancestors 'none'", "object-src 'none'"):
+        assert part in policy
+    assert "unsafe" not in policy
+
+
+def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(studio, client) -> None:
+    large = bytes(5 << 20)
+    assert client.post("/api/findings/cup/read", content=large).status_code == 413
+    chunked = client.post("/api/findings/cup/read", content=iter([bytes(1 << 20)] * 9),
+                          headers={"content-type": "application/json"})  # fmt: skip
+    assert chunked.status_code == 413
+    assert "at most 4 MB" in chunked.json()["detail"]
+    for length in ("-1", "x", "9" * 40):
+        answer = client.post("/api/findings/cup/read", headers={"content-length": length})
+        assert answer.status_code == 413
+
+
+def test_sentences_name_ids_and_not_places_of_the_machine(studio, client) -> None:
+    (studio.workspace.root / "cup" / "finding.json").write_text("{}")
+    detail = client.get(SCENE).json()["detail"]
+    assert str(studio.workspace.root) not in detail
+    assert detail.startswith("cup/finding.json: ")
+
+
+def test_the_token_is_in_no_log(studio, caplog, capsys) -> None:
+    caplog.set_level(logging.DEBUG)
+    browser_of(studio)
+    client_of(studio).get(SCENE)
+    client_of(studio, None).get("/", params={"token": TOKEN + "x"})
+    own = [r for r in caplog.records if not r.name.startswith(("httpx", "httpcore"))]
+    assert TOKEN not in "".join(record.getMessage() for record in own)
+    assert TOKEN not in "".join(capsys.readouterr())
+
+
+def test_web_sockets_are_not_spoken(studio) -> None:
+    import asyncio
+
+    guard = Guard(None, studio.sessions)
+    with pytest.raises(RuntimeError, match="HTTP alone"):
+        asyncio.run(guard({"type": "websocket"}, None, None))
+
+
+# Starting
+
+
+@contextmanager
+def running(root: Path, *options: str):
+    """The command in a process of its own: the process, and the address with the token."""
+    command = [sys.executable, "-m", "dejacue", "studio", str(root), "--no-browser", "--port", "0",
+               "--encoder", "mini", *options]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               env={**os.environ, "COLUMNS": "400", "TERM": "dumb"})  # fmt: skip
+    try:
+        said = []
+        while "token=" not in (said[-1] if said else ""):
+            line = process.stdout.readline()
+            assert line, "".join(said)
+            said.append(line)
+        yield process, said[-1].split()[-1], "".join(said)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def fetched(address: str) -> dict:
+    base, _, token = address.partition("?token=")
+    asked = urllib.request.Request(f"{base}api/workspace",
+                                   headers={"authorization": f"Bearer {token}"})  # fmt: skip
+    with urllib.request.urlopen(asked, timeout=20) as answer:
+        return json.load(answer)
+
+
+def test_the_command_serves_and_a_second_one_is_told(made_workspace, dejacue) -> None:
+    with running(made_workspace) as (process, address, _):
+        assert fetched(address)["findings"] == ["cup"]
+        port = int(address.split(":")[2].split("/")[0])
+        second = dejacue("studio", made_workspace, "--no-browser", "--port", "0")
+        assert second.code == 2
+        assert f"is used by another studio (process {process.pid}, http://127.0.0.1:{port}/" in (
+            second.err
+        )
+        taken = dejacue("studio", made_workspace, "--no-browser", "--port", str(port))
+        assert taken.code == 2
+        assert f"port {port} is in use" in taken.err
+        process.send_signal(2)
+        rest = process.communicate(timeout=20)[0]
+        assert process.returncode == 130
+        assert "token" not in rest
+        assert "Traceback" not in rest
+    assert not (made_workspace / LOCK).exists()
+
+
+def test_the_lock_of_a_studio_that_was_killed_is_taken_over(made_workspace) -> None:
+    with running(made_workspace) as (process, _, _):
+        process.kill()
+        process.wait()
+        assert (made_workspace / LOCK).exists()
+        with running(made_workspace) as (_, address, _):
+            assert fetched(address)["findings"] == ["cup"]
+    (made_workspace / LOCK).unlink()
+
+
+def test_an_address_that_others_reach_is_said(made_workspace) -> None:
+    with running(made_workspace, "--host", "0.0.0.0") as (_, address, said):
+        assert "whoever reaches 0.0.0.0 and has the token can see the videos" in said
+        assert f"the address is http://{socket.gethostname()}:" in said
+        assert address.startswith("http://127.0.0.1:")
+        assert fetched(address)["findings"] == ["cup"]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            fetched(address[:-3])
+    (made_workspace / LOCK).unlink(missing_ok=True)
+
+
+def test_where_locks_are_not_known_the_process_is_asked_for(tmp_path, monkeypatch) -> None:
+    from dejacue.studio import workspace as module
+
+    monkeypatch.setattr(module, "fcntl", None)
+    workspace = Workspace(tmp_path)
+    (tmp_path / LOCK).write_text(json.dumps({"pid": os.getppid(), "url": "http://x/"}))
+    with pytest.raises(InputError, match=f"process {os.getppid()}, http://x/"), Lock(workspace, {}):
+        pass
+    for held in ("", "{", "[]", '{"pid": "x"}', '{"pid": 99999999}'):
+        (tmp_path / LOCK).write_text(held)
+        with Lock(workspace, {}):
+            assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+
+
+def test_what_is_opened_is_a_folder_or_videos(made_workspace, tmp_path, monkeypatch) -> None:
+    video = made_workspace / "scene" / "scene.mp4"
+    workspace, opened = open_workspace([video])
+    assert (workspace.root, opened) == (made_workspace / "scene", ["scene.mp4"])
+    monkeypatch.chdir(made_workspace)
+    assert open_workspace([])[0].root == made_workspace
+    masks = made_workspace / "scene" / "Annotations"
+    assert open_workspace([masks])[0].root == made_workspace / "scene"
+    for places, sentence in (
+        ([tmp_path / "nothing"], "no such file or folder"),
+        ([made_workspace, video], "give one folder, or videos alone"),
+        ([made_workspace / "scene" / "vocabulary.yaml"], "neither a video nor a folder of images"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            open_workspace(places)
+
+
+def test_a_folder_without_rights_is_one_sentence(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    with pytest.raises(InputError, match="may not be written to"):
+        open_workspace([tmp_path])
+    monkeypatch.undo()
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(InputError, match=r"may not be read \(Permission denied\)"):
+        open_workspace([tmp_path])
+
+
+@pytest.mark.parametrize(("host", "port", "sentence"), [
+    ("127.0.0.1", 70000, "ports go from 0"), ("no.such.host.invalid", 0, "cannot be listened to"),
+    ("203.0.113.7", 0, "cannot be listened to"),
+])  # fmt: skip
+def test_an_address_that_cannot_be_listened_to_is_one_sentence(host, port, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        bound(host, port)
+
+
+def test_without_the_extra_its_name_is_said(dejacue, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    answer = dejacue("studio", tmp_path, "--no-browser")
+    assert answer.code == 1
+    assert "uvicorn is not installed; pip install 'dejacue[studio]'" in answer.err
