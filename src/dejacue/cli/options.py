@@ -85,6 +85,11 @@ Release = Annotated[File, option(RELEASE)]
 OutputFormat = Annotated[
     Format | None, option("Default: by the name of the output, else a table.", "--format", "-f")
 ]
+Times = Annotated[
+    list[Path] | None,
+    option("For references in seconds: the video or history (.npz) that has them; for several, "
+           "one of the same name each.", metavar="FILE"),
+]  # fmt: skip
 ENGINES = ["auto", "avx2", "baseline", "numpy"]
 Engine = Annotated[
     str, option(f"{', '.join(ENGINES)}: the same answer, another speed.", values=lambda: ENGINES)
