@@ -11,9 +11,12 @@ import io
 import json
 import os
 import re
+import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -142,6 +145,81 @@ def from_qvhighlights(data: bytes) -> Said:
     return Said(None, windows)
 
 
+def from_arrow(data: bytes) -> Said:
+    return rows_said(pytest.importorskip("pyarrow").ipc.open_file(data).read_all().to_pylist())
+
+
+def from_srt(data: bytes) -> Said:
+    windows = set()
+    for block in data.decode().strip().split("\n\n"):
+        _, times, text = block.split("\n")
+        start, end = (seconds(own.replace(",", ".")) for own in times.split(" --> "))
+        windows.add((text.split(":")[0], start, end))
+    return Said(None, windows)
+
+
+def from_eaf(data: bytes) -> Said:
+    root = ElementTree.fromstring(data)
+    slots = {own.get("TIME_SLOT_ID"): own.get("TIME_VALUE") for own in root.iter("TIME_SLOT")}
+    windows = {
+        (tier.get("TIER_ID"),
+         *(round(int(slots[own.get(f"TIME_SLOT_REF{n}")]) / 1000, 2) for n in (1, 2)))
+        for tier in root.iter("TIER")
+        for own in tier.iter("ALIGNABLE_ANNOTATION")
+    }  # fmt: skip
+    return Said([own.text for own in root.iter("PROPERTY")], windows)
+
+
+def from_cvat(data: bytes) -> Said:
+    root = ElementTree.fromstring(data)
+    windows = set()
+    for track in root.iter("track"):
+        first, *_, after = track.iter("box")
+        assert (first.get("outside"), after.get("outside")) == ("0", "1")
+        state = first.findtext("attribute")
+        windows.add((state, int(first.get("frame")), int(after.get("frame")) - 1))
+    return Said([own.text for own in root.iter("note")], windows)
+
+
+def from_fiftyone(data: bytes) -> Said:
+    document = json.loads(data)
+    windows = {
+        (document["classes"][own["label"]], *(frame - 1 for frame in own["support"]))
+        for own in document["labels"]["kitchen"]
+    }
+    return Said(document["notes"], windows)
+
+
+def from_otio(data: bytes) -> Said:
+    document = json.loads(data)
+    ((clip,),) = (own["children"] for own in document["tracks"]["children"])
+    windows = set()
+    for marker in clip["markers"]:
+        start, lasting = (
+            marker["marked_range"][key]["value"] / marker["marked_range"][key]["rate"]
+            for key in ("start_time", "duration")
+        )
+        windows.add((marker["name"], round(start, 2), round(start + lasting, 2)))
+    return Said(document["metadata"]["dejacue"]["notes"], windows)
+
+
+def from_rerun(data: bytes) -> Said:
+    from rerun.chunk import RrdReader
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "found.rrd"
+        path.write_bytes(data)
+        tables = [own.to_record_batch().to_pydict() for own in RrdReader(str(path)).stream()]
+    (notes,) = (own["TextDocument:text"] for own in tables if "TextDocument:text" in own)
+    windows = set()
+    for table in (own for own in tables if "StateChange:state" in own):
+        when = [round(own.total_seconds(), 2) for own in table["video"]]
+        states = [own[0] for own in table["StateChange:state"]]
+        for state, start, end in zip(states, when, when[1:], strict=False):
+            windows |= {(state, start, end)} if state else set()
+    return Said(notes[0][0].split("\n"), windows)
+
+
 READERS: dict[str, tuple[Callable[[bytes], Said], str]] = {
     "json": (from_json, "frames"),
     "csv": (from_csv, "frames"),
@@ -150,7 +228,16 @@ READERS: dict[str, tuple[Callable[[bytes], Said], str]] = {
     "label-studio": (from_label_studio, "source"),
     "activitynet": (from_activitynet, "seconds"),
     "qvhighlights": (from_qvhighlights, "seconds"),
+    "arrow": (from_arrow, "frames"),
+    "srt": (from_srt, "seconds"),
+    "eaf": (from_eaf, "seconds"),
+    "cvat": (from_cvat, "source"),
+    "fiftyone": (from_fiftyone, "source"),
+    "otio": (from_otio, "seconds"),
+    "rerun": (from_rerun, "seconds"),
 }
+NEEDS_RERUN = pytest.mark.skipif(not find_spec("rerun"), reason="rerun-sdk is not installed")
+KINDS = [pytest.param(own, marks=NEEDS_RERUN if own == "rerun" else ()) for own in READERS]
 
 
 def expected(finding: Finding, unit: str) -> set[tuple[Any, ...]]:
@@ -176,7 +263,7 @@ def test_every_export_is_in_this_table_and_in_the_documentation():
         assert f"`{export.suffix}`" in page
 
 
-@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
     told = READERS[kind][0](joint.export(kind, tmp_path / "found").read_bytes()).notes
     if told is None:
@@ -186,7 +273,7 @@ def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
         assert told == [*WARNINGS, NOTE]
 
 
-@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_export_has_every_occurrence(joint, tmp_path, kind):
     reader, unit = READERS[kind]
     windows = reader(joint.export(kind, tmp_path / "found").read_bytes()).windows
@@ -302,7 +389,7 @@ def saved(joint, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["f", "alone.npz"])
-@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_file_is_what_its_ending_says(saved, dejacue, source, kind):
     path = Path(f"found{EXPORTS[kind].suffix}")
     ran = dejacue("locate", source, "-v", "v.npz", "-r", "joint", "-o", path)
@@ -364,7 +451,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     page = Path("out/report.html").read_text("utf-8")
     assert re.findall('data:image[^"]*', page) == pictures
     assert "dry" in page
-    (task,) = json.loads(Path("out/retrieval.label-studio.json").read_text("utf-8"))
+    (task,) = json.loads(Path("out/retrieval.labelstudio.json").read_text("utf-8"))
     if change != "no document":  # which knows the path
         assert os.path.abspath(task["data"]["video"]) == os.path.abspath("cup/scene.mp4")
 

@@ -393,7 +393,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
         (("--masks", "MASKS", "--start", "500"), "after the last of its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),
-        (("--masks", "MASKS", "-o", "x.pdf"), ".label-studio.json, .txt (the table), or a folder"),
+        (("--masks", "MASKS", "-o", "x.pdf"), ".rrd, .txt (the table), or a folder"),
         (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be made there"),
     ],
 )

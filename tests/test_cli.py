@@ -431,10 +431,12 @@ def test_every_command_is_known_here():
         "", "locate", "words", "live", "encode", "track", "evaluate", "demo", "reproduce", "info",
         "ingest", "store failures",
         "data", "data open",
-        "data fetch", "data show", "data references", "annotate", "annotate template",
+        "data fetch", "data show", "data references", "data convert",
+        "annotate", "annotate template",
         "annotate consensus", "annotate events",
         "store", "store create", "store add", "store ls", "store show", "store rm", "store verify",
         "store compact", "store export", "store ask", "studio",
+        "learn", "learn fit", "learn train", "learn eval", "learn predict",
     }  # fmt: skip
 
 

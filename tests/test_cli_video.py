@@ -228,7 +228,7 @@ def test_a_file_in_the_way_is_said_before_the_work(locate, encode, tmp_path, mon
 
 def test_label_studio_gets_the_path_of_the_video(locate, scene, tmp_path):
     locate("-o", "out")
-    (task,) = json.loads((tmp_path / "out" / "retrieval.label-studio.json").read_text())
+    (task,) = json.loads((tmp_path / "out" / "retrieval.labelstudio.json").read_text())
     assert task["data"]["video"] == str(scene / "scene.mp4")
     lines = (tmp_path / "out" / "retrieval.qvhighlights.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["vid"] == "scene"

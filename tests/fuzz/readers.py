@@ -20,6 +20,7 @@ from test_release import Fake
 from dejacue import (
     Cancelled,
     Finding,
+    History,
     Reference,
     Window,
     find,
@@ -94,6 +95,21 @@ def finding(folder: Path) -> Finding:
 def references(folder: Path, suffix: str) -> None:
     own = [Reference("h1", {"a": [Window(0, 3)], "b": [Window(5, 9), Window(12, 12)]})]
     write_references(folder / f"x{suffix}", own)
+
+
+def marked(folder: Path, suffix: str) -> None:
+    """A file of another tool."""
+    own = [Reference("x", {"a": [Window(0, 3)], "b": [Window(5, 9), Window(12, 12)]})]
+    write_references(folder / f"x{suffix}", own, times=clock())
+
+
+def clock() -> History:
+    return History(np.ones((20, 2)), id="x", times_s=np.arange(20) / 25)
+
+
+def read_marked(path: Path) -> None:
+    for reference in read_references(path, times=clock()):
+        assert reference.states
 
 
 def retrievals(folder: Path, suffix: str) -> None:
@@ -323,6 +339,8 @@ def encoded_words(folder: Path) -> None:
 
 MASKS = ("coco", "plain", "youtube-vis", "sam2", "stack", "planes", "labels", "mot", "boxes",
          "yolo", "indexed", "folders", "vos")  # fmt: skip
+FOREIGN = (".eaf", ".srt", ".vtt", ".otio", ".cvat.xml", ".fiftyone.json", ".labelstudio.json",
+           ".qvhighlights.jsonl", ".activitynet.json", ".parquet", ".arrow")  # fmt: skip
 TARGETS = [
     reader("history", 150, history, only(read_history)),
     reader("vocabulary-npz", 80, encoded_words, only(read_vocabulary)),
@@ -331,6 +349,7 @@ TARGETS = [
     reader("finding", 60, finding, lambda rng, folder: Finding.read(folder)),
     *(reader(f"references{s}", 40, partial(references, suffix=s), only(read_references))
       for s in (".json", ".csv")),
+    *(reader(f"references{s}", 40, partial(marked, suffix=s), only(read_marked)) for s in FOREIGN),
     *(reader(f"retrievals{s}", 40, partial(retrievals, suffix=s), only(read_retrievals))
       for s in (".json", ".jsonl", ".csv")),
     reader("annotation", 40, two_passes, read_passes),

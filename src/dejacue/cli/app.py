@@ -183,14 +183,14 @@ def locate(
         str | None, o.option("Form of the descriptions: ensemble (default), raw, photo, definite.")
     ] = None,
     references: Annotated[
-        Path | None, o.option("True windows (.json, .csv) to show beside the found ones.")
+        Path | None, o.option("True windows (.json, .csv, .eaf, …) to show beside the found ones.")
     ] = None,
     diagnostics: Annotated[bool, o.flag("Include diagnostics.", "--diagnostics")] = False,
     format: o.OutputFormat = None,
     output: Annotated[
         Path | None,
         o.option(
-            "A file (.json, .csv, .txt, .vtt, .parquet, …), or a folder for the report and all.",
+            "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
             "--output", "-o",
         ),
     ] = None,
@@ -322,13 +322,15 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Retrievals of one method or more (.json, .jsonl, .csv); last, the references.",
+            help="Retrievals of one method or more (.json, .jsonl, .csv, .parquet); last, the "
+            "references (.json, .csv, .eaf, .srt, …).",
             show_default=False,
         ),
     ],
     only_common: Annotated[
         bool, o.flag("Leave out what they do not all share.", "--only-common")
     ] = False,
+    times: o.Times = None,
     format: o.OutputFormat = None,
     json: Annotated[bool, o.flag("The same as --format json.", "--json")] = False,
     csv: Annotated[bool, o.flag("The same as --format csv.", "--csv")] = False,
@@ -341,7 +343,7 @@ def evaluate(
 
     o.refuse_values(files)
     chosen = command.format_from(format.value if format else None, json, csv)
-    command.run(files, chosen, output, only_common)
+    command.run(files, chosen, output, only_common, times)
 
 
 @app.command()

@@ -9,9 +9,12 @@ from rich.table import Table
 
 from dejacue.cli.tables import say, show_tables
 from dejacue.data.release import Entries, Release, fetch_release, load_release
-from dejacue.errors import unknown
-from dejacue.sources.results import write_references
+from dejacue.errors import InputError, counted, unknown
+from dejacue.sources.files import read_vocabulary
+from dejacue.sources.formats.registry import FORMATS, format_of
+from dejacue.sources.results import read_references, write_references
 
+OWN = (".json", ".csv", ".parquet", ".arrow")
 GROUPS = ("vost", "seven", "development")
 
 
@@ -45,6 +48,21 @@ def references(group: str, folder: Path | None, output: Path) -> None:
     entries = _group(load_release(folder), group)
     path = write_references(output, [entry.reference for entry in entries])
     say(f"references of {len(entries)} histories: {path}")
+
+
+def convert(given: Path, output: Path, times: list[Path] | None, vocabulary: Path | None) -> None:
+    if format_of(output) is None and output.suffix.lower() not in OWN:
+        known = [suffix for own in FORMATS.values() for suffix in own.suffixes]
+        raise InputError(
+            f"{output}: the ending names no format of references; use one of "
+            f"{', '.join([*OWN, *known])}"
+        )
+    if output.exists() and given.exists() and output.samefile(given):
+        raise InputError(f"{output}: is read by this command; give another output")
+    states = None if vocabulary is None else list(read_vocabulary(vocabulary).states)
+    found = read_references(given, times=times, states=states)
+    path = write_references(output, found, times=times)
+    say(f"references of {counted(len(found), 'object')}: {path}")
 
 
 def _group(release: Release, name: str) -> Entries:

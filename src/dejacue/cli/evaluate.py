@@ -15,6 +15,8 @@ from dejacue.errors import InputError
 from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
+from dejacue.records import Reference, Retrieval
+from dejacue.sources.formats.registry import format_of
 from dejacue.sources.results import read_references, read_retrievals
 
 
@@ -26,7 +28,10 @@ def format_from(format: str | None, json: bool, csv: bool) -> str | None:
     return asked.pop() if asked else None
 
 
-def run(files: list[Path], format: str | None, output: Path | None, only_common: bool) -> None:
+def run(
+    files: list[Path], format: str | None, output: Path | None, only_common: bool,
+    times: list[Path] | None = None,
+) -> None:  # fmt: skip
     """The last file holds the references, each of the others the retrievals of a method."""
     if len(files) < 2:
         raise InputError(
@@ -36,8 +41,10 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
     if output is not None and any(_same(output, path) for path in files):
         raise InputError(f"{output}: is read by this command; give another output")
     *others, last = files
-    references = read_references(last)
+    references = read_references(last) if format_of(last) is None else None
     retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
+    if references is None:
+        references = _of_another_tool(last, retrievals, only_common, times)
     found = evaluate(retrievals, references, only_common=only_common)
     tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
     show(
@@ -47,6 +54,19 @@ def run(files: list[Path], format: str | None, output: Path | None, only_common:
     )  # fmt: skip
     for sentence in found.left_out:
         note(f"left out: {sentence}")
+
+
+def _of_another_tool(
+    path: Path, retrievals: dict[str, list[Retrieval]], only_common: bool, times: list[Path] | None
+) -> list[Reference]:
+    """Its labels must be states that were asked for; a single object needs no name."""
+    every = [own for some in retrievals.values() for own in some]
+    names = {own.history_id for own in every}
+    states = dict.fromkeys(moment.state for own in every for moment in own)
+    return read_references(
+        path, times=times, states=None if only_common else list(states),
+        history=names.pop() if len(names) == 1 else None,
+    )  # fmt: skip
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -90,6 +90,21 @@ def references(
     command.references(group, folder, output)
 
 
+@data.command()
+def convert(
+    given: Annotated[Path, typer.Argument(metavar="IN", help="A file of references.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending names the format.")],
+    times: o.Times = None,
+    vocabulary: Annotated[
+        Path | None, o.option("Refuse labels that are no state of it.", "--vocabulary", "-v")
+    ] = None,
+) -> None:
+    """Turn references or annotations of one tool into those of another."""
+    from dejacue.cli import data as command
+
+    command.convert(given, output, times, vocabulary)
+
+
 Force = Annotated[bool, o.flag("Replace an output that is already there.", "--force")]
 
 

@@ -10,7 +10,7 @@ import typer
 from dejacue.cli import options as o
 from dejacue.errors import InputError
 
-learn = typer.Typer(help="Decoders that are trained with labels.", no_args_is_help=True)
+learn = typer.Typer(help="Readouts that are fitted to labels.", no_args_is_help=True)
 
 Histories = Annotated[
     list[Path] | None, typer.Argument(help="Histories (.npz), instead of a group of the release.")
@@ -25,6 +25,35 @@ def _seeds(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InputError(f'--seeds "{text}": give whole numbers, as in 3407,3408') from None
+
+
+@learn.command()
+def fit(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FINDINGS... REFERENCES",
+            help="Folders of findings (or, with --words, histories or a store) and, last, the "
+            "true windows of some of their states.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, o.option("The model, a .json file.", "--output", "-o")],
+    words: Annotated[
+        Path | None, o.option("Descriptions for histories (.npz) or a store.", "--words")
+    ] = None,
+    features: Annotated[
+        str | None,
+        o.option("Evidence to weigh: vocabulary,absolute,dual,sibling,share,margin,contrast "
+                 "(default: chosen by cross-validation)."),
+    ] = None,
+    rule: Annotated[str | None, o.option("sum or contrast (default: chosen).")] = None,
+    encoder: o.EncoderName = None,
+) -> None:  # fmt: skip
+    """Fit a few weights to labels, and say whether that is better than contrast."""
+    from dejacue.cli import fitting as command
+
+    command.run(files, output, words, features, rule, encoder)
 
 
 @learn.command()

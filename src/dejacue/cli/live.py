@@ -18,6 +18,7 @@ from rich.live import Live as Screen
 from rich.text import Text
 
 from dejacue.cli.locate import write_folder
+from dejacue.cli.readouts import readout_named
 from dejacue.cli.tables import console, notes, retrieval_table, say, show_tables
 from dejacue.errors import InputError
 from dejacue.method._reading import in_frames
@@ -102,6 +103,7 @@ def run(
     """``options`` are those of Live."""
     if output is not None:
         check_place(output, folder=True)
+    options["readout"] = readout_named(options["readout"])
     video = shown.open()
     look = shown.look(video)
     if options["horizon_s"] is None and is_stream(shown.source):

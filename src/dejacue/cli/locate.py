@@ -26,11 +26,13 @@ from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.method.plan import as_readout
 from dejacue.pipeline import Finding, VideoOptions, find_each, sample
 from dejacue.pipeline.finding import References, export_findings
+from dejacue.records import Reference
 from dejacue.report.clips import remove_clips
 from dejacue.report.exports import EXPORTS, Export, all_notes, as_csv, as_json, export_for
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import file_name
 from dejacue.sources.findings import DOCUMENT, history_path, holds_finding
+from dejacue.sources.formats.registry import format_of
 from dejacue.sources.results import read_references
 from dejacue.sources.tracks import read_notes
 
@@ -53,7 +55,7 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
     """``search`` are the options of find, and the vocabulary."""
     if wanted.plot is not None and wanted.plot.suffix.lower() != ".png":
         raise InputError(f"{wanted.plot}: the plot is a PNG picture; give a name that ends in .png")
-    known = [] if wanted.references is None else read_references(wanted.references)
+    known = [] if wanted.references is None else _references(wanted.references, source)
     truth: dict[str, References] = {own.history_id: own.states for own in known}
     if _is_saved(source):
         folder, file = _places(wanted, saved=True)
@@ -84,6 +86,13 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         notes(*said)
     if wanted.ask is not None:
         _ask(findings, wanted.ask)
+
+
+def _references(path: Path, source: Path) -> list[Reference]:
+    """Those of another tool may count in seconds, which the video or the history has."""
+    timed = (own := format_of(path)) is not None and own.timed
+    folder = _is_saved(source) and source.suffix.lower() != ".npz"
+    return read_references(path, times=source if timed and not folder else None)
 
 
 def _ask(findings: list[Finding], count: int) -> None:
@@ -220,7 +229,10 @@ def write_folder(folder: Path, finding: Finding, references: References | None) 
     remove_clips(folder / "clips")  # of an earlier run
     for kind, export in EXPORTS.items():
         path = folder / f"retrieval{export.suffix}"
-        path.unlink(missing_ok=True)
+        for suffix in (export.suffix, *export.also):
+            (folder / f"retrieval{suffix}").unlink(missing_ok=True)
+        if export.asked:
+            continue
         if export.timed and finding.history.times_s is None:
             continue
         try:

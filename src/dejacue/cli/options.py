@@ -85,6 +85,11 @@ Release = Annotated[File, option(RELEASE)]
 OutputFormat = Annotated[
     Format | None, option("Default: by the name of the output, else a table.", "--format", "-f")
 ]
+Times = Annotated[
+    list[Path] | None,
+    option("For references in seconds: the video or history (.npz) that has them; for several, "
+           "one of the same name each.", metavar="FILE"),
+]  # fmt: skip
 ENGINES = ["auto", "avx2", "baseline", "numpy"]
 Engine = Annotated[
     str, option(f"{', '.join(ENGINES)}: the same answer, another speed.", values=lambda: ENGINES)
@@ -201,7 +206,8 @@ Coordinates = Annotated[Text, _method(
 )]  # fmt: skip
 ReadoutName = Annotated[str, _method(
     "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, boxcar, "
-    "max-frame, single-median, non-overlap, whole-history, longest-run.",
+    "max-frame, single-median, non-overlap, whole-history, longest-run; or a .json file of "
+    "dejacue learn fit.",
     "--readout", "-r", values=_readouts,
 )]  # fmt: skip
 Top = Annotated[Count, _method(

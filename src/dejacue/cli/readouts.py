@@ -16,9 +16,10 @@ def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
     """The readout, and the width of the published smoothing if it was given; options that the user
     did not give are None."""
     given = {key: value for key, value in options.items() if value is not None}
+    chosen = readout_named(name)
     if not given:
-        return name, None
-    readout = as_readout(name)
+        return chosen, None
+    readout = as_readout(chosen)
     if name in PRESETS:
         raise InputError(
             f"--{next(iter(given))} does not apply to {name}, a preset; its readout with other "
@@ -40,7 +41,16 @@ def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
         given["order"] = tuple(part.strip() for part in given["order"].split(",") if part.strip())
     if "bridge" in given and given["bridge"] != AUTO:
         given["bridge"] = _number("--bridge", given["bridge"], "give a number of frames, or auto")
-    return (replace(readout, **given) if given else name), width
+    return (replace(readout, **given) if given else chosen), width
+
+
+def readout_named(name: str) -> str | Readout:
+    """A name as it is; the readout that ``dejacue learn fit`` wrote to a file."""
+    if not name.endswith(".json"):
+        return name
+    from dejacue.learn.calibrated import Calibrated
+
+    return Calibrated.read(name)
 
 
 def _number(option: str, text: str, remedy: str) -> int:

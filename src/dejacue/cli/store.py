@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dejacue.cli.bars import Bars
+from dejacue.cli.readouts import readout_named
 from dejacue.cli.tables import notes, say, say_written, show_tables
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, shortened
@@ -174,7 +175,7 @@ def ask(
         answers: list[Answer] = []
         with Bars() as bars:
             found = store.ask(
-                encoded, readout=readout, top=top or None, where=conditions(where),
+                encoded, readout=readout_named(readout), top=top or None, where=conditions(where),
                 threads=threads, engine=engine, ray_address=ray_address, progress=bars,
             )  # fmt: skip
             if jsonl:

@@ -9,6 +9,7 @@ from dejacue.errors import unknown
 from dejacue.experiments import (
     asked,
     beyond,
+    calibrated,
     development,
     examples,
     learned,
@@ -33,7 +34,7 @@ from dejacue.experiments.table import Experiment, Result, Value
 MODULES = (
     protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
     learned, unreleased, rendered, beyond, occurrences, segments, transitions,
-    words, examples, tracking, asked,
+    words, examples, tracking, asked, calibrated,
 )  # fmt: skip
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}

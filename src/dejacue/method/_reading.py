@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
     """All settings as plain values, for JSON."""
     settings: dict[str, Any] = {
         "coordinates": coordinates,
-        "readout": {"name": readout.name, **asdict(readout)},
+        "readout": {"name": readout.name, **readout.settings()},
         "top": 1 if readout.usual_windows == 1 and top is None else top,
     }
     if readout.lists_occurrences:

@@ -1,14 +1,14 @@
 """What a readout works on (a Batch, or a View of one history) and what every readout is.
 
 find(batch)   windows of many histories as columns, in one kernel call where there is one
-read(view)    everything it knows of one history, computed once: a Reading
+reading(view) everything it knows of one history, computed once: a Reading
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import repeat
 from typing import Any, ClassVar, TypeVar
@@ -153,7 +153,11 @@ class Readout(ABC):
     def level(self) -> str:
         return "description"
 
-    def read(
+    def settings(self) -> dict[str, Any]:
+        """Its fields as plain values: what a retrieval says of how it was made."""
+        return asdict(self)
+
+    def reading(
         self, view: View, *, top: int | None = None, diagnostics: bool = False, hints: bool = False
     ) -> Reading:
         """Everything it knows of one history; top None: as many windows as suit it."""

@@ -143,8 +143,10 @@ class Finding:
     def _readout(self) -> Readout:
         """The one it was read with; contrast, where that one takes no examples."""
         settings = dict(self.reading.retrieval.settings.get("readout", {}))
-        kind = READOUTS.get(settings.pop("name", ""), READOUTS["contrast"])
-        return type(kind)(**settings) if kind.takes_examples else READOUTS["contrast"]
+        kind = READOUTS.get(settings.pop("name", ""))
+        if kind is None or not kind.takes_examples:
+            return READOUTS["contrast"]
+        return type(kind)(**settings)
 
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...
@@ -206,6 +208,13 @@ class Finding:
         if kind not in EXPORTS:
             raise unknown("export", kind, EXPORTS)
         return export_findings([self], EXPORTS[kind], self._target(path))
+
+    def to_fiftyone(self) -> Any:
+        """The found windows as ``fiftyone.TemporalDetections``; needs the package."""
+        from dejacue.report.exports import to_fiftyone
+
+        (found,) = to_fiftyone(self.retrieval, self.history).values()
+        return found
 
     def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
         """The evidence as a matplotlib figure or, with a path (.png), written there."""
@@ -279,12 +288,16 @@ def _same_file(one: Place, other: Place) -> bool:
 
 
 def export_findings(findings: Sequence[Finding], export: Export, path: Place) -> Path:
-    """What was found of one object, or of several, in one file."""
+    """What was found of one object, or of several, in one file, and what goes beside it."""
+    from dejacue.report.exports import marks_of
+
     known = {own.history.id: own.made.video for own in findings if own.made.video is not None}
-    return write_bytes(
-        path,
-        export(
-            [own.retrieval for own in findings], [own.history for own in findings],
-            videos=known if export.opens else None,
-        ),
-    )  # fmt: skip
+    retrievals, histories = [own.retrieval for own in findings], [own.history for own in findings]
+    made = export(retrievals, histories, videos=known if export.opens else None)
+    if export.beside is not None:
+        ending, text = export.beside
+        name = os.fspath(path)
+        for suffix in (export.suffix, *export.also):
+            name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
+        write_text(name + ending, text(marks_of(retrievals, histories, timed=False)))
+    return write_bytes(path, made)

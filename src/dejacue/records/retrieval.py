@@ -78,7 +78,7 @@ class Evidence:
     responses  (Q, N) float64: calibrated and smoothed, what the readout sums
     frames     (N,) frame indices of the columns
     zero       what a response of 0 is: the "median" or the "mean" frame; with examples the "half":
-               above it, a frame is in the state
+               above it, a frame is in the state; "odds": of log-odds, as likely as not
     """
 
     cosines: NDArray[np.float32]

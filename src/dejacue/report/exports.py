@@ -1,14 +1,11 @@
-"""Retrievals as JSON, CSV, Parquet and in the formats of other tools, ready to be written.
+"""Retrievals as JSON, CSV, Parquet, Arrow and in the formats of other tools, ready to be written.
 
-Only JSON, CSV and Parquet can say that a state was not found; the others leave it out. All but
+Only JSON and tables can say that a state was not found; the others leave it out. All but SubRip,
 ActivityNet and QVHighlights, which have no place for text, carry the notes. Where a readout lists
 occurrences, all of them are written.
 
-Frames are inclusive here, seconds there run to the *end* of the last frame. A frame lasts until
-the next one is shown: of two neighbouring frames that is the time of the second; before a gap it
-is the time of the frame plus its share of the gap (seconds to the next observed frame over frames
-to it); the last frame of a history lasts as long as the median frame. All of it comes from the
-container's times, never from a frame rate; a history without times is refused.
+Frames are inclusive here, seconds there run to the *end* of the last frame, by the times of the
+container (``sources/formats/clock.py``); a history without times is refused.
 """
 
 from __future__ import annotations
@@ -21,45 +18,22 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dejacue.errors import InputError, need, unknown
-from dejacue.records import History, Moment, Retrieval
+from dejacue.records import History, Moment, Retrieval, Window
 from dejacue.records.columns import Rows
 from dejacue.records.retrieval import rows_of, to_source
 from dejacue.sources.documents import as_json as json_line
+from dejacue.sources.formats.clock import average_rate, frame_ends_s
+from dejacue.sources.formats.fiftyone import temporal_detections
+from dejacue.sources.formats.label_studio import view
+from dejacue.sources.formats.registry import FORMATS
+from dejacue.sources.formats.spans import Marks, Span
+from dejacue.sources.formats.tables import table_bytes
 
 Retrievals = Retrieval | Iterable[Retrieval]
 Histories = History | Iterable[History]
 Videos = Mapping[str, str]  # history → its video; the id of a history that is not in it
 _COLUMNS = ("history", "state", "description", "start", "end", "score", "level", "rank")
-
-
-def frame_ends_s(history: History) -> NDArray[np.float64]:
-    """(N,) seconds at which each observed frame ends, as the module says."""
-    times = history.times_s
-    if times is None:
-        raise InputError(
-            f'history "{history.id}" has no times, and this format counts in seconds; build it '
-            "from a video, or give times_s (for a folder of images: a rate)"
-        )
-    if len(times) < 2:
-        raise InputError(
-            f'history "{history.id}" has a single frame, and nothing says how long it lasts; '
-            "export it by frames (CSV, JSON, Parquet)"
-        )
-    steps, frames = np.diff(times), np.diff(history.frames)
-    late = np.flatnonzero(steps <= 0)
-    if late.size:
-        raise InputError(
-            f'history "{history.id}": times_s do not increase at frame '
-            f"{history.frames[late[0] + 1]}; order frames by their presentation time"
-        )
-    lasting = steps / frames
-    usual = np.median(lasting[frames == 1]) if (frames == 1).any() else np.median(lasting)
-    ends: NDArray[np.float64] = times + np.append(lasting, usual)
-    return ends
 
 
 def as_json(*retrievals: Retrieval) -> str:
@@ -81,14 +55,21 @@ def as_csv(*retrievals: Retrieval) -> str:
 
 def to_parquet_bytes(retrievals: Retrievals) -> bytes:
     """The rows of ``Retrieval.to_rows`` as Parquet; pyarrow writes it, or else polars."""
-    columns = {name: [] for name in _COLUMNS} | Rows(_several(retrievals)).table()
-    stream = io.BytesIO()
+    columns = _columns(retrievals)
     if find_spec("pyarrow") is None and find_spec("polars") is not None:
+        stream = io.BytesIO()
         need("polars", "pip install pyarrow").DataFrame(columns).write_parquet(stream)
-    else:
-        table = need("pyarrow", "pip install pyarrow").table(columns)
-        need("pyarrow.parquet", "pip install pyarrow").write_table(table, stream)
-    return stream.getvalue()
+        return stream.getvalue()
+    return table_bytes(columns, ".parquet")
+
+
+def to_arrow_bytes(retrievals: Retrievals) -> bytes:
+    """The rows of ``Retrieval.to_rows`` as an Arrow file (IPC, also called Feather)."""
+    return table_bytes(_columns(retrievals), ".arrow")
+
+
+def _columns(retrievals: Retrievals) -> dict[str, Any]:
+    return {name: [] for name in _COLUMNS} | Rows(_several(retrievals)).table()
 
 
 def to_qvhighlights(
@@ -136,83 +117,49 @@ def to_activitynet(
     return json_line(document) + "\n"
 
 
-def to_webvtt(
-    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
-) -> str:
-    """Subtitles of one video: notes, and a cue per found window with its state and description.
+def marks_of(
+    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None,
+    timed: bool = True,
+) -> Marks:  # fmt: skip
+    """Every found window once, with the descriptions that share it and the best of their scores.
 
-    Descriptions of a state that share a window share the cue. Several retrievals are several
-    objects of the video, and their cues name them. Times before 0 are cut, since WebVTT has none.
+    Several retrievals are several objects. Frames are those of the source where the history is
+    given and knows them, else positions in the sequence; ``timed`` asks for seconds.
     """
     given = _several(retrievals)
-    shown = {_video(retrieval, videos) for retrieval in given} if videos else set()
-    if len(shown) > 1:
-        raise InputError(f"subtitles belong to one video, not to {', '.join(sorted(shown))}")
-    cues: dict[tuple[float, float, str, str], list[str]] = {}
-    for retrieval, moment, windows in _timed(given, histories):
-        name = retrieval.history_id if len(given) > 1 else ""
-        for span, _ in windows[: len(retrieval.windows_of(moment))]:
-            cues.setdefault((*span, name, moment.state), []).append(moment.description)
-    parts = ["WEBVTT\n", *(f"NOTE {_cue_text(text)}\n" for text in all_notes(given))]
-    for number, ((start, end, name, state), texts) in enumerate(sorted(cues.items()), start=1):
-        first = max(round(1000 * start), 0)
-        last = max(round(1000 * end), first + 1)  # a cue that ends where it starts is not valid
-        words = f"{name} · {state}" if name else state
-        cue = _cue_text(f"{words}: {' / '.join(texts)}")
-        parts.append(f"{number}\n{_stamp(first)} --> {_stamp(last)}\n{cue}\n")
-    return "\n".join(parts)
-
-
-def _stamp(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}"
-
-
-def _cue_text(text: str) -> str:
-    """One line without marks of its own: an empty line would end the cue, and so would "-->"."""
-    line = " ".join(text.encode("utf-8", "replace").decode().replace("\0", "\ufffd").split())
-    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def to_label_studio(
-    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
-) -> str:
-    """Label Studio tasks with the found windows as predictions, a region per description.
-
-    Frames are counted from 1, both ends inclusive. They are those of the source where the history
-    is given and knows them (the first and the last sampled one), else positions in the sequence.
-    Occurrences are regions of their own. Notes are in ``data.notes``, a text.
-    The tool opens the video itself: ``videos`` gives its path or address.
-    The labelling view has ``<Video name="video" value="$video" frameRate=…/>`` with the true rate
-    of the video, and ``<TimelineLabels name="states" toName="video">`` with a label per state.
-    """
     known = _by_id(histories)
-    tasks: dict[str, list[dict[str, Any]]] = {}
-    told: dict[str, list[Retrieval]] = {}
-    for retrieval in _several(retrievals):
-        history = known.get(retrieval.history_id)
-        video = _video(retrieval, videos)
-        told.setdefault(video, []).append(retrieval)
-        regions = tasks.setdefault(video, [])
+    spans: dict[tuple[str, str, Window], Span] = {}
+    rates: dict[str, float] = {}
+    for retrieval in given:
+        name, history = retrieval.history_id, known.get(retrieval.history_id)
+        clock = _clock(name, history) if timed else None
+        if history is not None and (rate := average_rate(history)) is not None:
+            rates[name] = rate
         for moment in retrieval.found:
             for window, score in retrieval.windows_of(moment):
-                start, end = window if history is None else to_source(history, window)
-                value = {
-                    "ranges": [{"start": start + 1, "end": end + 1}],
-                    "timelinelabels": [moment.state],
-                }
-                regions.append(
-                    {"id": f"dejacue-{len(regions) + 1}", "type": "timelinelabels",
-                     "from_name": "states", "to_name": "video", "value": value,
-                     "score": score, "meta": {"text": [moment.description]}}
-                )  # fmt: skip
-    rows = [
-        {"data": {"video": video} | ({"notes": "\n".join(notes)} if notes else {}),
-         "predictions": [{"model_version": "dejacue", "result": regions}]}
-        for video, regions in tasks.items()
-        for notes in [all_notes(told[video])]
-    ]  # fmt: skip
-    return json_line(rows) + "\n"
+                key = (name, moment.state, window)
+                texts: tuple[str, ...] = (moment.description,)
+                if key in spans:
+                    texts = (*spans[key].descriptions, *texts)
+                    score = max(score, spans[key].score or score)
+                seconds = None if clock is None else clock(window)
+                source = window if history is None else to_source(history, window)
+                video = (videos or {}).get(name)
+                spans[key] = Span(moment.state, source, seconds, name, video, score, texts)
+    objects = {own.history_id: (videos or {}).get(own.history_id) for own in given}
+    told: dict[str, list[Retrieval]] = {}
+    for own in given:
+        told.setdefault(_video(own, videos), []).append(own)
+    notes_of = {video: all_notes(some) for video, some in told.items()}
+    return Marks(list(spans.values()), objects, all_notes(given), notes_of, rates)
+
+
+def to_fiftyone(
+    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
+) -> dict[str, Any]:
+    """Video → ``fiftyone.TemporalDetections``, to be set as a field of its sample; needs the
+    package."""
+    return temporal_detections(marks_of(retrievals, histories, videos=videos, timed=False))
 
 
 @dataclass(frozen=True)
@@ -221,12 +168,18 @@ class Export:
 
     timed   it counts in seconds, so that the histories must be given and have times
     opens   its tool opens the video, so that ``videos`` must give paths, not names
+    also    other endings that name it
+    beside  the ending and the text of a file that its tool wants as well
+    asked   not in the folder of a report, only where it is asked for
     """
 
     suffix: str
     make: Callable[..., str | bytes]
     timed: bool
     opens: bool = False
+    also: tuple[str, ...] = ()
+    beside: tuple[str, Callable[[Marks], str]] | None = None
+    asked: bool = False
 
     def __call__(
         self, retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
@@ -235,14 +188,35 @@ class Export:
         return made if isinstance(made, bytes) else made.encode()
 
 
+def _export(name: str, **more: Any) -> Export:
+    """A format of another tool."""
+    own = FORMATS[name]
+
+    def make(
+        retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
+    ) -> str | bytes:
+        return own.write(marks_of(retrievals, histories, videos=videos, timed=own.timed))
+
+    return Export(own.suffix, make, own.timed, own.opens, own.suffixes[1:], **more)
+
+
 EXPORTS: dict[str, Export] = {
     "json": Export(".json", lambda found, *_, **__: as_json(*_several(found)), timed=False),
     "csv": Export(".csv", lambda found, *_, **__: as_csv(*_several(found)), timed=False),
-    "vtt": Export(".vtt", to_webvtt, timed=True),
+    "vtt": _export("vtt"),
+    "srt": _export("srt", asked=True),
     "parquet": Export(".parquet", lambda found, *_, **__: to_parquet_bytes(found), timed=False),
+    "arrow": Export(
+        ".arrow", lambda found, *_, **__: to_arrow_bytes(found), timed=False, asked=True
+    ),
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
-    "label-studio": Export(".label-studio.json", to_label_studio, timed=False, opens=True),
+    "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
+    "fiftyone": _export("fiftyone", asked=True),
+    "cvat": _export("cvat", asked=True),
+    "eaf": _export("eaf", asked=True),
+    "otio": _export("otio", asked=True),
+    "rerun": _export("rerun", asked=True),
 }
 
 
@@ -252,10 +226,11 @@ def export_for(path: str | os.PathLike[str], format: str | None = None) -> Expor
         if format not in EXPORTS:
             raise unknown("format", format, EXPORTS)
         return EXPORTS[format]
-    suffixes = {export.suffix: export for export in EXPORTS.values()}
-    for suffix in sorted(suffixes, key=len, reverse=True):  # .activitynet.json before .json
+    suffixes = {own.suffix: own for own in EXPORTS.values()}
+    also = {other: own for own in EXPORTS.values() for other in own.also}
+    for suffix in sorted({**suffixes, **also}, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
-            return suffixes[suffix]
+            return {**suffixes, **also}[suffix]
     raise InputError(
         f"{os.fspath(path)}: the ending names no format; use one of {', '.join(suffixes)}"
     )
@@ -289,6 +264,23 @@ def _video(retrieval: Retrieval, videos: Videos | None) -> str:
     return (videos or {}).get(retrieval.history_id, retrieval.history_id)
 
 
+def _clock(name: str, history: History | None) -> Callable[[Window], tuple[float, float]]:
+    """Windows of a retrieval → seconds."""
+    if history is None:
+        raise InputError(
+            f'history "{name}" is not given, and this format counts in '
+            "seconds, which lie in it; give the history beside the retrieval"
+        )
+    own, ends = history, frame_ends_s(history)
+
+    def seconds(window: Window) -> tuple[float, float]:
+        first, last = rows_of(own, window)
+        assert own.times_s is not None
+        return float(own.times_s[first]), float(ends[last])
+
+    return seconds
+
+
 Spans = list[tuple[tuple[float, float], float]]
 
 
@@ -298,17 +290,6 @@ def _timed(
     """Every moment with ((start_s, end_s), score) of its window and of its alternatives."""
     known = _by_id(histories)
     for retrieval in _several(retrievals):
-        history = known.get(retrieval.history_id)
-        if history is None:
-            raise InputError(
-                f'history "{retrieval.history_id}" is not given, and this format counts in '
-                "seconds, which lie in it; give the history beside the retrieval"
-            )
-        ends = frame_ends_s(history)
-        assert history.times_s is not None
+        seconds = _clock(retrieval.history_id, known.get(retrieval.history_id))
         for moment in retrieval.found:
-            spans: Spans = []
-            for window, score in moment.windows:
-                first, last = rows_of(history, window)
-                spans.append(((float(history.times_s[first]), float(ends[last])), score))
-            yield retrieval, moment, spans
+            yield retrieval, moment, [(seconds(own), score) for own, score in moment.windows]

@@ -1,7 +1,7 @@
-"""References and retrievals on disk: JSON or CSV → records, and back.
+"""References and retrievals on disk: JSON or tables → records, and back.
 
-docs/files.md describes the formats. A problem is one sentence that names the file and the history
-or the line.
+docs/files.md describes the formats, docs/formats.md those of other tools. A problem is one sentence
+that names the file and the history or the line.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -24,7 +24,7 @@ from dejacue.records import (
     Retrieval,
     Window,
 )
-from dejacue.sources.atomic import write_text, write_whole
+from dejacue.sources.atomic import write_bytes, write_text, write_whole
 from dejacue.sources.documents import (
     FrameNumber,
     Name,
@@ -37,12 +37,17 @@ from dejacue.sources.documents import (
     read_text,
     write_document,
 )
+from dejacue.sources.formats.references import read as read_foreign
+from dejacue.sources.formats.references import write as foreign_bytes
+from dejacue.sources.formats.registry import format_of
+from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
 from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
 
 REFERENCES_SCHEMA = "dejacue.references/1"
 MOST_RESULT_BYTES = 256 << 20
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
 _RETRIEVAL_COLUMNS = ("history", "state", "description", "start", "end")
+Cells = Iterable[tuple[str, dict[str, Any]]]  # rows of a table, and where they stand
 _TEXT_COLUMNS = ("history", "state", "description", "component")
 
 
@@ -78,14 +83,30 @@ class _RetrievalRow(MomentDocument, kw_only=True):
     rank: int = 1
 
 
-def read_references(path: str | os.PathLike[str]) -> list[Reference]:
-    """References from JSON, or from a ``.csv`` with the columns history, state, start, end and,
-    if histories share their source, component: one row per window."""
+def read_references(
+    path: str | os.PathLike[str], *, times: Any = None, states: Collection[str] | None = None,
+    history: str | None = None,
+) -> list[Reference]:  # fmt: skip
+    """References from JSON, from a ``.csv``, ``.parquet`` or ``.arrow`` with the columns history,
+    state, start, end and, if histories share their source, component (one row per window), or from
+    a file of another tool, by its ending (docs/formats.md). The rest is for those:
+
+    times     what gives frames their seconds: a video or a history (itself, or the path), several,
+              or a mapping of histories to them; default: the video that the file names
+    states    the states that may occur; others are refused
+    history   the name of the history where the file has one object
+    """
     name = os.fspath(path)
+    if (format := format_of(name)) is not None:
+        return read_foreign(name, format, times=times, states=states, history=history)
+    if is_table(name):
+        with named(name):
+            return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS[:-1]))
     text = read_text(name, MOST_RESULT_BYTES, "split it")
     with named(name):
         if _is_csv(name):
-            return _references_from_rows(text)
+            rows = _rows(text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS)
+            return _references_from_rows(rows)
         documents = _documents(text)
         if len(documents) != 1 or not isinstance(documents[0], dict):
             raise InputError(
@@ -93,24 +114,32 @@ def read_references(path: str | os.PathLike[str]) -> list[Reference]:
                 "they are the last file"
             )
         document = {"schema": REFERENCES_SCHEMA, **documents[0]}
-        rows = declared(document, _References, schema=REFERENCES_SCHEMA).histories
-        return list(_check_unique(map(_reference, rows, _places(rows, "history"))))
+        given = declared(document, _References, schema=REFERENCES_SCHEMA).histories
+        return list(_check_unique(map(_reference, given, _places(given, "history"))))
 
 
-def write_references(path: str | os.PathLike[str], references: Iterable[Reference]) -> Path:
-    """Write references as JSON, or as CSV if the name ends in ``.csv``; whole or not at all."""
+def write_references(
+    path: str | os.PathLike[str], references: Iterable[Reference], *, times: Any = None
+) -> Path:
+    """Write references as JSON or, by the ending, as CSV, Parquet, Arrow or a file of another tool,
+    for which ``times`` is as in ``read_references``; whole or not at all."""
     records = list(_check_unique(references))
+    if (format := format_of(path)) is not None:
+        with named(os.fspath(path)):
+            return write_bytes(path, foreign_bytes(records, format, times=times))
+    if is_table(path):
+        for record in records:
+            _check_flat(path, record)
+        rows = [row for record in records for row in record.to_rows()]
+        columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
+        return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
     if _is_csv(os.fspath(path)):
         stream = io.StringIO()
         style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}  # a name may hold \r
         writer = csv.DictWriter(stream, _REFERENCE_COLUMNS, **style)
         writer.writeheader()
         for record in records:
-            if record.frames is not None or record.descriptions is not None:
-                raise InputError(
-                    f"{path}: a CSV has no place for the frames and descriptions of history "
-                    f'"{record.history_id}"; give a name that ends in .json'
-                )
+            _check_flat(path, record)
             writer.writerows(record.to_rows())
         return write_text(path, stream.getvalue())
     return write_document(
@@ -118,22 +147,34 @@ def write_references(path: str | os.PathLike[str], references: Iterable[Referenc
     )
 
 
+def _check_flat(path: str | os.PathLike[str], record: Reference) -> None:
+    if record.frames is not None or record.descriptions is not None:
+        raise InputError(
+            f"{path}: a {'CSV' if _is_csv(os.fspath(path)) else 'table'} has no place for the "
+            f'frames and descriptions of history "{record.history_id}"; give a name that ends in '
+            ".json"
+        )
+
+
 def read_retrievals(path: str | os.PathLike[str]) -> list[Retrieval]:
-    """Retrievals from JSON or from a ``.csv``.
+    """Retrievals from JSON or from a ``.csv``, ``.parquet`` or ``.arrow``.
 
     JSON   one document as ``Retrieval.to_dict`` gives it, several (one after the other, as in
            JSON lines), a list of them, or ``{"retrievals": [...]}``
     CSV    the rows of ``Retrieval.to_rows`` under their names, of any number of histories; only
            history, state, description, start and end must be there
 
-    A CSV's diagnostics are not read back. A missing score is read as 0: the evaluation of one
+    A table's diagnostics are not read back. A missing score is read as 0: the evaluation of one
     window per description does not use it.
     """
     name = os.fspath(path)
+    if is_table(name):
+        with named(name):
+            return _retrievals_from_rows(table_rows(name, _RETRIEVAL_COLUMNS))
     text = read_text(name, MOST_RESULT_BYTES, "split it")
     with named(name):
         if _is_csv(name):
-            return _retrievals_from_rows(text)
+            return _retrievals_from_rows(_rows(text, _RETRIEVAL_COLUMNS))
         documents = _documents(text)
         if len(documents) == 1 and isinstance(documents[0], list):
             documents = documents[0]
@@ -189,10 +230,10 @@ def _reference(row: Any, where: str) -> Reference:
     return Reference(*msgspec.structs.astuple(given))
 
 
-def _references_from_rows(text: str) -> list[Reference]:
+def _references_from_rows(rows: Cells) -> list[Reference]:
     states: dict[str, dict[str, list[Window]]] = {}
     components: dict[str, str] = {}
-    for where, cells in _rows(text, _REFERENCE_COLUMNS[:-1], allowed=_REFERENCE_COLUMNS):
+    for where, cells in rows:
         with named(where):
             row = declared(cells, _ReferenceRow, strict=False)
             own = states.setdefault(row.history, {}).setdefault(row.state, [])
@@ -226,9 +267,9 @@ def _retrieval(row: Any, where: str) -> Retrieval:
         return found
 
 
-def _retrievals_from_rows(text: str) -> list[Retrieval]:
+def _retrievals_from_rows(rows: Cells) -> list[Retrieval]:
     histories: dict[str, dict[tuple[str, str], Moment]] = {}
-    for where, cells in _rows(text, _RETRIEVAL_COLUMNS):
+    for where, cells in rows:
         with named(where):
             row = declared(cells, _RetrievalRow, strict=False)
             own = histories.setdefault(row.history, {})

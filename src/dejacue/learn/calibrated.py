@@ -1,0 +1,221 @@
+"""A readout fitted to a few labels: ``locate(history, words, readout=Calibrated.read(path))``.
+
+Each frame gets the log-odds of being in the state, a weighted sum of a few kinds of evidence; the
+window is the one with the highest sum of them, or the one in which they differ most from the rest
+of the history. A handful of weights, in a small JSON file.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, unknown
+from dejacue.learn.calibrated_features import CONTRAST, check_features, features_of
+from dejacue.method import scan as s
+from dejacue.method._tables import Answers
+from dejacue.method.contrast import CLOSE
+from dejacue.method.plan import DEFAULT_COORDINATES
+from dejacue.method.states import ScoredWindow
+from dejacue.method.view import Readout, View
+from dejacue.records import Evidence, History
+from dejacue.sources.atomic import write_text
+from dejacue.sources.documents import as_json, declared, named, read_json
+
+SCHEMA = "dejacue.calibrated/1"
+RULES = ("sum", "contrast")
+Positions = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a model was fitted on, and what cross-validation by component said.
+
+    moments      descriptions with labels
+    table        (method, R@1 .3, R@1 .5, Top-1 tIoU): the model as chosen and fitted without the
+                 component that is read, and what needs no labels
+    candidates   the same for every model that was tried
+    ahead        of contrast: (metric, difference, low, high, p), 95 % over components, sign-flips
+    notes        what was odd about the labels
+    """
+
+    histories: int
+    components: int
+    moments: int
+    folds: int
+    table: tuple[tuple[str, float, float, float], ...]
+    candidates: tuple[tuple[str, float, float, float], ...]
+    ahead: tuple[tuple[str, float, float, float, float], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Calibrated(Readout):
+    """Log-odds of frames, from a few kinds of evidence with fitted weights.
+
+    features      names of the evidence (FEATURES); mean and scale: of each, in the labels
+    weights       of the features so standardised; bias: what is added
+    rule          "sum": the window with the highest sum, inside a run; "contrast": the one that
+                  differs most from the rest, with contrast's own gaps
+    encoder       identity of the encoder that the histories were made with; None matches any
+    recommended   whether it was ahead of contrast on components that it had not seen
+    """
+
+    features: tuple[str, ...]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    weights: tuple[float, ...]
+    bias: float
+    rule: str = "sum"
+    encoder: str | None = None
+    recommended: bool = False
+    fitted: Fitted | None = field(default=None, repr=False)
+    name: ClassVar[str] = "calibrated"
+    gives_alternatives: ClassVar[bool] = True
+    usual_windows: ClassVar[int] = 3
+    usual_share: ClassVar[float | None] = CLOSE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", check_features(self.features))
+        if self.rule not in RULES:
+            raise unknown("rule", self.rule, RULES)
+        for name in ("mean", "scale", "weights"):
+            values = tuple(float(value) for value in getattr(self, name))
+            if len(values) != len(self.features) or not all(map(math.isfinite, values)):
+                raise InputError(f"{name}: give one finite number for each of the features")
+            object.__setattr__(self, name, values)
+        if min(self.scale) <= 0 or not math.isfinite(self.bias):
+            raise InputError("the scale of every feature must be above 0, and the bias finite")
+
+    @property
+    def level(self) -> str:
+        return "state" if self.features == ("contrast",) else "description"
+
+    def settings(self) -> dict[str, Any]:
+        """What decides; how it was fitted stays in its file."""
+        return {name: value for name, value in asdict(self).items() if name != "fitted"}
+
+    def log_odds(self, view: View) -> NDArray[np.float64]:
+        """(Q, N); with the rule "contrast" less their mean, so that 0 is the mean frame."""
+
+        def compute() -> NDArray[np.float64]:
+            self._check(view)
+            return self.combined(features_of(view, self.features))
+
+        return view.once(("log-odds", self), compute)
+
+    def combined(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Features (…, N, F) as log-odds (…, N)."""
+        odds = np.full(values.shape[:-1], self.bias)
+        for k, weight in enumerate(self.weights):  # in one order on every machine
+            odds += weight * ((values[..., k] - self.mean[k]) / self.scale[k])
+        if self.rule == "contrast":
+            odds -= odds.mean(axis=-1, keepdims=True)
+        return odds
+
+    def _check(self, view: View) -> None:
+        history = view.history
+        if None not in (history.encoder, self.encoder) and history.encoder != self.encoder:
+            raise InputError(
+                f'the model was fitted on features of "{self.encoder}", but history {history.id} '
+                f'has those of "{history.encoder}"; encode with the same encoder, or fit again'
+            )
+        if view.coordinates.name != DEFAULT_COORDINATES:
+            raise InputError(
+                "a calibrated readout has its own coordinates; leave the coordinates "
+                f"{view.coordinates.name} out"
+            )
+
+    def find_one(self, view: View) -> Answers:
+        def compute() -> Answers:
+            start, end, score = self.windows(view, self.log_odds(view))
+            return Answers.at(view.history.frames, start, end, score)
+
+        return view.once(("found", self), compute)
+
+    def windows(self, view: View, odds: NDArray[np.float64]) -> Positions:
+        """Positions of the best window of each row, and its score."""
+        cuts = self.bounds(view.history)
+        if self.rule == "sum":
+            return s.largest_sum(odds, cuts)
+        return view.engine.search(np.ascontiguousarray(odds), cuts, odds.shape[1])
+
+    def bounds(self, history: History) -> NDArray[np.int64]:
+        return history.run_offsets if self.rule == "sum" else CONTRAST.bounds(history)
+
+    def evidence(self, view: View) -> Evidence:
+        """Log-odds; the cosines are those of the published evidence."""
+        odds = self.log_odds(view)
+        zero, one = np.zeros(len(odds)), np.ones(len(odds))
+        kind = "odds" if self.rule == "sum" else "mean"
+        return Evidence(view.cosines, zero, one, odds, view.history.frames, zero=kind)
+
+    def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
+        bounds = self.bounds(view.history).tolist()
+        chosen = zip(found.start.tolist(), found.end.tolist(), strict=True)
+        return [
+            s.disjoint(bounds, window, more, self._best_of(view, row))
+            for row, window in zip(self.log_odds(view), chosen, strict=True)
+        ]
+
+    def _best_of(
+        self, view: View, row: NDArray[np.float64]
+    ) -> Callable[[int, int], ScoredWindow | None]:
+        """first position and end of a part → its best window, where that speaks for the state."""
+
+        def best(first: int, last: int) -> ScoredWindow | None:
+            part, cuts = row[None, first:last], np.array([0, last - first])
+            search = s.largest_sum if self.rule == "sum" else partial(
+                view.engine.search, total=len(row)
+            )  # fmt: skip
+            start, end, score = (column[0] for column in search(np.ascontiguousarray(part), cuts))
+            return (first + int(start), first + int(end), float(score)) if score > 0 else None
+
+        return best
+
+    def notes(self, history: History) -> tuple[str, ...]:
+        return () if self.recommended else (NOT_AHEAD,)
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """A small JSON file, a line for each setting."""
+        rows = {"schema": SCHEMA, **asdict(self)}
+        lines = [f"  {as_json(key)}: {as_json(value)}" for key, value in rows.items()]
+        return write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Calibrated:
+        """What ``write`` has written."""
+        document = read_json(path)
+        with named(os.fspath(path)):
+            own = declared(document, _Document, schema=SCHEMA)
+            values = {name: getattr(own, name) for name in own.__struct_fields__}
+            del values["schema"]
+            return cls(**values)
+
+
+NOT_AHEAD = (
+    "this calibrated model was not ahead of contrast on videos that it had not seen, so it is not "
+    "recommended; read with contrast, or fit it with more labels"
+)
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    schema: str
+    features: tuple[str, ...]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    weights: tuple[float, ...]
+    bias: float
+    rule: str
+    encoder: str | None
+    recommended: bool
+    fitted: Fitted | None

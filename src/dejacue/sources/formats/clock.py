@@ -1,0 +1,181 @@
+"""Frames ↔ seconds, by the times of the video itself, never by a frame rate.
+
+A frame lasts until the next one is shown: of two neighbouring frames that is the time of the
+second; before a gap it is the time of the frame plus its share of the gap (seconds to the next
+observed frame over frames to it); the last frame lasts as long as the median frame. A window goes
+from the start of its first frame to the end of its last. The other way, a frame is in a span if it
+starts in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError
+from dejacue.records import History, Window
+from dejacue.sources.files import read_history
+from dejacue.sources.formats.spans import stem
+from dejacue.sources.video import open_video
+
+
+def frame_ends_s(history: History) -> NDArray[np.float64]:
+    """(N,) seconds at which each observed frame ends, as the module says."""
+    if history.times_s is None:
+        raise InputError(
+            f'history "{history.id}" has no times, and this format counts in seconds; build it '
+            "from a video, or give times_s (for a folder of images: a rate)"
+        )
+    return _ends(f'history "{history.id}"', history.frames, history.times_s)
+
+
+def _ends(name: str, frames: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    if len(times) < 2:
+        raise InputError(
+            f"{name} has a single frame, and nothing says how long it lasts; "
+            "export it by frames (CSV, JSON, Parquet)"
+        )
+    steps, apart = np.diff(times), np.diff(frames)
+    late = np.flatnonzero(steps <= 0)
+    if late.size:
+        raise InputError(
+            f"{name}: times_s do not increase at frame {frames[late[0] + 1]}; "
+            "order frames by their presentation time"
+        )
+    lasting = steps / apart
+    usual = np.median(lasting[apart == 1]) if (apart == 1).any() else np.median(lasting)
+    ends: NDArray[np.float64] = times + np.append(lasting, usual)
+    return ends
+
+
+def average_rate(history: History) -> float | None:
+    """Frames of the file a second; None where its times do not say it."""
+    times = history.times_s
+    frames = history.frames if history.source_frames is None else history.source_frames
+    if times is None or not times[-1] > times[0] or frames[-1] <= frames[0]:
+        return None
+    return float((frames[-1] - frames[0]) / (times[-1] - times[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """The times of the frames of a file, all of them or those in which an object was observed.
+
+    frames          (N,) as the file counts them
+    starts, ends    (N,) seconds
+    whole           whether these are all frames, so that nothing lies behind the last
+    """
+
+    name: str
+    frames: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    whole: bool = False
+
+    @classmethod
+    def of_history(cls, history: History) -> Clock:
+        ends = frame_ends_s(history)
+        assert history.times_s is not None
+        frames = history.frames if history.source_frames is None else history.source_frames
+        return cls(f'history "{history.id}"', frames, history.times_s, ends)
+
+    @classmethod
+    def of_video(cls, path: str) -> Clock:
+        """All frames are decoded, since some containers tell their times in no other way."""
+        seen = [(frame.source, frame.time_s) for frame in open_video(path).late()]
+        if any(time is None for _, time in seen):
+            raise InputError(f"{path}: has no times; give a video, or a history made with a rate")
+        frames = np.array([source for source, _ in seen])
+        starts = np.array([time for _, time in seen], float)
+        return cls(path, frames, starts, _ends(path, frames, starts), whole=True)
+
+    @property
+    def rate(self) -> float:
+        """Frames a second, on average."""
+        lasting = self.starts[-1] - self.starts[0]
+        return float((self.frames[-1] - self.frames[0]) / lasting)
+
+    def times_s(self, window: Window) -> tuple[float, float]:
+        """From the start of its first frame to the end of its last."""
+        first, last = np.searchsorted(self.frames, tuple(window)).tolist()
+        if last >= len(self.frames) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
+            raise InputError(f"{self.name} does not have both ends of the window {window}; "
+                             "give the video")  # fmt: skip
+        return float(self.starts[first]), float(self.ends[last])
+
+    def window(self, times_s: tuple[float, float], tolerance_s: float) -> Window:
+        """The frames that start in a span; ``tolerance_s`` is how exact its times are."""
+        start, end = times_s
+        if self.whole and end > self.ends[-1] + max(tolerance_s, self.ends[-1] - self.starts[-1]):
+            raise InputError(
+                f"{start:g} to {end:g} s is beyond the end of {self.name}, {self.ends[-1]:g} s; "
+                "correct it, or give the right video"
+            )
+        first, last = np.searchsorted(self.starts, np.array(times_s) - tolerance_s).tolist()
+        if first >= last:
+            raise InputError(f"no frame of {self.name} starts in {start:g} to {end:g} s")
+        return Window(int(self.frames[first]), int(self.frames[last - 1]))
+
+    def check(self, window: Window) -> None:
+        """Refuses what lies behind the last frame of a video."""
+        if self.whole and window.end > self.frames[-1]:
+            raise InputError(
+                f"frames {window} are beyond the end of {self.name}, frame {self.frames[-1]}; "
+                "correct it, or give the right video"
+            )
+
+
+class Clocks:
+    """The clocks of the objects of a file.
+
+    given   a video or a history (itself, or the path of either) that serves all, several that are
+            found by their names, a mapping of objects to them, or None: the videos that files name
+    """
+
+    def __init__(self, given: Any = None) -> None:
+        self._named: dict[str, Any] = {}
+        self._only: Any = None
+        if isinstance(given, Mapping):
+            self._named = dict(given)
+        elif isinstance(given, Sequence) and not isinstance(given, str):
+            for own in given:
+                self._named[own.id if isinstance(own, History) else stem(os.fspath(own))] = own
+            self._only = given[0] if len(given) == 1 else None
+        else:
+            self._only = given
+        self._made: dict[str, Clock] = {}
+
+    def of(self, object: str, video: str | None, beside: Path) -> Clock | None:
+        """That of an object; ``beside`` is the folder of the file that names the video."""
+        given = self._given(object, video)
+        if given is None and video is not None and not self._named:
+            places = (Path(video), beside / video, beside / Path(video).name)
+            given = next((place for place in places if os.path.exists(place)), None)
+        if given is None:
+            return None
+        key = given.id if isinstance(given, History) else os.fspath(given)
+        if key not in self._made:
+            history = given if isinstance(given, History) else None
+            if history is None and key.lower().endswith(".npz"):
+                history = read_history(key)
+            made = Clock.of_history(history) if history is not None else Clock.of_video(key)
+            self._made[key] = made
+        return self._made[key]
+
+    def video(self, object: str) -> str | None:
+        """The path of the video that was given for an object."""
+        given = self._given(object, None)
+        path = None if given is None or isinstance(given, History) else os.fspath(given)
+        return None if path is None or path.lower().endswith(".npz") else path
+
+    def _given(self, object: str, video: str | None) -> Any:
+        for name in (object, f"{object}.history", video, stem(video or "")):
+            if name in self._named:
+                return self._named[name]
+        return self._only

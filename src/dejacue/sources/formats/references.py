@@ -1,0 +1,94 @@
+"""References in the formats of other tools: spans → Reference, and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from dejacue.errors import InputError, unknown
+from dejacue.records import Reference, Window
+from dejacue.sources.documents import named
+from dejacue.sources.formats.clock import Clock, Clocks
+from dejacue.sources.formats.registry import Format
+from dejacue.sources.formats.spans import Marks, Span, stem
+
+
+def read(
+    path: str | os.PathLike[str], format: Format, *, times: Any = None,
+    states: Collection[str] | None = None, history: str | None = None,
+) -> list[Reference]:  # fmt: skip
+    """The references of a file; the arguments are those of ``read_references``."""
+    name = os.fspath(path)
+    spans = format.spans(path)
+    clocks = Clocks(times)
+    with named(name):
+        if not spans:
+            raise InputError("marks no state; mark at least one span")
+        found: dict[str, dict[str, list[Window]]] = {}
+        only = len({(span.object, span.video) for span in spans}) == 1
+        for span in spans:
+            if not span.state.strip():
+                raise InputError("a span has no state; give it a label")
+            if states is not None and span.state not in states:
+                raise InputError(
+                    f"{unknown('state', span.state, states)}; rename it, or remove it from the file"
+                )
+            own = span.object or (stem(span.video) if span.video else None) or stem(name)
+            own = history if history is not None and only else own
+            windows = found.setdefault(own, {}).setdefault(span.state, [])
+            with named(f'state "{span.state}"'):
+                named_video = span.video if span.window is None else None  # frames need no times
+                clock = clocks.of(own, named_video, Path(name).parent)
+                window = _window(span, clock, format)
+            if window not in windows:
+                windows.append(window)
+        return [
+            Reference(own, {state: tuple(sorted(some)) for state, some in of.items()})
+            for own, of in found.items()
+        ]
+
+
+def _window(span: Span, clock: Clock | None, format: Format) -> Window:
+    if span.window is not None:
+        if clock is not None:
+            clock.check(span.window)
+        return span.window
+    if clock is None:
+        raise InputError(
+            "counts in seconds, and frames have their times in the video; give the video or the "
+            "history it belongs to (--times FILE, times=)"
+        )
+    return clock.window(span.seconds, format.tolerance_s or 1e-6)
+
+
+def write(references: Iterable[Reference], format: Format, *, times: Any = None) -> bytes:
+    """The bytes of a file of references; ``times`` as in ``read_references``."""
+    clocks = Clocks(times)
+    spans, rates, objects = [], {}, {}
+    for reference in references:
+        object = reference.history_id
+        clock = clocks.of(object, reference.component, Path())
+        if clock is None and format.timed:
+            raise InputError(
+                f'history "{object}": {format.suffix} counts in seconds, and frames have their '
+                "times in the video; give the video or the history (--times FILE, times=)"
+            )
+        objects[object] = clocks.video(object)
+        if clock is not None:
+            rates[object] = clock.rate
+        for state, windows in reference.states.items():
+            told = (reference.descriptions or {}).get(state, ())
+            for window in windows:
+                with named(f'history "{object}", state "{state}"'):
+                    seconds = clock.times_s(window) if clock and format.timed else None
+                    if clock is not None:
+                        clock.check(window)
+                spans.append(
+                    Span(state, window, seconds, object, objects[object], None, tuple(told))
+                )
+    if not objects:
+        raise InputError("there are no references to write")
+    made = format.write(Marks(spans, objects, rates=rates, truth=True))
+    return made if isinstance(made, bytes) else made.encode()

@@ -1,0 +1,463 @@
+"""A readout fitted to a few labels: the fit, what it is worth, its file, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dejacue import (
+    Finding,
+    History,
+    InputError,
+    LiveReading,
+    Reference,
+    Vocabulary,
+    generate,
+    locate,
+)
+from dejacue.experiments import calibrated as experiment
+from dejacue.experiments.corpus import Benchmark
+from dejacue.learn import Calibrated, calibrated_fit, fit
+from dejacue.learn.calibrated import NOT_AHEAD
+from dejacue.learn.calibrated_features import FEATURES
+from dejacue.method.locate import read
+from dejacue.method.scan import largest_sum
+from dejacue.sources.files import write_history, write_vocabulary
+from dejacue.sources.results import write_references
+from dejacue.store import Store
+
+EVERY = tuple(FEATURES)
+
+
+def labelled(count: int = 6, **more):
+    made = [generate(seed, frames=60, dimension=24, **more) for seed in range(count)]
+    return made, [Reference(own.history.id, own.references) for own in made]
+
+
+def swapped(reference: Reference) -> Reference:
+    """Labels of words that mean the opposite."""
+    names = list(reference.states)
+    states = dict(zip(names, reversed(list(reference.states.values())), strict=True))
+    return replace(reference, states=states)
+
+
+def windows(retrieval):
+    return {(m.state, m.description): m.window for m in retrieval}
+
+
+@pytest.fixture(scope="module")
+def cups():
+    return labelled()
+
+
+@pytest.fixture(scope="module")
+def model(cups):
+    """Every kind of evidence, so that all of it is read."""
+    return fit(*cups, features=EVERY)
+
+
+# the window
+
+
+@given(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=24),
+    st.lists(st.integers(1, 23), max_size=3),
+)
+def test_the_largest_sum_is_that_of_trying_every_window(values, cuts) -> None:
+    row = np.array(values, float)
+    bounds = np.array(sorted({0, len(row), *(cut for cut in cuts if cut < len(row))}))
+    every = [
+        (a, b, row[a : b + 1].sum())
+        for first, last in pairwise(bounds.tolist())
+        for a in range(first, last)
+        for b in range(a, last)
+    ]
+    best = max(total for _, _, total in every)
+    expected = min((a, b) for a, b, total in every if total == best)
+    start, end, score = largest_sum(row[None], bounds)
+    assert (start[0], end[0]) == expected
+    assert score[0] == best
+
+
+def test_a_window_of_the_sum_never_crosses_a_gap() -> None:
+    made = generate(3, frames=80, missing=0.2)
+    model = Calibrated(("vocabulary",), (0.0,), (1.0,), (1.0,), 99.0, encoder="generated")
+    cuts, frames = made.history.run_offsets, made.history.frames
+    runs = [(frames[a], frames[b - 1]) for a, b in pairwise(cuts.tolist())]
+    longest = max(runs, key=lambda run: run[1] - run[0])
+    found = locate(made.history, made.vocabulary, readout=model)
+    assert {tuple(moment.window) for moment in found} == {longest}  # every frame speaks for it
+
+
+def test_contrast_is_one_of_the_models(cups) -> None:
+    made, references = cups
+    own = fit(made, references, features=("contrast",), rule="contrast")
+    for scene in made:
+        ours = locate(scene.history, scene.vocabulary, readout=own)
+        theirs = locate(scene.history, scene.vocabulary, readout="contrast")
+        assert windows(ours) == windows(theirs)
+        assert ours[0].level == "state"
+    assert own.fitted is not None
+    assert not own.recommended
+    assert all(row[1:] == (0, 0, 0, 1) for row in own.fitted.ahead)
+
+
+def test_further_windows_overlap_nothing(model) -> None:
+    for rule in ("sum", "contrast"):
+        scene = generate(40, frames=120, recurrences=3, dimension=24)
+        found = locate(scene.history, scene.vocabulary, readout=replace(model, rule=rule), top=3)
+        for moment in found:
+            taken = [moment.window, *(own.window for own in moment.alternatives)]
+            frames = [frame for own in taken for frame in range(own.start, own.end + 1)]
+            assert len(frames) == len(set(frames))
+        assert any(moment.alternatives for moment in found)
+
+
+# the fit
+
+
+def test_the_weights_are_where_the_loss_is_flat() -> None:
+    rng = np.random.default_rng(1)
+    values, weight = rng.normal(size=(200, 3)), rng.uniform(0.01, 0.2, 200)
+    labels = (values[:, 0] + rng.normal(size=200) > 0.3).astype(float)
+
+    def loss(place):
+        odds = values @ place[:-1] + place[-1]
+        return weight @ (np.logaddexp(0, odds) - labels * odds) + place[:-1] @ place[:-1] / 2
+
+    found = calibrated_fit.logistic(values, labels, weight)
+    for k in range(4):
+        aside = np.zeros(4)
+        aside[k] = 1e-4
+        slope = (loss(found + aside) - loss(found - aside)) / 2e-4
+        assert abs(slope) < 1e-7
+
+
+def test_the_weights_are_found_where_labels_are_told_apart_without_error() -> None:
+    values = np.array([[-1.0], [-2.0], [1.0], [2.0]] * 50) * 1e3
+    found = calibrated_fit.logistic(values, (values[:, 0] > 0) * 1.0, np.full(200, 1e3))
+    assert np.isfinite(found).all()
+    assert found[0] > 0
+
+
+def test_inside_and_outside_weigh_the_same_and_so_do_histories(cups) -> None:
+    made, references = cups
+    pairs = [(own.history, own.vocabulary) for own in made]
+    known, _ = calibrated_fit._labelled(pairs, references, "auto")
+    for own in known:
+        assert own.weight[own.inside].sum() == pytest.approx(0.5)
+        assert own.weight[~own.inside].sum() == pytest.approx(0.5)
+
+
+def test_histories_of_one_source_are_left_out_together(cups) -> None:
+    made, references = cups
+    sources = [replace(own, component=f"v{k // 2}") for k, own in enumerate(references)]
+    pairs = [(own.history, own.vocabulary) for own in made]
+    known, _ = calibrated_fit._labelled(pairs, sources, "auto")
+    folds = calibrated_fit._folds(known)
+    assert len(folds) == 3
+    for left, rest in folds:
+        names = [{own.reference.component for own in part} for part in (left, rest)]
+        assert not names[0] & names[1]
+        assert len(left) + len(rest) == len(known)
+
+
+def test_labels_count_frames_of_the_file() -> None:
+    made, references = labelled(4)
+    sampled = [
+        (History(own.history.features, own.history.frames, own.history.id,
+                 encoder=own.history.encoder, source_frames=own.history.frames * 5 + 100),
+         own.vocabulary)
+        for own in made
+    ]  # fmt: skip
+    shifted = [
+        replace(own, states={
+            state: tuple((w.start * 5 + 100, w.end * 5 + 100) for w in true)
+            for state, true in own.states.items()
+        }) for own in references
+    ]  # fmt: skip
+    models = [fit(*given, features=EVERY) for given in ((sampled, shifted), (made, references))]
+    assert replace(models[0], fitted=None) == replace(models[1], fitted=None)
+
+
+def test_words_that_mean_the_opposite_are_worth_labels(cups) -> None:
+    made, references = cups
+    own = fit(made, [swapped(reference) for reference in references])
+    assert own.recommended
+    table = {name: values for name, *values in own.fitted.table}
+    assert table["calibrated"][2] > 0.8 > 0.3 > table["contrast"][2]
+    assert locate(made[0].history, made[0].vocabulary, readout=own).notes == ()
+
+
+def test_five_videos_are_too_few_to_recommend_anything(cups) -> None:
+    made, references = cups
+    own = fit(made, [swapped(reference) for reference in references[:5]])
+    assert own.fitted is not None
+    gain = {metric: values for metric, *values in own.fitted.ahead}["top1_tiou"]
+    assert gain[1] > 0  # the interval alone would have said so
+    assert not own.recommended
+
+
+def test_a_model_that_is_not_ahead_says_so_where_it_is_used(cups) -> None:
+    made, references = cups
+    own = fit(made, references, features=("vocabulary",))
+    assert not own.recommended
+    assert NOT_AHEAD in locate(made[0].history, made[0].vocabulary, readout=own).notes
+
+
+def test_findings_pairs_histories_and_stores_give_the_same_model(cups, tmp_path) -> None:
+    made, references = cups
+    words = made[0].vocabulary
+    pairs = [(own.history, words) for own in made]
+    expected = fit(pairs, references, features=EVERY)
+    findings = [Finding(h, v, read(h, v)) for h, v in pairs]
+    assert fit(findings, references, features=EVERY) == expected
+    assert fit([h for h, _ in pairs], references, vocabulary=words, features=EVERY) == expected
+    with Store.create(tmp_path / "store", encoder="generated", dtype="float32") as store:
+        store.add([h for h, _ in pairs])
+        assert fit(store, references, vocabulary=words, features=EVERY) == expected
+
+
+def test_a_finding_read_with_a_model_can_still_be_corrected(cups, model) -> None:
+    scene = cups[0][0]
+    finding = Finding(scene.history, scene.vocabulary, read(scene.history, scene.vocabulary))
+    asked = finding.ask(readout=model)
+    assert asked.retrieval.settings["readout"]["name"] == "calibrated"
+    assert "fitted" not in asked.retrieval.settings["readout"]
+    assert "above 0 it is rather in the state than not" in asked.report()
+    corrected = asked.correct(empty=3)
+    assert corrected.retrieval.settings["readout"]["name"] == "contrast"
+
+
+def test_a_live_reading_ends_in_the_answer_of_the_model(cups, model) -> None:
+    scene = cups[0][0]
+    live = LiveReading(scene.vocabulary, readout=model)
+    for row in scene.history.features:
+        live.push(row)
+    expected = locate(scene.history, scene.vocabulary, readout=model)
+    assert windows(live.finish().retrieval) == windows(expected)
+
+
+# exactness
+
+
+def test_the_order_of_siblings_changes_no_answer(model) -> None:
+    scene = generate(11, frames=90, dimension=24, states=("a", "b", "c"))
+    states = {state: list(own) for state, own in scene.vocabulary.states.items()}
+    turned = dict(reversed(states.items()))
+    by_text = dict(zip(scene.vocabulary.descriptions, scene.vocabulary.features, strict=True))
+    features = np.stack([by_text[text] for own in turned.values() for text in own])
+    other = Vocabulary(turned, features, encoder=scene.vocabulary.encoder)
+    for rule in ("sum", "contrast"):
+        own = replace(model, rule=rule)
+        here, there = (locate(scene.history, v, readout=own) for v in (scene.vocabulary, other))
+        assert windows(here) == windows(there)
+        assert list(windows(here)) != list(windows(there))
+
+
+def test_both_engines_fit_and_read_the_same(cups) -> None:
+    made, references = cups
+    models = [fit(made, references, features=EVERY, engine=name) for name in ("numpy", "auto")]
+    assert models[0] == models[1]
+    scene = generate(30, frames=90, dimension=24, missing=0.1)
+    for rule in ("sum", "contrast"):
+        own = replace(models[0], rule=rule)
+        found = [
+            locate(scene.history, scene.vocabulary, readout=own, engine=name)
+            for name in ("numpy", "auto")
+        ]
+        assert [m.score for m in found[0]] == [m.score for m in found[1]]
+        assert windows(found[0]) == windows(found[1])
+
+
+def test_a_model_is_read_as_it_was_written(model, tmp_path) -> None:
+    path = model.write(tmp_path / "cups.model.json")
+    again = Calibrated.read(path)
+    assert again == model
+    assert again.weights == model.weights  # every bit
+    assert path.stat().st_size < 4096
+
+
+# what is refused
+
+
+def refusal(*given, **more) -> str:
+    with pytest.raises(InputError) as caught:
+        fit(*given, **more)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert len(text) < 600
+    return text
+
+
+def test_labels_that_cannot_be_used_are_refused(cups) -> None:
+    made, references = cups
+    first, *others = references
+    assert "there are no labels" in refusal(made, [])
+    one = [replace(own, states={"empty": own.states["empty"]}) for own in references]
+    assert "one state only" in refusal(made, one)
+    other = replace(first, states={**first.states, "boiling": ((0, 3),)})
+    assert '"boiling" of history generated-0' in refusal(made, [other, *others])
+    away = replace(first, states={**first.states, "empty": ((500, 510),)})
+    assert "never observed" in refusal(made, [away, *others])
+    assert "not among those given" in refusal(made[1:], references)
+    assert "given twice" in refusal([*made, made[0]], references)
+    assert "2 source videos" in refusal(made, references[:2])
+    together = [replace(own, component="kitchen") for own in references]
+    assert "1 source video," in refusal(made, together)
+    everything = [replace(own, states=dict.fromkeys(own.states, ((0, 59),))) for own in references]
+    assert "no other frame" in refusal(made, everything)
+    assert "vocabulary=" in refusal([own.history for own in made], references)
+    assert "two references" in refusal(made, [first, *references])
+    assert "expected a Reference" in refusal(made, [dict(first.states)])
+    assert "give findings" in refusal(["cup.npz"], references)
+    other = generate(0, frames=60, dimension=32).vocabulary
+    assert "dimensions" in refusal([(own.history, other) for own in made], references)
+
+
+def test_settings_that_are_not_known_are_refused(cups) -> None:
+    assert 'feature "colour"' in refusal(*cups, features=("colour",))
+    assert 'rule "best"' in refusal(*cups, rule="best")
+    assert "each once" in refusal(*cups, features=("dual", "dual"))
+
+
+def test_encoders_are_not_mixed(cups, model) -> None:
+    made, references = cups
+    history = replace(made[0].history, encoder="another")
+    words = replace(made[0].vocabulary, encoder="another")
+    pairs = [(history, words), *((own.history, own.vocabulary) for own in made[1:])]
+    assert "different encoders" in refusal(pairs, references)
+    with pytest.raises(InputError, match=r'fitted on features of "generated".* "another"'):
+        locate(history, words, readout=model)
+
+
+def test_a_model_has_its_own_coordinates(cups, model) -> None:
+    with pytest.raises(InputError, match="leave the coordinates dual out"):
+        locate(cups[0][0].history, cups[0][0].vocabulary, readout=model, coordinates="dual")
+
+
+def test_references_across_gaps_count_where_the_object_is_seen() -> None:
+    made, references = labelled(4, missing=0.2)
+    own = fit(made, references, features=("vocabulary",))
+    assert own.fitted is not None
+    assert any("crosses frames in which the object is not observed" in n for n in own.fitted.notes)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("schema", "dejacue.calibrated/2", 'is "dejacue.calibrated/2"'),
+        ("weights", [1.0], "weights: give one finite number for each"),
+        ("weights", "NaN", "weights"),
+        ("scale", [0.0] * 7, "must be above 0"),
+        ("features", ["colour"] * 7, 'feature "colour"'),
+        ("rule", "best", 'rule "best"'),
+        ("more", 1, '"more"'),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused(model, tmp_path, key, value, said) -> None:
+    path = model.write(tmp_path / "cups.model.json")
+    document = json.loads(path.read_text()) | {key: value}
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as caught:
+        Calibrated.read(path)
+    assert str(caught.value).startswith(str(path))
+    assert said in str(caught.value)
+
+
+def test_a_file_with_nan_is_refused(model, tmp_path) -> None:
+    path = model.write(tmp_path / "cups.model.json")
+    path.write_text(path.read_text().replace(json.dumps(model.bias), "NaN"))
+    with pytest.raises(InputError, match="NaN is not a JSON number"):
+        Calibrated.read(path)
+
+
+# the command
+
+
+@pytest.fixture
+def files(cups, tmp_path):
+    made, references = cups
+    words = made[0].vocabulary
+    write_vocabulary(tmp_path / "cup.npz", words)
+    for own in made:
+        write_history(tmp_path / f"{own.history.id}.npz", own.history)
+        finding = Finding(own.history, words, read(own.history, words))
+        finding.write(tmp_path / "findings" / own.history.id)
+    write_references(tmp_path / "true.json", references)
+    return tmp_path
+
+
+def test_the_command_fits_says_what_it_is_worth_and_writes(dejacue, files) -> None:
+    ran = dejacue("learn", "fit", files / "findings", files / "true.json", "-o", files / "m.json")
+    assert ran.code == 0, ran.err
+    for name in ("calibrated", "contrast", "published", "whole-history", "longest-run"):
+        assert name in ran.out
+    assert "ahead of contrast" in ran.out
+    own = Calibrated.read(files / "m.json")
+    assert own.fitted is not None
+    assert own.fitted.histories == 6
+    histories = [files / f"generated-{k}.npz" for k in range(6)]
+    again = dejacue("learn", "fit", *histories, files / "true.json", "-o", files / "n.json",
+                    "--words", files / "cup.npz")  # fmt: skip
+    assert again.code == 0, again.err
+    assert (files / "n.json").read_bytes() == (files / "m.json").read_bytes()
+
+
+def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups) -> None:
+    with Store.create(files / "store", encoder="generated", dtype="float32") as store:
+        store.add([own.history for own in cups[0]])
+    model, words = files / "m.json", files / "cup.npz"
+    ran = dejacue("learn", "fit", files / "store", files / "true.json", "-o", model,
+                  "--words", words, "--features", "vocabulary")  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert "not ahead of contrast" in ran.out
+    found = dejacue("locate", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
+    assert found.code == 0, found.err
+    assert json.loads(found.out)["settings"]["readout"]["name"] == "calibrated"
+    assert "not recommended" in found.err + found.out
+    asked = dejacue("store", "ask", files / "store", "-v", words, "-r", model, "--jsonl")
+    assert asked.code == 0, asked.err
+    assert len(asked.out.splitlines()) == 6 * 4  # each description has its own window
+
+
+def test_the_command_refuses_in_one_sentence(dejacue, files) -> None:
+    true, output = files / "true.json", files / "m.json"
+    for words, said in (
+        ((true,), "give the findings and, last, the references"),
+        ((files / "generated-0.npz", true), "--words"),
+        ((files, true), "is no store"),
+        ((files / "findings" / "generated-0", true), "not among those given"),
+    ):
+        ran = dejacue("learn", "fit", *words, "-o", output)
+        assert ran.code != 0
+        assert said in ran.err
+        assert len(ran.err.strip().splitlines()) == 1
+        assert not output.exists()
+    ran = dejacue("learn", "fit", files / "findings", true, "-o", files / "model.pickle")
+    assert "ends so" in ran.err
+    ran = dejacue("locate", files / "generated-0.npz", "-v", files / "cup.npz", "-r", true)
+    assert ran.code != 0
+    assert "dejacue.calibrated/1" in ran.err
+
+
+# the release
+
+
+def test_the_goals_are_reached_on_the_release(release) -> None:
+    result = experiment.learned(Benchmark(release))
+    here = {(v.row, v.metric): v.here for v in result.values if v.part == "mean"}
+
+    def row(name):
+        return [round(100 * here[name, m], 2) for m in ("r1_03", "r1_05", "top1_tiou")]
+
+    assert row("seven: 1 weight, published evidence") == [58.33, 38.1, 40.63]
+    assert row("seven: 1 weight, contrast's evidence") == row("seven: contrast")
+    assert row("VOST: contrast") == [44.87, 33.33, 32.06]
+    assert any("VOST" in note and "not recommended" in note for note in result.notes)

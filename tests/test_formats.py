@@ -1,0 +1,551 @@
+"""Files of other tools: each written, read by the tool's own package, and read back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dejacue import (
+    History,
+    InputError,
+    MissingExtra,
+    Moment,
+    Reference,
+    Retrieval,
+    Vocabulary,
+    Window,
+    find,
+    generate,
+    read_references,
+    read_retrievals,
+    write_history,
+    write_references,
+    write_vocabulary,
+)
+from dejacue.report.exports import EXPORTS, frame_ends_s, marks_of, to_fiftyone
+from dejacue.sources.formats.label_studio import view
+from dejacue.sources.formats.registry import FORMATS
+from dejacue.sources.video import write_video
+
+STATES = {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]}
+CUP = Reference("cup", STATES)
+
+
+def history(times=None, id: str = "cup", **more) -> History:
+    """Ten frames of uneven length, none shorter than 3 ms."""
+    if times is None:
+        times = [0.0, 0.0334, 0.0667, 0.1, 0.1501, 0.1533, 0.2, 0.7, 1.7017, 1.7351]
+    return History(np.ones((len(times), 2)), range(len(times)), id, times_s=times, **more)
+
+
+def found(id: str = "cup") -> Retrieval:
+    moments = tuple(
+        Moment(state, f"{state} cup", Window(*windows[0]), score,
+               alternatives=tuple((Window(*own), 0.5) for own in windows[1:]))
+        for (state, windows), score in zip(STATES.items(), (2.0, -1.0), strict=True)
+    )  # fmt: skip
+    every = {"further_windows": "occurrences"}
+    return Retrieval(moments, every, id, notes=("look <twice> & think",))
+
+
+# Frames ↔ seconds
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_references_come_back_as_they_were(kind, tmp_path) -> None:
+    if FORMATS[kind].package:
+        pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    path = tmp_path / f"truth{FORMATS[kind].suffix}"
+    write_references(path, [CUP], times=history())
+    (read,) = read_references(path, times=history(), history="cup")
+    assert read == CUP
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".arrow"])
+def test_references_come_back_from_tables(kind, tmp_path) -> None:
+    jug = Reference("jug", {"full": [(2, 5)]}, "kitchen")
+    path = write_references(tmp_path / f"truth{kind}", [CUP, jug])
+    assert read_references(path) == [CUP, jug]
+
+
+@pytest.mark.parametrize("kind", ["vtt", "srt", "eaf", "otio", "rerun", "label-studio", "fiftyone",
+                                  "cvat"])  # fmt: skip
+def test_two_objects_of_one_video_stay_two(kind, tmp_path) -> None:
+    if FORMATS[kind].package:
+        pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    given = [CUP, Reference("a jug", {"empty": [(2, 4)], "lid (2)": [(3, 6)]})]
+    path = tmp_path / f"truth{FORMATS[kind].suffix}"
+    names = {"cup": history(), "a jug": history(id="a jug")}
+    write_references(path, given, times=names)
+    read = {own.history_id: own for own in read_references(path, times=names)}
+    assert read == {own.history_id: own for own in given}
+
+
+@pytest.mark.parametrize("rounded", [np.floor, np.ceil, np.round])
+def test_milliseconds_may_be_rounded_in_any_way(rounded, tmp_path) -> None:
+    own = history()
+    ends = frame_ends_s(own)
+    for first in range(10):
+        for last in range(first, 10):
+            start, end = rounded([1000 * own.times_s[first], 1000 * ends[last]]).astype(int)
+            text = f"1\n{stamp(start)} --> {stamp(end)}\nfull\n"
+            (tmp_path / "t.srt").write_text(text)
+            (read,) = read_references(tmp_path / "t.srt", times=own)
+            assert read.states == {"full": (Window(first, last),)}
+
+
+def stamp(milliseconds: int) -> str:
+    return f"00:00:{milliseconds // 1000:02},{milliseconds % 1000:03}"
+
+
+def test_a_sampled_history_counts_the_frames_of_the_file(tmp_path) -> None:
+    own = history(source_frames=np.arange(10) * 5)
+    for kind in ("fiftyone", "eaf"):
+        data = EXPORTS[kind](found(), own)
+        path = tmp_path / f"t{FORMATS[kind].suffix}"
+        path.write_bytes(data)
+        (read,) = read_references(path, times=own)
+        assert read.states == {"empty": (Window(0, 15), Window(45, 45)),
+                               "half full": (Window(20, 40),)}  # fmt: skip
+
+
+# Read by the tools' own packages
+
+
+def written(tmp_path: Path, kind: str, **more) -> Path:
+    path = tmp_path / f"found{FORMATS[kind].suffix}"
+    path.write_bytes(EXPORTS[kind](found(), history(), **more))
+    return path
+
+
+def test_pympi_reads_the_tiers(tmp_path) -> None:
+    elan = pytest.importorskip("pympi.Elan", reason="pympi-ling is not installed")
+    path = written(tmp_path, "eaf", videos={"cup": str(tmp_path / "a b.mp4")})
+    document = elan.Eaf(str(path))
+    assert sorted(document.get_tier_names()) == ["empty", "half full"]
+    spans = [own[:3] for own in document.get_annotation_data_for_tier("empty")]
+    assert spans == [(0, 150, "empty cup"), (1735, 1769, "empty cup")]
+    assert document.get_parameters_for_tier("empty")["PARTICIPANT"] == "cup"
+    (media,) = document.get_linked_files()
+    assert media["MEDIA_URL"].endswith("/a%20b.mp4")
+    assert media["RELATIVE_MEDIA_URL"] == "./a b.mp4"
+
+
+def test_what_pympi_writes_is_read(tmp_path) -> None:
+    elan = pytest.importorskip("pympi.Elan", reason="pympi-ling is not installed")
+    document = elan.Eaf(author="someone")
+    document.add_tier("half full")
+    document.add_annotation("half full", 150, 1702, "x")
+    document.to_file(str(tmp_path / "own.eaf"))
+    (read,) = read_references(tmp_path / "own.eaf", times=history())
+    assert read == Reference("own", {"half full": [(4, 7)]})
+
+
+def test_opentimelineio_reads_the_markers(tmp_path) -> None:
+    otio = pytest.importorskip("opentimelineio", reason="opentimelineio is not installed")
+    steady = history(np.arange(10) / 25)
+    path = tmp_path / "found.otio"
+    for own, rate in ((steady, 25), (history(), 1_000_000)):
+        path.write_bytes(EXPORTS["otio"](found(), own, videos={"cup": "cup.mp4"}))
+        (clip,) = otio.adapters.read_from_file(str(path)).find_clips()
+        assert clip.media_reference.target_url == "cup.mp4"
+        marked = {marker.name: marker.marked_range for marker in reversed(clip.markers)}
+        assert marked["half full"].start_time.rate == rate
+        start, end = marked["half full"].start_time, marked["half full"].end_time_exclusive()
+        assert start.to_seconds() == pytest.approx(own.times_s[4], abs=1e-6)
+        assert end.to_seconds() == pytest.approx(own.times_s[9], abs=1e-6)
+    otio.adapters.write_to_file(otio.adapters.read_from_file(str(path)), str(path))
+    (read,) = read_references(path, times=history())
+    assert read == CUP
+
+
+def test_rerun_reads_the_changes(tmp_path) -> None:
+    chunk = pytest.importorskip("rerun.chunk", reason="rerun-sdk is not installed")
+    rows = {}
+    for own in chunk.RrdReader(str(written(tmp_path, "rerun"))).stream():
+        table = own.to_record_batch().to_pydict()
+        if "StateChange:state" in table:
+            when = [value.total_seconds() for value in table["video"]]
+            rows[own.entity_path] = list(zip(when, table["StateChange:state"], strict=True))
+    ends = frame_ends_s(history())
+    assert rows == {
+        "/cup/state": [(0.0, ["empty"]), (0.1501, ["half full"]), (1.7351, ["empty"]),
+                       (pytest.approx(ends[-1], abs=1e-6), [""])]
+    }  # fmt: skip
+
+
+def test_rerun_gives_states_that_overlap_a_lane_each(tmp_path) -> None:
+    pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    given = Reference("cup", {"empty": [(0, 5), (3, 7)], "lid/on": [(2, 8)]})
+    path = write_references(tmp_path / "t.rrd", [given], times=history())
+    (read,) = read_references(path, times=history())
+    assert read == Reference("cup", {"empty": [(0, 7)], "lid/on": [(2, 8)]})
+
+
+def test_datumaro_reads_the_tracks(tmp_path) -> None:
+    datumaro = pytest.importorskip("datumaro", reason="datumaro is not installed")
+    path = written(tmp_path, "cvat")
+    seen = {}
+    for item in datumaro.Dataset.import_from(str(path), "cvat"):
+        for own in item.annotations:
+            if not own.attributes["outside"]:
+                seen.setdefault(own.attributes["state"], set()).add(item.attributes["frame"])
+    assert seen == {"empty": {0, 3, 9}, "half full": {4, 8}}
+
+
+def test_the_interface_of_label_studio_takes_view_tasks_and_predictions(tmp_path) -> None:
+    sdk = pytest.importorskip(
+        "label_studio_sdk.label_interface", reason="label-studio-sdk is not installed"
+    )
+    interface = sdk.LabelInterface(view(marks_of(found(), history(), timed=False)))
+    interface.validate()
+    (task,) = json.loads(written(tmp_path, "label-studio").read_text())
+    assert interface.validate_task({"data": task["data"]})
+    (prediction,) = task["predictions"]
+    assert interface.validate_prediction(prediction, return_errors=True) == []
+    prediction["result"][0]["value"]["timelinelabels"] = ["no such state"]
+    assert interface.validate_prediction(prediction, return_errors=True) != []
+
+
+def test_the_converter_of_label_studio_reads_the_regions(tmp_path) -> None:
+    sdk = pytest.importorskip(
+        "label_studio_sdk.converter", reason="label-studio-sdk is not installed"
+    )
+    path = write_references(tmp_path / "t.labelstudio.json", [CUP], times=history())
+    (task,) = json.loads(path.read_text())
+    task["id"] = 1  # the server numbers them
+    task["annotations"][0] |= {"id": 1, "completed_by": 1, "created_at": "", "updated_at": ""}
+    task["annotations"][0]["lead_time"] = 1
+    path.write_text(json.dumps([task]))
+    words = view(marks_of(found(), history(), timed=False))
+    made = sdk.Converter(config=words, project_dir=str(tmp_path), download_resources=False)
+    made.convert(str(path), str(tmp_path / "min"), "JSON_MIN", is_dir=False)
+    (row,) = json.loads((tmp_path / "min" / "result.json").read_text())
+    assert [(own["timelinelabels"], own["ranges"]) for own in row["states"]] == [
+        (["empty"], [{"start": 1, "end": 4}]), (["empty"], [{"start": 10, "end": 10}]),
+        (["half full"], [{"start": 5, "end": 9}]),
+    ]  # fmt: skip
+    (read,) = read_references(path)
+    assert read == CUP
+
+
+class Fake(SimpleNamespace):
+    """A class of fiftyone: keeps what it is given."""
+
+
+def test_fiftyone_gets_its_classes(monkeypatch) -> None:
+    fake = SimpleNamespace(TemporalDetection=Fake, TemporalDetections=Fake)
+    monkeypatch.setitem(sys.modules, "fiftyone", fake)
+    made = to_fiftyone(found(), history(), videos={"cup": "cup.mp4"})
+    assert [(own.label, own.support) for own in made["cup.mp4"].detections] == [
+        ("empty", [1, 4]), ("empty", [10, 10]), ("half full", [5, 9]),
+    ]  # fmt: skip
+    assert [own.confidence for own in made["cup.mp4"].detections] == [
+        pytest.approx(5 / 6), pytest.approx(2 / 3), 0.25,
+    ]  # fmt: skip
+
+
+def test_a_finding_gives_its_detections_to_fiftyone(monkeypatch) -> None:
+    fake = SimpleNamespace(TemporalDetection=Fake, TemporalDetections=Fake)
+    monkeypatch.setitem(sys.modules, "fiftyone", fake)
+    scene = generate(3)
+    finding = find(scene.history, scene.vocabulary)
+    spans = {(own.label, *own.support) for own in finding.to_fiftyone().detections}
+    assert spans == {(own.state, own.window.start + 1, own.window.end + 1) for own in finding}
+
+
+def test_without_fiftyone_the_remedy_is_named(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "fiftyone", None)
+    with pytest.raises(MissingExtra, match="fiftyone is not installed; pip install fiftyone"):
+        to_fiftyone(found(), history())
+
+
+def test_fiftyone_json_has_classes_and_supports_from_one(tmp_path) -> None:
+    document = json.loads(
+        written(tmp_path, "fiftyone", videos={"cup": "a/kitchen.mp4"}).read_text()
+    )
+    assert document["classes"] == ["empty", "half full"]
+    rows = document["labels"]["kitchen"]
+    assert [(own["label"], own["support"]) for own in rows] == [
+        (0, [1, 4]), (0, [10, 10]), (1, [5, 9]),
+    ]  # fmt: skip
+    assert all(0 <= own["confidence"] <= 1 for own in rows)
+
+
+def test_a_track_of_cvat_may_go_through_several_states(tmp_path) -> None:
+    boxes = [(2, "empty", 0), (3, "empty", 0), (4, "half full", 0), (6, "half full", 1),
+             (8, "empty", 0), (9, "empty", 0)]  # fmt: skip
+    text = "".join(
+        f'<box frame="{frame}" outside="{gone}"><attribute name="state">{state}</attribute></box>'
+        for frame, state, gone in boxes
+    )
+    path = tmp_path / "t.cvat.xml"
+    path.write_text(f'<annotations><track id="0" label="cup">{text}</track></annotations>')
+    states = {"empty": [(2, 3), (8, 9)], "half full": [(4, 5)]}
+    assert read_references(path) == [Reference("cup", states)]
+
+
+def test_spans_of_a_state_that_overlap_have_tiers_of_their_own_in_elan(tmp_path) -> None:
+    windows = [(0, 5), (2, 7), (6, 8)]
+    path = write_references(
+        tmp_path / "t.eaf", [Reference("cup", {"on": windows})], times=history()
+    )
+    assert path.read_text().count("<TIER ") == 2
+    assert 'TIER_ID="on (2)"' in path.read_text()
+    (read,) = read_references(path, times=history())
+    assert read.states == {"on": tuple(Window(*own) for own in windows)}
+
+
+# From the command line
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory) -> Path:
+    """Ten frames, shown for uneven times."""
+    path = tmp_path_factory.mktemp("video") / "cup.mp4"
+    times = [0.0, 0.04, 0.1, 0.14, 0.3, 0.34, 0.5, 0.9, 0.94, 1.0]
+    pictures = (np.full((48, 64, 3), 20 * n, np.uint8) for n in range(10))
+    return write_video(path, pictures, 25, times_s=times)
+
+
+@pytest.mark.parametrize("kind", ["eaf", "srt", "otio", "activitynet", "cvat"])
+def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, dejacue) -> None:
+    ours, there = tmp_path / "cup.json", tmp_path / f"there{FORMATS[kind].suffix}"
+    write_references(ours, [CUP])
+    assert dejacue("data", "convert", ours, there, "--times", video).code == 0
+    back = tmp_path / "back.json"
+    ran = dejacue("data", "convert", there, back, "--times", video)
+    assert (ran.code, ran.out.split(":")[0]) == (0, "references of 1 object")
+    (read,) = read_references(back)
+    assert read.states == CUP.states
+    if kind == "cvat":
+        assert 'xbr="64.0" ybr="48.0"' in there.read_text()
+
+
+def test_a_file_that_names_its_video_needs_no_times(video, tmp_path) -> None:
+    path = write_references(tmp_path / "t.eaf", [CUP], times=video)
+    assert read_references(path) == [CUP]
+    beside = video.with_name("t.eaf")
+    beside.write_text(path.read_text().replace(str(video.parent), "/gone"))
+    assert read_references(beside) == [CUP]
+
+
+def test_what_was_found_is_measured_by_a_file_of_elan(video, tmp_path, dejacue) -> None:
+    answers = tmp_path / "found.json"
+    answers.write_text(found().to_json())
+    truth = write_references(tmp_path / "anything.eaf", [Reference("x", STATES)], times=video)
+    ran = dejacue("evaluate", answers, truth, "--times", video, "--json")
+    assert ran.code == 0, ran.err
+    assert '"mean": 1.0' in ran.out
+
+
+def test_references_of_another_tool_stand_in_the_report(tmp_path, dejacue) -> None:
+    write_history(tmp_path / "cup.npz", history(encoder="e"))
+    words = Vocabulary({"empty": ["one"], "half full": ["two"]}, np.eye(2), "e")
+    write_vocabulary(tmp_path / "v.npz", words)
+    truth = write_references(tmp_path / "t.srt", [CUP], times=history())
+    ran = dejacue("locate", tmp_path / "cup.npz", "-v", tmp_path / "v.npz", "--references", truth)
+    assert ran.code == 0, ran.err
+    assert "tIoU" in ran.out
+
+
+def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    scene = generate(3, recurrences=3, frames=300)
+    frames = scene.history.frames
+    own = History(scene.history.features, frames, "cup", scene.history.encoder,
+                  times_s=frames / 5, source_frames=frames * 3)  # fmt: skip
+    for options in ({"readout": "joint"}, {"top": 3}):
+        answer = find(own, scene.vocabulary, **options).retrieval
+        rows = pyarrow.ipc.open_file(EXPORTS["arrow"](answer)).read_all().to_pylist()
+        assert max(row["rank"] for row in rows) >= 3
+        for row in rows:
+            assert (row["start_s"], row["end_s"]) == (row["start"] / 5, row["end"] / 5)
+            assert (row["source_start"], row["source_end"]) == (3 * row["start"], 3 * row["end"])
+
+
+def test_tables_of_answers_are_read(tmp_path) -> None:
+    for kind in ("parquet", "arrow"):
+        path = tmp_path / f"found.{kind}"
+        path.write_bytes(EXPORTS[kind](found()))
+        (read,) = read_retrievals(path)
+        assert [(own.state, own.windows) for own in read] == [
+            (own.state, own.windows) for own in found()
+        ]
+
+
+def test_label_studio_gets_its_view_beside_the_tasks(tmp_path, dejacue) -> None:
+    write_history(tmp_path / "cup.npz", history(encoder="e"))
+    words = Vocabulary({"a": ["one"], "b": ["two"]}, np.eye(2), "e")
+    write_vocabulary(tmp_path / "v.npz", words)
+    path = tmp_path / "found.labelstudio.json"
+    assert dejacue("locate", tmp_path / "cup.npz", "-v", tmp_path / "v.npz", "-o", path).code == 0
+    text = (tmp_path / "found.labelstudio.config.xml").read_text()
+    assert 'frameRate="5.18' in text  # 9 frames in 1.7351 s
+    assert '<Label value="' in text
+
+
+# Bad input
+
+EAF = """<ANNOTATION_DOCUMENT><HEADER TIME_UNITS="milliseconds"/><TIME_ORDER>
+<TIME_SLOT TIME_SLOT_ID="a" TIME_VALUE="{a}"/><TIME_SLOT TIME_SLOT_ID="b" {b}/></TIME_ORDER>
+<TIER TIER_ID="{tier}"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="a"
+TIME_SLOT_REF2="b"/></ANNOTATION></TIER></ANNOTATION_DOCUMENT>"""
+
+
+def eaf(a="0", b='TIME_VALUE="150"', tier="empty") -> str:
+    return EAF.format(a=a, b=b, tier=tier)
+
+
+def labels(**row) -> str:
+    return json.dumps({"classes": ["empty"], "labels": {"cup": [{"label": 0, **row}]}})
+
+
+def activity(*segment) -> str:
+    row = {"label": "empty", "segment": list(segment)}
+    return json.dumps({"database": {"cup": {"annotations": [row]}}})
+
+
+def region(first, last) -> dict:
+    value = {"ranges": [{"start": first, "end": last}], "timelinelabels": ["empty"]}
+    return {"id": "r", "type": "timelinelabels", "value": value}
+
+
+BAD = [
+    (".eaf", eaf(tier="comments"), 'unknown state "comments"; known: empty, half full; rename it'),
+    (".eaf", eaf(b='TIME_VALUE="99000"'), 'state "empty": 0 to 99 s is beyond the end of '),
+    (".eaf", eaf(b='TIME_VALUE="inf"'), "time inf is not a finite number; correct it"),
+    (".eaf", eaf(b=""), 'tier "empty", annotation a1: has no time; align it in ELAN'),
+    (".eaf", eaf(b='TIME_VALUE="0"'), "ends at 0 s, not after its start at 0 s"),
+    (".eaf", eaf(a="51", b='TIME_VALUE="90"'), "starts in 0.051 to 0.09 s"),
+    (".eaf", eaf().replace("milliseconds", "PAL-frames"), 'counts in "PAL-frames"'),
+    (".eaf", eaf()[:200], "not valid XML, or cut short ("),
+    (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), "defines entities (<!DOCTYPE>)"),
+    (".eaf", "<View/>", "begins with <View>, not with <ANNOTATION_DOCUMENT>"),
+    (".eaf", "<ANNOTATION_DOCUMENT/>", "marks no state"),
+    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", "is not two times of hours"),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", 'state "full"; did you mean "half full"?'),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", "has no text; give the state"),
+    (".vtt", "WEBVTT\n\nNOTE nothing\n", "has no cue"),
+    (".fiftyone.json", labels(support=[0, 3]), "frame 0 is not a whole number, 1 or more"),
+    (".fiftyone.json", labels(support=[4, 3]), "ends at frame 3, before its start at frame 4"),
+    (".fiftyone.json", labels(support=[1, 40]), "[0, 39] are beyond the end of"),
+    (".fiftyone.json", labels(support=[1, 2], label=7), "label 7 is neither text nor one of"),
+    (".fiftyone.json", labels(), 'either "support" or "timestamps"'),
+    (".fiftyone.json", '{"labels": {"cup": 7}}', 'labels of "cup" are not a list'),
+    (".fiftyone.json", "[]", 'has no "labels" by video'),
+    (".activitynet.json", activity(0, 1e999), "Infinity is not a JSON number"),
+    (".activitynet.json", activity(0, "x"), "time x is not a finite number"),
+    (".activitynet.json", activity(0), '"segment" is not a list of pairs'),
+    (".activitynet.json", '{"results": {}}', 'holds answers ("results")'),
+    (".qvhighlights.jsonl", '{"qid": 3, "pred_relevant_windows": []}', "qid 3: holds answers"),
+    (".qvhighlights.jsonl", '{"qid": 3, "query": "a"}', 'qid 3: has no "query" and "vid"'),
+    (".cvat.xml", "<annotations><image/></annotations>", "holds images, not tracks"),
+    (".cvat.xml", '<annotations><track id="1" label="cup"><box frame="x"/></track></annotations>',
+     'track 1 of "cup": frame "x" is not a whole number'),
+    (".cvat.xml", '<annotations><track id="1" label="cup"><box frame="1"/></track></annotations>',
+     'frame 1 has no attribute "state"'),
+    (".labelstudio.json", '[{"annotations": 7}]', 'task 1: "annotations" is not a list'),
+    (".labelstudio.json", "7", "must be a list of tasks"),
+    (".labelstudio.json", json.dumps([{"annotations": [{"result": []}, {"result": []}]}]),
+     "task 1: has 2 annotations; keep one"),
+    (".labelstudio.json", json.dumps([{"annotations": [{"result": [region(1, 2.5)]}]}]),
+     'task 1: region "r": frame 2.5 is not a whole number'),
+    (".otio", "{}", "is no OpenTimelineIO document"),
+    (".otio", json.dumps({"OTIO_SCHEMA": "Track.1", "markers": [{"name": "empty"}]}),
+     'marker "empty": counts the time of an edit'),
+    (".otio", json.dumps({"OTIO_SCHEMA": "Clip.2", "markers": [{"name": "empty"}]}),
+     'marker "empty": has no range of a start and a duration'),
+    (".parquet", "PAR1", "cannot be read as a table ("),
+    (".arrow", "nothing", "cannot be read as a table ("),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("suffix", "text", "message"), BAD)
+def test_bad_files_are_one_sentence_and_nothing_is_written(
+    suffix, text, message, video, tmp_path, dejacue
+) -> None:
+    path, out = tmp_path / f"bad{suffix}", tmp_path / "out.json"
+    path.write_text(text)
+    (tmp_path / "v.yaml").write_text("empty: empty cup\nhalf full: half\n")
+    more = ("--times", video, "-v", tmp_path / "v.yaml")
+    ran = dejacue("data", "convert", path, out, *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"dejacue: {path}: ")
+    assert ran.err.count("\n") == 1
+    assert len(ran.err) < 600
+    assert message in ran.err
+    assert not out.exists()
+
+
+def test_a_table_whose_text_is_damaged_is_refused(tmp_path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    bad = pyarrow.array([b"\xff\xfe"]).view(pyarrow.utf8())
+    table = pyarrow.table({"history": bad, "state": ["a"], "start": [0], "end": [1]})
+    with pyarrow.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match=r"t\.arrow: cannot be read as a table \("):
+        read_references(tmp_path / "t.arrow")
+
+
+def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
+    path = tmp_path / "t.eaf"
+    path.write_text(eaf())
+    with pytest.raises(InputError, match=r't\.eaf: state "empty": counts in seconds, .*--times'):
+        read_references(path)
+    with pytest.raises(InputError, match=r'x\.srt: history "cup": .srt counts in seconds, .*times'):
+        write_references(tmp_path / "x.srt", [CUP])
+    assert not (tmp_path / "x.srt").exists()
+
+
+def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) -> None:
+    write_references(tmp_path / "t.json", [CUP])
+    ran = dejacue("data", "convert", tmp_path / "t.json", tmp_path / "t.xlsx")
+    assert ran.code == 2
+    for own in FORMATS.values():
+        assert own.suffix in ran.err
+    ran = dejacue("data", "convert", tmp_path / "t.json", tmp_path / "t.json")
+    assert (ran.code, "is read by this command" in ran.err) == (2, True)
+
+
+def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
+    pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    late = history(1e12 + np.arange(10))
+    with pytest.raises(InputError, match=r't\.rrd: history "cup": Rerun counts no more than 1e'):
+        write_references(tmp_path / "t.rrd", [CUP], times=late)
+
+
+def test_a_recording_of_rerun_that_is_none_is_refused(tmp_path) -> None:
+    pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    path = tmp_path / "t.rrd"
+    path.write_bytes(b"RRF2 and nothing")
+    with pytest.raises(InputError, match=r"t\.rrd: (cannot be read as|has no StateChange)"):
+        read_references(path, times=history())
+
+
+def test_without_rerun_the_remedy_is_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "rerun", None)
+    with pytest.raises(MissingExtra, match="rerun is not installed; pip install rerun-sdk"):
+        write_references(tmp_path / "t.rrd", [CUP], times=history())
+
+
+def test_names_that_a_file_cannot_hold_do_not_break_it(tmp_path) -> None:
+    odd = Retrieval((Moment("a\x00<&\ud800", "b\n\n-->", Window(0, 3), 1.0),), {}, "c\x1f/d")
+    for kind in ("eaf", "cvat", "srt", "vtt"):
+        path = tmp_path / f"t{FORMATS[kind].suffix}"
+        path.write_bytes(EXPORTS[kind](odd, history(id="c\x1f/d")))
+        (read,) = read_references(path, times=history())
+        assert list(read.states.values()) == [(Window(0, 3),)]
+
+
+def test_the_page_lists_how_each_format_counts() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "formats.md").read_text("utf-8")
+    for name, own in FORMATS.items():
+        endings = ", ".join(f"`{suffix}`" for suffix in own.suffixes)
+        package = f"`{own.package}`" if own.package else "–"
+        assert f"| `{name}` | {endings} | {own.base} | {own.end} | {package} |" in page
