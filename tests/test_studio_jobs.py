@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 from studio_client import client_of
 
-from dejacue import Finding
+from dejacue import Finding, Reference, Window
 from dejacue.errors import InputError
 from dejacue.sources.encoders.mini import Mini
+from dejacue.sources.results import read_references, write_references
 from dejacue.studio.jobs import Jobs
 
 VIDEO, MASKS, WORDS = "scene/scene.mp4", "scene/Annotations", "scene/vocabulary.yaml"
@@ -85,6 +87,31 @@ def test_findings_are_measured_against_references(studio, client) -> None:
     job = ended(client, begun(client, kind="evaluate"))
     assert job["state"] == "failed"
     assert "none of these findings has references" in job["problem"]
+
+
+def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> None:
+    """Two videos that are called alike, each with references of its own; and one video twice."""
+    root = studio.workspace.root
+    for folder in ("cup", "scene"):
+        shutil.copytree(root / folder, root / "other" / folder)
+    document = root / "other" / "cup" / "finding.json"
+    document.write_text(document.read_text().replace(f"{root}/scene", f"{root}/other/scene"))
+    truth = root / "other" / "scene" / "references.json"
+    before = read_references(truth)[0]
+    moved = {state: [Window(0, 1)] for state in before.states}
+    write_references(truth, [Reference(before.history_id, moved)])
+    studio.workspace.changed()
+    job = ended(client, begun(client, kind="evaluate"))
+    assert job["state"] == "done", job["problem"]
+    components = job["result"]["components"]
+    assert set(components) == {"scene/scene.mp4", "other/scene/scene.mp4"}
+    right, wrong = (components[id]["findings"]["top1_tiou"] for id in
+                    ("scene/scene.mp4", "other/scene/scene.mp4"))  # fmt: skip
+    assert right > 0.5 > wrong
+    assert client.put("/api/findings/cup", json={"folder": "again"}).status_code == 200
+    job = ended(client, begun(client, kind="evaluate"))
+    assert job["result"]["counts"]["histories"] == 3
+    assert len(job["result"]["components"]) == 2
 
 
 class Slow(Mini):

@@ -140,7 +140,7 @@ def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
     own.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
     own.page.get_by_label("Folder of the finding").fill("scene")
     own.page.get_by_role("button", name="Follow and find").click()
-    said = own.page.locator(".panel .problem")
+    said = own.page.locator(".foot .problem")
     said.wait_for()
     assert said.inner_text() == '"scene" holds other things; give a folder that is new'
     assert not (workspace / "scene" / "finding.json").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from dejacue.evaluation.evaluate import evaluate
 from dejacue.pipeline import Finding
 from dejacue.progress import Progress
 from dejacue.records import Reference, Retrieval
-from dejacue.sources.findings import read_document
+from dejacue.sources.findings import Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
 from dejacue.studio.models import PROBLEMS, Object, Own, owner_only
@@ -48,8 +49,8 @@ def row(studio: Studio, id: str) -> Object:
     if isinstance(found, str):
         return {"id": id, "history": "", "object": None, "moments": [], "doubts": 0, "notes": [],
                 "encoder": None, "readout": None, "tiou": None, "problem": found}  # fmt: skip
-    retrieval, about = found
-    known = studio.references(studio.workspace.place(id), retrieval.history_id)
+    retrieval, made, about = found
+    known = studio.references(studio.workspace.place(id), retrieval.history_id, made)
     moments = [
         {"state": moment.state, "start": moment.window.start, "end": moment.window.end,
          "score": float(moment.score) if math.isfinite(moment.score) else None,
@@ -67,7 +68,7 @@ def _tiou(moment: Any, known: Reference | None) -> float | None:
     return max((float(moment.in_source.iou(window)) for window in true), default=None)
 
 
-def _read(folder: Path) -> tuple[Retrieval, Object] | str:
+def _read(folder: Path) -> tuple[Retrieval, Made, Object] | str:
     try:
         document = read_document(folder)
         retrieval = document.retrieval.retrieval()
@@ -79,7 +80,7 @@ def _read(folder: Path) -> tuple[Retrieval, Object] | str:
         return str(error).replace(f"{folder}/", "")
     object = str(words["object"]) if "object" in words else None
     readout = dict(retrieval.settings.get("readout", {})).get("name")
-    return retrieval, {
+    return retrieval, document.made, {
         "object": object, "encoder": document.made.encoder, "readout": readout,
         "doubts": len(document.doubts), "notes": [*document.warnings, *retrieval.notes],
     }  # fmt: skip
@@ -91,28 +92,54 @@ def measured(
 ) -> Object:  # fmt: skip
     """What ``dejacue evaluate`` prints, of the findings of a workspace."""
     chosen = methods or {"findings": studio.workspace.contents().findings}
-    total = sum(len(ids) for ids in chosen.values())
-    done, truth = 0, {}
+    given = {}
     if references is not None:
         path = studio.workspace.existing(references, "references")
-        truth = {own.history_id: own for own in read_references(path)}
+        given = {own.history_id: own for own in read_references(path)}
+    names = _names(studio, chosen)
+    total, done = sum(len(ids) for ids in chosen.values()), 0
+    truth: dict[str, Reference] = {}
     retrievals: dict[str, list[Retrieval]] = {}
-    for name, ids in chosen.items():
-        retrievals[name] = []
+    for method, ids in chosen.items():
+        retrievals[method] = []
         for id in ids:
             found = studio.finding(id)
-            known = studio.references(studio.workspace.place(id), found.history.id)
-            if references is None and known is not None:
-                truth.setdefault(known.history_id, known)
-            if found.history.id in truth:
-                retrievals[name].append(found.retrieval.with_source(found.history))
+            known = given.get(found.history.id)
+            if references is None:
+                place = studio.workspace.place(id)
+                known = studio.references(place, found.history.id, found.made)
+            if known is not None:
+                truth.setdefault(names[id], _renamed(studio, found, known, names[id]))
+                own = found.retrieval.with_source(found.history)
+                retrievals[method].append(replace(own, history_id=names[id]))
             done += 1
             progress("measure", done, total, "")
-    if not any(retrievals.values()):
+    if not truth:
         raise InputError(
             "none of these findings has references in the workspace; annotate some, or copy their "
             "references.json there"
         )
-    wanted = {own.history_id for given in retrievals.values() for own in given}
-    known_truth = [own for id, own in truth.items() if id in wanted]
-    return evaluate(retrievals, known_truth, only_common=True).to_dict()
+    return evaluate(retrievals, list(truth.values()), only_common=True).to_dict()
+
+
+def _names(studio: Studio, chosen: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What each finding is called where it is measured: after its history or, where one method has
+    two of the same name, after its video, or as it is called itself."""
+    ids = {id for own in chosen.values() for id in own}
+    names = {id: row(studio, id)["history"] for id in ids}
+    if not _told_apart(chosen, names):
+        names = {id: studio.video_of(studio.finding(id).made) or id for id in ids}
+    return names if _told_apart(chosen, names) else {id: id for id in ids}
+
+
+def _told_apart(chosen: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> bool:
+    return all(len({names[id] for id in own}) == len(own) for own in chosen.values())
+
+
+def _renamed(studio: Studio, found: Finding, known: Reference, name: str) -> Reference:
+    """Findings of one video are one source, whatever they are called."""
+    if name == known.history_id:
+        return known
+    alone = known.component == known.history_id
+    source = studio.video_of(found.made) or name
+    return replace(known, history_id=name, component=source if alone else known.component)

@@ -185,7 +185,7 @@ def draw(
 
 
 def _truth(studio: Studio, id: str, finding: Finding):  # type: ignore[no-untyped-def]
-    known = studio.references(studio.workspace.place(id), finding.history.id)
+    known = studio.references(studio.workspace.place(id), finding.history.id, finding.made)
     return None if known is None else known.states
 
 

@@ -241,12 +241,19 @@ class Studio:
         inside = (own for own in places if own.exists() and self.workspace.id_of(own) is not None)
         return next(inside, None)
 
-    def references(self, folder: Path, history: str) -> Reference | None:
-        """True windows of a history: of the file that lies nearest to its finding."""
-        root = self.workspace.root
-        paths = [root / id for id in self.workspace.contents().references]
-        paths.sort(key=lambda path: -len(os.path.commonpath([path, folder])))
-        for path in paths:
+    def references(self, folder: Path, history: str, made: Made | None) -> Reference | None:
+        """True windows of a history: of a file in the folder of its finding, else of the one that
+        lies nearest to its video, else to the finding."""
+        root, video = self.workspace.root, self.video_of(made)
+        beside = folder if video is None else (root / video).parent
+
+        def shared(path: Path, other: Path) -> int:
+            return len(Path(os.path.commonpath([path, other])).parts)
+
+        def far(path: Path) -> tuple[bool, int, int]:
+            return folder not in path.parents, -shared(path, beside), -shared(path, folder)
+
+        for path in sorted((root / id for id in self.workspace.contents().references), key=far):
             for own in self._read_references(path):
                 if own.history_id == history:
                     return own

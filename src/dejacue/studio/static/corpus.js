@@ -7,27 +7,32 @@ import { Bars } from "./workspace.js";
 const COLUMNS = [
   ["id", "Finding", (row) => row.id], ["object", "Object", (row) => row.object || ""],
     ["states", "States", (row) => row.moments.length],
-  ["score", "Score", (row) => best(row)], ["doubts", "Doubts", (row) => row.doubts],
+  ["score", "Score", (row) => best(row) ?? -Infinity], ["doubts", "Doubts", (row) => row.doubts],
     ["tiou", "tIoU", (row) => row.tiou ?? -1], ["readout", "Readout", (row) => row.readout || ""],
 ];
 const NUMBERS = ["score", "doubts", "tiou"];
 const METRICS = { r1_03: "R@1 .3", r1_05: "R@1 .5", top1_tiou: "Top-1 tIoU" };
-const best = (row) => (row.moments.length ? row.moments.reduce((sum, own) => sum + own.score, 0) / row.moments.length
-  : 0);
+// The mean score of its answers that have one.
+function best(row) {
+  const scores = row.moments.map((own) => own.score).filter((score) => score !== null);
+  return scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
+}
 const percent = (value) => (100 * value).toFixed(1);
 
 function Measured({ result }) {
   return html`<div class="scroll"><table>
-    <caption class="soft">${count(result.counts.histories ?? 0, "history",
-    "histories")} with references; 95 % intervals, components resampled</caption>
+    <caption class="soft">${count(result.counts.histories ?? 0, "history", "histories")} with references;
+      ${" "}95 % intervals, components resampled</caption>
     <thead><tr><th scope="col">Method</th>${Object.values(METRICS).map((name) =>
       html`<th scope="col" class="number">${name} %</th>`)}</tr></thead>
     <tbody>${Object.entries(result.methods).map(([name, own]) =>
       html`<tr><th scope="row">${name}</th>${Object.keys(METRICS).map((metric) => {
-      const { value, mean, low, high } = own[metric] || {}, at = value ?? mean;
-      return html`<td class="number">${at === undefined ? "" : percent(at)}${low !== undefined && low !== null ?
-        html` <span class="soft">${percent(low)} – ${percent(high)}</span>` : ""}</td>`;
-    })}</tr>`)}</tbody></table></div>`;
+      const { mean, low, high } = own[metric];
+      return html`<td class="number">${percent(mean)}
+        ${low !== null && html` <span class="soft">${percent(low)} – ${percent(high)}</span>`}</td>`;
+    })}</tr>`)}</tbody></table>
+    ${result.left_out.length > 0 && html`<details><summary>What does not count</summary>
+      ${result.left_out.map((text) => html`<p class="soft">${text}</p>`)}</details>`}</div>`;
 }
 
 export function Corpus({ jobs }) {
@@ -65,7 +70,7 @@ export function Corpus({ jobs }) {
           html`<div class="problem">${row.problem}</div>`}</th>
         <td>${row.object}</td><td>${row.moments.map((own) => own.state).join(", ")}<${Bars} moments=${row.moments} />
           </td>
-        <td class="number">${row.moments.length ? best(row).toFixed(2) : ""}</td>
+        <td class="number">${best(row)?.toFixed(2) ?? ""}</td>
           <td class="number">${row.doubts || ""}</td>
         <td class="number">${row.tiou === null ? "" : row.tiou.toFixed(2)}</td><td>${row.readout}</td></tr>`)}</tbody>
           </table></div>`}

@@ -149,15 +149,16 @@ function Pick({ video, info, scene, about, jobs, refresh }) {
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="what to find">
         <${Form} form=${form} setForm=${setForm} about=${about} prompts=${prompts} setPrompts=${setPrompts}
           film=${film} />
-        <${Problem}>${problem}</${Problem}>
-        <div class="line wrap"><button type="button" class="main"
-          disabled=${!prompts.length || ["running", "waiting"].includes(job?.state)}
-          onClick=${start}>${info ? "Follow again" : "Follow and find"}</button>
-          ${!prompts.length && html`<span class="soft">Show the object first: ${MODES[mode]}.</span>`}</div>
-        ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
         ${(job?.state === "done" || info) && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} />
-          ${doubts.length > 0 && html`<p
-            class="soft">Where the outline is wrong, draw or click again there, and follow again.</p>`}`}
+          ${doubts.length > 0 && html`<p class="soft">
+            Where the outline is wrong, draw or click again there, and follow again.</p>`}`}
+        </div>
+        <div class="foot"><${Problem}>${problem}</${Problem}>
+          ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
+          <div class="line wrap"><button type="button" class="main" onClick=${start}
+            disabled=${!prompts.length || ["running", "waiting"].includes(job?.state)}>
+              ${info ? "Follow again" : "Follow and find"}</button>
+            ${!prompts.length && html`<span class="soft">Show the object first: ${MODES[mode]}.</span>`}</div>
       </div></aside></div>
     <section class="strip" aria-label="timeline">
       <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek } }} hold=${setView} /></section>
