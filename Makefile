@@ -24,7 +24,7 @@ studio: demo ## the page on the demo scene
 	$(BIN)/dejacue studio out/demo --encoder mini
 
 test: $(VENV)/.developer ## all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.developer ## ruff and mypy
 	$(BIN)/ruff check .
