@@ -22,7 +22,7 @@ def test_they_are_run_by_name():
     assert set(names) == {
         "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-settings",
         "beyond-failures", "beyond-occurrences", "beyond-absence", "beyond-segments",
-        "beyond-none", "beyond-words", "beyond-examples", "beyond-corpus",
+        "beyond-none", "beyond-words", "beyond-examples", "beyond-corpus", "beyond-learned",
         "beyond-questions", "beyond-transfer", "tracking-masks", "tracking-doubts",
     }  # fmt: skip
 

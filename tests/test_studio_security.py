@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -285,8 +286,12 @@ def running(root: Path, *options: str):
     """The command in a process of its own: the process, and the address with the token."""
     command = [sys.executable, "-m", "dejacue", "studio", str(root), "--no-browser", "--port", "0",
                "--encoder", "mini", *options]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env={**os.environ, "COLUMNS": "400", "TERM": "dumb"})  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "COLUMNS": "400", "TERM": "dumb"},
+        # a shell that starts tests in the background has them ignore Ctrl-C
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
     try:
         said = []
         while "token=" not in (said[-1] if said else ""):

@@ -598,9 +598,9 @@ def test_an_error_of_the_disk_ends_the_pass_and_is_reported(made, monkeypatch):
             yield from itertools.islice(self.inner.demux(stream), 10)
             raise av.error.InvalidDataError(5, "Input/output error")
 
-    whole = Container._open
+    whole = Container.opened
     video = open_video(made("mpeg4").path)
-    monkeypatch.setattr(Container, "_open", lambda self: Failing(whole(self)))
+    monkeypatch.setattr(Container, "opened", lambda self: Failing(whole(self)))
     assert [read_ordinal(frame.image) for frame in video] == list(range(10))
     assert video.problems == [
         f"{video.path}: stops at 1.000 s and cannot be read further (Input/output error)"
