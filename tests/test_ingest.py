@@ -637,6 +637,23 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert "Traceback" not in ran.err
 
 
+def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -> None:
+    manifest = write_csv(tmp_path / "m.jsonl", json.dumps(one(videos[0])))
+    folder = tmp_path / "s"
+    words = ("ingest", manifest, "--store", folder, "--encoder", "mini")
+    assert dejacue(*words).code == 0
+    path = folder / "segments" / "000001.npy"
+    data = bytearray(path.read_bytes())
+    data[_segments.HEADER + 7] ^= 4
+    path.write_bytes(data)
+    ran = dejacue("store", "verify", folder)
+    said = "remove it with dejacue store rm, then add or ingest it again"
+    assert (ran.code, said in " ".join(ran.out.split())) == (1, True)
+    assert dejacue("store", "rm", folder, "v0").code == 0
+    assert dejacue(*words).out.endswith("1 added\n")
+    assert dejacue("store", "verify", folder).code == 0
+
+
 def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
     words = ("encode", videos[0]["video"], "--masks", videos[0]["masks"], "--object", 1,
              "--encoder", "mini")  # fmt: skip

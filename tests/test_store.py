@@ -332,7 +332,9 @@ def test_verify_names_the_history_and_the_segment(store, kept) -> None:
         data[_segments.HEADER + size + 7] ^= 4
         path.write_bytes(data)
         assert [(own.id, own.segment) for own in store.verify()] == [("b", "000001.npy")]
-        assert "is not as it was written; add it again" in str(store.verify()[0])
+        assert "is not as it was written; remove it with dejacue store rm, then add" in str(
+            store.verify()[0]
+        )
         store.add(history("b", 1), replace=True)
         assert store.verify() == []
         return
@@ -370,7 +372,7 @@ def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> 
         changed = np.array(value, "<i8").tobytes()
         now.execute(f"UPDATE histories SET {column} = ?", (changed,))
     for read in (lambda: store["a"], lambda: list(store.ask(words()))):
-        with pytest.raises(InputError, match='entry of history "a" is damaged; add it again'):
+        with pytest.raises(InputError, match='entry of history "a" is damaged; remove it'):
             read()
     assert [own.id for own in store.verify()] == ["a"]
 

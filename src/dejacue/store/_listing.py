@@ -68,7 +68,7 @@ def read_made_with(path: Path, id: str, text: str | None) -> dict[str, str]:
             return made
     except (TypeError, ValueError):
         pass
-    raise InputError(f'{path}: the index entry of "{shortened(id)}" is damaged; add it again')
+    raise InputError(f'{path}: the index entry of "{shortened(id)}" is damaged; {index.REMEDY}')
 
 
 def columns_in(made_with: Mapping[str, str]) -> dict[str, str]:
