@@ -526,6 +526,26 @@ def test_histories_are_exported_and_read_again(store, tmp_path) -> None:
         store.export(tmp_path / "y")
 
 
+def test_object_and_source_are_exported_and_added_again(store, tmp_path, dejacue) -> None:
+    import pyarrow.parquet
+
+    store.add([drawn(0), history("plain", 1)], object="cup", source={"h0": "kitchen.mp4"})
+    store.add(history("alone", 2))
+    store.export(tmp_path / "out")
+    Store.create(tmp_path / "again").close()
+    assert dejacue("store", "add", tmp_path / "again", tmp_path / "out").code == 0
+    with Store.open(tmp_path / "again") as again:
+        assert sorted(again.rows()) == sorted(store.rows())
+        for id in store.ids():
+            same(again[id], store[id])
+        other = read_history(tmp_path / "out" / "h0.history.npz")
+        again.add(other, source="hall.mp4", replace=True)  # what is said counts
+        assert again.told("h0") == {"object": "cup", "source": "hall.mp4"}
+    store.export(tmp_path / "x.parquet", "parquet")
+    told = pyarrow.parquet.read_table(tmp_path / "x.parquet", columns=["id", "object", "source"])
+    assert told.to_pylist() == [{"id": id, **store.told(id)} for id in store.ids()]
+
+
 def test_opening_does_not_read_the_index(store, monkeypatch) -> None:
     store.add([history(str(k), k) for k in range(3)])
     seen: list[str] = []
