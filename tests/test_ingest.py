@@ -249,7 +249,7 @@ def test_the_same_id_of_something_else_is_told_and_replaced(tmp_path, videos, co
     assert "made of another video, masks or options; give another id, or" in made.failed[0].what
     assert len(stored(store)["v0"]) == FRAMES
     made = ingest(other, store, encoder=counting, replace=True)
-    assert (made.added, made.failed) == (("v0",), ())
+    assert (made.added, made.failed, str(made)) == (("v0",), (), "1 replaced")
     assert len(stored(store)["v0"]) == FRAMES // 2
     with Store.open(store) as now:
         assert now.failures() == []
@@ -635,6 +635,21 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert ran.code == 2
     assert ran.err.count("is not there") == 3  # each, and the sentence
     assert "Traceback" not in ran.err
+
+
+def test_problems_of_a_video_are_counted_and_printed(dejacue, tmp_path, videos) -> None:
+    masks = np.zeros((FRAMES, 32, 48), np.uint8)
+    masks[:, 4:20, 4:20] = 1
+    np.savez(tmp_path / "large.npz", masks=masks.repeat(2, axis=1).repeat(2, axis=2))
+    items = [one(videos[0], masks=str(tmp_path / "large.npz")), one(videos[1])]
+    made = ingest(items, tmp_path / "store", encoder="mini")
+    assert list(made.problems) == ["v0"]
+    assert str(made) == "2 added, 1 of them with problems"
+    manifest = write_csv(tmp_path / "m.jsonl", "\n".join(map(json.dumps, items)))
+    ran = dejacue("ingest", manifest, "--store", tmp_path / "s", "--encoder", "mini")
+    assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: {made}\n")
+    said = " ".join(ran.err.split())
+    assert all(f"v0: {text}" in said for text in made.problems["v0"])
 
 
 def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -> None:

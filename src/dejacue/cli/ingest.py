@@ -12,7 +12,7 @@ from dejacue.errors import counted
 from dejacue.pipeline.ingest import ManifestError, RayOptions, ingest
 from dejacue.pipeline.options import EncoderOptions
 
-MOST_NAMED = 20  # failures; all are in the store
+MOST_NAMED = 20  # problems, and failures; all are in the store
 
 
 def run(
@@ -32,6 +32,10 @@ def run(
     except ManifestError as error:
         notes(*error.problems)
         raise
+    problems = [f"{id}: {text}" for id, several in made.problems.items() for text in several]
+    notes(*problems[:MOST_NAMED])
+    if len(problems) > MOST_NAMED:
+        notes(f"and {len(problems) - MOST_NAMED} more problems: dejacue store show {store} ID")
     notes(*(f"{own.id}: {own.what}" for own in made.failed[:MOST_NAMED]))
     say(f"{store}: {made}")
     if made.failed:
