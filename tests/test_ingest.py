@@ -248,6 +248,8 @@ def test_the_same_id_of_something_else_is_told_and_replaced(tmp_path, videos, co
     made = ingest(other, store, encoder=counting)
     assert "made of another video, masks or options; give another id, or" in made.failed[0].what
     assert len(stored(store)["v0"]) == FRAMES
+    with Store.open(store) as now:
+        assert now.failures() == []  # the history "v0" is there
     made = ingest(other, store, encoder=counting, replace=True)
     assert (made.added, made.failed, str(made)) == (("v0",), (), "1 replaced")
     assert len(stored(store)["v0"]) == FRAMES // 2
@@ -635,6 +637,19 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert ran.code == 2
     assert ran.err.count("is not there") == 3  # each, and the sentence
     assert "Traceback" not in ran.err
+
+
+def test_failures_are_cleared(dejacue, tmp_path) -> None:
+    words = ("store", "failures", tmp_path / "s")
+    with Store.create(tmp_path / "s") as store:
+        store.record([Failure(id, None, "is damaged") for id in "abc"])
+        ran = dejacue(*words, "z", "--clear")
+        assert (ran.code, 'has no failure "z"' in " ".join(ran.err.split())) == (2, True)
+        assert dejacue(*words, "b").out == "b: is damaged\n"
+        assert dejacue(*words, "--clear", "b").out == "cleared: 1 failure\n"
+        assert [own.id for own in store.failures()] == ["a", "c"]
+        assert dejacue(*words, "--clear").out == "cleared: 2 failures\n"
+        assert store.failures() == []
 
 
 def test_problems_of_a_video_are_counted_and_printed(dejacue, tmp_path, videos) -> None:

@@ -11,6 +11,7 @@ from dejacue.cli.tables import notes, say
 from dejacue.errors import counted
 from dejacue.pipeline.ingest import ManifestError, RayOptions, ingest
 from dejacue.pipeline.options import EncoderOptions
+from dejacue.store import Store
 
 MOST_NAMED = 20  # problems, and failures; all are in the store
 
@@ -39,6 +40,9 @@ def run(
     notes(*(f"{own.id}: {own.what}" for own in made.failed[:MOST_NAMED]))
     say(f"{store}: {made}")
     if made.failed:
-        which = counted(len(made.failed), "failure")
-        say(f"dejacue store failures {store} lists {which}; --retry takes them again")
+        with Store.open(store) as there:
+            kept = {own.id for own in there.failures()} & {own.id for own in made.failed}
+        if kept:
+            which = counted(len(kept), "failure")
+            say(f"dejacue store failures {store} lists {which}; --retry takes them again")
         raise typer.Exit(1)

@@ -112,8 +112,10 @@ class Writer:
             self._grown(0)
 
     def failed(self, item: Item, what: str) -> None:
+        """Recorded in the store, unless it has a history of this id: that one is in the way."""
         failure = Failure(item.name, item.source, what)
-        self._group.failures.append(failure)
+        if item.name not in item.known:
+            self._group.failures.append(failure)
         with self._lock:
             self._failed.append(failure)
         self._grown(0)
