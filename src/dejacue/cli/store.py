@@ -23,7 +23,7 @@ from dejacue.sources.atomic import write_bytes
 from dejacue.sources.documents import as_json
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import pictures_path, read_pictures
-from dejacue.store import Answer, Store, check_output
+from dejacue.store import Answer, Store, check_output, described
 
 MOST_LISTED = 1000  # lines of a table
 
@@ -190,9 +190,8 @@ def ask(
                 threads=threads, engine=engine, ray_address=ray_address, progress=bars,
             )  # fmt: skip
             if jsonl:
-                for answer in found:
-                    columns = store.columns(answer.history)
-                    typer.echo(as_json(answer._asdict() | {"columns": columns}))
+                for own in described(store.path, found):
+                    typer.echo(as_json(own.document()))
             elif output is not None:
                 count = found.write(output)
             else:
