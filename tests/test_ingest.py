@@ -248,8 +248,10 @@ def test_the_same_id_of_something_else_is_told_and_replaced(tmp_path, videos, co
     made = ingest(other, store, encoder=counting)
     assert "made of another video, masks or options; give another id, or" in made.failed[0].what
     assert len(stored(store)["v0"]) == FRAMES
+    with Store.open(store) as now:
+        assert now.failures() == []  # the history "v0" is there
     made = ingest(other, store, encoder=counting, replace=True)
-    assert (made.added, made.failed) == (("v0",), ())
+    assert (made.added, made.failed, str(made)) == (("v0",), (), "1 replaced")
     assert len(stored(store)["v0"]) == FRAMES // 2
     with Store.open(store) as now:
         assert now.failures() == []
@@ -635,6 +637,51 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert ran.code == 2
     assert ran.err.count("is not there") == 3  # each, and the sentence
     assert "Traceback" not in ran.err
+
+
+def test_failures_are_cleared(dejacue, tmp_path) -> None:
+    words = ("store", "failures", tmp_path / "s")
+    with Store.create(tmp_path / "s") as store:
+        store.record([Failure(id, None, "is damaged") for id in "abc"])
+        ran = dejacue(*words, "z", "--clear")
+        assert (ran.code, 'has no failure "z"' in " ".join(ran.err.split())) == (2, True)
+        assert dejacue(*words, "b").out == "b: is damaged\n"
+        assert dejacue(*words, "--clear", "b").out == "cleared: 1 failure\n"
+        assert [own.id for own in store.failures()] == ["a", "c"]
+        assert dejacue(*words, "--clear").out == "cleared: 2 failures\n"
+        assert store.failures() == []
+
+
+def test_problems_of_a_video_are_counted_and_printed(dejacue, tmp_path, videos) -> None:
+    masks = np.zeros((FRAMES, 32, 48), np.uint8)
+    masks[:, 4:20, 4:20] = 1
+    np.savez(tmp_path / "large.npz", masks=masks.repeat(2, axis=1).repeat(2, axis=2))
+    items = [one(videos[0], masks=str(tmp_path / "large.npz")), one(videos[1])]
+    made = ingest(items, tmp_path / "store", encoder="mini")
+    assert list(made.problems) == ["v0"]
+    assert str(made) == "2 added, 1 of them with problems"
+    manifest = write_csv(tmp_path / "m.jsonl", "\n".join(map(json.dumps, items)))
+    ran = dejacue("ingest", manifest, "--store", tmp_path / "s", "--encoder", "mini")
+    assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: {made}\n")
+    said = " ".join(ran.err.split())
+    assert all(f"v0: {text}" in said for text in made.problems["v0"])
+
+
+def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -> None:
+    manifest = write_csv(tmp_path / "m.jsonl", json.dumps(one(videos[0])))
+    folder = tmp_path / "s"
+    words = ("ingest", manifest, "--store", folder, "--encoder", "mini")
+    assert dejacue(*words).code == 0
+    path = folder / "segments" / "000001.npy"
+    data = bytearray(path.read_bytes())
+    data[_segments.HEADER + 7] ^= 4
+    path.write_bytes(data)
+    ran = dejacue("store", "verify", folder)
+    said = "remove it with dejacue store rm, then add or ingest it again"
+    assert (ran.code, said in " ".join(ran.out.split())) == (1, True)
+    assert dejacue("store", "rm", folder, "v0").code == 0
+    assert dejacue(*words).out.endswith("1 added\n")
+    assert dejacue("store", "verify", folder).code == 0
 
 
 def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:

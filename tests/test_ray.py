@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,33 @@ def test_an_address_without_a_cluster_is_told_at_once(
     )
     assert (ran.code, ran.out) == (2, "")
     assert re.search(message, " ".join(ran.err.split()))
+
+
+def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
+    monkeypatch, dejacue, tmp_path
+) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(cluster, "CONNECTS_IN_S", 3.0)
+    manifest = tmp_path / "m.csv"
+    manifest.write_text("video,masks\nv.mp4,m.npz\n")
+    with socket.create_server(("127.0.0.1", 0)) as other:  # accepts, and says nothing
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        ran = dejacue(
+            "ingest", manifest, "--store", tmp_path / "s", "--engine", "ray",
+            "--ray-address", address,
+        )  # fmt: skip
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        with pytest.raises(InputError, match="not Ray within 3 s"):
+            cluster.check_engine("ray", None)
+    assert (ran.code, ran.out) == (2, "")
+    assert "no cluster answers (something is there, but not Ray" in " ".join(ran.err.split())
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_address_of_a_cluster_passes(ray) -> None:
+    cluster._try(ray.get_runtime_context().gcs_address)
 
 
 def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) -> None:

@@ -332,7 +332,9 @@ def test_verify_names_the_history_and_the_segment(store, kept) -> None:
         data[_segments.HEADER + size + 7] ^= 4
         path.write_bytes(data)
         assert [(own.id, own.segment) for own in store.verify()] == [("b", "000001.npy")]
-        assert "is not as it was written; add it again" in str(store.verify()[0])
+        assert "is not as it was written; remove it with dejacue store rm, then add" in str(
+            store.verify()[0]
+        )
         store.add(history("b", 1), replace=True)
         assert store.verify() == []
         return
@@ -370,7 +372,7 @@ def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> 
         changed = np.array(value, "<i8").tobytes()
         now.execute(f"UPDATE histories SET {column} = ?", (changed,))
     for read in (lambda: store["a"], lambda: list(store.ask(words()))):
-        with pytest.raises(InputError, match='entry of history "a" is damaged; add it again'):
+        with pytest.raises(InputError, match='entry of history "a" is damaged; remove it'):
             read()
     assert [own.id for own in store.verify()] == ["a"]
 
@@ -522,6 +524,26 @@ def test_histories_are_exported_and_read_again(store, tmp_path) -> None:
     store.add([history("a b"), history("a_b")])
     with pytest.raises(InputError, match='"a b" and "a_b" would have the same file'):
         store.export(tmp_path / "y")
+
+
+def test_object_and_source_are_exported_and_added_again(store, tmp_path, dejacue) -> None:
+    import pyarrow.parquet
+
+    store.add([drawn(0), history("plain", 1)], object="cup", source={"h0": "kitchen.mp4"})
+    store.add(history("alone", 2))
+    store.export(tmp_path / "out")
+    Store.create(tmp_path / "again").close()
+    assert dejacue("store", "add", tmp_path / "again", tmp_path / "out").code == 0
+    with Store.open(tmp_path / "again") as again:
+        assert sorted(again.rows()) == sorted(store.rows())
+        for id in store.ids():
+            same(again[id], store[id])
+        other = read_history(tmp_path / "out" / "h0.history.npz")
+        again.add(other, source="hall.mp4", replace=True)  # what is said counts
+        assert again.told("h0") == {"object": "cup", "source": "hall.mp4"}
+    store.export(tmp_path / "x.parquet", "parquet")
+    told = pyarrow.parquet.read_table(tmp_path / "x.parquet", columns=["id", "object", "source"])
+    assert told.to_pylist() == [{"id": id, **store.told(id)} for id in store.ids()]
 
 
 def test_opening_does_not_read_the_index(store, monkeypatch) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from dejacue import History, InputError, MissingExtra, Store, Vocabulary, write_
 from dejacue.store import _ask, _index, _output
 
 D = 16
+COLUMNS = {"camera": "left, \u00e9"}
 
 
 def history(seed: int) -> History:
@@ -36,7 +38,9 @@ def words() -> Vocabulary:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     made = Store.create(tmp_path / "store")
-    made.add([history(seed) for seed in range(7)], source="kitchen.mp4")
+    first, *others = (history(seed) for seed in range(7))
+    first = replace(first, made_with={**COLUMNS, "columns": "camera", "padding": "0.2"})
+    made.add([first, *others], source="kitchen.mp4", object="cup")
     return made
 
 
@@ -45,7 +49,8 @@ def flat(answer: _ask.Answer) -> dict[str, object]:
     row = answer._asdict()
     row["start_s"], row["end_s"] = row.pop("times_s") or (None, None)
     row["source_start"], row["source_end"] = row.pop("source_frames") or (None, None)
-    return row
+    columns = COLUMNS if answer.history == "h,0\u00e9" else None
+    return row | {"object": "cup", "columns": columns and json.dumps(columns, ensure_ascii=False)}
 
 
 def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> None:
@@ -66,7 +71,11 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
         found = list(csv.DictReader(stream))
     text = [{k: "" if v is None else str(v) for k, v in flat(own).items()} for own in wanted]
     assert found == text
-    plain = [json.loads(json.dumps(answer._asdict())) for answer in wanted]
+    more = [
+        {"object": "cup", "columns": json.loads(flat(own)["columns"] or "{}")} for own in wanted
+    ]
+    assert COLUMNS in (own["columns"] for own in more)
+    plain = [json.loads(json.dumps(own._asdict() | m)) for own, m in zip(wanted, more, strict=True)]
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8")) == plain
     lines = (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == plain

@@ -111,7 +111,7 @@ def test_verify_names_the_history_whose_thumbnail_is_damaged(store) -> None:
     with _index.transaction(store.path) as now:
         now.execute("UPDATE thumbnails SET jpeg = ? WHERE history = 2", (jpeg(3),))
     assert [(own.id, own.segment) for own in store.verify()] == [("b", _index.NAME)]
-    assert "its thumbnail is not as it was written; add it again" in str(store.verify()[0])
+    assert "its thumbnail is not as it was written; remove it" in str(store.verify()[0])
 
 
 def test_a_store_made_before_thumbnails_is_read_and_added_to(store) -> None:

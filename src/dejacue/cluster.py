@@ -7,20 +7,24 @@ version, and sees files only where those machines have them under the same path.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 from dejacue._version import __version__
-from dejacue.errors import DejaCueError, InputError, first_line, need, unknown
+from dejacue.errors import DejaCueError, InputError, first_line, need, shortened, unknown
 
 ENGINES = ("local", "ray")
 ANSWERS_IN_S = 5.0
+CONNECTS_IN_S = 30.0  # a process that imports Ray, too
+_TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
 _START = "start one there with ray start --head, or leave the address out to use this machine"
 
 
@@ -29,7 +33,7 @@ def check_engine(engine: str, address: str | None) -> None:
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if engine == "ray":
-        need_ray(address)
+        need_ray(address or os.environ.get("RAY_ADDRESS"))
     elif address is not None:
         raise InputError(f'Ray address "{address}": the local engine has none; add --engine ray')
 
@@ -60,6 +64,24 @@ def _check(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), ANSWERS_IN_S).close()
     except (OSError, UnicodeError) as error:
         raise _no_cluster(address, error) from None
+    _try(address)
+
+
+@functools.cache  # of an address that has answered
+def _try(address: str) -> None:
+    """Connects in another process, which can be ended: Ray itself waits for minutes where something
+    else answers, and cannot be interrupted."""
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-c", _TRY, address], stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors="replace", timeout=CONNECTS_IN_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        late = TimeoutError(f"something is there, but not Ray within {CONNECTS_IN_S:g} s")
+        raise _no_cluster(address, late) from None
+    if ran.returncode:
+        said = ran.stderr.strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+        raise _no_cluster(address, RuntimeError(shortened(said[0], 200)))
 
 
 def _no_cluster(address: str, error: BaseException) -> InputError:

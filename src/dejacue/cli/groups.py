@@ -214,12 +214,14 @@ def add(
 @store.command()
 def failures(
     path: StorePath,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these.")] = None,
     jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
+    clear: Annotated[bool, o.flag("Forget them instead.", "--clear")] = False,
 ) -> None:
     """List what ingest could not add, and why."""
     from dejacue.cli import store as command
 
-    command.failures(path, jsonl)
+    command.failures(path, ids or [], jsonl, clear)
 
 
 @store.command()

@@ -11,8 +11,9 @@ from dejacue.cli.tables import notes, say
 from dejacue.errors import counted
 from dejacue.pipeline.ingest import ManifestError, RayOptions, ingest
 from dejacue.pipeline.options import EncoderOptions
+from dejacue.store import Store
 
-MOST_NAMED = 20  # failures; all are in the store
+MOST_NAMED = 20  # problems, and failures; all are in the store
 
 
 def run(
@@ -32,9 +33,16 @@ def run(
     except ManifestError as error:
         notes(*error.problems)
         raise
+    problems = [f"{id}: {text}" for id, several in made.problems.items() for text in several]
+    notes(*problems[:MOST_NAMED])
+    if len(problems) > MOST_NAMED:
+        notes(f"and {len(problems) - MOST_NAMED} more problems: dejacue store show {store} ID")
     notes(*(f"{own.id}: {own.what}" for own in made.failed[:MOST_NAMED]))
     say(f"{store}: {made}")
     if made.failed:
-        which = counted(len(made.failed), "failure")
-        say(f"dejacue store failures {store} lists {which}; --retry takes them again")
+        with Store.open(store) as there:
+            kept = {own.id for own in there.failures()} & {own.id for own in made.failed}
+        if kept:
+            which = counted(len(kept), "failure")
+            say(f"dejacue store failures {store} lists {which}; --retry takes them again")
         raise typer.Exit(1)

@@ -15,7 +15,7 @@ from dejacue.cli.bars import Bars
 from dejacue.cli.readouts import readout_named
 from dejacue.cli.tables import notes, say, say_written, show_tables
 from dejacue.cluster import check_engine
-from dejacue.errors import InputError, shortened
+from dejacue.errors import InputError, counted, shortened
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.pipeline.words import encoded_words
 from dejacue.records import History
@@ -23,7 +23,7 @@ from dejacue.sources.atomic import write_bytes
 from dejacue.sources.documents import as_json
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import pictures_path, read_pictures
-from dejacue.store import Answer, Store, check_output
+from dejacue.store import Answer, Store, check_output, described
 
 MOST_LISTED = 1000  # lines of a table
 
@@ -92,9 +92,20 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
             notes(f"the first {MOST_LISTED} are listed; --where chooses, --jsonl lists all")
 
 
-def failures(path: Path, jsonl: bool) -> None:
+def failures(path: Path, ids: Sequence[str], jsonl: bool, clear: bool) -> None:
     with Store.open(path) as store:
         found = store.failures()
+        strange = set(ids) - {own.id for own in found}
+        if strange:
+            raise InputError(
+                f'{path}: has no failure "{shortened(min(strange))}"; dejacue store failures '
+                f"{path} lists them"
+            )
+        found = [own for own in found if not ids or own.id in ids]
+        if clear:
+            store.record(settled=[own.id for own in found])
+            say(f"cleared: {counted(len(found), 'failure')}")
+            return
     if jsonl:
         for own in found:
             typer.echo(as_json(own._asdict()))
@@ -179,9 +190,8 @@ def ask(
                 threads=threads, engine=engine, ray_address=ray_address, progress=bars,
             )  # fmt: skip
             if jsonl:
-                for answer in found:
-                    columns = store.columns(answer.history)
-                    typer.echo(as_json(answer._asdict() | {"columns": columns}))
+                for own in described(store.path, found):
+                    typer.echo(as_json(own.document()))
             elif output is not None:
                 count = found.write(output)
             else:

@@ -15,9 +15,10 @@ part of the store. Whatever a killed writer has left behind is cut off by the ne
 from dejacue.store._ask import Answer, Asked
 from dejacue.store._index import Busy
 from dejacue.store._listing import Failure, Stored
-from dejacue.store._output import check_output
+from dejacue.store._output import check_output, described
 from dejacue.store._store import Problem, Store
 
 __all__ = [
     "Answer", "Asked", "Busy", "Failure", "Problem", "Store", "Stored", "check_output",
+    "described",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from dejacue.records import History, Vocabulary
 from dejacue.records._dataframe import dataframe
 from dejacue.records.columns import joined_tables
 from dejacue.store import _index as index
-from dejacue.store._output import write_answers
+from dejacue.store._output import described, write_answers
 from dejacue.store._packing import Packed, unpacked
 from dejacue.store._question import Question, Table
 from dejacue.store._segments import Segment, gone, mean_path
@@ -76,8 +77,8 @@ class Asked(Iterator[Answer]):
     """The answers of a store, the likeliest objects first and of each the clearest state first;
     computed a chunk at a time, when they are asked for, and once."""
 
-    def __init__(self, tables: Iterator[Table]) -> None:
-        self._tables = tables
+    def __init__(self, tables: Iterator[Table], store: Path) -> None:
+        self._tables, self._store = tables, store
         self._now: Iterator[Answer] = iter(())
         self._read = False
 
@@ -119,7 +120,7 @@ class Asked(Iterator[Answer]):
     def write(self, path: str | os.PathLike[str]) -> int:
         """Writes them to a .parquet, .csv, .jsonl or .json file while they are computed, so that
         memory stays flat; the file is there whole, or not at all. How many there were."""
-        return write_answers(path, iter(self))
+        return write_answers(path, described(self._store, iter(self)))
 
 
 def _answers(table: Table) -> Iterator[Answer]:
@@ -158,7 +159,7 @@ def ask(
     with index.snapshot(store.path) as now:
         index.condition(now, where)  # refuses names that are not known
     read = _Reader(store, Question(vocabulary, readout), threads)
-    return Asked(read.tables(top, where, engine, ray_address, progress))
+    return Asked(read.tables(top, where, engine, ray_address, progress), store.path)
 
 
 def _check(store: Store, vocabulary: Vocabulary) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -55,7 +56,11 @@ def _as_npz(store: Store, folder: Path, ids: list[str], progress: Progress) -> N
                 "with where"
             )
     for done, id in enumerate(ids):
-        write_history(folder / f"{file_name(id)}.history.npz", store[id])
+        history = store[id]
+        told = {key: text for key, text in store.told(id).items() if text is not None}
+        if told:  # add takes them out again
+            history = replace(history, made_with={**(history.made_with or {}), **told})
+        write_history(folder / f"{file_name(id)}.history.npz", history)
         picture = store.thumbnail(id)
         if picture is not None:
             write_bytes(folder / f"{file_name(id)}.jpg", picture)
@@ -70,7 +75,8 @@ def _as_parquet(store: Store, path: Path, ids: list[str], progress: Progress) ->
     whole, real = arrow.list_(arrow.int64()), arrow.list_(arrow.float64())
     schema = arrow.schema(
         {
-            "id": arrow.string(), "encoder": arrow.string(), "dimension": arrow.int64(),
+            "id": arrow.string(), "object": arrow.string(), "source": arrow.string(),
+            "encoder": arrow.string(), "dimension": arrow.int64(),
             "frames": whole, "times_s": real, "source_frames": whole, "presence": real,
             "made_with": arrow.string(), "features": arrow.list_(number),
             "thumbnail": arrow.binary(),
@@ -83,7 +89,8 @@ def _as_parquet(store: Store, path: Path, ids: list[str], progress: Progress) ->
             held = 0
             for done, id in enumerate(ids):
                 history = store[id]
-                group.append(_row(history) | {"thumbnail": store.thumbnail(id)})
+                more = {**store.told(id), "thumbnail": store.thumbnail(id)}
+                group.append(_row(history) | more)
                 held += history.features.nbytes
                 if held >= GROUP_BYTES or done + 1 == len(ids):
                     out.write_table(arrow.Table.from_pylist(group, schema))

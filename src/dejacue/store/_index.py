@@ -18,6 +18,8 @@ from urllib.parse import quote
 from dejacue.errors import InputError, unknown
 
 NAME = "index.sqlite"
+# --replace of ingest leaves what was made of the same
+REMEDY = "remove it with dejacue store rm, then add or ingest it again"
 UNFINISHED = f".{NAME}"  # how files begin that a killed create has left
 VERSION = 3
 APPLICATION = 0x64656A61  # "deja": what tells it from other SQLite files

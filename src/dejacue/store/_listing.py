@@ -58,7 +58,7 @@ def listed(path: Path, where: Mapping[str, str] | None) -> Iterator[Stored]:
                 times = struct.unpack("<2d", start_s + end_s)
             end = last + count - 1
             span = (length, runs, start, end, times)
-            yield Stored(id, object, source, *span, bool(thumbnail), _columns(path, id, made))
+            yield Stored(id, object, source, *span, bool(thumbnail), columns_of(path, id, made))
 
 
 def read_made_with(path: Path, id: str, text: str | None) -> dict[str, str]:
@@ -68,7 +68,7 @@ def read_made_with(path: Path, id: str, text: str | None) -> dict[str, str]:
             return made
     except (TypeError, ValueError):
         pass
-    raise InputError(f'{path}: the index entry of "{shortened(id)}" is damaged; add it again')
+    raise InputError(f'{path}: the index entry of "{shortened(id)}" is damaged; {index.REMEDY}')
 
 
 def columns_in(made_with: Mapping[str, str]) -> dict[str, str]:
@@ -77,7 +77,7 @@ def columns_in(made_with: Mapping[str, str]) -> dict[str, str]:
     return {name: made_with[name] for name in names if name in made_with}
 
 
-def _columns(path: Path, id: str, text: str | None) -> dict[str, str]:
+def columns_of(path: Path, id: str, text: str | None) -> dict[str, str]:
     if not isinstance(text, str) or f'"{COLUMNS}"' not in text:  # most have none
         return {}
     return columns_in(read_made_with(path, id, text))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, shortened
 from dejacue.records import History
 from dejacue.records.history import MOST_FRAME
+from dejacue.store._index import REMEDY
 
 ROWS_AT_A_TIME = 1024
 SAFE = (0.1, 1000.0)  # lengths of rows that float16 holds well
@@ -75,8 +76,7 @@ def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
             raise ValueError
     except (ValueError, TypeError):
         raise InputError(
-            f'the index entry of history "{shortened(own.id)}" is damaged; add it again with '
-            "--replace"
+            f'the index entry of history "{shortened(own.id)}" is damaged; {REMEDY}'
         ) from None
     return History.trusted(
         features=rows, frames=frames, run_offsets=offsets, id=own.id, encoder=encoder, **columns,

@@ -230,7 +230,7 @@ class Store:
         replace     take the place of histories of the same id, which are refused otherwise
         object      what it is (cup), and
         source      where it is from (kitchen.mp4), to be asked for with ``where``; {id: text}
-                    where each has its own
+                    where each has its own; None: as in made_with, where ``export`` puts them
         thumbnails  id → JPEG to know it by, made smaller where it has more than 8 kB; looked up
                     after each history, so that whoever makes them one by one may fill it meanwhile
         settled     failures that are none any more, beside those of the same ids
@@ -253,6 +253,15 @@ class Store:
             query = "SELECT made_with FROM histories WHERE id = ? AND dead = 0"
             found = self._reader.execute(query, (id if is_unicode(id) else None,)).fetchone()
         return None if found is None else read_made_with(self.path, id, found[0])
+
+    def told(self, id: str) -> dict[str, str | None]:
+        """The object and the source that a history was added with."""
+        with index.told(self.path):
+            query = "SELECT object, source FROM histories WHERE id = ? AND dead = 0"
+            found = self._reader.execute(query, (id if is_unicode(id) else None,)).fetchone()
+        if found is None:
+            raise self._unknown(id)
+        return dict(zip(("object", "source"), found, strict=True))
 
     def columns(self, id: str) -> dict[str, str]:
         """What the manifest said of a history beside what dejacue knows: {"camera": "left"}."""

@@ -29,14 +29,12 @@ def verify(store: Store, progress: Progress) -> list[tuple[str | None, str, str]
             "WHERE dead = 0 AND segment NOT IN (SELECT number FROM segments)"
         )
         for id, number in now.execute(lost):
-            found.append(
-                (id, index.NAME, f"there is no segment {number}; add it again with --replace")
-            )
+            found.append((id, index.NAME, f"there is no segment {number}; {index.REMEDY}"))
         for done, (number, rows, histories) in enumerate(segments):
             found += _segment(store, now, number, rows, histories)
             progress("verify", done + 1, len(segments))
         for id in damaged(now):
-            what = "its thumbnail is not as it was written; add it again with --replace"
+            what = f"its thumbnail is not as it was written; {index.REMEDY}"
             found.append((id, index.NAME, what))
     return found
 
@@ -66,9 +64,9 @@ def _segment(
         try:
             index.whole((first, length, slot))
         except sqlite3.DatabaseError:
-            yield own[0], name, "its index entry is damaged; add it again with --replace"
+            yield own[0], name, f"its index entry is damaged; {index.REMEDY}"
             continue
         if kept is None or means is None or first + length > len(kept) or slot >= len(means):
-            yield own[0], name, "its rows are lost; add it again with --replace"
+            yield own[0], name, f"its rows are lost; {index.REMEDY}"
         elif checksum(kept[first : first + length], means[slot], own) != wanted:
-            yield own[0], name, "is not as it was written; add it again with --replace"
+            yield own[0], name, f"is not as it was written; {index.REMEDY}"

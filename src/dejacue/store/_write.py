@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from dejacue.records import History
 from dejacue.sources.atomic import unwritten
 from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
 from dejacue.store import _index as index
-from dejacue.store._packing import NAMES, checksum, packed, stored_rows
+from dejacue.store._packing import NAMES, Packed, checksum, packed, stored_rows
 from dejacue.store._segments import SegmentWriter, gone, remove_others
 from dejacue.store._thumbnails import put
 
@@ -119,7 +120,7 @@ def add(
             assert own.writer is not None
             _make_room(store.path, own.now, history.id, replace)
             rows, mean = stored_rows(history.features, store.dtype)
-            columns = packed(history, _of(object, history.id), _of(source, history.id))
+            columns = _packed(history, _of(object, history.id), _of(source, history.id))
             place = own.writer.add(rows, mean)
             made = own.now.execute(
                 f"INSERT INTO histories (segment, first, slot, length, checksum, {NAMES}) "
@@ -140,6 +141,19 @@ def add(
                 )
         index.settle(own.now, (*names, *settled))
     return len(names)
+
+
+def _packed(history: History, object: str | None, source: str | None) -> Packed:
+    """What an export has put into made_with is a column again."""
+    made = dict(history.made_with or {})
+    exported = made.pop("object", None), made.pop("source", None)
+    if exported != (None, None):
+        history = replaced(history, made_with=made or None)
+    return packed(
+        history,
+        exported[0] if object is None else object,
+        exported[1] if source is None else source,
+    )
 
 
 def _of(given: Text, id: str) -> str | None:

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from dejacue.errors import InputError
 from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.rows import partial_files
 from dejacue.records import History
+from dejacue.records.history import PROBLEMS
 from dejacue.store import Busy, Failure, Store
 
 GROUP_BYTES = 64 << 20
@@ -27,15 +28,25 @@ PARTIAL = "ingest"  # folder in the store for rows of items that are not finishe
 @dataclass(frozen=True)
 class Ingested:
     """What became of a manifest: ids that were added, those that were in the store already, and
-    what failed."""
+    what failed.
+
+    replaced   those of the added that took the place of another one
+    problems   of the added: id → what was wrong with video and masks, a sentence each
+    """
 
     added: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     failed: tuple[Failure, ...] = ()
+    replaced: tuple[str, ...] = ()
+    problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        kinds = (("added", self.added), ("there already", self.skipped), ("failed", self.failed))
-        return ", ".join(f"{len(own)} {name}" for name, own in kinds if own) or "nothing to do"
+        kinds = (
+            ("added", len(self.added) - len(self.replaced)), ("replaced", len(self.replaced)),
+            ("of them with problems", len(self.problems)), ("there already", len(self.skipped)),
+            ("failed", len(self.failed)),
+        )  # fmt: skip
+        return ", ".join(f"{count} {name}" for name, count in kinds if count) or "nothing to do"
 
 
 class _Finished(NamedTuple):
@@ -75,6 +86,8 @@ class Writer:
         self._added: list[str] = []
         self._skipped: list[str] = []
         self._failed: list[Failure] = []
+        self._replaced: list[str] = []
+        self._problems: dict[str, tuple[str, ...]] = {}
 
     def partial(self, name: str) -> Path:
         """The file that keeps the rows of an item until it is in the store."""
@@ -99,8 +112,10 @@ class Writer:
             self._grown(0)
 
     def failed(self, item: Item, what: str) -> None:
+        """Recorded in the store, unless it has a history of this id: that one is in the way."""
         failure = Failure(item.name, item.source, what)
-        self._group.failures.append(failure)
+        if item.name not in item.known:
+            self._group.failures.append(failure)
         with self._lock:
             self._failed.append(failure)
         self._grown(0)
@@ -108,7 +123,10 @@ class Writer:
     @property
     def summary(self) -> Ingested:
         with self._lock:
-            return Ingested(tuple(self._added), tuple(self._skipped), tuple(self._failed))
+            return Ingested(
+                tuple(self._added), tuple(self._skipped), tuple(self._failed),
+                tuple(self._replaced), dict(self._problems),
+            )  # fmt: skip
 
     def tick(self) -> None:
         """Writes what has waited long enough; to be called now and then."""
@@ -181,6 +199,10 @@ class Writer:
         )  # fmt: skip
         with self._lock:
             self._added += objects
+            self._replaced += [own.id for own, item in histories if own.id in item.known]
+            for own, _ in histories:
+                if problems := (own.made_with or {}).get(PROBLEMS):
+                    self._problems[own.id] = tuple(problems.splitlines())
 
 
 def _patiently(write: Callable[[], object]) -> None:
