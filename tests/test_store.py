@@ -584,6 +584,10 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(command, "MOST_LISTED", 2)
     assert "the first 2 are listed" in dejacue("store", "ls", folder).err
     assert "camera: c1" in dejacue("store", "show", folder, "h1").out
+    assert "that of the store" in " ".join(dejacue("store", "ask", "--help").out.split())
+    for asking in (("ls", folder), ("ask", folder, "-v", tmp_path / "v.npz")):
+        ran = dejacue("store", *asking, "--where", "id=nobody")
+        assert (ran.code, "no history is as --where wants it" in ran.err) == (0, True)
     asked = dejacue("store", "ask", folder, "-v", tmp_path / "v.npz", "--top", 2)
     assert asked.code == 0
     assert "open" in asked.out

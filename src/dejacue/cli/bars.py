@@ -14,6 +14,7 @@ from rich.progress import (
 )
 
 from dejacue.cli.tables import console
+from dejacue.errors import counted
 
 
 class Bars:
@@ -54,7 +55,8 @@ class Bars:
             self._say(f"{last - first + 1} frames", last - first + 1, now - began)
         if "crops" in self._seen:
             began, _, crops = self._seen["crops"]
-            self._say(f"{self._seen['videos'][2]} videos, {crops} crops", crops, now - began)
+            videos = counted(self._seen["videos"][2], "video")
+            self._say(f"{videos}, {counted(crops, 'crop')}", crops, now - began)
         if "decode" in self._seen:
             began, _, frames = self._seen["decode"]
             crops = self._seen.get("encode", (0.0, 0, 0))[2]

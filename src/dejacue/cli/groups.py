@@ -308,7 +308,7 @@ def ask(
     threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
     engine: o.Workers = "local",
     ray_address: o.RayAddress = None,
-    encoder: o.EncoderName = None,
+    encoder: o.WordEncoder = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,

@@ -31,7 +31,7 @@ def run(
                 progress=bars,
             )  # fmt: skip
     except ManifestError as error:
-        notes(*error.problems)
+        notes(*error.problems[1:])  # the first is in the sentence
         raise
     problems = [f"{id}: {text}" for id, several in made.problems.items() for text in several]
     notes(*problems[:MOST_NAMED])

@@ -174,6 +174,9 @@ EncoderName = Annotated[Text, _encoder(
     "siglip2 (default), siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, timm:NAME, a "
     "plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
+WordEncoder = Annotated[
+    Text, _encoder("Of the words (default: that of the store).", "--encoder", values=_encoders)
+]
 Backend = Annotated[Text, _encoder("Of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])]
 Precision = Annotated[Text, _encoder("fp32, fp16, bf16 (torch) or int8 (onnx).")]
 Device = Annotated[Text, _encoder("cuda, mps or cpu, with torch.")]

@@ -26,6 +26,7 @@ from dejacue.sources.findings import pictures_path, read_pictures
 from dejacue.store import Answer, Store, check_output, described
 
 MOST_LISTED = 1000  # lines of a table
+NONE = "no history is as --where wants it"
 
 
 def create(path: Path, encoder: str | None, dtype: str) -> None:
@@ -88,6 +89,8 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
             rest = (_seconds(own.times_s), "yes" if own.thumbnail else "")
             table.add_row(*names, str(own.frames), str(own.runs), span, *rest)
         show_tables(table)
+        if not listed:
+            notes(NONE if where else f"it is empty; add histories with dejacue store add {path}")
         if next(rows, None) is not None:
             notes(f"the first {MOST_LISTED} are listed; --where chooses, --jsonl lists all")
 
@@ -169,6 +172,8 @@ def ask(
     encoder: str | None, options: EncoderOptions,
 ) -> None:  # fmt: skip
     """Lines and files are written while answers are computed; a table is shown at the end."""
+    if top < 0:
+        raise InputError(f"--top {top}: give how many histories, or 0 for all of them")
     check_engine(engine, ray_address)
     if output is not None:
         if jsonl:
@@ -198,6 +203,7 @@ def ask(
                 answers = list(found)
         if as_table:
             show_tables(_table(answers))
+            warnings += () if answers else (NONE,)
         elif output is not None:
             say_written(output, f"{count} {'answer' if count == 1 else 'answers'} in")
         notes(*warnings, *(own.notes for own in answers if own.notes))

@@ -73,6 +73,8 @@ def create(folder: Path, meta: Mapping[str, str]) -> None:
 def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
     """A connection of one's own; refuses what is no store, or one of a newer version."""
     path = folder / NAME
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file, and a store is a folder; give that folder")
     if not path.is_file():
         raise InputError(f"{folder}: is no store; make one with dejacue store create {folder}")
     mode = "mode=rw"

@@ -108,6 +108,10 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         columns = [column.strip() for column in next(reader)]
+        for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+            if len(columns) == 1 and mark in columns[0]:
+                raise InputError(f"line 1: {name} part its cells; save it with commas instead")
+        columns = [own.lower() if own.lower() in KNOWN else own for own in columns]
         twice = sorted({one for one in columns if columns.count(one) > 1 or not one})
         if twice:
             raise InputError(f'line 1: the column "{twice[0]}" is there twice or has no name')

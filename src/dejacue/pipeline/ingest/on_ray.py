@@ -23,7 +23,7 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.cluster import check_version, connected, need_ray
-from dejacue.errors import DejaCueError, InputError, first_line, need
+from dejacue.errors import DejaCueError, InputError, counted, first_line, need
 from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look
 from dejacue.pipeline.ingest.manifest import Item, fetched
 from dejacue.pipeline.ingest.rows import Gathered, Rows, encode_chunk, kept_rows, keys_of
@@ -318,7 +318,7 @@ class _Joined:
     def check_finished(self) -> None:
         if self._open:
             raise DejaCueError(
-                f"Ray lost batches of {len(self._open)} videos; the same command goes on"
+                f"Ray lost batches of {counted(len(self._open), 'video')}; the same command goes on"
             )
 
     def _tell(self, items: int, crops: int) -> None:
