@@ -45,6 +45,7 @@ class Desk:
     page: Any
     address: str
     errors: list[str] = field(default_factory=list)
+    expected: str = "never"  # an answer that a test provokes, perhaps more than once
 
     def open(self, view: str = "") -> None:
         """Anew, so that nothing is left of the view before."""

@@ -190,7 +190,7 @@ class Studio:
 
         try:
             masks = self._masks.get((path, looked_at, _stamp(path)), opened)
-        except FileNotFoundError:  # a tracker is putting others in their place
+        except (FileNotFoundError, NotThere):  # a tracker is putting others in their place
             return None
         with self._looking:  # they count what they were asked for
             return masks.unions(frame, [objects])[0]
