@@ -188,10 +188,7 @@ class Studio:
             self.workspace.check_links(path)
             return open_masks(path, match=match_of(path) or "auto", frames=looked_at)
 
-        try:
-            masks = self._masks.get((path, looked_at, _stamp(path)), opened)
-        except (FileNotFoundError, NotThere):  # a tracker is putting others in their place
-            return None
+        masks = self._masks.get((path, looked_at, _stamp(path)), opened)
         with self._looking:  # they count what they were asked for
             return masks.unions(frame, [objects])[0]
 

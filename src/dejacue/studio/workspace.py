@@ -142,13 +142,10 @@ class Workspace:
         """Whether a folder holds pictures, none of which is a link that leads out."""
         if not folder.is_dir():
             return False
-        try:
-            stamp = folder.stat().st_mtime_ns
+        stamp = folder.stat().st_mtime_ns
+        if self._linked.get(folder) != stamp:
             with os.scandir(folder) as entries:
                 pictures = [entry for entry in entries if is_image(entry.name)]
-        except FileNotFoundError:  # another one takes its place just now
-            return False
-        if self._linked.get(folder) != stamp:
             for entry in pictures:
                 if entry.is_symlink() and self.id_of(os.path.realpath(entry.path)) is None:
                     raise NotThere(f"{folder}: {entry.name} is a link that leads out")
