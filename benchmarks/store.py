@@ -5,8 +5,7 @@
 Random rows, 768 dimensions in float16; a history in four has gaps, all have times. One thread
 unless it says otherwise, the best of five rounds, files in the memory of the system. *Reading the
 bytes* is ``readinto`` a buffer of 1 MB, again and again, and nothing else. Writing is measured to
-the disk (``fsync``), and both sides take turns. With the public release beside the checkout, the
-words of each VOST history are asked over all of them, too.
+the disk (``fsync``), and both sides take turns.
 """
 
 from __future__ import annotations
@@ -28,17 +27,14 @@ import numpy as np
 
 from dejacue import (
     History,
-    MissingData,
     Store,
     Vocabulary,
-    load_release,
     locate_many,
     read_history,
     write_history,
 )
 
 D, FRAMES, ROUNDS = 768, 300, 5
-RELEASE = Path(__file__).resolve().parents[2] / "shared" / "release"
 
 
 def best(*sides: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
@@ -168,30 +164,6 @@ def opening(folder: Path, count: int) -> Iterator[tuple[str, str]]:
     yield "… and taking one", f"{1e3 * one:.1f} ms"
 
 
-def finding(folder: Path) -> Iterator[tuple[str, str]]:
-    try:
-        entries = list(load_release(os.environ.get("DEJACUE_DATA", RELEASE)).vost)
-    except MissingData:
-        return
-    store = Store.create(folder / "vost")
-    store.add(entry.history for entry in entries)
-    by_object, by_score = [], []
-    for entry in entries:
-        found = store.ask(entry.vocabulary).columns()
-        own = np.array([name == entry.history.id for name in found["history"]])
-        by_object.append(int(found["rank"][own][0]))
-        best_of = dict.fromkeys(found["history"], 0.0)
-        for name, score in zip(found["history"], found["score"].tolist(), strict=True):
-            best_of[name] = max(best_of[name], score)
-        by_score.append(sorted(best_of, key=lambda n: -best_of[n]).index(entry.history.id) + 1)
-    for name, ranks in (("object score", by_object), ("contrast score instead", by_score)):
-        shares = [f"{100 * np.mean(np.array(ranks) <= k):.1f}" for k in (1, 5, 10)]
-        yield (
-            f"VOST, {len(entries)} vocabularies: R@1, 5, 10 of the history by {name}",
-            (" · ".join(shares) + " %"),
-        )
-
-
 def put_table(page: Path, made_by: str, lines: list[str]) -> None:
     """Between the two marks that say what it is made by."""
     mark, table = f"<!-- made by {made_by} -->", "\n".join(lines)
@@ -215,7 +187,6 @@ def main() -> None:
         for part in (
             lambda: adding(folder), lambda: asking(folder, given.histories),
             lambda: against_npz(folder), lambda: opening(folder, given.many),
-            lambda: finding(folder),
         ):  # fmt: skip
             for what, figure in part():
                 lines.append(f"| {what} | {figure} |")

@@ -107,3 +107,22 @@ def client(studio):
     from studio_client import client_of
 
     return client_of(studio)
+
+
+@pytest.fixture
+def statements(monkeypatch) -> list[str]:
+    """All that is asked of the index."""
+    import sqlite3
+
+    from dejacue.store import _index
+
+    seen: list[str] = []
+    real = _index.connect
+
+    def traced(*given: object, **more: object) -> sqlite3.Connection:
+        made = real(*given, **more)  # type: ignore[arg-type]
+        made.set_trace_callback(seen.append)
+        return made
+
+    monkeypatch.setattr(_index, "connect", traced)
+    return seen

@@ -546,20 +546,12 @@ def test_object_and_source_are_exported_and_added_again(store, tmp_path, dejacue
     assert told.to_pylist() == [{"id": id, **store.told(id)} for id in store.ids()]
 
 
-def test_opening_does_not_read_the_index(store, monkeypatch) -> None:
+def test_opening_does_not_read_the_index(store, statements) -> None:
     store.add([history(str(k), k) for k in range(3)])
-    seen: list[str] = []
-    real = _index.connect
-
-    def traced(*given: object, **more: object) -> sqlite3.Connection:
-        made = real(*given, **more)  # type: ignore[arg-type]
-        made.set_trace_callback(seen.append)
-        return made
-
-    monkeypatch.setattr(_index, "connect", traced)
+    statements.clear()
     Store.open(store.path)
-    assert seen
-    assert not any("histories" in statement for statement in seen)
+    assert statements
+    assert not any("histories" in statement for statement in statements)
 
 
 def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:

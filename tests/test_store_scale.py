@@ -20,21 +20,6 @@ def store(tmp_path: Path) -> Store:
     return Store.create(tmp_path / "store")
 
 
-@pytest.fixture
-def statements(monkeypatch) -> list[str]:
-    """All that is asked of the index."""
-    seen: list[str] = []
-    real = _index.connect
-
-    def traced(*given: object, **more: object) -> sqlite3.Connection:
-        made = real(*given, **more)  # type: ignore[arg-type]
-        made.set_trace_callback(seen.append)
-        return made
-
-    monkeypatch.setattr(_index, "connect", traced)
-    return seen
-
-
 def test_ranking_reads_the_entries_of_the_first_only(store, monkeypatch, statements) -> None:
     monkeypatch.setattr(_segments, "MOST_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])

@@ -130,21 +130,13 @@ def test_a_store_made_before_thumbnails_is_read_and_added_to(store) -> None:
         assert now.execute("PRAGMA user_version").fetchone() == (_index.VERSION,)
 
 
-def test_neither_opening_nor_asking_looks_at_thumbnails(store, monkeypatch) -> None:
+def test_neither_opening_nor_asking_looks_at_thumbnails(store, statements) -> None:
     store.add([history("a"), history("b")], thumbnails={"a": jpeg(1)})
-    seen: list[str] = []
-    real = _index.connect
-
-    def traced(*given: object, **more: object) -> sqlite3.Connection:
-        made = real(*given, **more)  # type: ignore[arg-type]
-        made.set_trace_callback(seen.append)
-        return made
-
-    monkeypatch.setattr(_index, "connect", traced)
+    statements.clear()
     again = Store.open(store.path)
     assert len(list(again.ask(Vocabulary({"x": "y", "z": "w"}, np.eye(2, D), encoder="e")))) == 4
-    assert seen
-    assert not any("thumbnails" in statement for statement in seen)
+    assert statements
+    assert not any("thumbnails" in statement for statement in statements)
 
 
 def test_exports_keep_them_and_they_are_added_again(store, tmp_path, dejacue) -> None:

@@ -16,7 +16,7 @@ function unpack(column) {
 }
 
 // The first place in a growing list whose value is not below x.
-function lower(values, x) {
+export function lower(values, x) {
   let low = 0, high = values.length;
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -3,6 +3,7 @@
 // the frame that was asked for; frames that the browser cannot show come from the server.
 
 import { frameAddress, place } from "./api.js";
+import { lower } from "./report/timeline.js";
 
 const SHARES = [.5, .75, .95, .25];  // of a frame's time: where a seek goes
 const PATIENCE_MS = 2500, LATE_MS = 120, OPEN_MS = 10000;
@@ -10,15 +11,6 @@ const IMAGES_PER_S = 10;  // of a folder of images, which has no clock
 
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const wait = (ms) => new Promise((go) => { setTimeout(go, ms); });
-
-function lower(values, x) {
-  let low = 0, high = values.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (values[middle] < x) low = middle + 1; else high = middle;
-  }
-  return low;
-}
 
 export class Player {
   // video: of openVideo; on.shown(frame, how): how is "verified", "server" or null (not known yet);
