@@ -94,7 +94,7 @@ def notebooks() -> Iterator[tuple[str, str]]:
 def python_names() -> Iterator[tuple[str, str]]:
     """A page for each package, with the names of ``dejacue`` that it gives."""
     groups: dict[str, list[str]] = {}
-    for module, names in dejacue._NAMES.items():
+    for module, names in sorted(dejacue._NAMES.items()):
         groups.setdefault(module.split(".")[0], []).extend(names.split())
     for group, names in groups.items():
         lines = [f"# {TITLES[group]}", *(f"::: dejacue.{name}" for name in names)]

@@ -25,6 +25,7 @@ def test_a_notebook_is_kept_without_outputs(path) -> None:
         assert cell.get("execution_count") is None, cell["id"]
 
 
+@pytest.mark.filterwarnings("ignore:Proactor event loop:RuntimeWarning")  # on Windows
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path, tmp_path, monkeypatch) -> None:
     try:
