@@ -126,3 +126,14 @@ def test_the_site_opens_from_disk_and_is_searched(site, chromium, width) -> None
     assert not errors
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_code_can_be_read_in_light_and_dark(site, chromium, axe, scheme) -> None:
+    ours = ("color-contrast", "link-in-text-block", "image-alt")  # the rest is the theme's
+    context = chromium.new_context(color_scheme=scheme)
+    page = context.new_page()
+    for name in ("index", "results", "api/errors"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert [told for told in axe(page) if told.startswith(ours)] == [], name
+    context.close()
