@@ -325,6 +325,7 @@ def test_settings_that_are_not_known_are_refused(cups) -> None:
     assert 'feature "colour"' in refusal(*cups, features=("colour",))
     assert 'rule "best"' in refusal(*cups, rule="best")
     assert "each once" in refusal(*cups, features=("dual", "dual"))
+    assert "above 0" in refusal(*cups, ridge=0.0)
 
 
 def test_encoders_are_not_mixed(cups, model) -> None:
@@ -458,6 +459,7 @@ def test_the_goals_are_reached_on_the_release(release) -> None:
         return [round(100 * here[name, m], 2) for m in ("r1_03", "r1_05", "top1_tiou")]
 
     assert row("seven: 1 weight, published evidence") == [58.33, 38.1, 40.63]
+    assert row("seven: 3 weights, published evidence, a weak ridge") == [61.9, 38.1, 42.1]
     assert row("seven: 1 weight, contrast's evidence") == row("seven: contrast")
     assert row("VOST: contrast") == [44.87, 33.33, 32.06]
     assert any("VOST" in note and "not recommended" in note for note in result.notes)
