@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.errors import counted
 from dejacue.evaluation import METRICS, holm, sign_flip_exact, stratified_interval
 from dejacue.experiments.corpus import Benchmark, Corpus, Table
 from dejacue.experiments.table import Experiment, Result, Value, published
@@ -40,7 +41,9 @@ CONDITIONS = {
 GROUPS = {
     "development": "the four that the 40 records are of",
     "vost": "VOST",
+    "rendered": "the rendered histories it learned from",
     "rendered-tests": "other rendered histories",
+    "generated": "the generated histories it learned from",
     "generated-tests": "other generated histories",
 }
 SHARES = {"whole longest run": 1.0, "first 40 % of the longest run": 0.4}
@@ -109,7 +112,24 @@ def learned(benchmark: Benchmark) -> Result:
         "decoders on the seven). Intervals, p and Holm p (within the decoders of a condition): "
         "scan, or contrast, minus the mean over seeds, by history."
     )
-    return Result((*values, *ours), {**windows, **chosen}, tuple(notes))
+    notes += [_effort(title, made["runs"], condition) for condition, title in CONDITIONS.items()]
+    return Result((*values, *ours), {**windows, **chosen}, tuple(filter(None, notes)))
+
+
+def _effort(title: str, made: Sequence[Mapping[str, Any]], condition: str) -> str:
+    """From how much a condition was learned, and how long."""
+    own = [run for run in made if run["condition"] == condition and "steps" in run]
+    if not own:
+        return ""
+    first, steps = own[0], sorted({run["steps"] for run in own})
+    without = "" if first["settings"]["as_published"] else f" and {first['negatives']} without"
+    return (
+        f"{title}: {counted(len(own), 'decoder')} from {first['records']} records of runs with the "
+        f"state{without}, {len(first['settings']['seeds'])} "
+        f"{'folds' if condition == 'vost' else 'seeds'} side by side, "
+        f"{' or '.join(map(str, steps))} steps, {sum(run['seconds'] for run in own):.0f} s of "
+        "training, several at a time."
+    )
 
 
 def _published(corpus: Corpus, scan: NDArray[np.int64]) -> list[Value]:
