@@ -55,6 +55,7 @@ def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
     )
     assert rows[label, "r1_05", "std"] == 0
     assert rows[f"{label}, on VOST", "r1_05", "mean"] == 0.25
+    assert rows[f"{label}, and its own code", "r1_05", "mean"] == rows[label, "r1_05", "mean"]
     assert rows["contrast, on VOST", "r1_05", "mean"] == pytest.approx(1 / 3)
     there = ", on other rendered histories"
     assert rows[f"QD-DETR, rendered histories{there}", "top1_tiou", "mean"] == 1
