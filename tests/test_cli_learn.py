@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +15,7 @@ pytest.importorskip("safetensors")
 
 from dejacue.cli import learn  # noqa: E402
 from dejacue.data.synthetic import generate  # noqa: E402
+from dejacue.learn.decoders import checkpoint  # noqa: E402
 from dejacue.learn.decoders.training import Stepper, Training  # noqa: E402
 from dejacue.records import Reference  # noqa: E402
 from dejacue.sources.files import write_history, write_vocabulary  # noqa: E402
@@ -126,6 +129,34 @@ def test_features_of_another_encoder_are_not_evaluated(dejacue, files, given) ->
         ran = dejacue("learn", "eval", model, *given(f"{name}.npz", known=f"{name}_words.npz"))
         assert ran.code == 2
         assert said in ran.err
+
+
+def test_a_decoder_of_another_version_is_refused_in_one_sentence(dejacue, files, given) -> None:
+    model, known = files / "model", ("--words", files / "words.npz")
+    ran = dejacue("learn", "train", "moment", *given(), "-o", model, "--epochs", 0)
+    assert ran.code == 0, ran.err
+    about = json.loads((model / "settings.json").read_text())
+    (model / "settings.json").write_text(json.dumps({**about, "version": 2}))
+    for command in (
+        ("learn", "eval", model, *given()),
+        ("learn", "predict", model, files / "cup.npz", *known),
+        ("locate", files / "cup.npz", "-v", files / "words.npz", "-r", model),
+    ):
+        ran = dejacue(*command)
+        assert ran.code == 2
+        assert "is of version 2, this dejacue reads version 1; train the decoder again" in ran.err
+        assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_full_disk_is_told_and_leaves_no_file(dejacue, files, given, monkeypatch) -> None:
+    def full(path, data, durable=False):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(checkpoint, "write_bytes", full)
+    ran = dejacue("learn", "train", "moment", *given(), "-o", files / "model", "--epochs", 0)
+    assert ran.code == 1
+    assert ran.err.strip().endswith("weights.safetensors: No space left on device")
+    assert not list((files / "model").iterdir())
 
 
 def test_a_loss_that_is_no_number_is_told_in_one_sentence(
