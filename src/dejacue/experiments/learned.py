@@ -207,12 +207,12 @@ def _rerun(name: str, ours: Sequence[Value]) -> list[Value]:
     """Ours as published once more, beside the published code with the same records."""
     label = f"{DECODERS[name][3]}, {CONDITIONS['published']}"
     here = {(v.metric, v.part): v.here for v in ours if v.row == label}
+    row = f"{label}, and its own code"
     return [
-        Value(f"{label}, and its own code", metric, here.get((metric, part)), value / 100, part, digits=3,
-              derived=True)
-        for part, row in zip(("mean", "std"), RERUN[name], strict=True)
-        for metric, value in zip(METRICS, row, strict=False)
-    ]  # fmt: skip
+        Value(row, metric, here.get((metric, part)), value / 100, part, digits=3, derived=True)
+        for part, theirs in zip(("mean", "std"), RERUN[name], strict=True)
+        for metric, value in zip(METRICS, theirs, strict=False)  # of one seed: no deviation
+    ]
 
 
 def _asked(benchmark: Benchmark, label: str, run: Mapping[str, Any]) -> list[Value]:
