@@ -226,7 +226,8 @@ function Labelling({ target, path, made, found, again, reload }) {
       html`<p><button type="button" onClick=${again}>Load again</button></p>`}
     <div class="halves">
       ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last}
-        finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />`
+        finding=${target.kind === "finding" ? target.id : null} ofFile=${true}
+        edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${found.problem || "the video is not in the workspace"} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="labels">
         <p>Frame <b>${film.frame}</b> ${now ? html`is <b>${now}</b>` : "has no label yet"}.${anchor !== null &&

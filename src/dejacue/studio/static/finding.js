@@ -1,8 +1,9 @@
 // A finding: the video, the timeline, and the words beside them.
 
-import { ask, frameAddress, place, unpack } from "./api.js";
+import { ask, frameAddress, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
+import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
 import {
   Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo,
@@ -77,16 +78,8 @@ function useReading(id, words, first, begins) {
 export function mapping(scene) {
   if (!scene.source) return { to: (frame) => frame, from: (frame) => frame };
   const frames = unpack(scene.source.frames), values = unpack(scene.source.values);
-  const line = (xs, ys) => (x) => {
-    if (xs.length < 2) return Math.round(ys[0] + x - xs[0]);
-    let at = 1;
-    for (let high = xs.length - 1; at < high;) {
-      const middle = (at + high) >> 1;
-      if (xs[middle] < x) at = middle + 1; else high = middle;
-    }
-    return Math.round(ys[at - 1] + (ys[at] - ys[at - 1]) * (x - xs[at - 1]) / (xs[at] - xs[at - 1]));
-  };
-  return { to: line(frames, values), from: line(values, frames) };
+  return { to: (frame) => Math.round(line(frames, values, frame)),
+    from: (frame) => Math.round(line(values, frames, frame)) };
 }
 
 export function Finding({ id, about, again }) {
@@ -145,7 +138,7 @@ function Desk({ id, about, again, info, first, found }) {
   const save = async (folder) => {
     try {
       await ask(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...(folder && { folder }) } });
-      say(`saved in ${folder || id}`);
+      say(`saved in ${titleOf(folder || id, about)}`);
       if (folder) { again(); go("finding", folder); } else setSaved(words);
     } catch (error) { tell(error); }
   };
@@ -187,20 +180,21 @@ function Desk({ id, about, again, info, first, found }) {
       ask=${() => setSaving(true)} />
     <div class="halves">
       ${found.video ? html`<${Film} film=${film} video=${found.video} first=${scene.axis.first}
-        last=${scene.axis.last} finding=${info.masks ? id : null} />`
+        last=${scene.axis.last} finding=${info.masks ? id : null}
+        edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${found.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to see it")} />`}
       <aside class="side"><${Tabs} label="beside the video" names=${["Words", "Show it", "Compare", "Doubts"]}
         chosen=${tab} onChoose=${setTab} />
         <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
           ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about}
-            problem=${read.problem} busy=${Boolean(read.busy)} />`}
+            problem=${read.problem} busy=${Boolean(read.busy)} asked=${() => request(words)} again=${again} />`}
           ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} question=${question}
             problem=${read.problem} />`}
           ${tab === "Compare" && asked &&
             html`<${Compare} id=${id} asked=${asked} words=${words} change=${change} scene=${scene}
             about=${about} />`}
-          ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film}
+          ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film} tracker=${info.tracker}
             correct=${info.video && link("track", `${info.video}?${id}`)} />`}
         </div></aside>
     </div>
@@ -239,7 +233,7 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
 }
 
 function SaveAs({ id, save, onClose }) {
-  const [folder, setFolder] = useState(`${id}-2`);
+  const [folder, setFolder] = useState(id === "finding.json" ? "finding-2" : `${id}-2`);
   const send = (event) => { event.preventDefault(); onClose(); save(folder.trim()); };
   return html`<${Dialog} title="Save as" onClose=${onClose}><form onSubmit=${send}>
     <label>Folder in the workspace<input value=${folder} required

@@ -45,7 +45,7 @@ export function Job({ job, jobs, small }) {
     ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${job.asked.folder || ""}</span>`}
     <span class="state">${state[job.state]}</span>
     ${open && html`<progress max="1" value=${part ?? undefined} aria-label="progress"></progress>`}
-    ${job.note && open && html`<span class="soft">${job.note}</span>`}
+    ${job.note && open && !small && html`<span class="soft">${job.note}</span>`}
     <span class="acts">
       ${open && html`<button type="button" onClick=${() => jobs.stop(job.id).catch(tell)}>Stop</button>`}
       ${["failed", "stopped"].includes(job.state) &&

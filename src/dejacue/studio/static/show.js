@@ -36,8 +36,12 @@ export function Show({ words, film, act, question, problem }) {
   </div>`;
 }
 
-export function Doubts({ doubts, film, correct }) {
-  if (!doubts.length) return html`<p class="soft">The tracker was sure of the object in every frame.</p>`;
+// tracker: which followed the object; nothing where its masks were given
+export function Doubts({ doubts, film, correct, tracker }) {
+  const none = tracker ? "The tracker was sure of the object in every frame in which it saw it."
+    : "The masks of this object were given, not made by a tracker that could doubt them.";
+  if (!doubts.length) return html`<div><p class="soft">${none}</p>
+    ${correct && html`<p><a class="button" href=${correct}>Follow it again</a></p>`}</div>`;
   return html`<div><p class="soft"><kbd>d</kbd> steps through them.</p><ul class="marks">${doubts.map((own) => html`
     <li class=${film.frame >= own.start && film.frame <= own.end ? "here" : ""}>
       <button type="button" class="quiet text" onClick=${() => film.seek(own.start)}>

@@ -1,20 +1,76 @@
 // The words: states and descriptions to edit, how they are read, and several readings side by side.
 
 import { ask, place } from "./api.js";
-import { Problem, html, useEffect, useState } from "./ui.js";
+import { Dialog, Problem, html, say, tell, useEffect, useState } from "./ui.js";
 import { Bars } from "./workspace.js";
 
-export function Words({ words, change, scene, about, problem, busy }) {
-  const set = (n, some, key) => change({ states: words.states.map((own, at) =>
-    (at === n ? { ...own, ...some } : own)) }, key);
-  const drop = (n) => change({
-    states: words.states.filter((_, at) => at !== n),
-    examples: words.examples.filter((own) => own.state !== words.states[n].name),
-  });
-  const rename = (n, name) => change({
-    states: words.states.map((own, at) => (at === n ? { ...own, name } : own)),
-    examples: words.examples.map((own) => (own.state === words.states[n].name ? { ...own, state: name } : own)),
-  }, `name ${n}`);
+// The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add()
+export function States({ states, on, examples = [] }) {
+  return html`${states.map((own, n) => html`<fieldset key=${own.key ?? n}>
+      <legend class="hidden">state ${own.name || n + 1}</legend>
+      <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
+        <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name} placeholder=${examples[n]?.[0]}
+          onInput=${(event) => on.name(n, event.target.value)} />
+        <button type="button" class="quiet" aria-label=${`remove ${own.name || `state ${n + 1}`}`} title="remove"
+          disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
+      <textarea rows=${Math.max(own.text.split("\n").length, 2)} placeholder=${examples[n]?.[1]}
+        aria-label=${`descriptions of ${own.name || `state ${n + 1}`}, one a line`} value=${own.text}
+        spellcheck="false" onInput=${(event) => on.text(n, event.target.value)}></textarea></fieldset>`)}
+    <button type="button" onClick=${on.add}>Add a state</button>`;
+}
+
+// The words of a list in the workspace: take({object, states: [{name, text}]})
+export function WordLists({ about, take }) {
+  if (!about.vocabularies.length) return null;
+  const choose = (event) => {
+    const id = event.target.value;
+    event.target.value = "";
+    const taken = ({ object, states }) => take({ object: object || "", states: Object.entries(states).map(
+      ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
+    if (id) ask(`vocabularies/${place(id)}`).then(taken, tell);
+  };
+  return html`<label class="line">Words of<select value="" onChange=${choose}>
+    <option value="">a word list …</option>${about.vocabularies.map((id) =>
+    html`<option value=${id}>${id}</option>`)}</select></label>`;
+}
+
+function SaveList({ asked, onClose, again }) {
+  const [name, setName] = useState("words.yaml"), [problem, setProblem] = useState("");
+  const send = async (event) => {
+    event.preventDefault();
+    try {
+      const { states, object } = asked();
+      await ask(`vocabularies/${place(name.trim())}`, { method: "PUT", body: { states, object } });
+      say(`written: ${name.trim()}`);
+      again();
+      onClose();
+    } catch (error) { setProblem(error.message); }
+  };
+  return html`<${Dialog} title="Keep these words" onClose=${onClose}><form onSubmit=${send}>
+    <label>File in the workspace (.yaml)<input value=${name} required
+      onInput=${(event) => setName(event.target.value)} /></label><${Problem}>${problem}</${Problem}>
+    <p class="soft">Other videos can be asked with it: <code>dejacue locate … --vocabulary ${name}</code></p>
+    <button class="main">Save</button></form></${Dialog}>`;
+}
+
+// asked: () → the request of these words
+export function Words({ words, change, scene, about, problem, busy, asked, again }) {
+  const [listing, setListing] = useState(false), { states, examples } = words;
+  const on = {
+    name: (n, name) => change({
+      states: states.map((own, at) => (at === n ? { ...own, name } : own)),
+      examples: examples.map((own) => (own.state === states[n].name ? { ...own, state: name } : own)),
+    }, `name ${n}`),
+    text: (n, text) => change({ states: states.map((own, at) => (at === n ? { ...own, text } : own)) }, `text ${n}`),
+    drop: (n) => change({
+      states: states.filter((_, at) => at !== n),
+      examples: examples.filter((own) => own.state !== states[n].name),
+    }),
+    add: () => change({ states: [...states, { key: Math.random(), name: `state ${states.length + 1}`, text: "" }] }),
+  };
+  // what was shown of a state that the list does not have is not kept
+  const take = (list) => change({ ...list, examples: examples.filter((own) =>
+    own.state === null || list.states.some((one) => one.name === own.state)) });
   const settings = scene.settings || {}, read = settings.readout?.name;
   const choice = (name, label, values, now) => html`<label>${label}<select value=${words[name] ?? ""}
       onChange=${(event) => change({ [name]: event.target.value || null })}>
@@ -24,19 +80,11 @@ export function Words({ words, change, scene, about, problem, busy }) {
     <${Problem}>${problem}</${Problem}>
     <label class="line">Object<input value=${words.object} placeholder="cup"
       onInput=${(event) => change({ object: event.target.value }, "object")} /></label>
-    ${words.states.map((own, n) => html`<fieldset key=${own.key}><legend class="hidden">state ${own.name}</legend>
-      <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
-        <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name}
-          onInput=${(event) => rename(n, event.target.value)} />
-        <button type="button" class="quiet" aria-label=${`remove ${own.name}`} title="remove"
-          disabled=${words.states.length < 3} onClick=${() => drop(n)}>×</button></div>
-      <textarea rows=${Math.max(own.text.split("\n").length, 2)}
-        aria-label=${`descriptions of ${own.name}, one a line`} value=${own.text} spellcheck="false"
-        onInput=${(event) => set(n, { text: event.target.value }, `text ${n}`)}></textarea></fieldset>`)}
-    <button type="button" onClick=${() =>
-      change({ states: [...words.states,
-      { key: Math.random(), name: `state ${words.states.length + 1}`, text: "" }] })}>Add a state</button>
+    <${States} states=${states} on=${on} />
     <p class="soft">One description a line. The intervals follow what you write.</p>
+    <div class="line wrap"><${WordLists} about=${about} take=${take} />
+      <button type="button" onClick=${() => setListing(true)}>Keep these words …</button></div>
+    ${listing && html`<${SaveList} asked=${asked} again=${again} onClose=${() => setListing(false)} />`}
     <details><summary>How it is read</summary><div class="grid">
       ${choice("readout", "Readout", about.readouts, read)}
       ${choice("coordinates", "Coordinates", about.coordinates, settings.coordinates)}
