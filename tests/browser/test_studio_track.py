@@ -167,6 +167,9 @@ def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) 
         own.page.get_by_role("button", name="Open").click()
         own.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
         assert Finding.read(workspace / "cup").made.tracker == "box, approximate"
+        for view in ("corpus", "annotate"):  # it is called as its folder is
+            own.open(f"#/{view}")
+            own.page.get_by_role("link", name="cup", exact=True).wait_for()
         own.page.context.close()
 
 

@@ -185,3 +185,17 @@ def test_a_file_whose_codec_is_lacking_falls_back_to_the_server(tmp_path, desk) 
         own.page.keyboard.press("End")
         assert own.shows(11) == "server"
         own.page.context.close()
+
+
+def test_the_video_that_it_was_started_with_is_shown_and_views_of_nothing_are_not(
+    workspace, desk
+) -> None:
+    with served(workspace, opened=["scene/scene.mp4"]) as address:
+        own = desk(address)
+        own.open()
+        own.shows(0)
+        own.page.get_by_role("heading", name="scene.mp4").wait_for()
+        for view in ("workspace", "track", "finding", "nonsense", "finding/%E0%A4%A"):
+            own.open(f"#/{view}")
+            there(own, ".drop")  # the workspace
+        own.page.context.close()

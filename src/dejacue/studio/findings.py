@@ -63,7 +63,7 @@ def info(id: Id, studio: Own) -> Object:
         "object": finding.vocabulary.object, "encoder": finding.history.encoder,
         "tracker": finding.made.tracker, "prompts": _prompts(studio, finding),
         "masks": studio.workspace.id_of(studio.masks_path(finding)),
-        "options": dict(finding.made.options),
+        "objects": objects_of(finding), "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
         "changes": drawn["changes"],
@@ -276,6 +276,12 @@ def _mark(finding: Finding, own: Example) -> Object:
     start = int(frames[min(first, len(frames) - 1)])
     last = int(frames[max(end - 1, first, 0)]) if first < len(frames) else start
     return {"state": own.state, "start": start, "end": last, "source": None}
+
+
+def objects_of(finding: Finding) -> list[int] | None:
+    """The ids in the masks that are its object; None: all of them."""
+    ids = (finding.history.made_with or {}).get("objects", "all").split(",")
+    return [int(one) for one in ids if one.isascii() and one.isdecimal()] or None
 
 
 def _prompts(studio: Studio, finding: Finding) -> list[Object]:

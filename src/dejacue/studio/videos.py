@@ -21,6 +21,7 @@ from dejacue.sources.tracks import Prompt
 from dejacue.sources.tracks.prompts import united
 from dejacue.sources.video import Frame as VideoFrame
 from dejacue.studio.errors import NotThere
+from dejacue.studio.findings import objects_of
 from dejacue.studio.models import (
     MOST_FRAME,
     PROBLEMS,
@@ -203,6 +204,5 @@ def _seen(
     looked_at = history.frames_looked_at or len(frames)
     size = np.broadcast_to(np.uint8(0), (frames.height, frames.width, 3))  # masks need no pixels
     shown = VideoFrame(index, source, None, frames.name(source), size)
-    ids = (history.made_with or {}).get("objects", "all").split(",")
-    lineage = frozenset(int(one) for one in ids if one.isascii() and one.isdecimal()) or None
-    return frames, source, studio.mask(masks, looked_at, shown, lineage)
+    ids = objects_of(finding)
+    return frames, source, studio.mask(masks, looked_at, shown, frozenset(ids) if ids else None)

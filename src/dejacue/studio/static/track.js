@@ -9,13 +9,12 @@ import { Outline } from "./outline.js";
 import { Doubts } from "./show.js";
 import { Problem, Tabs, Timeline, clamp, html, link, nameOf, titleOf, useAsked, useEffect, useKeys, useMemo, useRef,
   useState } from "./ui.js";
-import { States, WordLists } from "./words.js";
+import { States, WordLists, sampling } from "./words.js";
 
 const SMALL = 4;  // pixels that a pointer moves for a box
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on what is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
-const SAMPLED = ["start", "end", "fps", "rate"];
 const same = { to: (frame) => frame, from: (frame) => frame };
 
 // "video?finding": the video, and a finding of it that is corrected
@@ -47,12 +46,11 @@ function request(video, info, form, prompts) {
   const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || 1;
   const kept = info && stride === (Number(options.stride) || 1)
     && { examples: info.examples, changes: info.changes };
-  const sampled = SAMPLED.filter((name) => options[name] !== undefined).map((name) => [name, Number(options[name])]);
   return {
     kind: "find", video: video.id, folder: form.folder.trim(), prompts, states: statesOf(form),
-    object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, stride,
+    object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
     readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
-    ...kept, ...Object.fromEntries(sampled),
+    ...kept,
   };
 }
 

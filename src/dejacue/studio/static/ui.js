@@ -109,8 +109,8 @@ export function Sheet({ onClose }) {
   const all = boards.map((board) => board());
   const other = all.map((one) => one.other?.keys).find(Boolean);
   return html`<${Dialog} title="Keys" onClose=${onClose}>
-    <${Keys} keys=${all.flatMap((one) => one.keys)} />
-    ${other && html`<h3>Timeline</h3><${Keys} keys=${other} />`}
+    <div class="sheets"><div><${Keys} keys=${all.flatMap((one) => one.keys)} /></div>
+      ${other && html`<div><h3>Timeline</h3><${Keys} keys=${other} /></div>`}</div>
   </${Dialog}>`;
 }
 

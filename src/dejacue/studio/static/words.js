@@ -1,7 +1,8 @@
 // The words: states and descriptions to edit, how they are read, and several readings side by side.
 
 import { ask, place } from "./api.js";
-import { Dialog, Problem, html, say, tell, useEffect, useState } from "./ui.js";
+import { Job } from "./jobs.js";
+import { Dialog, Problem, html, link, say, tell, useEffect, useState } from "./ui.js";
 import { Bars } from "./workspace.js";
 
 // The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add()
@@ -102,40 +103,85 @@ export function Words({ words, change, scene, about, problem, busy, asked, again
 
 const moments = (scene) => scene.rows.map((row) =>
   ({ state: row.state, absent: true, start: 0, end: 0, ...row.windows[0] }));
+const SAMPLED = ["start", "end", "stride", "fps", "rate"];
 
-// The same words in other readouts and coordinates, and in other findings of the same video.
-export function Compare({ id, asked, words, change, scene, about }) {
-  const [chosen, setChosen] = useState([["contrast", null], ["joint", null]]), [found, setFound] = useState([]);
-  const [problem, setProblem] = useState(""), [next, setNext] = useState(["contrast", "trajectory"]),
-    [others, setOthers] = useState([]);
-  useEffect(() => {
-    const stop = new AbortController(), { states, object, examples, changes } = asked;
-    const readings = chosen.map(([readout, coordinates]) => ({ readout, coordinates }));
-    ask(`findings/${place(id)}/compare`,
-      { body: { states, object, examples, changes, readings, most: 1000 }, signal: stop.signal })
-      .then((made) => { setFound(made); setProblem(""); }, (error) => error.name !== "AbortError" &&
-        setProblem(error.message));
-    return () => stop.abort();
-  }, [chosen, asked]);
-  const add = (other) => other && ask(`findings/${place(other)}/scene?most=1000`)
-    .then((made) => setOthers([...others, { id: other, scene: made }]), (error) => setProblem(error.message));
-  const strip = (name, own, acts) =>
-    html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
+// How the frames of a finding were taken from its video.
+export const sampling = (info) => Object.fromEntries(SAMPLED.filter((name) => info?.options[name] !== undefined)
+  .map((name) => [name, Number(info.options[name])]));
+
+// One reading as bars; acts: what can be done with it
+function Reading({ name, own, acts }) {
+  return html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
     ${own.problem ? html`<${Problem}>${own.problem}</${Problem}>`
-      : html`<${Bars} moments=${moments(own.scene)} last=${own.scene.axis.last} />
+      : own.scene ? html`<${Bars} moments=${moments(own.scene)} last=${own.scene.axis.last} />
       <p class="soft">${moments(own.scene).map((one) =>
-        `${one.state} ${one.absent ? "absent" : `${one.start} – ${one.end}`}`).join(" · ")}</p>`}</div>`;
-  return html`<div class="compare"><${Problem}>${problem}</${Problem}>
-    ${strip("now", { scene })}
-    ${found.map((own, n) => strip([own.reading.readout, own.reading.coordinates].filter(Boolean).join(", "), own,
-      html`
-      <button type="button" onClick=${() =>
-        change({ readout: own.reading.readout, coordinates: own.reading.coordinates })}>Use</button>
-      <button type="button" class="quiet" aria-label="remove"
-        onClick=${() => setChosen(chosen.filter((_, at) => at !== n))}>×</button>`))}
-    ${others.map((own) => strip(own.id, own,
-      html`<button type="button" class="quiet" aria-label="remove"
-      onClick=${() => setOthers(others.filter((one) => one !== own))}>×</button>`))}
+        `${one.state} ${one.absent ? "absent" : `${one.start} – ${one.end}`}`).join(" · ")}</p>`
+      : html`<p class="soft">reading …</p>`}</div>`;
+}
+
+// What several requests give, each {scene} or {problem}; asked again when one of them changes.
+function useReadings(bodies, path) {
+  const [found, setFound] = useState([]), key = JSON.stringify(bodies);
+  useEffect(() => {
+    const stop = new AbortController();
+    Promise.all(bodies.map((body, n) => ask(path(n), { body, signal: stop.signal })
+      .then((made) => (made.schema ? { scene: made } : made), (error) => ({ problem: error.message }))))
+      .then((made) => !stop.signal.aborted && setFound(made));
+    return () => stop.abort();
+  }, [key]);
+  return found;
+}
+
+// The same words with other encoders: other findings of this video, or one that is made now.
+function Encoders({ id, info, asked, about, jobs, same }) {
+  const [others, setOthers] = useState([]), [encoder, setEncoder] = useState("");
+  const { states, object } = asked, body = { states, object, most: 1000 };
+  const found = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
+  const base = id === "finding.json" ? "finding" : id, folder = `${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`;
+  const [made, setMade] = useState(null), job = jobs.all.find((one) => one.asked.folder === made);
+  useEffect(() => {
+    if (job?.state === "done") setOthers((now) => [...new Set([...now, made])]);
+  }, [job?.state]);
+  const begin = (event) => {
+    event.preventDefault();
+    setMade(folder);
+    jobs.begin({ kind: "find", video: info.video, masks: info.masks, objects: info.objects, folder, states, object,
+      encoder: encoder.trim(), ...sampling(info) }).catch(tell);
+  };
+  const left = same.filter((one) => one !== id && !others.includes(one));
+  return html`${others.map((other, n) => html`<${Reading} name=${other} own=${found[n] || {}} acts=${html`
+      <a class="button" href=${link("finding", other)}>Open</a>
+      <button type="button" class="quiet" aria-label=${`remove ${other}`}
+      onClick=${() => setOthers(others.filter((one) => one !== other))}>×</button>`} />`)}
+    ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
+    ${left.length > 0 && html`<label class="line">With another finding of this video<select value=""
+      onChange=${(event) => { if (event.target.value) setOthers([...others, event.target.value]);
+        event.target.value = ""; }}>
+      <option value="">choose …</option>${left.map((one) => html`<option value=${one}>${one}</option>`)}</select>
+      </label>`}
+    ${info.video && info.masks && html`<form class="line" onSubmit=${begin}><label class="line">With another encoder
+      <input list="encoders" value=${encoder} placeholder="siglip2-large" required
+        onInput=${(event) => setEncoder(event.target.value)} /></label>
+      <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist>
+      <button disabled=${!encoder.trim() || ["running", "waiting"].includes(job?.state)}>Encode</button></form>`}`;
+}
+
+// The same words in other readouts and coordinates, and with other encoders.
+export function Compare({ id, info, asked, change, scene, about, jobs, same }) {
+  const [chosen, setChosen] = useState([["contrast", null], ["joint", null]]),
+    [next, setNext] = useState(["contrast", "trajectory"]);
+  const { states, object, examples, changes } = asked;
+  const readings = chosen.map(([readout, coordinates]) => ({ readout, coordinates }));
+  const [given = []] = useReadings([{ states, object, examples, changes, readings, most: 1000 }],
+    () => `findings/${place(id)}/compare`);
+  const found = given.problem ? readings.map(() => given) : given;
+  return html`<div class="compare">
+    <${Reading} name="now" own=${{ scene }} />
+    ${chosen.map(([readout, coordinates], n) => html`<${Reading} own=${found[n] || {}}
+      name=${[readout, coordinates].filter(Boolean).join(", ")} acts=${html`
+      <button type="button" onClick=${() => change({ readout, coordinates })}>Use</button>
+      <button type="button" class="quiet" aria-label=${`remove ${readout}`}
+        onClick=${() => setChosen(chosen.filter((_, at) => at !== n))}>×</button>`} />`)}
     <div class="line wrap"><select aria-label="readout" value=${next[0]}
       onChange=${(event) => setNext([event.target.value, next[1]])}>${about.readouts.map((one) =>
       html`<option value=${one}>${one}</option>`)}</select>
@@ -144,10 +190,6 @@ export function Compare({ id, asked, words, change, scene, about }) {
         html`<option value=${one}>${one}</option>`)}</select>
       <button type="button" disabled=${chosen.length >= 12}
         onClick=${() => setChosen([...chosen, next])}>Compare</button></div>
-    ${about.findings.length > 1 &&
-      html`<label class="line">With another finding<select value=""
-      onChange=${(event) => { add(event.target.value); event.target.value = ""; }}>
-      <option value="">choose …</option>${about.findings.filter((one) => one !== id).map((one) =>
-        html`<option value=${one}>${one}</option>`)}</select></label>`}
+    <${Encoders} id=${id} info=${info} asked=${asked} about=${about} jobs=${jobs} same=${same} />
   </div>`;
 }
