@@ -65,6 +65,24 @@ def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
     assert len(client.get("/api/findings/boxed/info").json()["prompts"]) == 2
 
 
+def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) -> None:
+    asked = {"kind": "find", "video": VIDEO, "prompts": BOX, "tracker": "box", "folder": "boxed",
+             "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
+             "examples": [{"state": "full", "start": 50, "end": 55}], "changes": [30]}  # fmt: skip
+    assert ended(client, begun(client, **asked))["state"] == "done"
+    info = client.get("/api/findings/boxed/info").json()
+    assert [(own["state"], own["start"], own["end"]) for own in info["examples"]] == [
+        ("full", 50, 55)
+    ]
+    assert info["changes"] == [30]
+    assert info["objects"] == [1]
+    refused = {**FIND, "folder": "other", "changes": [30]}
+    said = client.post("/api/jobs", json=refused)
+    assert (said.status_code, said.json()["detail"][:37]) == (
+        400, "examples and changes go with states; ",
+    )  # fmt: skip
+
+
 def test_an_object_is_followed_alone(studio, client) -> None:
     asked = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "box"}
     job = ended(client, begun(client, **asked, folder="followed"))

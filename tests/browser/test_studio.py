@@ -116,6 +116,17 @@ def test_a_dragged_edge_is_where_it_was_dropped_and_is_kept(finding, workspace) 
     assert made["half full"][0].window == Window(start, end - 5)
 
 
+def test_a_deleted_window_is_gone(finding) -> None:
+    start, end = map(int, finding.windows()["half full"][0].split(" – "))
+    finding.page.locator(".tl-label", has_text="half full").locator("button").first.click()
+    finding.shows(start)
+    finding.page.keyboard.press("Delete")
+    finding.until("() => document.querySelector('.title .main:not(:disabled)')")
+    now = changed(finding, {**finding.windows(), "half full": [f"{start} – {end}"]})["half full"]
+    for first, last in (map(int, own.split(" – ")) for own in now):
+        assert last < start or first > end
+
+
 def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None:
     before = finding.windows()
     finding.page.locator("h1").click()
@@ -200,9 +211,10 @@ def test_a_window_is_played_in_a_loop_and_never_left(finding) -> None:
     start, end = map(int, finding.windows()["half full"][0].split(" – "))
     page.locator(".tl-label", has_text="half full").locator("button").first.click()
     finding.shows(start)
-    page.get_by_role("button", name="play the selected window in a loop (l)").click()
+    page.keyboard.press("l")
     page.keyboard.press("v")
-    page.get_by_role("button", name="play (Space)").click()
+    page.keyboard.press("Space")  # plays: what was clicked does not keep the key
+    page.get_by_role("button", name="pause (Space)").wait_for()
     script = """async () => {
       const seen = [], until = performance.now() + 4000;
       while (performance.now() < until) {

@@ -223,6 +223,8 @@ def _find(studio: Studio, asked: Find) -> Work:
     words: Any = None
     if asked.vocabulary is not None:
         words = studio.workspace.existing(asked.vocabulary, "vocabulary")
+        if asked.examples or asked.changes:
+            raise InputError("examples and changes go with states; give those of the word list")
     elif asked.states is not None:
         words = vocabulary(studio, asked, asked.states)
     else:

@@ -132,7 +132,7 @@ function useMarks(words, change, scene, film) {
     remove: (n) => change({ examples: words.examples.filter((_, at) => at !== n) }),
     edited({ state, start, end, kind, index, row }) {
       const before = scene.rows[row]?.windows[index];
-      if (kind === "delete") change({ examples: denied(words.examples, { state, start, end }, inside) });
+      if (kind === "delete") change({ examples: denied(words.examples, { state, start, end }, inside, holds(state)) });
       else change({ examples: dragged(words.examples,
         { state, start, end, before: kind === "create" ? null : before }, inside, holds(state)) });
     },

@@ -100,6 +100,14 @@ function onKey(event) {
 }
 document.addEventListener("keydown", onKey);
 
+// A button that was clicked with a pointer does not keep the keys: Space plays, arrows step.
+document.addEventListener("click", (event) => {
+  const held = document.activeElement;  // not what was clicked: the timeline makes its buttons anew
+  if (!event.detail || !held?.matches("button") || held.closest("dialog")) return;
+  held.blur();
+  held.closest(".dejacue-timeline")?.querySelector(".tl-plot").focus({ preventScroll: true });
+});
+
 function Keys({ keys }) {
   return html`<dl class="keys">${keys.map((one) => html`
     <dt>${one.keys.map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${one.does}</dd>`)}</dl>`;
