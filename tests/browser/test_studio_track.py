@@ -154,6 +154,19 @@ def test_the_words_of_a_list_are_taken_and_kept(address, desk, workspace) -> Non
     own.expected = "400"
 
 
+def test_a_finding_that_is_there_is_not_replaced_unawares(address, desk, workspace) -> None:
+    own = desk(address)
+    (workspace / "findings").mkdir()
+    (workspace / "cup").rename(workspace / "findings" / "scene")
+    own.open(SCENE)
+    own.shows(0)
+    folder = own.page.get_by_label("Folder of the finding")
+    assert folder.input_value() == "findings/scene-2"
+    own.page.get_by_role("link", name="findings/scene").wait_for()
+    folder.fill("findings/scene")
+    own.page.get_by_text("There is a finding in findings/scene: it is replaced").wait_for()
+
+
 def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) -> None:
     with served(workspace / "cup", tracker="box") as address:
         (workspace / "scene" / "scene.mp4").rename(workspace / "cup" / "scene.mp4")

@@ -31,8 +31,16 @@ export function Track({ id, about, jobs, again }) {
 // "box, approximate" is the tracker box
 const trackerOf = (info) => info?.tracker?.split(",")[0] || "";
 
-const begun = (info, video) => ({
-  object: info?.object || "", folder: info?.id || `findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`,
+// A folder that no finding lies in.
+function free(name, taken) {
+  let n = 1;
+  while (taken.includes(n === 1 ? name : `${name}-${n}`)) n += 1;
+  return n === 1 ? name : `${name}-${n}`;
+}
+
+const begun = (info, video, about) => ({
+  object: info?.object || "",
+  folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
   tracker: trackerOf(info), encoder: "", stride: Number(info?.options.stride) || 1,
   states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
@@ -132,7 +140,7 @@ function useMade(id, job) {
 }
 
 function Pick({ video, info, about, jobs, refresh }) {
-  const [prompts, setPrompts] = useState(info?.prompts || []), [form, setForm] = useState(() => begun(info, video));
+  const [prompts, setPrompts] = useState(info?.prompts || []), [form, setForm] = useState(() => begun(info, video, about));
   const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
     [view, setView] = useState(null);
   const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
@@ -165,9 +173,12 @@ function Pick({ video, info, about, jobs, refresh }) {
   const here = prompts.filter((own) => own.frame === film.frame),
     drawn = useMemo(() => marksScene(video, doubts, prompts), [video, doubts, prompts]);
   const seen = preview.frame === film.frame ? preview.outline : null;
+  const replaces = !made && about.findings.includes(form.folder.trim());
   return html`<main class="desk pick"><header class="title">
     <h1>${info ? `Correct ${titleOf(info.id, about)}` : nameOf(video.id)}</h1>
-    <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}</span>
+    <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}
+      ${!info && video.findings.length > 0 && html` · found in it: ${video.findings.map((own, n) =>
+        html`${n > 0 && ", "}<a href=${link("finding", own)}>${titleOf(own, about)}</a>`)}`}</span>
       <span class="acts">${info && html`<a class="button" href=${link("finding", info.id)}>Back to the finding</a>`}
         <a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>
     <div class="halves">
@@ -193,7 +204,9 @@ function Pick({ video, info, about, jobs, refresh }) {
           ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
           <div class="line wrap"><button type="button" class="main" onClick=${start}
             disabled=${Boolean(lacks) || busy}>${made ? "Follow again" : "Follow and find"}</button>
-            ${lacks && html`<span class="soft">${lacks}</span>`}</div>
+            ${lacks && html`<span class="soft">${lacks}</span>`}
+            ${replaces && html`<span class="soft">There is a finding in ${form.folder.trim()}: it is replaced.</span>`}
+            </div>
       </div></aside></div>
     <section class="strip" aria-label="timeline">
       <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek } }} hold=${setView} /></section>
