@@ -198,6 +198,7 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
     ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
     ({"masks": "scene/vocabulary.yaml"}, "masks are a folder of PNG"),
     ({"vocabulary": None}, "give the states"),
+    ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
     ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
     ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt is a box or a point"),
 ])  # fmt: skip
@@ -210,7 +211,6 @@ def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
 
 @pytest.mark.parametrize(("wrong", "sentence"), [
     ({"objects": [9]}, "no object 9"),
-    ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
     ({"encoder": "nothing"}, 'unknown encoder "nothing"'),
     ({"readout": "nothing"}, 'unknown readout "nothing"'),
     ({"start": 999}, "start 999 is after the last"),
@@ -297,9 +297,11 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
 
 def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:
     pytest.importorskip("transformers")
-    from test_tracks_sam2 import tracker
+    from tiny_sam2 import random_model
 
-    model = tracker()
+    from dejacue.sources.tracks.sam2 import Sam2Tracker
+
+    model = Sam2Tracker(random_model(), "sam2", device="cpu", precision="fp32")
     monkeypatch.setattr(studio, "tracker", lambda name=None: model)
     asked = {"frame": 4, "points": [[90, 70, True], [5, 5, False]]}
     found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()

@@ -202,7 +202,7 @@ const STYLE = `
   border: 1px solid var(--tl-page); border-radius: 3px; }
 .dejacue-timeline .tl-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
-.dejacue-timeline.tl-narrow .tl-words { display: none; }
+.dejacue-timeline.tl-narrow .tl-words, .dejacue-timeline .tl-words:empty { display: none; }
 .dejacue-timeline.tl-narrow .tl-label:not(.tl-lane) { display: flex; gap: .6rem; align-items: center;
   padding: 0; }
 .dejacue-timeline.tl-narrow .tl-name { flex: 1 1 auto; min-width: 0; }

@@ -53,16 +53,15 @@ function Start({ target, again, reload, about }) {
   const [name, setName] = useState(""), [states, setStates] = useState(null), [preset, setPreset] = useState(false),
     [problem, setProblem] = useState(""), [invited, setInvited] = useState(null);
   const first = !target.passes.length, listed = states ?? Object.keys(finding.value?.states || {}).join("\n");
-  const begin = async (event) => {
-    event.preventDefault();
+  const begin = async (who) => {
     setProblem("");
     const names = listed.split("\n").map((line) => line.trim()).filter(Boolean),
-      mine = target.passes.some((one) => one.annotator.toLowerCase() === name.trim().toLowerCase());
+      mine = target.passes.some((one) => one.annotator.toLowerCase() === who.toLowerCase());
     try {
-      await ask("session", { body: { annotator: name.trim() } });
+      await ask("session", { body: { annotator: who } });
       if (!mine) {
         const body = first ? (preset ? { preset: "vost" } : { states: names }) : {};
-        try { await ask(`annotations/${place(target.id)}/passes/${encodeURIComponent(name.trim())}`,
+        try { await ask(`annotations/${place(target.id)}/passes/${encodeURIComponent(who)}`,
           { body }); } catch (error) {
           await ask("session", { body: { annotator: null } });
           throw error;
@@ -79,12 +78,14 @@ function Start({ target, again, reload, about }) {
     ${target.passes.length > 0 && html`<section><h2>Passes</h2>
       <ul class="marks">${target.passes.map((one) =>
       html`<li><span><b>${one.annotator}</b> ${one.labelled} of ${count(one.frames, "frame")} labelled</span>
-      </li>`)}</ul>
+      <span class="acts"><button type="button" onClick=${() => begin(one.annotator)}>Go on as ${one.annotator}</button>
+      </span></li>`)}</ul>
       ${complete(target) ? html`<p class="ready">Both passes are complete. <button type="button" class="main"
         onClick=${consensus}>Begin the consensus</button></p>
         <p class="soft">From then on the passes are closed, and everybody sees them.</p>`
         : html`<p class="soft">Their labels stay hidden until both passes are complete.</p>`}</section>`}
-    <section><h2>${first ? "The first pass" : "Label"}</h2><form class="grid form" onSubmit=${begin}>
+    <section><h2>${first ? "The first pass" : "Label"}</h2><form class="grid form"
+      onSubmit=${(event) => { event.preventDefault(); begin(name.trim()); }}>
       <label>Name of the annotator<input value=${name} required maxlength="60" placeholder="Anna"
         onInput=${(event) => setName(event.target.value)} /></label>
       ${first && html`<label>States, one a line<textarea rows="4" disabled=${preset}
