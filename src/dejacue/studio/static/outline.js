@@ -2,7 +2,7 @@
 // frame that stands, and of those that play as far as their outlines have come.
 
 import { ask } from "./api.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+import { clamp, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const REST_MS = 60, KEPT = 1000;
 const AHEAD = 20, CHUNK = 40;  // frames: how far outlines are there before they are played, and at once
@@ -11,7 +11,7 @@ const PADDING = .2, GREY = "#7f7f7f", CROP = 160;  // as sources/crops.py crops
 // Asks for polygons and keeps them: of the frame that rests, or of those that will be played next.
 // fresh: changes when the object was followed again
 export function useOutline({ address, ofFile, frame, last, stands, plays, fresh }) {
-  const kept = useRef(new Map()), busy = useRef(null), [, heard] = useState(0);
+  const kept = useRef(new Map()), busy = useRef(null), late = useRef(2), now = useRef(frame), [, heard] = useState(0);
   const put = (made) => {
     if (kept.current.size > KEPT) kept.current.clear();
     for (const own of made) kept.current.set(own.frame, own.outline);
@@ -24,16 +24,21 @@ export function useOutline({ address, ofFile, frame, last, stands, plays, fresh 
     const timer = setTimeout(() => ask(path, { signal: stop.signal }).then((made) => put([made]), () => {}), REST_MS);
     return () => { clearTimeout(timer); stop.abort(); };
   }, [address, fresh, frame, stands]);
+  useEffect(() => () => { busy.current?.abort(); busy.current = null; }, [plays]);
   useEffect(() => {
+    now.current = frame;
     if (!address || !plays || busy.current) return;
     let start = frame;
     while (start <= frame + AHEAD && kept.current.has(start)) start += 1;
     if (start > Math.min(frame + AHEAD, last)) return;
-    if (start === frame) start += 2;  // what is on the screen now is gone before the answer
+    if (start <= frame + late.current) start = frame + late.current;  // played before the answer is there
     const stop = busy.current = new AbortController();
     const path = `${address}/outlines?start=${Math.min(start, last)}&count=${CHUNK}${ofFile ? "&file=true" : ""}`;
-    ask(path, { signal: stop.signal }).then(put, () => {})
-      .finally(() => { if (busy.current === stop) busy.current = null; });
+    ask(path, { signal: stop.signal }).then((made) => {
+      late.current = clamp(now.current - frame + 1, 2, CHUNK);
+      busy.current = null;
+      put(made);
+    }, () => {});  // and nothing is asked for again: what failed would fail with every frame
   });
   return address && (stands || plays) ? kept.current.get(frame) ?? null : null;
 }
