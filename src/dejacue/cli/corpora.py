@@ -179,9 +179,7 @@ def ingest(
     gpus_per_actor: Annotated[
         float | None, o.option("GPUs of each, or a part of one (default: 1 where there are any).")
     ] = None,
-    workers: Annotated[
-        int | None, o.option("Processes that decode and crop (default: one less than cores).")
-    ] = None,
+    workers: o.Decoders = None,
     retry: Annotated[bool, o.flag("Only what has failed before.", "--retry")] = False,
     replace: Annotated[
         bool, o.flag("Make again what is there but was made of something else.", "--replace")

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -46,14 +47,21 @@ def run(
     if references is None:
         references = _of_another_tool(last, retrievals, only_common, times)
     found = evaluate(retrievals, references, only_common=only_common)
+    show_evaluation(found, found.to_dict(), format, output)
+    for sentence in found.left_out:
+        note(f"left out: {sentence}")
+
+
+def show_evaluation(
+    found: Evaluation, document: dict[str, Any], format: str | None, output: Path | None
+) -> None:
+    """As tables, CSV or Markdown, or the document as JSON."""
     tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
     show(
         format, output, lambda: tables,
-        lambda: json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n",
+        lambda: json.dumps(document, indent=2, ensure_ascii=False) + "\n",
         lambda: _as_csv(found), below=_counts(found),
     )  # fmt: skip
-    for sentence in found.left_out:
-        note(f"left out: {sentence}")
 
 
 def _of_another_tool(

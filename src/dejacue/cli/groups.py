@@ -25,23 +25,27 @@ def _layouts() -> list[str]:
     return list(READERS)
 
 
+Layout = Annotated[
+    str | None,
+    o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
+]
+OwnMasks = Annotated[
+    Path | None,
+    o.option("Masks or boxes of your own: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
+]
+
+
 @data.command("open")
 def open_folder(
     folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
-    layout: Annotated[
-        str | None,
-        o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
-    ] = None,
+    layout: Layout = None,
     references: Annotated[
         Path | None, o.option("Write the true windows, for evaluate: .json.", "--references")
     ] = None,
     manifest: Annotated[
         Path | None, o.option("Write a manifest for ingest: .csv.", "--manifest")
     ] = None,
-    masks: Annotated[
-        Path | None,
-        o.option("Masks or boxes of your own for it: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
-    ] = None,
+    masks: OwnMasks = None,
     vocabularies: Annotated[
         Path | None, o.option("Write ID.json with the words of each clip.", "--vocabularies")
     ] = None,
@@ -51,6 +55,50 @@ def open_folder(
     from dejacue.cli import open_data as command
 
     command.run(folder, layout, references, manifest, masks, vocabularies, json)
+
+
+@data.command("evaluate")
+def evaluate_folder(
+    folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
+    store: Annotated[Path, o.option("Where its histories go; made if it is not there.")],
+    layout: Layout = None,
+    readouts: Annotated[
+        str,
+        o.option(
+            "Names, with commas, or .json files of dejacue learn fit; each is compared with the "
+            "first.",
+            "--readouts",
+            "-r",
+        ),
+    ] = "contrast,published,whole-history,longest-run",
+    masks: OwnMasks = None,
+    where: Annotated[
+        list[str] | None,
+        o.option("Only clips with NAME=PATTERN: id, object, source, split, category …", "--where"),
+    ] = None,
+    workers: o.Decoders = None,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+    output: Annotated[
+        Path | None, o.option("Write the table to .json, .csv, .md or .txt.", "--output", "-o")
+    ] = None,
+    retrievals: Annotated[
+        Path | None, o.option("Also write READOUT.json with what each found into this folder.")
+    ] = None,
+) -> None:
+    """Encode a data set, ask for its states, and measure readouts by its true windows.
+
+    Run it again to go on: what is in the store is not encoded again.
+    """
+    from dejacue.cli import evaluate_data as command
+    from dejacue.pipeline import EncoderOptions
+
+    command.run(
+        folder, layout, store, readouts, masks, where or [], workers, encoder,
+        EncoderOptions(backend, precision, device), output, retrievals,
+    )  # fmt: skip
 
 
 @data.command()

@@ -102,6 +102,9 @@ Workers = Annotated[
         values=lambda: WHERE,
     ),
 ]  # fmt: skip
+Decoders = Annotated[
+    Count, option("Processes that decode and crop (default: one less than cores).", "--workers")
+]
 RayAddress = Annotated[
     Text, option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, or this machine alone).")
 ]

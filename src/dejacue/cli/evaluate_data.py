@@ -1,0 +1,70 @@
+"""``dejacue data evaluate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from dejacue.cli.bars import Bars
+from dejacue.cli.evaluate import show_evaluation
+from dejacue.cli.open_data import by_reason
+from dejacue.cli.readouts import readout_named
+from dejacue.cli.store import conditions
+from dejacue.cli.tables import note, notes, say, say_written
+from dejacue.data.layouts import UnusableDataset
+from dejacue.errors import InputError, counted
+from dejacue.pipeline.dataset import Measured, evaluate_dataset
+from dejacue.pipeline.options import EncoderOptions
+from dejacue.sources.atomic import check_place
+from dejacue.sources.results import write_retrievals
+
+MOST_NAMED = 20  # reasons and warnings; all are in the JSON
+
+
+def run(
+    folder: Path, layout: str | None, store: Path, readouts: str, masks: Path | None,
+    where: Sequence[str], workers: int | None, encoder: str | None, options: EncoderOptions,
+    output: Path | None, retrievals: Path | None,
+) -> None:  # fmt: skip
+    """Exit code 1 where a video could not be encoded: the table is of the others."""
+    chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
+    files = [] if retrievals is None else [retrievals / f"{Path(own).stem}.json" for own in chosen]
+    if len(set(files)) < len(files):
+        raise InputError(f"--readouts {readouts}: two of them are called alike; give one of them")
+    if output is not None:
+        check_place(output)
+    if retrievals is not None:
+        check_place(retrievals, folder=True)
+    try:
+        with Bars() as bars:
+            found = evaluate_dataset(
+                folder, store, layout=layout, readouts=chosen, encoder=encoder, masks=masks,
+                where=conditions(where), workers=workers, encoder_options=options, progress=bars,
+            )  # fmt: skip
+    except UnusableDataset as error:
+        notes(*error.problems)
+        raise
+    for path, some in zip(files, found.retrievals.values(), strict=False):
+        say_written(write_retrievals(path, some), "retrievals")
+    say(f"{store}: {found.ingested}", stderr=True)
+    show_evaluation(found.evaluation, found.to_dict(), None, output)
+    _say_what_is_missing(found)
+    if found.ingested.failed:
+        raise typer.Exit(1)
+
+
+def _say_what_is_missing(found: Measured) -> None:
+    problems = [
+        f"{id}: {text}" for id, several in found.ingested.problems.items() for text in several
+    ]
+    told = [*found.warnings, *problems]
+    notes(*told[:MOST_NAMED])
+    if len(told) > MOST_NAMED:
+        note(f"and {len(told) - MOST_NAMED} more")
+    for why, names in list(by_reason(found.left_out).items())[:MOST_NAMED]:
+        first = ", ".join(names[:3]) + (", …" if names[3:] else "")
+        note(f"left out: {counted(len(names), 'clip')} ({first}): {why}")
+    for sentence in found.evaluation.left_out:
+        note(f"left out: {sentence}")
