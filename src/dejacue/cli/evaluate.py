@@ -17,7 +17,7 @@ from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
 from dejacue.records import Reference, Retrieval
-from dejacue.sources.formats.registry import format_of
+from dejacue.sources.formats.registry import format_in
 from dejacue.sources.results import read_references, read_retrievals
 
 
@@ -42,7 +42,7 @@ def run(
     if output is not None and any(_same(output, path) for path in files):
         raise InputError(f"{output}: is read by this command; give another output")
     *others, last = files
-    references = read_references(last) if format_of(last) is None else None
+    references = read_references(last) if format_in(last) is None else None
     retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
     if references is None:
         references = _of_another_tool(last, retrievals, only_common, times)
