@@ -173,6 +173,48 @@ def template(
     command.template(history, annotator, output, frames, id, force, states)
 
 
+@annotate.command("import")
+def import_pass(
+    given: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="What was marked: .eaf, .cvat.xml, .csv, .json …"),
+    ],
+    annotator: Annotated[str, o.option("Who marked it.", "--annotator", "-a")],
+    output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
+    history: Annotated[
+        Path | None, typer.Argument(help="Features of the object (.npz), which say its frames.")
+    ] = None,
+    frames: Annotated[str | None, o.option("FIRST:LAST, both included, instead of a file.")] = None,
+    id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
+    states: Annotated[
+        str | None, o.option("That are told apart, as empty,full (default: the labels there).")
+    ] = None,
+    rest: Annotated[
+        str | None,
+        o.option("Label of frames that are not marked (default: none; open with pre and post)."),
+    ] = None,
+    times: o.Times = None,
+    force: Force = False,
+) -> None:
+    """Make a pass of what was marked in ELAN, CVAT, Label Studio, FiftyOne, a CSV …"""
+    from dejacue.cli import annotate_files as command
+
+    command.take(given, history, annotator, output, frames, id, states, rest, times, force)
+
+
+@annotate.command("export")
+def export_pass(
+    given: Annotated[Path, typer.Argument(metavar="PASS", help="A pass or consensus, as JSON.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending names the format.")],
+    times: o.Times = None,
+    force: Force = False,
+) -> None:
+    """Give a pass to another tool, to look at or go on with: spans of each label."""
+    from dejacue.cli import annotate_files as command
+
+    command.give(given, output, times, force)
+
+
 @annotate.command()
 def consensus(
     first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
