@@ -91,12 +91,14 @@ def show_history(
 
 @store.command()
 def rm(
-    path: StorePath, ids: Annotated[list[str], typer.Argument(metavar="ID", help="Names.")]
+    path: StorePath,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Names.")] = None,
+    where: Where = None,
 ) -> None:
-    """Take histories out: all of them, or none."""
+    """Take histories out, by their names or as --where says: all of them, or none."""
     from dejacue.cli import store as command
 
-    command.rm(path, ids)
+    command.rm(path, ids or [], where or [])
 
 
 @store.command()
