@@ -48,6 +48,13 @@ def test_what_is_ours_or_nobodys_is_not_taken_for_an_export(name, text, tmp_path
     assert format_in(tmp_path / name) is None
 
 
+def test_a_folder_or_an_archive_of_an_export_says_what_to_give(tmp_path) -> None:
+    (tmp_path / "task.zip").touch()
+    for path, what in ((tmp_path, "a folder; give"), (tmp_path / "task.zip", "unpack it and give")):
+        with pytest.raises(InputError, match=f"{what} the file in it: labels.json"):
+            read_references(path)
+
+
 def samples(*fields: str) -> str:
     """As FiftyOne 1.22.1 exports a FiftyOneDataset."""
     rows = [("empty", 1, 4), ("half full", 5, 9), ("empty", 10, 10)]

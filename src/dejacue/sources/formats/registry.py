@@ -104,6 +104,9 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
     """The format of a file that is there: by its ending or, since tools call their exports as they
     like (labels.json, annotations.xml), by what it holds; None: it is none of another tool."""
     name = os.fspath(path)
+    if os.path.isdir(name) or name.lower().endswith(".zip"):
+        what = "a folder;" if os.path.isdir(name) else "an archive; unpack it and"
+        raise InputError(f"{name}: is {what} give the file in it: labels.json, annotations.xml …")
     if (own := format_of(name)) is not None or not name.lower().endswith(_PLAIN):
         return own
     text = read_text(name, MOST_BYTES, "split it")
