@@ -84,6 +84,14 @@ def test_nothing_is_encoded_twice_and_the_table_is_also_csv_and_markdown(
     assert dejacue(*words, "-r", "contrast", "-o", "table.csv").code == 0
     rows = list(csv.DictReader(Path("table.csv").read_text().splitlines()))
     assert [row["name"] for row in rows] == ["contrast"] * 3
+    assert dejacue(*words, "-r", "contrast", "-o", "table.csv", "--by", "source").code == 0
+    rows = list(csv.DictReader(Path("table.csv").read_text().splitlines()))
+    kinds = [row["kind"] for row in rows if row["metric"] == "top1_tiou"]
+    assert kinds == ["method", "source=1_use_cup", "source=3_use_cup"]
+    first, *parts = (float(row["value"]) for row in rows if row["metric"] == "top1_tiou")
+    assert first == pytest.approx(sum(parts) / 2)
+    shown = dejacue(*words, "-r", "contrast", "--by", "source").out
+    assert "source=3_use_cup (1), means in %" in shown
 
 
 def test_where_chooses_clips_and_one_component_gives_means_alone(two_cups, tmp_path) -> None:
@@ -92,6 +100,10 @@ def test_where_chooses_clips_and_one_component_gives_means_alone(two_cups, tmp_p
         readouts=["contrast", "published"],
     )  # fmt: skip
     assert found.ingested.added == ("3_use_cup_1",)
+    (alone,) = found.by("object").values()
+    assert alone.methods == found.evaluation.methods
+    with pytest.raises(InputError, match='unknown name "split"; known: id, object, source'):
+        found.by("split")
     assert found.evaluation.comparisons == {}
     assert found.evaluation.methods["published"]["r1_03"].low is None
     for where, sentence in (({"split": "val"}, "known: id, object, source"), ({"id": "x"}, "no ")):
@@ -156,6 +168,7 @@ def test_changeit_with_masks_of_ones_own(tmp_path, dejacue, monkeypatch) -> None
         (("--as", "davis"), "is not laid out as davis"),
         (("--masks", "nowhere"), "nowhere: no such folder of masks"),
         (("--where", "split"), "give NAME=PATTERN"),
+        (("--by", "split"), 'unknown name "split"; known: id, object, source'),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_encoded(
@@ -178,3 +191,15 @@ def test_a_data_set_without_words_or_times_says_so(tmp_path) -> None:
         text(root / "annotations" / "cup" / "a.fps1.csv", f"{second},1\n")
     with pytest.raises(InputError, match='"cup-a": no words for its states; put a list into'):
         evaluate_dataset(root, tmp_path / "corpus", encoder="mini")
+
+
+def test_real_footage_in_the_layout_of_vost_tas(footage, tmp_path) -> None:
+    found = evaluate_dataset(footage, tmp_path / "corpus", layout="vost-tas", encoder="mini")
+    assert sorted(found.ingested.added) == [
+        "555_tear_aluminium_foil_1",
+        "556_cut_tomato_1",
+        "9671_split_cups_1",
+    ]
+    assert "no object 2" in found.left_out["556_cut_tomato_2"]
+    assert "mini knows none of its words" in found.left_out["3316_peel_onion_1"]
+    assert found.evaluation.counts["components"] == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,19 @@ def run(
 
 
 def show_evaluation(
-    found: Evaluation, document: dict[str, Any], format: str | None, output: Path | None
-) -> None:
-    """As tables, CSV or Markdown, or the document as JSON."""
+    found: Evaluation, document: dict[str, Any], format: str | None, output: Path | None,
+    groups: Mapping[str, Evaluation] | None = None,
+) -> None:  # fmt: skip
+    """As tables, CSV or Markdown, or the document as JSON.
+
+    groups   the same for some of the histories, by what these are
+    """
     tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
+    tables += [_methods_table(own, name) for name, own in (groups or {}).items()]
     show(
         format, output, lambda: tables,
         lambda: json.dumps(document, indent=2, ensure_ascii=False) + "\n",
-        lambda: _as_csv(found), below=_counts(found),
+        lambda: _as_csv(found, groups or {}), below=_counts(found),
     )  # fmt: skip
 
 
@@ -104,8 +110,9 @@ def _noun(plural: str, number: int) -> str:
     return "history" if plural == "histories" else plural.removesuffix("s")
 
 
-def _methods_table(found: Evaluation) -> Table:
-    table = Table(title="means in %", title_justify="left")
+def _methods_table(found: Evaluation, group: str = "") -> Table:
+    of = f"{group} ({found.counts['histories']}), " if group else ""
+    table = Table(title=escape(f"{of}means in %"), title_justify="left")
     table.add_column("method", overflow="fold", min_width=10)
     for metric in METRICS.values():
         table.add_column(metric, justify="right")
@@ -148,9 +155,10 @@ def _p(value: float) -> str:
     return f"{value:.4f}" if value >= 5e-5 else "< 0.0001"
 
 
-def _as_csv(found: Evaluation) -> str:
+def _as_csv(found: Evaluation, groups: Mapping[str, Evaluation]) -> str:
     stream = io.StringIO()
     rows = found.to_rows()
+    rows += [row | {"kind": name} for name, own in groups.items() for row in own.to_rows()]
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

@@ -13,9 +13,9 @@ from dejacue.cli.open_data import by_reason
 from dejacue.cli.readouts import readout_named
 from dejacue.cli.store import conditions
 from dejacue.cli.tables import note, notes, say, say_written
-from dejacue.data.layouts import UnusableDataset
+from dejacue.data.layouts import UnusableDataset, open_dataset
 from dejacue.errors import InputError, counted
-from dejacue.pipeline.dataset import Measured, evaluate_dataset
+from dejacue.pipeline.dataset import Measured, check_name, evaluate_dataset
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.sources.atomic import check_place
 from dejacue.sources.results import write_retrievals
@@ -26,7 +26,7 @@ MOST_NAMED = 20  # reasons and warnings; all are in the JSON
 def run(
     folder: Path, layout: str | None, store: Path, readouts: str, masks: Path | None,
     where: Sequence[str], workers: int | None, encoder: str | None, options: EncoderOptions,
-    output: Path | None, retrievals: Path | None,
+    output: Path | None, retrievals: Path | None, by: str | None,
 ) -> None:  # fmt: skip
     """Exit code 1 where a video could not be encoded: the table is of the others."""
     chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
@@ -39,17 +39,25 @@ def run(
         check_place(retrievals, folder=True)
     try:
         with Bars() as bars:
+            dataset = open_dataset(folder, layout, progress=bars)
+            if by is not None:
+                check_name(by, dataset)
             found = evaluate_dataset(
-                folder, store, layout=layout, readouts=chosen, encoder=encoder, masks=masks,
+                dataset, store, readouts=chosen, encoder=encoder, masks=masks,
                 where=conditions(where), workers=workers, encoder_options=options, progress=bars,
             )  # fmt: skip
     except UnusableDataset as error:
         notes(*error.problems)
         raise
+    groups = found.by(by) if by is not None else {}
+    document = found.to_dict()
+    if by is not None:
+        document["by"] = {by: {value: own.to_dict()["methods"] for value, own in groups.items()}}
     for path, some in zip(files, found.retrievals.values(), strict=False):
         say_written(write_retrievals(path, some), "retrievals")
     say(f"{store}: {found.ingested}", stderr=True)
-    show_evaluation(found.evaluation, found.to_dict(), None, output)
+    named = {f"{by}={value}": own for value, own in groups.items()}
+    show_evaluation(found.evaluation, document, None, output, named)
     _say_what_is_missing(found)
     if found.ingested.failed:
         raise typer.Exit(1)

@@ -84,6 +84,9 @@ def evaluate_folder(
     output: Annotated[
         Path | None, o.option("Write the table to .json, .csv, .md or .txt.", "--output", "-o")
     ] = None,
+    by: Annotated[
+        str | None, o.option("Also a table for each object, source, split, category …")
+    ] = None,
     retrievals: Annotated[
         Path | None, o.option("Also write READOUT.json with what each found into this folder.")
     ] = None,
@@ -97,7 +100,7 @@ def evaluate_folder(
 
     command.run(
         folder, layout, store, readouts, masks, where or [], workers, encoder,
-        EncoderOptions(backend, precision, device), output, retrievals,
+        EncoderOptions(backend, precision, device), output, retrievals, by,
     )  # fmt: skip
 
 

@@ -49,6 +49,25 @@ class Measured:
     left_out: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
+    def by(self, name: str) -> dict[str, Evaluation]:
+        """The same for the clips of each split, category, object …, by its value."""
+        check_name(name, self.dataset)
+        groups: dict[str, list[str]] = {}
+        for clip in self.dataset.clips:
+            if clip.id not in self.left_out and name in (known := _names(clip)):
+                groups.setdefault(known[name], []).append(clip.id)
+        references = {own.history_id: own for own in self.dataset.references}
+        return {
+            value: evaluate(
+                {
+                    readout: [own for own in found if own.history_id in ids]
+                    for readout, found in self.retrievals.items()
+                },
+                [references[id] for id in ids], only_common=True, compared=False,
+            )
+            for value, ids in sorted(groups.items())
+        }  # fmt: skip
+
     def to_dict(self) -> dict[str, Any]:
         """The evaluation, and what of."""
         return {
@@ -136,8 +155,7 @@ def _wanted(dataset: Dataset, where: Mapping[str, str] | None) -> list[Clip]:
     """Those that look as it says."""
     named = [_names(clip) for clip in dataset.clips]
     for name in where or {}:
-        if not any(name in own for own in named):
-            raise unknown("name in where", name, dict.fromkeys(n for own in named for n in own))
+        check_name(name, dataset)
     found = [
         clip
         for clip, own in zip(dataset.clips, named, strict=True)
@@ -146,6 +164,13 @@ def _wanted(dataset: Dataset, where: Mapping[str, str] | None) -> list[Clip]:
     if not found:
         raise InputError(f"{dataset.folder}: no clip is as where wants it")
     return found
+
+
+def check_name(name: str, dataset: Dataset) -> None:
+    """Refuses what nothing is known by of its clips."""
+    known = dict.fromkeys(own for clip in dataset for own in _names(clip))
+    if name not in known:
+        raise unknown("name", name, known)
 
 
 def _names(clip: Clip) -> dict[str, str]:
