@@ -34,6 +34,8 @@ def run(
     if len(set(files)) < len(files):
         raise InputError(f"--readouts {readouts}: two of them are called alike; give one of them")
     if output is not None:
+        if output.is_dir():
+            raise InputError(f"{output}: is a folder; give the name of a file")
         check_place(output)
     if retrievals is not None:
         check_place(retrievals, folder=True)

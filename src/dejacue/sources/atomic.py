@@ -29,7 +29,6 @@ except ImportError:  # Windows
 
 TEMPORARY = ".dejacue-tmp"
 MOST_NAME = 255  # bytes of a file's name
-_NO_FILE = "is a folder or a device, not a file that can be replaced"
 _COUNTER = itertools.count()
 _WRONG_PLACE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
@@ -48,7 +47,7 @@ def write_whole(
     asked = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
     if special or (os.path.exists(target) and not os.path.isfile(target)):
-        raise InputError(f"{path}: {_NO_FILE}")
+        raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
     temporary, lock = None, None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -220,8 +219,6 @@ def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if place == asked and not folder:
-        if os.path.isdir(place):
-            raise InputError(f"{path}: {_NO_FILE}")
         place = os.path.dirname(place)
     if not os.path.isdir(place):
         what = "" if place == asked else f"{place} "
