@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -156,6 +157,22 @@ def test_changeit_with_masks_of_ones_own(tmp_path, dejacue, monkeypatch) -> None
     assert ran.code == 0, ran.err
     figures = json.loads(Path("table.json").read_text())
     assert figures["methods"]["contrast"]["top1_tiou"]["mean"] > 0.6
+
+
+def test_what_was_made_of_something_else_is_made_again_only_when_asked(
+    tmp_path, dejacue, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cups(Path("a"), (3,))
+    words = ("data", "evaluate", "a", "--store", "corpus", "--encoder", "mini", "-r", "contrast")
+    assert dejacue(*words).code == 0
+    for picture in sorted(Path("a/JPEGImages/3_use_cup").iterdir())[:9]:
+        shutil.copy("a/JPEGImages/3_use_cup/00030.jpg", picture)
+    ran = dejacue(*words)
+    assert ran.code == 2
+    assert "is in the store, made of another video" in ran.err
+    ran = dejacue(*words, "--replace")
+    assert (ran.code, "1 replaced" in ran.err) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -183,9 +183,7 @@ def ingest(
     ] = None,
     workers: o.Decoders = None,
     retry: Annotated[bool, o.flag("Only what has failed before.", "--retry")] = False,
-    replace: Annotated[
-        bool, o.flag("Make again what is there but was made of something else.", "--replace")
-    ] = False,
+    replace: o.ReplaceOther = False,
     max_pixels: o.MaxPixels = None,
     decoder: Annotated[
         str | None,

@@ -25,8 +25,8 @@ MOST_NAMED = 20  # reasons and warnings; all are in the JSON
 
 def run(
     folder: Path, layout: str | None, store: Path, readouts: str, masks: Path | None,
-    where: Sequence[str], workers: int | None, encoder: str | None, options: EncoderOptions,
-    output: Path | None, retrievals: Path | None, by: str | None,
+    where: Sequence[str], workers: int | None, replace: bool, encoder: str | None,
+    options: EncoderOptions, output: Path | None, retrievals: Path | None, by: str | None,
 ) -> None:  # fmt: skip
     """Exit code 1 where a video could not be encoded: the table is of the others."""
     chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
@@ -46,7 +46,8 @@ def run(
                 check_name(by, dataset)
             found = evaluate_dataset(
                 dataset, store, readouts=chosen, encoder=encoder, masks=masks,
-                where=conditions(where), workers=workers, encoder_options=options, progress=bars,
+                where=conditions(where), workers=workers, replace=replace, encoder_options=options,
+                progress=bars,
             )  # fmt: skip
     except UnusableDataset as error:
         notes(*error.problems)

@@ -77,6 +77,7 @@ def evaluate_folder(
         o.option("Only clips with NAME=PATTERN: id, object, source, split, category …", "--where"),
     ] = None,
     workers: o.Decoders = None,
+    replace: o.ReplaceOther = False,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
@@ -99,8 +100,8 @@ def evaluate_folder(
     from dejacue.pipeline import EncoderOptions
 
     command.run(
-        folder, layout, store, readouts, masks, where or [], workers, encoder,
-        EncoderOptions(backend, precision, device), output, retrievals, by,
+        folder, layout, store, readouts, masks, where or [], workers, replace,
+        encoder,         EncoderOptions(backend, precision, device), output, retrievals, by,
     )  # fmt: skip
 
 

@@ -158,6 +158,9 @@ def _limit(context: typer.Context, value: int | None) -> int | None:
 
 
 Replace = Annotated[bool, flag("Take the place of histories of the same id.", "--replace")]
+ReplaceOther = Annotated[
+    bool, flag("Make again what is there but was made of something else.", "--replace")
+]
 MaxPixels = Annotated[
     Count,
     typer.Option(

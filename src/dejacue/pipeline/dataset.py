@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -90,6 +91,7 @@ def evaluate_dataset(
     masks: Place | None = None,
     where: Mapping[str, str] | None = None,
     workers: int | None = None,
+    replace: bool = False,
     encoder_options: EncoderOptions | None = None,
     progress: Progress | None = None,
 ) -> Measured:
@@ -102,6 +104,7 @@ def evaluate_dataset(
     encoder    a name or an Encoder (None: that of the store, or siglip2)
     masks      a folder of masks or boxes of one's own (docs/data.md)
     where      only these clips: {"split": "val", "id": "*_peel_*"}
+    replace    histories of the same id that were made of something else; they fail otherwise
 
     Clips without video, masks, words or true windows, and those that cannot be encoded, are listed
     in ``left_out``; it is an error where none remains.
@@ -110,7 +113,7 @@ def evaluate_dataset(
     if not isinstance(dataset, Dataset):
         dataset = open_dataset(dataset, layout, progress=told)
     chosen = _readouts(readouts)
-    dataset = replace(dataset, clips=tuple(_wanted(dataset, where)))
+    dataset = changed(dataset, clips=tuple(_wanted(dataset, where)))
     left_out = _not_asked(dataset)
     rows, without = clip_rows(_rest(dataset, left_out), masks)
     left_out |= without
@@ -122,7 +125,7 @@ def evaluate_dataset(
     _rest(dataset, left_out)
     made = ingest(
         [row for row in rows if row["id"] in words], store, encoder=model, workers=workers,
-        encoder_options=options, progress=told,
+        replace=replace, encoder_options=options, progress=told,
     )  # fmt: skip
     left_out |= {own.id: own.what for own in made.failed}
     clips = _rest(dataset, left_out)
@@ -195,7 +198,7 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     if not clips:
         first, why = list(left_out.items())[-1]
         raise InputError(f'{dataset.folder}: nothing can be evaluated; "{first}": {why}')
-    return replace(dataset, clips=clips)
+    return changed(dataset, clips=clips)
 
 
 def _usual(store: Place) -> str:
