@@ -430,9 +430,9 @@ def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
         "", "locate", "words", "live", "encode", "track", "evaluate", "demo", "reproduce", "info",
         "ingest", "store failures",
-        "data", "data open",
+        "data", "data open", "data evaluate",
         "data fetch", "data show", "data references", "data convert",
-        "annotate", "annotate template",
+        "annotate", "annotate template", "annotate import", "annotate export",
         "annotate consensus", "annotate events",
         "store", "store create", "store add", "store ls", "store show", "store rm", "store verify",
         "store compact", "store export", "store ask", "studio",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import pickle
@@ -19,7 +20,7 @@ from ingest_killer import FRAMES, Counting, make_video
 from PIL import Image
 
 from dejacue import Cancelled, InputError, MissingExtra, Store, build_history, ingest, read_history
-from dejacue.pipeline.ingest import ManifestError, local, read_manifest, writer
+from dejacue.pipeline.ingest import ManifestError, crops, local, read_manifest, writer
 from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look, decode_crop
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.rows import Gathered, depends_on_batch, encode_chunk
@@ -82,6 +83,9 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
     ]  # fmt: skip
     same = write_csv(tmp_path / "m.jsonl", "\n".join(map(json.dumps, rows)))
     assert read_manifest(same) == [first, second]
+    loud = [{k if k == "camera" else k.upper(): v for k, v in row.items()} for row in rows]
+    write_csv(same, "\n".join(map(json.dumps, loud)))
+    assert read_manifest(same) == [first, second]
     assert pickle.loads(pickle.dumps(first)) == first
 
 
@@ -132,6 +136,7 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         ("m.txt", "video,masks\n", "a manifest is a .csv or .jsonl file"),
         ("m.jsonl", "[1]\n", "line 1: give an object"),
         ("m.jsonl", "{\n", "line 1: "),
+        ("m.jsonl", '{"video": "x", "Video": "y", "masks": "m"}\n', '"Video" is there twice'),
         ("m.jsonl", '{"video": "x"}\n', "line 1: give either masks or boxes"),
         ("m.jsonl", '{"video": "x", "masks": "y", "stride": 2.5}\n', "stride"),
         ("m.jsonl", '{"video": "x", "masks": "y", "objects": [1.5]}\n', "objects"),
@@ -539,6 +544,27 @@ def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
 # Files elsewhere
 
 
+def test_ingested_objects_have_a_picture(tmp_path, videos, counting) -> None:
+    ingest([{**videos[0], "objects": "all"}], tmp_path / "store", encoder=counting)
+    with Store.open(tmp_path / "store") as store:
+        pictures = [store.thumbnail(id) for id in ("v0-1", "v0-2")]
+    for picture in pictures:
+        assert picture is not None
+        with Image.open(io.BytesIO(picture), formats=["JPEG"]) as opened:
+            assert opened.size == (16, 16)  # what the encoder sees
+    assert pictures[0] != pictures[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9, 100])
+def test_the_picture_is_of_the_middle_of_however_many_there_are(count, monkeypatch) -> None:
+    monkeypatch.setattr(crops, "small_jpeg", lambda pixels, _: int(pixels[0]))
+    album = crops._Album()
+    for at in range(count):
+        album.see(np.array([at]))
+    assert len(album._kept) <= crops.MOST_KEPT
+    assert abs(album.middle() - count / 2) <= max(1, count / 4)
+
+
 def test_files_elsewhere_are_fetched_and_exports_put(
     tmp_path, videos, counting, monkeypatch
 ) -> None:
@@ -572,7 +598,8 @@ def test_files_elsewhere_are_fetched_and_exports_put(
         assert store.export("memory://out/npz") == 1
         assert store.export("memory://out/all.parquet", "parquet") == 1
         with remote.local_copy("memory://out/npz") as here:
-            (file,) = Path(here).iterdir()
+            picture, file = sorted(Path(here).iterdir(), key=lambda own: own.suffix)
+            assert picture.read_bytes() == store.thumbnail("v0")
             assert np.array_equal(read_history(file).features, store["v0"].features)
         assert system.info("/out/all.parquet")["size"] > 1000
         with pytest.raises(InputError, match=r"s3nope://x: cannot be reached \(Protocol not kn"):

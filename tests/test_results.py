@@ -291,11 +291,14 @@ def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, message)
         read(path)
 
 
-@pytest.mark.parametrize("read", [read_references, read_retrievals])
-def test_a_missing_file_and_a_folder_are_named(tmp_path, read) -> None:
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [(read_references, "is a folder; give the file in it"), (read_retrievals, "cannot be read")],
+)
+def test_a_missing_file_and_a_folder_are_named(tmp_path, read, message) -> None:
     with refused(tmp_path / "none.json", "no such file"):
         read(tmp_path / "none.json")
-    with refused(tmp_path, "cannot be read"):
+    with refused(tmp_path, message):
         read(tmp_path)
 
 

@@ -575,7 +575,14 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     assert listed[0].startswith('{"id": "h0", "object": "cup", "source": "k.mp4", "frames": ')
     monkeypatch.setattr(command, "MOST_LISTED", 2)
     assert "the first 2 are listed" in dejacue("store", "ls", folder).err
-    assert "camera: c1" in dejacue("store", "show", folder, "h1").out
+    shown = dejacue("store", "show", folder, "h1").out
+    assert "camera: c1" in shown
+    assert "seconds: " in shown
+    assert "source: k.mp4" not in shown  # it was replaced, without one
+    assert "source: k.mp4" in dejacue("store", "show", folder, "h0").out
+    title = dejacue("store", "ls", folder).out.splitlines()[0]
+    assert f"{folder}: 3 histories, encoder " in title
+    assert "<" not in title
     assert "that of the store" in " ".join(dejacue("store", "ask", "--help").out.split())
     for asking in (("ls", folder), ("ask", folder, "-v", tmp_path / "v.npz")):
         ran = dejacue("store", *asking, "--where", "id=nobody")
@@ -588,6 +595,16 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     assert lines[0].startswith('{"rank": 1, "history": ')
     assert dejacue("store", "rm", folder, "h0").code == 0
     assert dejacue("store", "rm", folder, "h0").code == 2
+    for more, sentence in (
+        ((), "give the names of histories, or --where"),
+        (("h1", "--where", "id=h1"), "one of the two"),
+        (("--where", "id=x*"), "no history is as --where wants it, so none was removed"),
+    ):
+        ran = dejacue("store", "rm", folder, *more)
+        assert (ran.code, sentence in ran.err) == (2, True)
+    assert "added: 1" in dejacue("store", "add", folder, files / "h0.history.npz").out
+    ran = dejacue("store", "rm", folder, "--where", "id=*0")
+    assert "removed: 1 history" in ran.out
     assert "freed: 0.0 MB" in dejacue("store", "compact", folder).out
     assert "all is well: 2 histories" in dejacue("store", "verify", folder).out
     assert dejacue("store", "export", folder, "-o", tmp_path / "x.parquet").code == 0

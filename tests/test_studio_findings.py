@@ -322,6 +322,12 @@ def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, cl
     assert client.get("/api/findings/third/outline/10").json()["outline"] == whole != []
     by_file = client.get("/api/findings/third/outline/30", params={"file": True}).json()
     assert by_file["outline"] == whole
+    several = client.get("/api/findings/third/outlines?start=9&count=2").json()
+    assert [own["frame"] for own in several] == [9, 10]
+    assert several[1]["outline"] == whole
+    last = client.get("/api/findings/cup/outlines?start=58&count=9&file=true").json()
+    assert [own["frame"] for own in last] == [58, 59]  # the video ends
+    assert client.get("/api/findings/cup/outlines?start=60").status_code == 404
     pictures = [client.get("/api/findings/third/crops/10.jpg"),
                 client.get("/api/findings/third/crops/30.jpg", params={"file": True})]  # fmt: skip
     assert pictures[0].content == pictures[1].content

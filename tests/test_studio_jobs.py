@@ -65,6 +65,24 @@ def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
     assert len(client.get("/api/findings/boxed/info").json()["prompts"]) == 2
 
 
+def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) -> None:
+    asked = {"kind": "find", "video": VIDEO, "prompts": BOX, "tracker": "box", "folder": "boxed",
+             "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
+             "examples": [{"state": "full", "start": 50, "end": 55}], "changes": [30]}  # fmt: skip
+    assert ended(client, begun(client, **asked))["state"] == "done"
+    info = client.get("/api/findings/boxed/info").json()
+    assert [(own["state"], own["start"], own["end"]) for own in info["examples"]] == [
+        ("full", 50, 55)
+    ]
+    assert info["changes"] == [30]
+    assert info["objects"] == [1]
+    refused = {**FIND, "folder": "other", "changes": [30]}
+    said = client.post("/api/jobs", json=refused)
+    assert (said.status_code, said.json()["detail"][:37]) == (
+        400, "examples and changes go with states; ",
+    )  # fmt: skip
+
+
 def test_an_object_is_followed_alone(studio, client) -> None:
     asked = {"kind": "track", "video": VIDEO, "prompts": BOX, "tracker": "box"}
     job = ended(client, begun(client, **asked, folder="followed"))
@@ -180,6 +198,7 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
     ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
     ({"masks": "scene/vocabulary.yaml"}, "masks are a folder of PNG"),
     ({"vocabulary": None}, "give the states"),
+    ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
     ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
     ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt is a box or a point"),
 ])  # fmt: skip
@@ -192,7 +211,6 @@ def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
 
 @pytest.mark.parametrize(("wrong", "sentence"), [
     ({"objects": [9]}, "no object 9"),
-    ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
     ({"encoder": "nothing"}, 'unknown encoder "nothing"'),
     ({"readout": "nothing"}, 'unknown readout "nothing"'),
     ({"start": 999}, "start 999 is after the last"),
@@ -279,9 +297,11 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
 
 def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:
     pytest.importorskip("transformers")
-    from test_tracks_sam2 import tracker
+    from tiny_sam2 import random_model
 
-    model = tracker()
+    from dejacue.sources.tracks.sam2 import Sam2Tracker
+
+    model = Sam2Tracker(random_model(), "sam2", device="cpu", precision="fp32")
     monkeypatch.setattr(studio, "tracker", lambda name=None: model)
     asked = {"frame": 4, "points": [[90, 70, True], [5, 5, False]]}
     found = client.post("/api/videos/scene/scene.mp4/preview", json=asked).json()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline import Finding as Finding
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
+    from dejacue.pipeline.dataset import evaluate_dataset as evaluate_dataset
     from dejacue.pipeline.ingest import ingest as ingest
     from dejacue.pipeline.live import Live as Live
     from dejacue.pipeline.widget import widget as widget
@@ -82,6 +83,7 @@ if TYPE_CHECKING:  # the same for type checkers
 _NAMES = {
     "pipeline": "find find_each Finding",
     "pipeline.ingest": "ingest",
+    "pipeline.dataset": "evaluate_dataset",
     "pipeline.words": "check_words",
     "pipeline.widget": "widget",
     "records.words": "WordsReport",

@@ -116,6 +116,17 @@ def test_a_dragged_edge_is_where_it_was_dropped_and_is_kept(finding, workspace) 
     assert made["half full"][0].window == Window(start, end - 5)
 
 
+def test_a_deleted_window_is_gone(finding) -> None:
+    start, end = map(int, finding.windows()["half full"][0].split(" – "))
+    finding.page.locator(".tl-label", has_text="half full").locator("button").first.click()
+    finding.shows(start)
+    finding.page.keyboard.press("Delete")
+    finding.until("() => document.querySelector('.title .main:not(:disabled)')")
+    now = changed(finding, {**finding.windows(), "half full": [f"{start} – {end}"]})["half full"]
+    for first, last in (map(int, own.split(" – ")) for own in now):
+        assert last < start or first > end
+
+
 def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None:
     before = finding.windows()
     finding.page.locator("h1").click()
@@ -125,6 +136,7 @@ def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None
         "() => document.querySelector('.shown').dataset.frame"
     ))  # fmt: skip
     finding.page.keyboard.press("3")
+    finding.page.get_by_text("is worth an answer").wait_for()  # the next one is proposed
     marks = finding.page.locator(".marks")
     finding.until("() => document.querySelectorAll('.marks li').length === 1")
     assert marks.inner_text().startswith(f"full: frame {asked}")
@@ -148,6 +160,27 @@ def test_readings_are_compared_side_by_side_and_one_is_taken(finding) -> None:
     before = finding.windows()
     finding.page.locator(".reading").nth(3).get_by_role("button", name="Use").click()
     assert changed(finding, before) != before
+
+
+def test_the_same_words_are_read_with_another_encoder_beside(finding, workspace) -> None:
+    page = finding.page
+    page.fill(text_of("full"), WORSE)
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_label("With another encoder").fill("mini")
+    page.get_by_role("button", name="Encode").click()
+    finding.until("() => document.querySelectorAll('.reading').length === 4")
+    beside = page.locator(".reading").nth(3)
+    beside.locator("p").wait_for()
+    assert beside.locator("b").inner_text() == "cup-mini"
+    finding.until("() => document.querySelectorAll('.reading .bars').length === 4")
+    now = page.locator(".reading").first.locator("p").inner_text()
+    assert beside.locator("p").inner_text() == now
+    # other words than those that it was made with
+    page.keyboard.press("Control+z")
+    finding.until("(now) => document.querySelector('.reading p').innerText !== now", now)
+    finding.until("""() => { const all = [...document.querySelectorAll(".reading p")];
+      return all[0].innerText === all[3].innerText; }""")
+    assert list(Finding.read(workspace / "cup-mini").vocabulary.states["full"]) == [WORSE]
 
 
 def test_the_keyboard_does_it_all_and_a_sheet_says_how(finding) -> None:
@@ -178,9 +211,10 @@ def test_a_window_is_played_in_a_loop_and_never_left(finding) -> None:
     start, end = map(int, finding.windows()["half full"][0].split(" – "))
     page.locator(".tl-label", has_text="half full").locator("button").first.click()
     finding.shows(start)
-    page.get_by_role("button", name="play the selected window in a loop (l)").click()
+    page.keyboard.press("l")
     page.keyboard.press("v")
-    page.get_by_role("button", name="play (Space)").click()
+    page.keyboard.press("Space")  # plays: what was clicked does not keep the key
+    page.get_by_role("button", name="pause (Space)").wait_for()
     script = """async () => {
       const seen = [], until = performance.now() + 4000;
       while (performance.now() < until) {
@@ -202,3 +236,39 @@ def test_the_object_is_outlined_and_its_crop_is_shown(finding) -> None:
     finding.until("() => document.querySelector('.crop img').naturalWidth > 0")
     finding.page.get_by_role("button", name="outline of the object").click()
     assert finding.page.locator(".stage polygon").count() == 0
+
+
+FOLLOW = """async (ms) => {
+  const seen = new Map(), until = performance.now() + ms;
+  while (performance.now() < until) {
+    await new Promise(requestAnimationFrame);
+    const { frame } = document.querySelector(".shown").dataset;
+    const drawn = [...document.querySelectorAll(".stage polygon")];
+    if (frame) seen.set(Number(frame), drawn.map((own) => own.getAttribute("points")).join(" | "));
+  }
+  return [...seen];
+}"""
+
+
+def test_outline_and_crop_follow_the_video_while_it_plays(finding) -> None:
+    page = finding.page
+    finding.until("() => document.querySelectorAll('.stage polygon').length > 0")
+    page.keyboard.press("v")  # slowly: what is looked at is which outline belongs to which frame
+    page.get_by_role("button", name="play (Space)").click()
+    seen = page.evaluate(FOLLOW, 3000)
+    cut = """() => {
+      const canvas = document.querySelector(".crop canvas");
+      if (canvas.hidden) return 0;
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return new Set(new Uint32Array(data.buffer)).size;
+    }"""
+    assert finding.until(cut) > 50  # colours: a picture
+    page.get_by_role("button", name="pause (Space)").click()
+    finding.until("() => document.querySelector('.shown').dataset.how === 'verified'")
+    script = """async (frame) => (await (await fetch(`/api/findings/cup/outline/${frame}`)).json())
+      .outline.map((points) => points.map((point) => point.join(",")).join(" ")).join(" | ")"""
+    drawn = [(frame, points) for frame, points in seen if points]
+    assert len(drawn) > 5
+    assert len(drawn) > 0.7 * len(seen)
+    for frame, points in drawn:  # of that frame, not of one before
+        assert points == page.evaluate(script, frame)

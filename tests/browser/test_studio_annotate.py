@@ -55,6 +55,10 @@ def labelled(address, desk):
     fill(own, [(0, 21, "1"), (22, 40, "3"), (41, LAST, "2")])
     own.page.get_by_role("button", name="Stop").click()
     own.page.get_by_role("link", name="cup", exact=True).click()
+    own.page.get_by_role("button", name="Go on as Anna").click()
+    own.until("() => document.querySelector('.ready') !== null")  # what she labelled is there
+    own.page.get_by_role("button", name="Stop").click()
+    own.page.get_by_role("link", name="cup", exact=True).click()
     assert own.page.get_by_label("States, one a line").count() == 0  # they are the first one's
     begin(own, "Ben")
     assert own.page.locator(".answers [aria-pressed=true]").count() == 0  # nothing of Anna's

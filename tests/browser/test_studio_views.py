@@ -8,8 +8,6 @@ import pytest
 from PIL import Image
 from studio_page import served
 
-from dejacue import Finding
-
 VIEWS = {
     "workspace": ("", ".cards img"), "finding": ("#/finding/cup", ".tl-windows button"),
     "track": ("#/track/scene%2Fscene.mp4", ".tl-plot"), "corpus": ("#/corpus", "td .bars"),
@@ -85,53 +83,6 @@ def test_an_empty_folder_says_what_to_do_and_takes_a_video(tmp_path, desk, axe) 
         own.page.context.close()
 
 
-def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None:
-    own = desk(address)
-    own.expected = "503"  # until the box tracker is chosen, a preview asks for weights of SAM 2
-    own.open("#/track/scene%2Fscene.mp4")
-    own.shows(0)
-    page = own.page
-    page.get_by_label("Tracker").select_option("box")
-    stage = page.locator(".stage").bounding_box()
-    scale = stage["width"] / 192
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        return stage["x"] + x * scale, stage["y"] + y * scale
-
-    own.drag(at(40, 30), at(150, 130))
-    own.until("() => document.querySelectorAll('.outline.preview').length > 0")
-    assert page.locator(".marks li").first.inner_text().startswith("frame 0: box 40, 30, 150, 130")
-    for number, text in ((1, "drained cup"), (2, "filled up cup")):
-        page.locator(f"fieldset:nth-of-type({number}) textarea").fill(text)
-    page.get_by_label("Folder of the finding").fill("made/boxed")
-    page.get_by_role("button", name="Follow and find").click()
-    page.get_by_role("button", name="Open").click()
-    own.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
-    made = Finding.read(workspace / "made" / "boxed")
-    assert made.made.tracker == "box, approximate"
-    page.get_by_role("tab", name="Doubts").click()
-    doubts = page.get_by_role("link", name="Correct with another click")
-    if doubts.count():
-        doubts.click()
-    else:
-        own.open("#/track/scene%2Fscene.mp4%3Fmade%2Fboxed")
-    page.get_by_text("Correct made/boxed").wait_for()
-    own.shows(0)
-    page.get_by_label("Tracker").select_option("box")
-    page.fill(".goto", "20")
-    page.keyboard.press("Enter")
-    own.shows(20)
-    own.drag(at(60, 30), at(170, 130))
-    own.until("() => document.querySelectorAll('.marks li').length >= 2")
-    page.get_by_role("button", name="Follow again").click()
-    page.get_by_role("button", name="Open").click()
-    own.until("() => location.hash.startsWith('#/finding')")
-    info = page.evaluate("async () => (await fetch('/api/findings/made/boxed/info')).json()")
-    assert len(info["prompts"]) == 2
-    own.open("#/jobs")
-    own.until("() => document.querySelectorAll('.job.done').length === 2")
-
-
 def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
     own = desk(address)
     own.open("#/track/scene%2Fscene.mp4")
@@ -139,6 +90,7 @@ def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
     own.page.get_by_label("Tracker").select_option("box")
     stage = own.page.locator(".stage").bounding_box()
     own.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
+    own.page.get_by_label("Words of").select_option("scene/vocabulary.yaml")
     own.page.get_by_label("Folder of the finding").fill("scene")
     own.page.get_by_role("button", name="Follow and find").click()
     said = own.page.locator(".foot .problem")
@@ -232,4 +184,18 @@ def test_a_file_whose_codec_is_lacking_falls_back_to_the_server(tmp_path, desk) 
         own.page.get_by_text("this browser cannot play h264").wait_for()
         own.page.keyboard.press("End")
         assert own.shows(11) == "server"
+        own.page.context.close()
+
+
+def test_the_video_that_it_was_started_with_is_shown_and_views_of_nothing_are_not(
+    workspace, desk
+) -> None:
+    with served(workspace, opened=["scene/scene.mp4"]) as address:
+        own = desk(address)
+        own.open()
+        own.shows(0)
+        own.page.get_by_role("heading", name="scene.mp4").wait_for()
+        for view in ("workspace", "track", "finding", "nonsense", "finding/%E0%A4%A"):
+            own.open(f"#/{view}")
+            there(own, ".drop")  # the workspace
         own.page.context.close()

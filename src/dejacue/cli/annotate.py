@@ -28,27 +28,35 @@ def template(
     id: str | None = None, force: bool = False, states: str | None = None,
 ) -> None:  # fmt: skip
     """A pass to fill in, for a history file or, without one, for the frames FIRST:LAST."""
-    if (history is None) == (frames is None):
-        raise InputError("give either a history file or --frames FIRST:LAST, one of the two")
-    _check_output(output, force, history)
-    named_states = None if states is None else [state.strip() for state in states.split(",")]
-    if history is not None:
-        found = read_history(history)
-        with named(str(history)):
-            made = annotation.template(
-                id or found.id, annotation.seen(found), annotator, named_states
-            )
-    else:
-        window = _frames(frames or "")
-        if not id:
-            raise InputError("--frames needs the name of the history, too; give it with --id")
-        frame_numbers = range(window.start, window.end + 1)
-        made = annotation.template(id, frame_numbers, annotator, named_states)
+    check_output(output, force, history)
+    named_states = None if states is None else states_of(states)
+    made = blank(history, annotator, frames, id, named_states)
     passes.write_pass(output, made)
     say(
         f"{output}: {made.frames.length} frames of {made.history} for {made.annotator}; split the "
         f"runs where the state changes and replace every null by {', '.join(made.known)}"
     )
+
+
+def blank(
+    history: Path | None, annotator: str, frames: str | None, id: str | None,
+    states: Sequence[str] | None,
+) -> Pass:  # fmt: skip
+    """A pass without labels."""
+    if (history is None) == (frames is None):
+        raise InputError("give either a history file or --frames FIRST:LAST, one of the two")
+    if history is not None:
+        found = read_history(history)
+        with named(str(history)):
+            return annotation.template(id or found.id, annotation.seen(found), annotator, states)
+    window = _frames(frames or "")
+    if not id:
+        raise InputError("--frames needs the name of the history, too; give it with --id")
+    return annotation.template(id, range(window.start, window.end + 1), annotator, states)
+
+
+def states_of(text: str) -> list[str]:
+    return [state.strip() for state in text.split(",")]
 
 
 def _frames(text: str) -> Window:
@@ -66,7 +74,7 @@ def consensus(
     first: Path, second: Path, decisions: Path | None, output: Path, force: bool = False
 ) -> None:
     """Agreement of two passes; writes what is to be decided or, once it is, the consensus."""
-    _check_output(output, force, first, second, decisions)
+    check_output(output, force, first, second, decisions)
     a, b = passes.read_pass(first), passes.read_pass(second)
     with named(f"{first} and {second}"):
         to_decide = annotation.open_decisions(a, b)
@@ -99,7 +107,7 @@ def events(
     force: bool = False, skip: bool = False,
 ) -> None:  # fmt: skip
     """The qualifying events of each consensus; the earliest one of each gives the references."""
-    _check_output(output, force, *files)
+    check_output(output, force, *files)
     given = _histories(files)
     if any(pass_.states is not None for pass_ in given.values()):
         _stable(given, output, minimum, component, (pre, post) != ("pre", "post"))
@@ -212,7 +220,7 @@ def _say_notes(
             )
 
 
-def _check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
+def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
     """What people have filled in by hand is not written over by accident."""
     if output is None:
         return

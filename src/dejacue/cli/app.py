@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dejacue.cli import corpora, groups
 from dejacue.cli import options as o
-from dejacue.cli.groups import annotate, data, ingest, store, studio
 from dejacue.cli.learning import learn
 
 app = typer.Typer(
@@ -18,12 +18,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(data, name="data")
-app.add_typer(annotate, name="annotate")
-app.add_typer(store, name="store")
-app.command()(ingest)
+app.add_typer(groups.data, name="data")
+app.add_typer(groups.annotate, name="annotate")
+app.add_typer(corpora.store, name="store")
+app.command()(corpora.ingest)
 app.add_typer(learn, name="learn")
-app.command()(studio)
+app.command()(groups.studio)
 
 
 def _version(wanted: bool) -> None:

@@ -51,18 +51,22 @@ def references(group: str, folder: Path | None, output: Path) -> None:
 
 
 def convert(given: Path, output: Path, times: list[Path] | None, vocabulary: Path | None) -> None:
-    if format_of(output) is None and output.suffix.lower() not in OWN:
-        known = [suffix for own in FORMATS.values() for suffix in own.suffixes]
-        raise InputError(
-            f"{output}: the ending names no format of references; use one of "
-            f"{', '.join([*OWN, *known])}"
-        )
+    check_ending(output)
     if output.exists() and given.exists() and output.samefile(given):
         raise InputError(f"{output}: is read by this command; give another output")
     states = None if vocabulary is None else list(read_vocabulary(vocabulary).states)
     found = read_references(given, times=times, states=states)
     path = write_references(output, found, times=times)
     say(f"references of {counted(len(found), 'object')}: {path}")
+
+
+def check_ending(output: Path) -> None:
+    if format_of(output) is None and output.suffix.lower() not in OWN:
+        known = [suffix for own in FORMATS.values() for suffix in own.suffixes]
+        raise InputError(
+            f"{output}: the ending names no format of references; use one of "
+            f"{', '.join([*OWN, *known])}"
+        )
 
 
 def _group(release: Release, name: str) -> Entries:

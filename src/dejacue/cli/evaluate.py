@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -16,7 +18,7 @@ from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
 from dejacue.records import Reference, Retrieval
-from dejacue.sources.formats.registry import format_of
+from dejacue.sources.formats.registry import format_in
 from dejacue.sources.results import read_references, read_retrievals
 
 
@@ -41,19 +43,31 @@ def run(
     if output is not None and any(_same(output, path) for path in files):
         raise InputError(f"{output}: is read by this command; give another output")
     *others, last = files
-    references = read_references(last) if format_of(last) is None else None
+    references = read_references(last) if format_in(last) is None else None
     retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
     if references is None:
         references = _of_another_tool(last, retrievals, only_common, times)
     found = evaluate(retrievals, references, only_common=only_common)
-    tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
-    show(
-        format, output, lambda: tables,
-        lambda: json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n",
-        lambda: _as_csv(found), below=_counts(found),
-    )  # fmt: skip
+    show_evaluation(found, found.to_dict(), format, output)
     for sentence in found.left_out:
         note(f"left out: {sentence}")
+
+
+def show_evaluation(
+    found: Evaluation, document: dict[str, Any], format: str | None, output: Path | None,
+    groups: Mapping[str, Evaluation] | None = None,
+) -> None:  # fmt: skip
+    """As tables, CSV or Markdown, or the document as JSON.
+
+    groups   the same for some of the histories, by what these are
+    """
+    tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
+    tables += [_methods_table(own, name) for name, own in (groups or {}).items()]
+    show(
+        format, output, lambda: tables,
+        lambda: json.dumps(document, indent=2, ensure_ascii=False) + "\n",
+        lambda: _as_csv(found, groups or {}), below=_counts(found),
+    )  # fmt: skip
 
 
 def _of_another_tool(
@@ -96,8 +110,9 @@ def _noun(plural: str, number: int) -> str:
     return "history" if plural == "histories" else plural.removesuffix("s")
 
 
-def _methods_table(found: Evaluation) -> Table:
-    table = Table(title="means in %", title_justify="left")
+def _methods_table(found: Evaluation, group: str = "") -> Table:
+    of = f"{group} ({found.counts['histories']}), " if group else ""
+    table = Table(title=escape(f"{of}means in %"), title_justify="left")
     table.add_column("method", overflow="fold", min_width=10)
     for metric in METRICS.values():
         table.add_column(metric, justify="right")
@@ -140,9 +155,10 @@ def _p(value: float) -> str:
     return f"{value:.4f}" if value >= 5e-5 else "< 0.0001"
 
 
-def _as_csv(found: Evaluation) -> str:
+def _as_csv(found: Evaluation, groups: Mapping[str, Evaluation]) -> str:
     stream = io.StringIO()
     rows = found.to_rows()
+    rows += [row | {"kind": name} for name, own in groups.items() for row in own.to_rows()]
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

@@ -1,4 +1,4 @@
-"""The commands of ``dejacue data``, ``annotate`` and ``store``; ``ingest`` and ``studio``."""
+"""The commands of ``dejacue data`` and ``annotate``; ``studio``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ annotate = typer.Typer(
     help="Two passes over the frames of a history, their consensus, its events.",
     no_args_is_help=True,
 )
-store = typer.Typer(
-    help="Many histories in one folder, and questions over all of them.", no_args_is_help=True
-)
 
 
 def _layouts() -> list[str]:
@@ -28,23 +25,27 @@ def _layouts() -> list[str]:
     return list(READERS)
 
 
+Layout = Annotated[
+    str | None,
+    o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
+]
+OwnMasks = Annotated[
+    Path | None,
+    o.option("Masks or boxes of your own: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
+]
+
+
 @data.command("open")
 def open_folder(
     folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
-    layout: Annotated[
-        str | None,
-        o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
-    ] = None,
+    layout: Layout = None,
     references: Annotated[
         Path | None, o.option("Write the true windows, for evaluate: .json.", "--references")
     ] = None,
     manifest: Annotated[
         Path | None, o.option("Write a manifest for ingest: .csv.", "--manifest")
     ] = None,
-    masks: Annotated[
-        Path | None,
-        o.option("Masks or boxes of your own for it: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
-    ] = None,
+    masks: OwnMasks = None,
     vocabularies: Annotated[
         Path | None, o.option("Write ID.json with the words of each clip.", "--vocabularies")
     ] = None,
@@ -54,6 +55,54 @@ def open_folder(
     from dejacue.cli import open_data as command
 
     command.run(folder, layout, references, manifest, masks, vocabularies, json)
+
+
+@data.command("evaluate")
+def evaluate_folder(
+    folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
+    store: Annotated[Path, o.option("Where its histories go; made if it is not there.")],
+    layout: Layout = None,
+    readouts: Annotated[
+        str,
+        o.option(
+            "Names, with commas, or .json files of dejacue learn fit; each is compared with the "
+            "first.",
+            "--readouts",
+            "-r",
+        ),
+    ] = "contrast,published,whole-history,longest-run",
+    masks: OwnMasks = None,
+    where: Annotated[
+        list[str] | None,
+        o.option("Only clips with NAME=PATTERN: id, object, source, split, category …", "--where"),
+    ] = None,
+    workers: o.Decoders = None,
+    replace: o.ReplaceOther = False,
+    encoder: o.EncoderName = None,
+    backend: o.Backend = None,
+    precision: o.Precision = None,
+    device: o.Device = None,
+    output: Annotated[
+        Path | None, o.option("Write the table to .json, .csv, .md or .txt.", "--output", "-o")
+    ] = None,
+    by: Annotated[
+        str | None, o.option("Also a table for each object, source, split, category …")
+    ] = None,
+    retrievals: Annotated[
+        Path | None, o.option("Also write READOUT.json with what each found into this folder.")
+    ] = None,
+) -> None:
+    """Encode a data set, ask for its states, and measure readouts by its true windows.
+
+    Run it again to go on: what is in the store is not encoded again.
+    """
+    from dejacue.cli import evaluate_data as command
+    from dejacue.pipeline import EncoderOptions
+
+    command.run(
+        folder, layout, store, readouts, masks, where or [], workers, replace,
+        encoder,         EncoderOptions(backend, precision, device), output, retrievals, by,
+    )  # fmt: skip
 
 
 @data.command()
@@ -128,6 +177,48 @@ def template(
     command.template(history, annotator, output, frames, id, force, states)
 
 
+@annotate.command("import")
+def import_pass(
+    given: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="What was marked: .eaf, .cvat.xml, .csv, .json …"),
+    ],
+    annotator: Annotated[str, o.option("Who marked it.", "--annotator", "-a")],
+    output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
+    history: Annotated[
+        Path | None, typer.Argument(help="Features of the object (.npz), which say its frames.")
+    ] = None,
+    frames: Annotated[str | None, o.option("FIRST:LAST, both included, instead of a file.")] = None,
+    id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
+    states: Annotated[
+        str | None, o.option("That are told apart, as empty,full (default: the labels there).")
+    ] = None,
+    rest: Annotated[
+        str | None,
+        o.option("Label of frames that are not marked (default: none; open with pre and post)."),
+    ] = None,
+    times: o.Times = None,
+    force: Force = False,
+) -> None:
+    """Make a pass of what was marked in ELAN, CVAT, Label Studio, FiftyOne, a CSV …"""
+    from dejacue.cli import annotate_files as command
+
+    command.take(given, history, annotator, output, frames, id, states, rest, times, force)
+
+
+@annotate.command("export")
+def export_pass(
+    given: Annotated[Path, typer.Argument(metavar="PASS", help="A pass or consensus, as JSON.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending names the format.")],
+    times: o.Times = None,
+    force: Force = False,
+) -> None:
+    """Give a pass to another tool, to look at or go on with: spans of each label."""
+    from dejacue.cli import annotate_files as command
+
+    command.give(given, output, times, force)
+
+
 @annotate.command()
 def consensus(
     first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
@@ -172,202 +263,6 @@ def events(
     from dejacue.cli import annotate as command
 
     command.events(files, output, minimum, pre, post, component, force, skip)
-
-
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of a store.")]
-Where = Annotated[
-    list[str] | None,
-    o.option("NAME=PATTERN: id, object, source or a name that show lists (kitchen*).", "--where"),
-]
-
-
-@store.command()
-def create(
-    path: StorePath,
-    encoder: Annotated[
-        str | None, o.option("Its identity (default: that of the first history).")
-    ] = None,
-    dtype: Annotated[str, o.option("float16 or float32.")] = "float16",
-) -> None:
-    """Make an empty store."""
-    from dejacue.cli import store as command
-
-    command.create(path, encoder, dtype)
-
-
-@store.command()
-def add(
-    path: StorePath,
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Histories (.npz), or folders of them.")
-    ],
-    replace: o.Replace = False,
-    object: Annotated[str | None, o.option("What they are: cup.")] = None,
-    source: Annotated[str | None, o.option("Where they are from: kitchen.mp4.")] = None,
-) -> None:
-    """Add histories, with a picture of each where one lies beside it: all of them, or none."""
-    from dejacue.cli import store as command
-
-    command.add(path, files, replace, object, source)
-
-
-@store.command()
-def failures(
-    path: StorePath,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these.")] = None,
-    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
-    clear: Annotated[bool, o.flag("Forget them instead.", "--clear")] = False,
-) -> None:
-    """List what ingest could not add, and why."""
-    from dejacue.cli import store as command
-
-    command.failures(path, ids or [], jsonl, clear)
-
-
-@store.command()
-def ls(
-    path: StorePath,
-    where: Where = None,
-    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
-) -> None:
-    """List the histories."""
-    from dejacue.cli import store as command
-
-    command.ls(path, where or [], jsonl)
-
-
-@store.command("show")
-def show_history(
-    path: StorePath,
-    id: Annotated[str, typer.Argument(help="Name of the history.")],
-    thumbnail: Annotated[
-        Path | None, o.option("Write its picture to this file (.jpg).", "--thumbnail")
-    ] = None,
-) -> None:
-    """What is known of a history."""
-    from dejacue.cli import store as command
-
-    command.show(path, id, thumbnail)
-
-
-@store.command()
-def rm(
-    path: StorePath, ids: Annotated[list[str], typer.Argument(metavar="ID", help="Names.")]
-) -> None:
-    """Take histories out: all of them, or none."""
-    from dejacue.cli import store as command
-
-    command.rm(path, ids)
-
-
-@store.command()
-def verify(path: StorePath) -> None:
-    """Read every byte again, and name the histories that are damaged (exit code 1)."""
-    from dejacue.cli import store as command
-
-    command.verify(path)
-
-
-@store.command()
-def compact(path: StorePath) -> None:
-    """Free the bytes of histories that were removed or replaced."""
-    from dejacue.cli import store as command
-
-    command.compact(path)
-
-
-@store.command()
-def export(
-    path: StorePath,
-    output: Annotated[
-        str, o.option("A folder, or a .parquet file; also s3://… and others.", "--output", "-o")
-    ],
-    kind: Annotated[str | None, o.option("npz or parquet (default: by the name).")] = None,
-    where: Where = None,
-) -> None:
-    """Write the histories for others to read."""
-    from dejacue.cli import store as command
-
-    command.export(path, output, kind, where or [])
-
-
-@store.command()
-def ask(
-    path: StorePath,
-    vocabulary: o.Vocabulary,
-    readout: o.ReadoutName = "contrast",
-    top: Annotated[int, o.option("How many histories; 0: all of them.")] = 10,
-    where: Where = None,
-    jsonl: Annotated[
-        bool, o.flag("A JSON object for each answer, a line each, as they are found.", "--jsonl")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
-    ] = None,
-    threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
-    engine: o.Workers = "local",
-    ray_address: o.RayAddress = None,
-    encoder: o.WordEncoder = None,
-    backend: o.Backend = None,
-    precision: o.Precision = None,
-    device: o.Device = None,
-) -> None:
-    """Where are these states, in all histories? The likeliest objects first.
-
-    Histories are ranked by the object score: the mean cosine of their frames
-    with what all the words have in common. The score says how clear a window
-    is within its history. Neither is a probability.
-    """
-    from dejacue.cli import store as command
-    from dejacue.pipeline import EncoderOptions
-
-    command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, output, threads, engine, ray_address,
-        encoder,
-        EncoderOptions(backend, precision, device),
-    )  # fmt: skip
-
-
-def ingest(
-    manifest: Annotated[str, typer.Argument(help="Videos, masks, objects: a .csv or .jsonl.")],
-    store: Annotated[Path, o.option("Where they go; made if it is not there.")],
-    engine: o.Workers = "local",
-    ray_address: o.RayAddress = None,
-    actors: Annotated[
-        int | None, o.option("Models on Ray (default: one for each GPU or, without, machine).")
-    ] = None,
-    gpus_per_actor: Annotated[
-        float | None, o.option("GPUs of each, or a part of one (default: 1 where there are any).")
-    ] = None,
-    workers: Annotated[
-        int | None, o.option("Processes that decode and crop (default: one less than cores).")
-    ] = None,
-    retry: Annotated[bool, o.flag("Only what has failed before.", "--retry")] = False,
-    replace: Annotated[
-        bool, o.flag("Make again what is there but was made of something else.", "--replace")
-    ] = False,
-    max_pixels: o.MaxPixels = None,
-    decoder: Annotated[
-        str | None,
-        o.option("Of all videos: software, or hardware (default: as the manifest says)."),
-    ] = None,
-    encoder: o.EncoderName = None,
-    backend: o.Backend = None,
-    precision: o.Precision = None,
-    device: o.Device = None,
-) -> None:
-    """Turn many videos into histories in a store; run it again to go on."""
-    from dejacue.cli import ingest as command
-    from dejacue.pipeline import EncoderOptions
-    from dejacue.pipeline.ingest import RayOptions
-
-    options = EncoderOptions(backend, precision, device)
-    ray = RayOptions(ray_address, actors, gpus_per_actor)
-    command.run(
-        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels,
-        decoder,
-    )  # fmt: skip
 
 
 def studio(

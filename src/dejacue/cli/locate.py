@@ -32,7 +32,7 @@ from dejacue.report.exports import EXPORTS, Export, all_notes, as_csv, as_json, 
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import file_name
 from dejacue.sources.findings import DOCUMENT, history_path, holds_finding
-from dejacue.sources.formats.registry import format_of
+from dejacue.sources.formats.registry import format_in
 from dejacue.sources.results import read_references
 from dejacue.sources.tracks import read_notes
 
@@ -90,7 +90,7 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
 
 def _references(path: Path, source: Path) -> list[Reference]:
     """Those of another tool may count in seconds, which the video or the history has."""
-    timed = (own := format_of(path)) is not None and own.timed
+    timed = (own := format_in(path)) is not None and own.timed
     folder = _is_saved(source) and source.suffix.lower() != ".npz"
     return read_references(path, times=source if timed and not folder else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -56,7 +57,7 @@ def run(
     if manifest is not None:
         left_out = write_manifest(manifest, dataset, masks)
         say_written(manifest, "manifest")
-        for why, names in _by_reason(left_out).items():
+        for why, names in by_reason(left_out).items():
             first = ", ".join(names[:3]) + (", …" if names[3:] else "")
             notes(f"not in the manifest: {counted(len(names), 'clip')} ({first}): {why}")
     if vocabularies is not None:
@@ -80,7 +81,7 @@ def _say_what_is_in_it(dataset: Dataset, as_json: bool) -> None:
         notes(f"missing: {len(dataset.missing) - MOST_NAMED} more, which --json lists")
 
 
-def _by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
+def by_reason(left_out: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, why in left_out.items():
         found.setdefault(why, []).append(name)

@@ -102,6 +102,9 @@ Workers = Annotated[
         values=lambda: WHERE,
     ),
 ]  # fmt: skip
+Decoders = Annotated[
+    Count, option("Processes that decode and crop (default: one less than cores).", "--workers")
+]
 RayAddress = Annotated[
     Text, option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, or this machine alone).")
 ]
@@ -155,6 +158,9 @@ def _limit(context: typer.Context, value: int | None) -> int | None:
 
 
 Replace = Annotated[bool, flag("Take the place of histories of the same id.", "--replace")]
+ReplaceOther = Annotated[
+    bool, flag("Make again what is there but was made of something else.", "--replace")
+]
 MaxPixels = Annotated[
     Count,
     typer.Option(

@@ -75,7 +75,7 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
             for own in rows:
                 typer.echo(as_json(own._asdict()))
             return
-        table = Table(title=escape(str(store)), title_justify="left")
+        table = Table(title=escape(_about(store)), title_justify="left")
         listed = list(islice(rows, MOST_LISTED))
         more = dict.fromkeys(name for own in listed for name in own.columns)
         for name in ("history", "object", "source", *map(escape, more)):
@@ -124,8 +124,14 @@ def show(path: Path, id: str, thumbnail: Path | None) -> None:
         history = store[id]
         runs = ", ".join(f"{run.start} – {run.end}" for run in history.runs()[:10])
         more = ", …" if len(history.runs()) > 10 else ""
-        say(repr(history).strip("<>"))
+        say(f"{id}: {counted(len(history), 'observed frame')} of {path}")
+        for name, text in store.told(id).items():
+            if text is not None:
+                say(f"{name}: {text}")
         say(f"frames: {runs}{more}")
+        if history.times_s is not None:
+            say(f"seconds: {_seconds((float(history.times_s[0]), float(history.times_s[-1])))}")
+        say(f"encoder: {history.encoder or 'unnamed'}, {_kind(store)}")
         for name, text in (history.made_with or {}).items():
             say(f"{name}: {text}")
         picture = store.thumbnail(id)
@@ -137,10 +143,24 @@ def show(path: Path, id: str, thumbnail: Path | None) -> None:
             say_written(write_bytes(thumbnail, picture))
 
 
-def rm(path: Path, ids: Sequence[str]) -> None:
+def rm(path: Path, ids: Sequence[str], where: Sequence[str]) -> None:
+    if bool(ids) == bool(where):
+        raise InputError("give the names of histories, or --where NAME=PATTERN, one of the two")
     with Store.open(path) as store:
-        count = store.remove(ids)
+        chosen = ids or store.ids(conditions(where))
+        if not chosen:
+            raise InputError(f"{path}: {NONE}, so none was removed")
+        count = store.remove(chosen)
         say(f"removed: {_counted(count)}; dejacue store compact {path} frees their bytes")
+
+
+def _about(store: Store) -> str:
+    name = f"encoder {store.encoder or 'unnamed'}, {_kind(store)}"
+    return f"{store.path}: {_counted(len(store))}, {name}"
+
+
+def _kind(store: Store) -> str:
+    return f"{store.dimension or '?'} dimensions, {store.dtype.name}"
 
 
 def verify(path: Path) -> None:

@@ -94,17 +94,19 @@ def show(
     json: Callable[[], str], csv: Callable[[], str], below: str = "",
 ) -> None:  # fmt: skip
     """As a table (with lines ``below``), JSON or CSV, on the screen or in a file, whose name tells
-    the format where none is asked for."""
+    the format where none is asked for; that of a file may also be Markdown."""
     if format is None:
         suffix = output.suffix.lower() if output else ""
-        format = {".json": "json", ".csv": "csv"}.get(suffix, "table")
+        format = {".json": "json", ".csv": "csv", ".md": "md"}.get(suffix, "table")
     if format == "table" and output is None:
         show_tables(*tables())
         if below:
             say(below)
         return
     text = json() if format == "json" else csv() if format == "csv" else ""
-    text = text or as_text(*tables()) + (f"{below}\n" if below else "")
+    if not text:
+        drawn = as_markdown(*tables()) + "\n" if format == "md" else as_text(*tables())
+        text = drawn + (f"{below}\n" if below else "")
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -123,6 +125,26 @@ def as_text(*tables: Table) -> str:
     width = max(FILE_WIDTH, *(_least_width(table) for table in tables))
     Console(file=stream, width=width, emoji=False, highlight=False).print(*tables, sep="\n")
     return stream.getvalue()
+
+
+def as_markdown(*tables: Table) -> str:
+    """Tables with their titles and captions, as Markdown."""
+    return "\n".join(map(_markdown, tables))
+
+
+def _markdown(table: Table) -> str:
+    def cell(given: object) -> str:
+        text = " ".join(Text.from_markup(str(given)).plain.split())
+        return text.replace("\\", "\\\\").replace("|", "\\|")
+
+    columns = table.columns
+    rows = [[cell(own.header) for own in columns]]
+    rows.append(["---:" if own.justify == "right" else "---" for own in columns])
+    rows += [list(map(cell, row)) for row in zip(*(own.cells for own in columns), strict=True)]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    above = [cell(table.title), ""] if table.title else []
+    below = ["", cell(table.caption)] if table.caption else []
+    return "\n".join([*above, *lines, *below, ""])
 
 
 def retrieval_table(

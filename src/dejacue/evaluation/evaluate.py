@@ -129,11 +129,13 @@ def evaluate(
     references: Iterable[Reference],
     *,
     only_common: bool = False,
+    compared: bool = True,
 ) -> Evaluation:
     """Compare methods with references, and every later method with the first.
 
     retrievals    name of the method → its retrievals, one per history
     only_common   leave out what not all of them share, instead of refusing it
+    compared      whether methods are; that takes two components
 
     R@1 at tIoU .3 and .5 and Top-1 tIoU; averages descriptions → state → history → component →
     uniform over components; intervals and tests resample the components.
@@ -162,7 +164,7 @@ def evaluate(
             f"{'; '.join(_sentences(problems, MOST_NAMES))}; correct the files, or evaluate what "
             "they share with only_common=True / --only-common"
         )
-    return _measured(windows, absent, truth, queries, tuple(_sentences(problems)))
+    return _measured(windows, absent, truth, queries, tuple(_sentences(problems)), compared)
 
 
 def _measured(
@@ -171,6 +173,7 @@ def _measured(
     truth: Mapping[str, Reference],
     queries: Sequence[Query],
     left_out: tuple[str, ...],
+    compared: bool,
 ) -> Evaluation:
     histories = [history for history, _, _ in queries]
     states = [state for _, state, _ in queries]
@@ -193,7 +196,7 @@ def _measured(
         },
         components=tuple(groups),
         per_component=values,
-        comparisons=_comparisons(values),
+        comparisons=_comparisons(values) if compared else {},
         left_out=left_out,
     )
 

@@ -90,10 +90,15 @@ def thumbnail(image: NDArray[np.uint8], mask: NDArray[np.bool_] | None) -> bytes
 
 
 def _crop(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> bytes:
+    return small_jpeg(crop(image, mask))
+
+
+def small_jpeg(pixels: NDArray[np.uint8], side: int = WIDTH) -> bytes:
+    """A picture as a JPEG of at most so many pixels a side."""
     from PIL import Image
 
-    found = Image.fromarray(crop(image, mask))
-    found.thumbnail((WIDTH, WIDTH))
+    found = Image.fromarray(pixels)
+    found.thumbnail((side, side))
     return _jpeg(found)
 
 

@@ -37,9 +37,10 @@ from dejacue.sources.documents import (
     read_text,
     write_document,
 )
+from dejacue.sources.formats.references import check_state
 from dejacue.sources.formats.references import read as read_foreign
 from dejacue.sources.formats.references import write as foreign_bytes
-from dejacue.sources.formats.registry import format_of
+from dejacue.sources.formats.registry import format_in, format_of
 from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
 from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
 
@@ -89,16 +90,29 @@ def read_references(
 ) -> list[Reference]:  # fmt: skip
     """References from JSON, from a ``.csv``, ``.parquet`` or ``.arrow`` with the columns history,
     state, start, end and, if histories share their source, component (one row per window), or from
-    a file of another tool, by its ending (docs/formats.md). The rest is for those:
+    a file of another tool, by its ending or by what it holds (docs/formats.md).
+
+    states    the states that may occur; others are refused
+
+    For files of other tools:
 
     times     what gives frames their seconds: a video or a history (itself, or the path), several,
               or a mapping of histories to them; default: the video that the file names
-    states    the states that may occur; others are refused
     history   the name of the history where the file has one object
     """
     name = os.fspath(path)
-    if (format := format_of(name)) is not None:
+    if (format := format_in(name)) is not None:
         return read_foreign(name, format, times=times, states=states, history=history)
+    found = _own_references(name)
+    with named(name):
+        for reference in found:
+            for state in reference.states:
+                with named(f'history "{reference.history_id}"'):
+                    check_state(state, states)
+    return found
+
+
+def _own_references(name: str) -> list[Reference]:
     if is_table(name):
         with named(name):
             return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS[:-1]))

@@ -17,7 +17,7 @@ from dejacue.store import _index as index
 from dejacue.store._listing import columns_of
 
 if TYPE_CHECKING:
-    from dejacue.store._ask import Answer
+    from dejacue.store._answers import Answer
 
 GROUP = 1 << 16  # answers in a row group of Parquet, and at most in memory
 _COLUMNS = {

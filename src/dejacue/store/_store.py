@@ -17,7 +17,8 @@ from dejacue.records import History, Vocabulary
 from dejacue.sources.atomic import check_place, unwritten
 from dejacue.store import _index as index
 from dejacue.store import _write
-from dejacue.store._ask import Asked, ask
+from dejacue.store._answers import Asked
+from dejacue.store._ask import ask
 from dejacue.store._export import export
 from dejacue.store._listing import Failure, Stored, columns_in, failed, listed, read_made_with
 from dejacue.store._packing import NAMES, Packed, unpacked

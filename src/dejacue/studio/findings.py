@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,7 +63,7 @@ def info(id: Id, studio: Own) -> Object:
         "object": finding.vocabulary.object, "encoder": finding.history.encoder,
         "tracker": finding.made.tracker, "prompts": _prompts(studio, finding),
         "masks": studio.workspace.id_of(studio.masks_path(finding)),
-        "options": dict(finding.made.options),
+        "objects": objects_of(finding), "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
         "changes": drawn["changes"],
@@ -192,11 +193,7 @@ def _truth(studio: Studio, id: str, finding: Finding):  # type: ignore[no-untype
 def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> Finding:
     """``Finding.ask``, with the words and examples of a request."""
     own = finding.vocabulary
-    marks, changes = own.examples, own.changes
-    if words.examples is not None:
-        marks = tuple(_example(studio, own, mark) for mark in words.examples)
-    if words.changes is not None:
-        changes = tuple(Example(None, (frame, frame)) for frame in words.changes)
+    marks, changes = _shown(studio, own, words)
     states = {state: list(texts) for state, texts in own.states.items()}
     object = own.object if words.object is None else words.object
     settings = _settings(finding, reading)
@@ -211,6 +208,25 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
         given, encoder=studio.encoder_of(finding.history),
         encoder_options=EncoderOptions(prompts=finding.made.prompts), **settings,
     )  # fmt: skip
+
+
+def vocabulary(studio: Studio, words: Words, states: Mapping[str, Sequence[str]]) -> Vocabulary:
+    """These states, with what a request shows of them."""
+    own = Vocabulary(states, object=words.object)
+    marks, changes = _shown(studio, own, words)
+    return replace(own, examples=marks, changes=changes)
+
+
+def _shown(
+    studio: Studio, own: Vocabulary, words: Words
+) -> tuple[Sequence[Example], Sequence[Example]]:
+    """The examples and changes of a request, else those that there are."""
+    marks, changes = own.examples, own.changes
+    if words.examples is not None:
+        marks = tuple(_example(studio, own, mark) for mark in words.examples)
+    if words.changes is not None:
+        changes = tuple(Example(None, (frame, frame)) for frame in words.changes)
+    return marks, changes
 
 
 def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
@@ -260,6 +276,12 @@ def _mark(finding: Finding, own: Example) -> Object:
     start = int(frames[min(first, len(frames) - 1)])
     last = int(frames[max(end - 1, first, 0)]) if first < len(frames) else start
     return {"state": own.state, "start": start, "end": last, "source": None}
+
+
+def objects_of(finding: Finding) -> list[int] | None:
+    """The ids in the masks that are its object; None: all of them."""
+    ids = (finding.history.made_with or {}).get("objects", "all").split(",")
+    return [int(one) for one in ids if one.isascii() and one.isdecimal()] or None
 
 
 def _prompts(studio: Studio, finding: Finding) -> list[Object]:

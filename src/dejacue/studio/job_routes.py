@@ -19,8 +19,19 @@ from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
 from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.corpus import measured
+from dejacue.studio.findings import vocabulary
 from dejacue.studio.jobs import Job, Work
-from dejacue.studio.models import PROBLEMS, Asked, Frame, Object, Own, Reading, Text, owner_only
+from dejacue.studio.models import (
+    PROBLEMS,
+    Asked,
+    Frame,
+    Object,
+    Own,
+    Reading,
+    Text,
+    Words,
+    owner_only,
+)
 from dejacue.studio.state import Studio
 
 router = APIRouter(
@@ -60,15 +71,13 @@ class Track(Sampled):
     tracker: Text | None = None
 
 
-class Find(Sampled, Reading):
-    """From a video to a finding: where the object is (prompts, or masks in the workspace) and the
-    words (states, or a word list); asked for again, it goes on where it was."""
+class Find(Sampled, Words, Reading):
+    """From a video to a finding: where the object is (prompts, or masks in the workspace), the
+    words (states, or a word list) and what is shown; asked for again, it goes on where it was."""
 
     kind: Literal["find"]
     video: Place
     folder: Place
-    states: Annotated[dict[Text, list[Text]], Field(max_length=50)] | None = None
-    object: Text | None = None
     vocabulary: Place | None = None
     prompts: Annotated[list[Pointed], Field(max_length=1000)] = Field(default_factory=list)
     masks: Place | None = None
@@ -174,8 +183,8 @@ def _sampling(asked: Sampled) -> dict[str, Any]:
 
 
 def _folder(studio: Studio, id: str) -> Any:
-    """A folder that is new, empty, or of an earlier run."""
-    folder = studio.workspace.place(id)
+    """A folder that is new, empty, or of an earlier run; finding.json: the workspace itself."""
+    folder = studio.workspace.root if id == DOCUMENT else studio.workspace.place(id)
     if folder.is_dir():
         names = os.listdir(folder)
         ours = (DOCUMENT, "masks", "track.json")
@@ -214,8 +223,10 @@ def _find(studio: Studio, asked: Find) -> Work:
     words: Any = None
     if asked.vocabulary is not None:
         words = studio.workspace.existing(asked.vocabulary, "vocabulary")
+        if asked.examples or asked.changes:
+            raise InputError("examples and changes go with states; give those of the word list")
     elif asked.states is not None:
-        words = {"states": asked.states, **({"object": asked.object} if asked.object else {})}
+        words = vocabulary(studio, asked, asked.states)
     else:
         raise InputError("give the states and their descriptions, or a word list")
     reading = {name: value for name, value in asked.model_dump(include=set(Reading.model_fields))

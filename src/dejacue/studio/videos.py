@@ -21,6 +21,7 @@ from dejacue.sources.tracks import Prompt
 from dejacue.sources.tracks.prompts import united
 from dejacue.sources.video import Frame as VideoFrame
 from dejacue.studio.errors import NotThere
+from dejacue.studio.findings import objects_of
 from dejacue.studio.models import (
     MOST_FRAME,
     PROBLEMS,
@@ -136,21 +137,41 @@ def crop_picture(
     id: Id, number: Number, studio: Own, width: Width | None = None, file: bool = False
 ) -> Response:
     """What the encoder saw of the object in a frame of the history; file: of the file."""
-    image, mask = _seen(studio, studio.finding(id), number, file)
+    frames, source, mask = _seen(studio, studio.finding(id), number, file)
     if mask is None:
         raise NotThere(f"the object is not seen in frame {number}")
-    return _picture(jpeg(crop(image, mask), width))
+    # asked for anew each time: another pass of the tracker may see another object
+    return _picture(jpeg(crop(frames.image(source), mask), width), "no-cache")
 
 
 @router.get("/api/findings/{id:path}/outline/{number}")
 def outline_of(id: Id, number: Number, studio: Own, file: bool = False) -> Object:
     """Polygons around the object in a frame of the history (file: of the file), in pixels of the
     video; none where it is not seen."""
-    image, mask = _seen(studio, studio.finding(id), number, file)
+    frames, _, mask = _seen(studio, studio.finding(id), number, file)
     return {
-        "frame": number, "width": image.shape[1], "height": image.shape[0],
+        "frame": number, "width": frames.width, "height": frames.height,
         "outline": [] if mask is None else outline(mask),
     }  # fmt: skip
+
+
+@router.get("/api/findings/{id:path}/outlines")
+def outlines(
+    id: Id, studio: Own, start: Annotated[int, Query(ge=0, le=MOST_FRAME)],
+    count: Annotated[int, Query(ge=1, le=100)] = 25, file: bool = False,
+) -> list[Object]:  # fmt: skip
+    """Those of the frames from here on, as far as there are any, for a page that plays."""
+    finding = studio.finding(id)
+    found: list[Object] = []
+    for number in range(start, start + count):
+        try:
+            mask = _seen(studio, finding, number, file)[2]
+        except NotThere:
+            if not found:
+                raise
+            break  # the video has ended
+        found.append({"frame": number, "outline": [] if mask is None else outline(mask)})
+    return found
 
 
 def _check(frames: Frames, number: int) -> None:
@@ -158,16 +179,16 @@ def _check(frames: Frames, number: int) -> None:
         raise NotThere(f"there is no frame {number}; they go from 0 to {len(frames) - 1}")
 
 
-def _picture(data: bytes) -> Response:
-    headers = {"cache-control": "private, max-age=600"}
+def _picture(data: bytes, cached: str = "max-age=600") -> Response:
+    headers = {"cache-control": f"private, {cached}"}
     return Response(data, media_type="image/jpeg", headers=headers)
 
 
 def _seen(
     studio: Studio, finding: Finding, number: int, of_file: bool
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
-    """A frame of the file, and the mask of the object in it; the number is that of the history, or
-    of the file."""
+) -> tuple[Frames, int, NDArray[np.bool_] | None]:
+    """The frames of the file, which of them it is, and the mask of the object in it; the number is
+    that of the history, or of the file."""
     history, path = finding.history, studio.video_path(finding)
     known = (history.frames, history.frames if history.source_frames is None
              else history.source_frames)  # fmt: skip
@@ -177,12 +198,11 @@ def _seen(
         index = source = number  # also before the first and after the last one
     frames = studio.frames(path)
     _check(frames, source)
-    image = frames.image(source)
     masks = studio.masks_path(finding)
     if masks is None:
         raise NotThere(f"the masks of {history.id} are not in the workspace")
     looked_at = history.frames_looked_at or len(frames)
-    shown = VideoFrame(index, source, None, frames.name(source), image)
-    ids = (history.made_with or {}).get("objects", "all").split(",")
-    lineage = frozenset(int(one) for one in ids if one.isascii() and one.isdecimal()) or None
-    return image, studio.mask(masks, looked_at, shown, lineage)
+    size = np.broadcast_to(np.uint8(0), (frames.height, frames.width, 3))  # masks need no pixels
+    shown = VideoFrame(index, source, None, frames.name(source), size)
+    ids = objects_of(finding)
+    return frames, source, studio.mask(masks, looked_at, shown, frozenset(ids) if ids else None)

@@ -15,8 +15,10 @@ from dejacue.method.plan import PRESETS, READOUTS
 from dejacue.records import Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.atomic import write_text
+from dejacue.sources.encoders import BUILT_IN, EXAMPLES, SIZES
 from dejacue.sources.files import read_vocabulary
 from dejacue.sources.tracks import default_tracker
+from dejacue.sources.tracks.sam2.loading import REPOSITORIES
 from dejacue.studio.models import PROBLEMS, Asked, Id, Object, Own, Text, Who, owner_only
 from dejacue.studio.workspace import WORDS
 
@@ -47,6 +49,7 @@ def workspace(studio: Own, who: Who) -> Object:
         "references": [] if blind else found.references,
         "encoder": studio.encoder_name or "siglip2",
         "tracker": studio.tracker_name or default_tracker(),
+        "encoders": [*BUILT_IN, *SIZES, *EXAMPLES], "trackers": ["box", *REPOSITORIES],
         "readouts": [*READOUTS, *PRESETS], "coordinates": list(COORDINATES),
         "exports": list(EXPORTS),
     }  # fmt: skip

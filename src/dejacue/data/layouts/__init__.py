@@ -10,6 +10,7 @@ NEEDS               what the folder must hold, in a sentence
 from dejacue.data.layouts._open import READERS, open_dataset
 from dejacue.data.layouts._records import Clip, Dataset, UnusableDataset
 from dejacue.data.layouts._write import (
+    clip_rows,
     manifest_rows,
     vocabulary_documents,
     write_manifest,
@@ -21,6 +22,7 @@ __all__ = [
     "Clip",
     "Dataset",
     "UnusableDataset",
+    "clip_rows",
     "manifest_rows",
     "open_dataset",
     "vocabulary_documents",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,11 @@ def folders_in(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return natural(e for e in folder.iterdir() if e.is_dir() and not e.name.startswith("."))
+
+
+def scenes_in(folder: Path, is_scene: Callable[[Path], object]) -> Iterator[Path]:
+    """The folder itself, or those in it, where they look like a scene."""
+    return (own for own in (folder, *folders_in(folder)) if is_scene(own))
 
 
 def as_path(images: Sequence[Path]) -> str | None:

@@ -45,6 +45,18 @@ def manifest_rows(
     """What ``write_manifest`` writes, and what it gives."""
     if not os.fspath(path).lower().endswith(".csv"):
         raise InputError(f"{path}: this manifest is a .csv file; give such a name")
+    rows, left_out = clip_rows(dataset, masks, Path(path).absolute().parent)
+    if not rows:
+        first, reason = next(iter(left_out.items()))
+        raise InputError(f'{path}: nothing can be in it; "{first}": {reason}')
+    return rows, left_out
+
+
+def clip_rows(
+    dataset: Dataset, masks: str | os.PathLike[str] | None = None, base: Path | None = None
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The clips as lines of a manifest, with paths relative to ``base`` (None: absolute), and why
+    not, of the others."""
     folder = None if masks is None else Path(masks)
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder}: no such folder of masks; give the one that holds ID.csv …")
@@ -56,10 +68,7 @@ def manifest_rows(
         if reason:
             left_out[clip.id] = reason
         else:
-            rows.append(_row(clip, Path(str(where)), Path(path)))
-    if not rows:
-        first, reason = next(iter(left_out.items()))
-        raise InputError(f'{path}: nothing can be in it; "{first}": {reason}')
+            rows.append(_row(clip, Path(str(where)), base))
     return rows, left_out
 
 
@@ -77,14 +86,15 @@ def _reason(clip: Clip, masks: Path | None) -> str | None:
     return None if masks else "no masks; make some (dejacue track) and give their folder (--masks)"
 
 
-def _row(clip: Clip, masks: Path, manifest: Path) -> dict[str, Any]:
-    """Paths are relative to the manifest."""
-    base = manifest.absolute().parent
+def _row(clip: Clip, masks: Path, base: Path | None) -> dict[str, Any]:
+    def placed(path: str) -> str:
+        return os.path.abspath(path) if base is None else os.path.relpath(path, base)
+
     objects = ",".join(map(str, clip.objects)) if masks == clip.masks else ""
     row = {
         "id": clip.id,
-        "video": os.path.relpath(str(clip.video), base),
-        "masks": os.path.relpath(masks, base),
+        "video": placed(str(clip.video)),
+        "masks": placed(str(masks)),
         "objects": objects or ("all" if masks == clip.masks else ""),
         "object": clip.object,
         "source": clip.component or clip.id,

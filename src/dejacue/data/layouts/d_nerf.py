@@ -6,12 +6,11 @@ position among the others, from 0 to 1, is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from dejacue.data.layouts._records import Clip, Dataset, check, folders_in
+from dejacue.data.layouts._records import Clip, Dataset, check, scenes_in
 from dejacue.errors import InputError
 from dejacue.sources.documents import Finite, declared, named, read_json
 
@@ -29,13 +28,13 @@ class _Split(msgspec.Struct):
 
 
 def recognise(folder: Path) -> bool:
-    return any(_scenes(folder))
+    return any(scenes_in(folder, _is_scene))
 
 
 def read(folder: Path) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
-    for scene in _scenes(folder):
+    for scene in scenes_in(folder, _is_scene):
         name = scene.resolve().name
         for split in SPLITS:
             path = scene / f"transforms_{split}.json"
@@ -72,7 +71,5 @@ def _leaves(frame: _Frame, scene: Path) -> bool:
     return not (scene / frame.file_path).resolve().is_relative_to(scene.resolve())
 
 
-def _scenes(folder: Path) -> Iterator[Path]:
-    for scene in (folder, *folders_in(folder)):
-        if any((scene / f"transforms_{split}.json").is_file() for split in SPLITS):
-            yield scene
+def _is_scene(folder: Path) -> bool:
+    return any((folder / f"transforms_{split}.json").is_file() for split in SPLITS)

@@ -14,7 +14,8 @@ from dejacue.data.layouts._sequences import LISTS, MASKS, PICTURES, has_sequence
 from dejacue.data.layouts.davis import recognise as is_davis
 
 SPLITS = ("train", "valid", "")
-NEEDS = "train/JPEGImages/, train/Annotations/, without ImageSets/ and meta.json"
+OTHERS = (LISTS, "meta.json", "vost_tas.json")  # what others have beside their pictures
+NEEDS = "train/JPEGImages/, train/Annotations/, without ImageSets/, meta.json and vost_tas.json"
 
 
 def recognise(folder: Path) -> bool:
@@ -35,6 +36,6 @@ def read(folder: Path) -> Dataset:
 def _parts(folder: Path) -> Iterator[Path]:
     for split in SPLITS:
         part = folder / split
-        plain = not any((part / other).exists() for other in (LISTS, "meta.json"))
+        plain = not any((part / other).exists() for other in OTHERS)
         if plain and has_sequences(part) and not is_davis(part):
             yield part

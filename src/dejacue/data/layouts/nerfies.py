@@ -7,13 +7,19 @@ which is its time. The largest pictures that are there are taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from dejacue.data.layouts._records import Clip, Dataset, as_path, check, check_plain, folders_in
+from dejacue.data.layouts._records import (
+    Clip,
+    Dataset,
+    as_path,
+    check,
+    check_plain,
+    folders_in,
+    scenes_in,
+)
 from dejacue.errors import InputError
 from dejacue.sources.documents import declared, named, read_json
 
@@ -35,13 +41,13 @@ class _Picture(msgspec.Struct):
 
 
 def recognise(folder: Path) -> bool:
-    return any(_scenes(folder))
+    return any(scenes_in(folder, _is_scene))
 
 
 def read(folder: Path) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
-    for scene in _scenes(folder):
+    for scene in scenes_in(folder, _is_scene):
         own, gone = _read_scene(scene)
         clips += own
         missing += gone
@@ -105,9 +111,7 @@ def _scales(scene: Path) -> list[Path]:
     return sorted(found, key=lambda own: int(own.name[:-1]))
 
 
-def _scenes(folder: Path) -> Iterator[Path]:
-    """The folder itself, or those in it; one of the files, or pictures, tell them."""
-    for scene in (folder, *folders_in(folder)):
-        told: list[Any] = [(scene / name).is_file() for name in FILES]
-        if all(told) or (any(told) and _scales(scene)):
-            yield scene
+def _is_scene(folder: Path) -> bool:
+    """By both files, or by one and the pictures."""
+    told = [(folder / name).is_file() for name in FILES]
+    return all(told) or (any(told) and bool(_scales(folder)))

@@ -6,10 +6,9 @@ Rows are in the order of the file names; cam00 is held out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from dejacue.data.layouts._records import Clip, Dataset, folders_in
+from dejacue.data.layouts._records import Clip, Dataset, scenes_in
 from dejacue.errors import InputError
 from dejacue.sources.images import natural
 from dejacue.sources.npz import read_header
@@ -21,14 +20,14 @@ _CAMERA = re.compile("cam([0-9]+)")
 
 
 def recognise(folder: Path) -> bool:
-    return any(_scenes(folder))
+    return any(scenes_in(folder, _videos))
 
 
 def read(folder: Path) -> Dataset:
     clips: list[Clip] = []
     missing: list[str] = []
-    for scene, videos in _scenes(folder):
-        name = scene.resolve().name
+    for scene in scenes_in(folder, _videos):
+        name, videos = scene.resolve().name, _videos(scene)
         for video in videos:
             number = int(_CAMERA.fullmatch(video.stem)[1])  # type: ignore[index]
             split = "test" if number == HELD_OUT else "train"
@@ -56,8 +55,5 @@ def _rows(path: Path) -> int | None:
     return shape[0]
 
 
-def _scenes(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
-    for scene in (folder, *folders_in(folder)):
-        videos = natural(own for own in scene.glob("cam*.mp4") if _CAMERA.fullmatch(own.stem))
-        if videos:
-            yield scene, videos
+def _videos(scene: Path) -> list[Path]:
+    return natural(own for own in scene.glob("cam*.mp4") if _CAMERA.fullmatch(own.stem))

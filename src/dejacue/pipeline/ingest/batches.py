@@ -123,7 +123,7 @@ class Encoding:
             self._run.writer.failed(item, f"{item.video}: {gathered.problem}")
         else:
             made = [] if gathered is None else gathered.histories(message)
-            self._run.writer.finished(item, made, message.skipped)
+            self._run.writer.finished(item, made, message.skipped, message.pictures)
         if gathered is not None:
             gathered.close()
         self._tell(1, 0)

@@ -20,6 +20,7 @@ from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.pipeline._observe import Observed, observe
 from dejacue.pipeline.ingest.manifest import ADDRESS, Item, fetched
 from dejacue.records.history import COLUMNS, LOOKED_AT, PROBLEMS
+from dejacue.report.thumbnails import small_jpeg
 from dejacue.sources.build import (
     Lineage,
     encoder_pixels,
@@ -36,6 +37,8 @@ from dejacue.sources.video import Video, open_video
 MOST_CROPS = 256
 MOST_BYTES = 32 << 20  # of crops in a chunk
 MOST_FIT = 1 << 20  # bytes of a function that scales images; a model is more
+SIDE = 128  # of a picture: most have less than a store allows, and stay as they are
+MOST_KEPT = 4  # crops of which one becomes the picture of an object
 PADDING, MINIMUM = 0.20, 4  # of the crop, as published
 Pixels = NDArray[np.uint8]
 
@@ -104,6 +107,7 @@ class End:
     ids        of the histories to make of them; those that were not visible are in made no more
     made       made_with of each; presence: how sure a tracker was, by frame of the file
     skipped    ids that are in the store already, made of the same
+    pictures   a crop of each as JPEG, to know the object by
     """
 
     item: str
@@ -111,6 +115,7 @@ class End:
     made: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     presence: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    pictures: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,8 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
         yield End(item.name, skipped=skipped)
         return
     ids, masks = tuple(wanted), observed.masks
-    looked, seen = 0, set()
+    looked = 0
+    seen: dict[int, _Album] = {}
 
     def tell(_: str, count: int) -> None:
         nonlocal looked
@@ -184,7 +190,7 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
     order = sightings(video, masks, range(len(ids)), list(wanted.values()), tell)
     for which, frame, mask in order:
         pixels = encoder_pixels(look, frame, mask, look.padding, look.minimum)  # type: ignore[arg-type]
-        seen.add(which)
+        seen.setdefault(which, _Album()).see(pixels)
         if building.add(pixels, which, frame):
             yield building.taken()
         del frame, mask, pixels  # large, and not needed while the next is decoded
@@ -204,7 +210,7 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
         item.name, ids,
         {name: {**recipes[name], **item.extra, **of_the_pass} for name in visible},
         {name: own for name in visible if (own := presence_of(masks, wanted[name]))},
-        skipped,
+        skipped, {ids[at]: own.middle() for at, own in seen.items()},
     )  # fmt: skip
 
 
@@ -227,6 +233,26 @@ def _is_there(item: Item, name: str, wanted: Mapping[str, str]) -> bool:
         f'{item.video}: history "{name}" is in the store, made of another video, masks or options; '
         "give another id, or replace it (--replace)"
     )
+
+
+class _Album:
+    """A few crops of an object, evenly over however many there are."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Pixels] = {}
+        self._step, self._count = 1, 0
+
+    def see(self, pixels: Pixels) -> None:
+        if self._count % self._step == 0:
+            self._kept[self._count] = pixels.copy()
+            if len(self._kept) > MOST_KEPT:
+                self._step *= 2
+                self._kept = {at: own for at, own in self._kept.items() if at % self._step == 0}
+        self._count += 1
+
+    def middle(self) -> bytes:
+        at = min(self._kept, key=lambda own: abs(2 * own - self._count))
+        return small_jpeg(self._kept[at], SIDE)
 
 
 class _Building:

@@ -111,7 +111,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
         for mark, name in ((";", "semicolons"), ("\t", "tabs")):
             if len(columns) == 1 and mark in columns[0]:
                 raise InputError(f"line 1: {name} part its cells; save it with commas instead")
-        columns = [own.lower() if own.lower() in KNOWN else own for own in columns]
+        columns = list(map(_column, columns))
         twice = sorted({one for one in columns if columns.count(one) > 1 or not one})
         if twice:
             raise InputError(f'line 1: the column "{twice[0]}" is there twice or has no name')
@@ -127,17 +127,32 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
         raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
 
 
+def _column(name: str) -> str:
+    """Known ones may be written in capitals."""
+    return name.lower() if name.lower() in KNOWN else name
+
+
 def _json_rows(text: str) -> Iterator[tuple[str, Any]]:
     for at, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
                 row = parse_json(line)
+                if isinstance(row, dict):
+                    row = _with_columns(row)
             except InputError as error:
                 row = str(error)
             yield (
                 f"line {at}",
                 row if isinstance(row, dict | str) else 'give an object, {"video": …, "masks": …}',
             )
+
+
+def _with_columns(row: dict[str, Any]) -> dict[str, Any]:
+    found = {_column(key): value for key, value in row.items()}
+    if len(found) < len(row):
+        twice = next(key for key in row if _column(key) != key and _column(key) in row)
+        raise InputError(f'"{twice}" is there twice, in capitals and not; keep one')
+    return found
 
 
 def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:

@@ -312,7 +312,8 @@ class _Joined:
                     gathered.see(chunk)
                 else:
                     gathered.take(chunk, rows)
-            self._run.writer.finished(own.item, gathered.histories(own.end), own.end.skipped)
+            made = gathered.histories(own.end)
+            self._run.writer.finished(own.item, made, own.end.skipped, own.end.pictures)
         self._tell(1, 0)
 
     def check_finished(self) -> None:

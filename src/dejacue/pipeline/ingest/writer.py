@@ -52,6 +52,7 @@ class Ingested:
 class _Finished(NamedTuple):
     item: Item
     histories: Sequence[History]
+    pictures: Mapping[str, bytes]
 
 
 @dataclass
@@ -98,12 +99,15 @@ class Writer:
         for path in partial_files(self.partial(name)):
             path.unlink(missing_ok=True)
 
-    def finished(self, item: Item, histories: Sequence[History], skipped: Sequence[str]) -> None:
+    def finished(
+        self, item: Item, histories: Sequence[History], skipped: Sequence[str],
+        pictures: Mapping[str, bytes],
+    ) -> None:  # fmt: skip
         """All of an item is there; ``skipped`` are those of its ids that were before."""
         with self._lock:
             self._skipped += skipped
         if histories:
-            self._group.finished.append(_Finished(item, histories))
+            self._group.finished.append(_Finished(item, histories, pictures))
             self._grown(sum(own.features.nbytes for own in histories))
             return
         self._forget(item.name)
@@ -171,8 +175,8 @@ class Writer:
                     self._add_alone(own, group)
         if group.failures or group.settled:
             _patiently(lambda: self._store.record(group.failures, group.settled))
-        for item, _ in group.finished:
-            self._forget(item.name)
+        for own in group.finished:
+            self._forget(own.item.name)
 
     def _add_alone(self, own: _Finished, group: _Group) -> None:
         try:
@@ -186,15 +190,17 @@ class Writer:
                 self._failed.append(failure)
 
     def _add(self, finished: Sequence[_Finished]) -> None:
-        histories = [(own, item) for item, several in finished for own in several]
+        histories = [(own, done.item) for done in finished for own in done.histories]
+        seen = {id: picture for own in finished for id, picture in own.pictures.items()}
         objects = {own.id: item.object for own, item in histories}
         sources = {own.id: item.source for own, item in histories}
-        settled = [item.name for item, _ in finished]
+        settled = [own.item.name for own in finished]
         _patiently(
             lambda: self._store.add(
                 (own for own, _ in histories),
-                replace=any(item.replace for item, _ in finished),
+                replace=any(done.item.replace for done in finished),
                 object=objects, source=sources, settled=settled,
+                thumbnails={id: seen[id] for id in objects if id in seen},
             )
         )  # fmt: skip
         with self._lock:

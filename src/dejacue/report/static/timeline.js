@@ -9,7 +9,8 @@ const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sa
 
 // ---------------------------------------------------------------- numbers
 
-function unpack(column) {
+// A packed column, {"f64": base64 of little-endian numbers}.
+export function unpack(column) {
   const [[kind, text]] = Object.entries(column), raw = atob(text), bytes = new Uint8Array(raw.length);
   for (let n = 0; n < raw.length; n += 1) bytes[n] = raw.charCodeAt(n);
   return new { f32: Float32Array, f64: Float64Array, i32: Int32Array }[kind](bytes.buffer);
@@ -26,7 +27,7 @@ export function lower(values, x) {
 }
 
 // Straight lines through knots, going on at both ends.
-function line(xs, ys, x) {
+export function line(xs, ys, x) {
   if (xs.length < 2) return ys[0] + x - xs[0];
   const at = Math.min(Math.max(lower(xs, x), 1), xs.length - 1);
   return ys[at - 1] + (ys[at] - ys[at - 1]) * (x - xs[at - 1]) / (xs[at] - xs[at - 1]);
@@ -201,7 +202,7 @@ const STYLE = `
   border: 1px solid var(--tl-page); border-radius: 3px; }
 .dejacue-timeline .tl-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
-.dejacue-timeline.tl-narrow .tl-words { display: none; }
+.dejacue-timeline.tl-narrow .tl-words, .dejacue-timeline .tl-words:empty { display: none; }
 .dejacue-timeline.tl-narrow .tl-label:not(.tl-lane) { display: flex; gap: .6rem; align-items: center;
   padding: 0; }
 .dejacue-timeline.tl-narrow .tl-name { flex: 1 1 auto; min-width: 0; }

@@ -21,6 +21,7 @@ _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mpg": "video/mpeg"}
 _FURTHER = re.compile(r"(?s)(.*) \(\d+\)")
 NOTE = "dejacue.note"
+TYPE = "state"  # of our tiers
 
 
 def write(marks: Marks) -> str:
@@ -40,7 +41,7 @@ def write(marks: Marks) -> str:
     order = add(root, "TIME_ORDER")
     count = 0
     for (object, name), spans in _tiers(marks).items():
-        tier = add(root, "TIER", LINGUISTIC_TYPE_REF="state", TIER_ID=name, PARTICIPANT=object)
+        tier = add(root, "TIER", LINGUISTIC_TYPE_REF=TYPE, TIER_ID=name, PARTICIPANT=object)
         for span in spans:
             count += 1
             slots = f"ts{2 * count - 1}", f"ts{2 * count}"
@@ -49,7 +50,7 @@ def write(marks: Marks) -> str:
             own = add(add(tier, "ANNOTATION"), "ALIGNABLE_ANNOTATION", ANNOTATION_ID=f"a{count}",
                       TIME_SLOT_REF1=slots[0], TIME_SLOT_REF2=slots[1])  # fmt: skip
             add(own, "ANNOTATION_VALUE", clean(" / ".join(span.descriptions)))
-    add(root, "LINGUISTIC_TYPE", LINGUISTIC_TYPE_ID="state", TIME_ALIGNABLE="true",
+    add(root, "LINGUISTIC_TYPE", LINGUISTIC_TYPE_ID=TYPE, TIME_ALIGNABLE="true",
         GRAPHIC_REFERENCES="false")  # fmt: skip
     return as_xml(root)
 
@@ -75,22 +76,17 @@ def _tiers(marks: Marks) -> dict[tuple[str, str], list[Span]]:
 
 
 def read(text: str) -> list[Span]:
-    """Every tier that has annotations of its own is a state."""
+    """A tier is a state; or it is an object, where its annotations have different values, which
+    are the states then (but not in tiers of our own, whose values are descriptions)."""
     root = parse_xml(text, "ANNOTATION_DOCUMENT", "a file of ELAN")
     header = root.find("HEADER")
     unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
     if unit != "milliseconds":
         raise InputError(f'counts in "{unit:.40}"; save it in ELAN with milliseconds')
-    media = root.find("HEADER/MEDIA_DESCRIPTOR")
-    video, origin = None, "0"
-    if media is not None:
-        video = local(media.get("MEDIA_URL", "")) or None
-        if video is None or not Path(video).exists():
-            video = media.get("RELATIVE_MEDIA_URL") or video
-        origin = media.get("TIME_ORIGIN", "0")
-    shift = 1e-3 * int(origin) if re.fullmatch("[0-9]{1,12}", origin) else 0.0
+    video, shift = _video(root)
     slots = {own.get("TIME_SLOT_ID"): own.get("TIME_VALUE") for own in root.iter("TIME_SLOT")}
     names = {tier.get("TIER_ID", "") for tier in root.iter("TIER")}
+    valued = [tier for tier in root.iter("TIER") if _holds_states(tier)]
     spans = []
     for tier in root.iter("TIER"):
         object, state = tier.get("PARTICIPANT") or None, tier.get("TIER_ID", "")
@@ -98,13 +94,39 @@ def read(text: str) -> list[Span]:
         if further and further[1] in names:
             state = further[1]
         state = state.removeprefix(f"{object}/")
+        if tier in valued and len(valued) > 1:
+            object = state
         for own in tier.iter("ALIGNABLE_ANNOTATION"):
             with named(f'tier "{state}", annotation {own.get("ANNOTATION_ID")}'):
                 ends = [slots.get(own.get(key)) for key in ("TIME_SLOT_REF1", "TIME_SLOT_REF2")]
                 if None in ends:
                     raise InputError("has no time; align it in ELAN")
                 start, end = times(ends[0], ends[1], scale=1e-3)
-            told = (own.findtext("ANNOTATION_VALUE") or "").strip()
-            spans.append(Span(state, None, (start + shift, end + shift), object, video,
+            told, when = _value(own), (start + shift, end + shift)
+            if tier in valued:
+                spans.append(Span(told, None, when, object, video))
+                continue
+            spans.append(Span(state, None, when, object, video,
                               descriptions=tuple(filter(None, told.split(" / ")))))  # fmt: skip
     return spans
+
+
+def _video(root: Element) -> tuple[str | None, float]:
+    """Its path, and the second of it that is the zero of the annotations."""
+    media = root.find("HEADER/MEDIA_DESCRIPTOR")
+    if media is None:
+        return None, 0.0
+    video = local(media.get("MEDIA_URL", "")) or None
+    if video is None or not Path(video).exists():
+        video = media.get("RELATIVE_MEDIA_URL") or video
+    origin = media.get("TIME_ORIGIN", "0")
+    return video, 1e-3 * int(origin) if re.fullmatch("[0-9]{1,12}", origin) else 0.0
+
+
+def _holds_states(tier: Element) -> bool:
+    values = {_value(own) for own in tier.iter("ALIGNABLE_ANNOTATION")}
+    return tier.get("LINGUISTIC_TYPE_REF") != TYPE and len(values) > 1 and "" not in values
+
+
+def _value(annotation: Element) -> str:
+    return (annotation.findtext("ANNOTATION_VALUE") or "").strip()

@@ -1,4 +1,5 @@
-"""FiftyOne: the labels of a temporal detection dataset, and TemporalDetections of its package.
+"""FiftyOne: the labels of a temporal detection dataset, and TemporalDetections of its package; the
+samples.json of a whole dataset is read, too.
 
 Frames are counted from 1, both ends inclusive. The key is the video's name without its ending;
 confidence is the score between 0 and 1.
@@ -46,6 +47,8 @@ def temporal_detections(marks: Marks) -> dict[str, Any]:
 
 def read(text: str) -> list[Span]:
     document = parse_json(text)
+    if isinstance(document, dict) and isinstance(document.get("samples"), list):
+        return _of_samples(document["samples"])
     labels = document.get("labels") if isinstance(document, dict) else None
     if not isinstance(labels, dict):
         raise InputError('has no "labels" by video; is it a temporal detection dataset?')
@@ -58,6 +61,27 @@ def read(text: str) -> list[Span]:
         for at, row in enumerate(rows or (), start=1)
         for span in _span(row, document.get("classes"), video, f'labels of "{video}", {at}')
     ]
+
+
+def _of_samples(samples: list[Any]) -> list[Span]:
+    """The temporal detections of videos, in whichever field they are; two fields are refused."""
+    spans: list[Span] = []
+    fields: dict[str, None] = {}
+    for at, sample in enumerate(samples, start=1):
+        if not isinstance(sample, dict) or not isinstance(sample.get("filepath"), str):
+            raise InputError(f'sample {at} has no "filepath"; is it the samples.json of a dataset?')
+        video = sample["filepath"]
+        for name, own in sample.items():
+            if isinstance(own, dict) and own.get("_cls") == "TemporalDetections":
+                fields[name] = None
+                for row in own.get("detections") or ():
+                    spans += _span(row, None, video, f'"{name}" of {video}')
+    if len(fields) > 1:
+        raise InputError(
+            f"has temporal detections in the fields {', '.join(fields)}; export the dataset with "
+            "one of them"
+        )
+    return spans
 
 
 def _span(row: Any, classes: Any, video: str, where: str) -> Iterator[Span]:
@@ -75,7 +99,7 @@ def _span(row: Any, classes: Any, video: str, where: str) -> Iterator[Span]:
         if not isinstance(pair, list) or len(pair) != 2:
             raise InputError(f"{shown(pair)} is not a pair of first and last")
         more = row.get("attributes")
-        object = more.get("object") if isinstance(more, dict) else None
+        object = more.get("object") if isinstance(more, dict) else row.get("object")
         window = frames(pair[0], pair[1], base=1) if "support" in row else None
         seconds = None if window else times(pair[0], pair[1])
         yield Span(label, window, seconds, object if isinstance(object, str) else None, video)

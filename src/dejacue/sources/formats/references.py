@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ def read(
         found: dict[str, dict[str, list[Window]]] = {}
         only = len({(span.object, span.video) for span in spans}) == 1
         for span in spans:
+            told = span.descriptions[0] if span.descriptions else ""
+            if states is not None and span.state not in states and told in states:
+                span = replace(span, state=told)  # in ELAN: a tier for the object, not the state
             if not span.state.strip():
                 raise InputError("a span has no state; give it a label")
-            if states is not None and span.state not in states:
-                raise InputError(
-                    f"{unknown('state', span.state, states)}; rename it, or remove it from the file"
-                )
+            check_state(span.state, states)
             own = span.object or (stem(span.video) if span.video else None) or stem(name)
             own = history if history is not None and only else own
             windows = found.setdefault(own, {}).setdefault(span.state, [])
@@ -48,6 +49,13 @@ def read(
             Reference(own, {state: tuple(sorted(some)) for state, some in of.items()})
             for own, of in found.items()
         ]
+
+
+def check_state(state: str, states: Collection[str] | None) -> None:
+    if states is not None and state not in states:
+        raise InputError(
+            f"{unknown('state', state, states)}; rename it, or remove it from the file"
+        )
 
 
 def _window(span: Span, clock: Clock | None, format: Format) -> Window:

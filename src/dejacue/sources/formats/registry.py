@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dejacue.sources.documents import named, read_text
+from dejacue.errors import InputError
+from dejacue.sources.documents import named, parse_documents, read_text
 from dejacue.sources.formats import (
     benchmarks,
     cvat,
@@ -63,6 +64,13 @@ class Format:
             return self.read(given)
 
 
+_PLAIN = (".json", ".jsonl", ".xml")
+_ROOTS = {"ANNOTATION_DOCUMENT": "eaf", "annotations": "cvat"}  # of XML
+_KEYS = {  # that a JSON document, or the first of a list, has
+    ("relevant_windows", "pred_relevant_windows"): "qvhighlights", ("database",): "activitynet",
+    ("annotations", "predictions"): "label-studio", ("labels", "samples"): "fiftyone",
+    ("OTIO_SCHEMA",): "otio",
+}  # fmt: skip
 _LAST = "last frame, included"
 _AFTER = "end of the last frame"
 FORMATS: dict[str, Format] = {
@@ -90,6 +98,33 @@ FORMATS: dict[str, Format] = {
                benchmarks.write_activitynet, benchmarks.read_activitynet),
     )
 }  # fmt: skip
+
+
+def format_in(path: str | os.PathLike[str]) -> Format | None:
+    """The format of a file that is there: by its ending or, since tools call their exports as they
+    like (labels.json, annotations.xml), by what it holds; None: it is none of another tool."""
+    name = os.fspath(path)
+    if os.path.isdir(name) or name.lower().endswith(".zip"):
+        what = "a folder;" if os.path.isdir(name) else "an archive; unpack it and"
+        raise InputError(f"{name}: is {what} give the file in it: labels.json, annotations.xml …")
+    if (own := format_of(name)) is not None or not name.lower().endswith(_PLAIN):
+        return own
+    text = read_text(name, MOST_BYTES, "split it")
+    if text.lstrip().startswith("<"):
+        found = next((kind for root, kind in _ROOTS.items() if f"<{root}" in text[:4096]), None)
+        return None if found is None else FORMATS[found]
+    if '"histories"' in text or '"moments"' in text:  # ours
+        return None
+    try:
+        documents = parse_documents(text)
+    except InputError:
+        return None  # whoever reads it says what is wrong
+    first = documents[0] if documents else None
+    first = first[0] if isinstance(first, list) and first else first
+    if not isinstance(first, dict):
+        return None
+    found = next((kind for keys, kind in _KEYS.items() if first.keys() & set(keys)), None)
+    return None if found is None else FORMATS[found]
 
 
 def format_of(path: str | os.PathLike[str]) -> Format | None:

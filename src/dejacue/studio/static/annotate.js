@@ -5,7 +5,7 @@ import { Consensus } from "./consensus.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
 import {
-  Dialog, Problem, Timeline, count, go, html, link, say, tell, useAsked, useEffect, useKeys, useMemo, useRef,
+  Dialog, Problem, Timeline, count, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo, useRef,
     useState,
 } from "./ui.js";
 
@@ -22,7 +22,7 @@ export function Annotate({ id, about, again }) {
     </main>`;
   if (own.begun) return html`<${Consensus} target=${own} about=${about} />`;
   if (about.annotator) return html`<${Pass} key=${about.annotator} target=${own} annotator=${about.annotator}
-    reload=${reload} />`;
+    reload=${reload} about=${about} />`;
   return html`<${Start} target=${own} again=${again} reload=${reload} about=${about} />`;
 }
 
@@ -38,7 +38,7 @@ function List({ all, about }) {
     ${all.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">What</th><th scope="col">Kind</th>
       <th scope="col">${about.annotator ? "Your pass" : "How far"}</th></tr></thead>
       <tbody>${all.map((own) => html`<tr key=${own.id}><th scope="row">
-        <a href=${link("annotate", own.id)}>${own.id}</a></th>
+        <a href=${link("annotate", own.id)}>${titleOf(own.id, about)}</a></th>
         <td>${own.kind === "finding" ? "a followed object" : "a whole video"}</td><td>${stage(own)}</td>
         </tr>`)}</tbody></table></div>`}
   </main>`;
@@ -48,21 +48,20 @@ function List({ all, about }) {
 
 const complete = (own) => own.passes.length === 2 && own.passes.every((one) => one.labelled === one.frames);
 
-function Start({ target, again, reload }) {
+function Start({ target, again, reload, about }) {
   const finding = useAsked(target.kind === "finding" ? `findings/${place(target.id)}/info` : null);
   const [name, setName] = useState(""), [states, setStates] = useState(null), [preset, setPreset] = useState(false),
     [problem, setProblem] = useState(""), [invited, setInvited] = useState(null);
   const first = !target.passes.length, listed = states ?? Object.keys(finding.value?.states || {}).join("\n");
-  const begin = async (event) => {
-    event.preventDefault();
+  const begin = async (who) => {
     setProblem("");
     const names = listed.split("\n").map((line) => line.trim()).filter(Boolean),
-      mine = target.passes.some((one) => one.annotator.toLowerCase() === name.trim().toLowerCase());
+      mine = target.passes.some((one) => one.annotator.toLowerCase() === who.toLowerCase());
     try {
-      await ask("session", { body: { annotator: name.trim() } });
+      await ask("session", { body: { annotator: who } });
       if (!mine) {
         const body = first ? (preset ? { preset: "vost" } : { states: names }) : {};
-        try { await ask(`annotations/${place(target.id)}/passes/${encodeURIComponent(name.trim())}`,
+        try { await ask(`annotations/${place(target.id)}/passes/${encodeURIComponent(who)}`,
           { body }); } catch (error) {
           await ask("session", { body: { annotator: null } });
           throw error;
@@ -75,16 +74,18 @@ function Start({ target, again, reload }) {
   const invite = () => ask("annotators", { body: { annotator: name.trim() } }).then(setInvited, (error) =>
     setProblem(error.message));
   const consensus = () => ask(`annotations/${place(target.id)}/consensus`, { method: "POST" }).then(reload, tell);
-  return html`<main class="narrow"><header class="title"><h1>Annotate ${target.id}</h1></header>
+  return html`<main class="narrow"><header class="title"><h1>Annotate ${titleOf(target.id, about)}</h1></header>
     ${target.passes.length > 0 && html`<section><h2>Passes</h2>
       <ul class="marks">${target.passes.map((one) =>
       html`<li><span><b>${one.annotator}</b> ${one.labelled} of ${count(one.frames, "frame")} labelled</span>
-      </li>`)}</ul>
+      <span class="acts"><button type="button" onClick=${() => begin(one.annotator)}>Go on as ${one.annotator}</button>
+      </span></li>`)}</ul>
       ${complete(target) ? html`<p class="ready">Both passes are complete. <button type="button" class="main"
         onClick=${consensus}>Begin the consensus</button></p>
         <p class="soft">From then on the passes are closed, and everybody sees them.</p>`
         : html`<p class="soft">Their labels stay hidden until both passes are complete.</p>`}</section>`}
-    <section><h2>${first ? "The first pass" : "Label"}</h2><form class="grid form" onSubmit=${begin}>
+    <section><h2>${first ? "The first pass" : "Label"}</h2><form class="grid form"
+      onSubmit=${(event) => { event.preventDefault(); begin(name.trim()); }}>
       <label>Name of the annotator<input value=${name} required maxlength="60" placeholder="Anna"
         onInput=${(event) => setName(event.target.value)} /></label>
       ${first && html`<label>States, one a line<textarea rows="4" disabled=${preset}
@@ -105,25 +106,25 @@ function Start({ target, again, reload }) {
 
 // ---------------------------------------------------------------- a pass
 
-function Pass({ target, annotator, reload }) {
+function Pass({ target, annotator, reload, about }) {
   const path = `annotations/${place(target.id)}/passes/${encodeURIComponent(annotator)}`;
   const { value: made, problem, status, again } = useAsked(path), found = useVideo(made?.video);
-  if (status === 404) return html`<${NewPass} target=${target} path=${path} again=${again} />`;
+  if (status === 404) return html`<${NewPass} target=${target} path=${path} again=${again} about=${about} />`;
   if (problem) return html`<main><h1>${target.id}</h1><${Problem}>${problem}</${Problem}></main>`;
   if (!made || (made.video && !found.video && !found.problem)) return html`<main>
     <p class="waiting">Opening your pass …</p></main>`;
   return html`<${Labelling} key=${made.revision} target=${target} path=${path} made=${made} found=${found}
-    again=${again} reload=${reload} />`;
+    again=${again} reload=${reload} about=${about} />`;
 }
 
-function NewPass({ target, path, again }) {
+function NewPass({ target, path, again, about }) {
   const [states, setStates] = useState(null), [preset, setPreset] = useState(false),
     [problem, setProblem] = useState("");
   const begin = (body) => ask(path, { body }).then(again, (error) =>
     (body.states || body.preset || error.status !== 400 ? setProblem(error.message) : setStates("")));
   const send = (event) => { event.preventDefault();
     begin(preset ? { preset: "vost" } : { states: states.split("\n").map((line) => line.trim()).filter(Boolean) }); };
-  return html`<main class="narrow"><h1>Annotate ${target.id}</h1>
+  return html`<main class="narrow"><h1>Annotate ${titleOf(target.id, about)}</h1>
     ${states === null ? html`<p>You have no pass here yet.</p>
       <button type="button" class="main" onClick=${() => begin({})}>Begin my pass</button>`
       : html`<p>You are the first: name the states that are to be told apart.</p>
@@ -182,7 +183,7 @@ function useLabels(made) {
   };
 }
 
-function Labelling({ target, path, made, found, again, reload }) {
+function Labelling({ target, path, made, found, again, reload, about }) {
   const { frames: [first, last], labels } = made, all = useLabels(made), { values } = all;
   const [anchor, setAnchor] = useState(null), [view, setView] = useState(null),
     [selected, setSelected] = useState(null);
@@ -215,7 +216,7 @@ function Labelling({ target, path, made, found, again, reload }) {
   const on = { seek: film.seek, select: setSelected, change: edited, mark: ({ kind, state }) => kind !== "change" &&
     put(kind === "none" ? Math.max(labels.indexOf("none"), labels.indexOf("transition")) : labels.indexOf(state)) };
   const now = labels[values[film.frame - first]];
-  return html`<main class="desk"><header class="title"><h1>${target.id}</h1>
+  return html`<main class="desk"><header class="title"><h1>${titleOf(target.id, about)}</h1>
     <span class="soft">your pass · ${made.history}</span>
       <span class="acts"><span class="saving" data-state=${saving.text}>${saving.text}</span>
         <button type="button" disabled=${!all.canUndo} onClick=${all.undo}>Undo</button>
@@ -226,7 +227,8 @@ function Labelling({ target, path, made, found, again, reload }) {
       html`<p><button type="button" onClick=${again}>Load again</button></p>`}
     <div class="halves">
       ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last}
-        finding=${target.kind === "finding" ? target.id : null} ofFile=${true} />`
+        finding=${target.kind === "finding" ? target.id : null} ofFile=${true}
+        edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${found.problem || "the video is not in the workspace"} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="labels">
         <p>Frame <b>${film.frame}</b> ${now ? html`is <b>${now}</b>` : "has no label yet"}.${anchor !== null &&

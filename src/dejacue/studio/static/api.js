@@ -1,5 +1,7 @@
 // Requests to the studio. What goes wrong is an Error whose message is the sentence to show.
 
+import { unpack } from "./report/timeline.js";
+
 export const place = (id) => id.split("/").map(encodeURIComponent).join("/");
 export const frameAddress = (video, frame, width) =>
   `/api/videos/${place(video)}/frames/${frame}.jpg${width ? `?width=${width}` : ""}`;
@@ -28,13 +30,6 @@ export async function ask(path, { method, body, signal } = {}) {
   }
   if (answer.ok) return answer.json();
   throw Object.assign(new Error(await told(answer)), { status: answer.status });
-}
-
-// A packed column, {"f64": base64 of little-endian numbers}.
-export function unpack(column) {
-  const [[kind, text]] = Object.entries(column);
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return new { f32: Float32Array, f64: Float64Array, i32: Int32Array }[kind](bytes.buffer);
 }
 
 // All that a player needs to know of a video.

@@ -116,7 +116,7 @@ function Decide({ base, target, about, given, passes, found }) {
         style=${{ "border-color": colourOf(label, n) }}>${n + 1}</span> ${label}</span>`)}</p></section>
     <div class="halves even"><${Agreement} base=${base} />
       <${Result} base=${base} agreed=${Boolean(state.agreed)} key=${String(state.agreed)}
-      vost=${passes[0].preset === "vost"} /></div>
+      written=${target.references} vost=${passes[0].preset === "vost"} /></div>
   </main>`;
 }
 
@@ -144,9 +144,9 @@ function Agreement({ base }) {
       value.observed_frames)}</tbody></table>`}</section>`;
 }
 
-function Result({ base, agreed, vost }) {
+function Result({ base, agreed, vost, written }) {
   const [minimum, setMinimum] = useState(5), [names, setNames] = useState(["pre", "post"]),
-    [file, setFile] = useState(null);
+    [file, setFile] = useState(null), there = written || file;
   const { value, problem } = useAsked(agreed ? `${base}/events?minimum=${minimum}` : null);
   const write = () => ask(`${base}/references`, { body: { minimum, pre: names[0], post: names[1] } }).then((made) =>
     { setFile(made.file); say(`written: ${made.file}`); }, tell);
@@ -165,7 +165,7 @@ function Result({ base, agreed, vost }) {
         onInput=${(event) => setNames(names.map((own, at) => (at === n ? event.target.value : own)))} />
         </label>`)}</div>
     <div class="line wrap"><button type="button" class="main" onClick=${write}>Write the references</button>
-      ${["decisions", "consensus", ...(file ? ["references"] : [])].map((what) =>
+      ${["decisions", "consensus", ...(there ? ["references"] : [])].map((what) =>
         html`<a class="button" download href=${`/api/${base}/files/${what}.json`}>${what}.json</a>`)}</div>
     ${file && html`<p class="soft">${file}: <code>dejacue evaluate</code> and the corpus view read it.</p>`}</section>`;
 }

@@ -1,7 +1,8 @@
 // All findings in a table: filter, sort, open, measure against references.
 
 import { Job } from "./jobs.js";
-import { Problem, count, html, link, tell, useAsked, useEffect, useKeys, useRef, useRest, useState } from "./ui.js";
+import { Problem, count, html, link, tell, titleOf, useAsked, useEffect, useKeys, useRef, useRest,
+  useState } from "./ui.js";
 import { Bars } from "./workspace.js";
 
 const COLUMNS = [
@@ -35,7 +36,7 @@ function Measured({ result }) {
       ${result.left_out.map((text) => html`<p class="soft">${text}</p>`)}</details>`}</div>`;
 }
 
-export function Corpus({ jobs }) {
+export function Corpus({ jobs, about }) {
   const [filter, setFilter] = useState(""), [asked, setAsked] = useState(""),
     [[key, down], setOrder] = useState(["id", false]);
   const { value, problem, again } = useAsked(`corpus?limit=2000&filter=${encodeURIComponent(asked)}`),
@@ -56,7 +57,7 @@ export function Corpus({ jobs }) {
         disabled=${["running", "waiting"].includes(job?.state)}>Measure against references</button></span></header>
     <${Problem}>${problem}</${Problem}>
     ${job && html`<section>${job.state === "done" ? html`<${Measured} result=${job.result} />`
-      : html`<${Job} job=${job} jobs=${jobs} />`}</section>`}
+      : html`<${Job} job=${job} jobs=${jobs} about=${about} />`}</section>`}
     ${found && !found.rows.length &&
       html`<p class="empty">${asked ? "No finding has these words in its name, object or states."
       : "There are no findings in this folder yet. Open a video in the workspace, show its object, and start."}</p>`}
@@ -66,7 +67,7 @@ export function Corpus({ jobs }) {
           <button type="button" onClick=${() => setOrder([name, key === name && !down])}>${text}${key === name ?
             (down ? " ↓" : " ↑") : ""}</button></th>`)}</tr></thead>
       <tbody>${[...found.rows].sort(order).map((row) => html`<tr key=${row.id}>
-        <th scope="row"><a href=${link("finding", row.id)}>${row.id}</a>${row.problem &&
+        <th scope="row"><a href=${link("finding", row.id)}>${titleOf(row.id, about)}</a>${row.problem &&
           html`<div class="problem">${row.problem}</div>`}</th>
         <td>${row.object}</td><td>${row.moments.map((own) => own.state).join(", ")}<${Bars} moments=${row.moments} />
           </td>

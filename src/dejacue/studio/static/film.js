@@ -1,11 +1,11 @@
 // The player with its buttons: which frame is shown, steps, speed, a window in a loop, the outline.
 
-import { ask, openVideo, place } from "./api.js";
+import { openVideo, place } from "./api.js";
+import { Crop, Outline, useOutline } from "./outline.js";
 import { Player } from "./player.js";
 import { Problem, clamp, html, say, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const RATES = [1, .5, .25], RATE_NAMES = { 1: "1×", .5: "½×", .25: "¼×" };
-const OUTLINE_REST_MS = 60;
 
 export function useVideo(id) {
   const [found, setFound] = useState({});
@@ -70,28 +70,6 @@ export function useFilm({ first, last, map, span }) {
   return { ...film.current, ...state, keys };
 }
 
-// Polygons of the object; asked for when a frame rests.
-function useOutline(address, ofFile, frame, ready) {
-  const [found, setFound] = useState(null), kept = useRef(new Map());
-  useEffect(() => {
-    if (!address || !ready) return undefined;
-    const known = kept.current.get(frame);
-    if (known) { setFound(known); return undefined; }
-    const stop = new AbortController();
-    const timer = setTimeout(() =>
-      ask(`${address}/${frame}${ofFile ? "?file=true" : ""}`, { signal: stop.signal }).then((made) => {
-      if (kept.current.size > 300) kept.current.clear();
-      kept.current.set(frame, made);
-      setFound(made);
-    }, () => {}), OUTLINE_REST_MS);
-    return () => { clearTimeout(timer); stop.abort(); };
-  }, [address, frame, ready]);
-  return found && found.frame === frame && ready ? found.outline : null;
-}
-
-export const Outline = ({ polygons, name }) => polygons.map((points) => html`
-  <polygon class=${name || "outline"} points=${points.map((point) => point.join(",")).join(" ")} />`);
-
 function Shown({ film, first, last }) {
   const how = film.how === "verified" ? `frame ${film.frame}` : film.how === "server" ?
     `frame ${film.frame} · decoded by the server` : "…";
@@ -101,20 +79,20 @@ function Shown({ film, first, last }) {
 }
 
 // video: of openVideo; finding: whose object is outlined and cropped; ofFile: frames are those of the
-// file, not of its history; draw: what else lies over the
-// picture; onPoint(kind, x, y): a pointer on it, in pixels of the video
-export function Film({ film, video, first, last, finding, ofFile, draw, onPoint, tools }) {
-  const stage = useRef(), [marked, setMarked] = useState(true), [crop, setCrop] = useState(null);
+// file, not of its history; fresh: changes when the object was followed again; draw: what else lies
+// over the picture; onPoint(kind, x, y): a pointer on it, in pixels of the video; edge(by): to the
+// edge of a window before (−1) or after (1)
+export function Film({ film, video, first, last, finding, ofFile, fresh, draw, onPoint, edge }) {
+  const stage = useRef(), [marked, setMarked] = useState(true);
   useLayoutEffect(() => {
     const made = new Player(stage.current, video, film.heard);
     film.hold(made);
     return () => { made.destroy(); film.hold(null); };
   }, [video]);
-  const stands = Boolean(film.how) && !film.playing;
-  const address = finding && `findings/${place(finding)}/outline`;
-  const outline = useOutline(address, ofFile, film.frame, stands);
-  const cropped = outline?.length ?
-    `/api/findings/${place(finding)}/crops/${film.frame}.jpg?width=160${ofFile ? "&file=true" : ""}` : null;
+  const known = Boolean(film.how), plays = known && film.playing;
+  const address = finding && `findings/${place(finding)}`;
+  const outline = useOutline({ address, ofFile, frame: film.frame, last, stands: known && !plays, plays, fresh });
+  const cropped = `/api/${address}/crops/${film.frame}.jpg?width=160${ofFile ? "&file=true" : ""}`;
   const at = (kind) => (event) => {
     const box = stage.current.getBoundingClientRect();
     if (kind === "down") event.currentTarget.setPointerCapture(event.pointerId);
@@ -133,11 +111,8 @@ export function Film({ film, video, first, last, finding, ofFile, draw, onPoint,
         <svg viewBox="0 0 ${video.width} ${video.height}" aria-hidden="true" ...${pointed}>
           ${marked && outline && html`<${Outline} polygons=${outline} />`}${draw}</svg>
       </div>
-      ${finding && html`<figure class="crop">
-        <img src=${cropped ?? crop} alt="the object as the encoder saw it"
-        hidden=${!(cropped ?? crop) || (outline && !cropped)}
-        onLoad=${() => setCrop(cropped ?? crop)} />
-        <figcaption>${outline && !cropped ? "not seen here" : "what the encoder saw"}</figcaption></figure>`}
+      ${finding && html`<${Crop} address=${cropped} stage=${stage} outline=${outline} video=${video}
+        plays=${film.playing} />`}
     </div>
     <div class="controls" role="toolbar" aria-label="player">
       ${button("−10", "ten frames back", () => film.step(-10))}
@@ -149,7 +124,7 @@ export function Film({ film, video, first, last, finding, ofFile, draw, onPoint,
       ${button(RATE_NAMES[film.rate], `speed ${RATE_NAMES[film.rate]} (v)`, film.speed)}
       ${button("Loop", "play the selected window in a loop (l)", film.loop, { "aria-pressed": film.loop })}
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
-      ${tools}
+      ${edge && [button("⇤", "edge before ([)", () => edge(-1)), button("⇥", "edge after (])", () => edge(1))]}
       <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame"
         title="go to frame (g)"
         onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value));

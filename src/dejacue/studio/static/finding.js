@@ -1,8 +1,9 @@
 // A finding: the video, the timeline, and the words beside them.
 
-import { ask, frameAddress, place, unpack } from "./api.js";
+import { ask, frameAddress, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
+import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
 import {
   Dialog, Problem, Tabs, Timeline, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo,
@@ -10,7 +11,8 @@ import {
 } from "./ui.js";
 import { Compare, Words } from "./words.js";
 
-const REST_MS = 150, MERGE_MS = 1500, MOST = 400_000;  // values of all curves; longer ones are thinned
+const REST_MS = 150, MERGE_MS = 1500, QUESTIONS = 3;
+const MOST = 400_000;  // values of all curves; longer ones are thinned
 
 // What is asked for can be undone; edits of one text that follow each other are one step.
 function steps(all, { kind, some, key, now, words }) {
@@ -73,30 +75,46 @@ function useReading(id, words, first, begins) {
   return found;
 }
 
+// The frames worth an answer of this reading, while they are looked at (on), and a way to the next one.
+function useQuestions(id, words, scene, on, film) {
+  const [found, setFound] = useState({}), going = useRef(false);
+  const known = found.scene === scene ? found.questions : null;
+  const arrive = (questions) => {
+    const at = questions.findIndex((own) => own.frame === film.frame), next = questions[(at + 1) % questions.length];
+    going.current = false;
+    if (next) film.seek(next.frame); else say("no frame is left that is worth an answer", "note");
+  };
+  useEffect(() => {
+    if (!on) return undefined;
+    const stop = new AbortController(), body = () => ({ ...request(words), questions: QUESTIONS, most: 1000 });
+    const timer = setTimeout(async () => {
+      try {
+        const made = await ask(`findings/${place(id)}/read`, { body: body(), signal: stop.signal });
+        setFound({ scene, questions: made.questions });
+        if (going.current) arrive(made.questions);
+      } catch (error) { if (going.current) tell(error); }
+    }, going.current ? 0 : REST_MS);
+    return () => { clearTimeout(timer); stop.abort(); };
+  }, [scene, on]);
+  return [known, () => { if (known) arrive(known); else going.current = true; }];
+}
+
 // Frames of the history ↔ frames of the file, through the knots of a scene.
 export function mapping(scene) {
   if (!scene.source) return { to: (frame) => frame, from: (frame) => frame };
   const frames = unpack(scene.source.frames), values = unpack(scene.source.values);
-  const line = (xs, ys) => (x) => {
-    if (xs.length < 2) return Math.round(ys[0] + x - xs[0]);
-    let at = 1;
-    for (let high = xs.length - 1; at < high;) {
-      const middle = (at + high) >> 1;
-      if (xs[middle] < x) at = middle + 1; else high = middle;
-    }
-    return Math.round(ys[at - 1] + (ys[at] - ys[at - 1]) * (x - xs[at - 1]) / (xs[at] - xs[at - 1]));
-  };
-  return { to: line(frames, values), from: line(values, frames) };
+  return { to: (frame) => Math.round(line(frames, values, frame)),
+    from: (frame) => Math.round(line(values, frames, frame)) };
 }
 
-export function Finding({ id, about, again }) {
+export function Finding({ id, about, again, jobs }) {
   const info = useAsked(`findings/${place(id)}/info`), scene = useAsked(`findings/${place(id)}/scene?most=${MOST}`);
   const film = useVideo(info.value?.video);
   const problem = info.problem || scene.problem;
   if (problem) return html`<main><h1>${id}</h1><${Problem}>${problem}</${Problem}></main>`;
   if (!info.value || !scene.value) return html`<main><p class="waiting">Reading ${id} …</p></main>`;
   return html`<${Desk} id=${id} about=${about} again=${again} info=${info.value} first=${scene.value}
-    found=${film} />`;
+    found=${film} jobs=${jobs} />`;
 }
 
 function useMarks(words, change, scene, film) {
@@ -108,32 +126,33 @@ function useMarks(words, change, scene, film) {
     else change({ examples: withMark(words.examples, state, frame) });
   };
   return {
-    mark,
+    mark, inside,
     change: () => change({ changes: toggled(words.changes, film.frame) }),
     unchange: (frame) => change({ changes: words.changes.filter((one) => one !== frame) }),
     remove: (n) => change({ examples: words.examples.filter((_, at) => at !== n) }),
     edited({ state, start, end, kind, index, row }) {
       const before = scene.rows[row]?.windows[index];
-      if (kind === "delete") change({ examples: denied(words.examples, { state, start, end }, inside) });
+      if (kind === "delete") change({ examples: denied(words.examples, { state, start, end }, inside, holds(state)) });
       else change({ examples: dragged(words.examples,
         { state, start, end, before: kind === "create" ? null : before }, inside, holds(state)) });
     },
   };
 }
 
-function Desk({ id, about, again, info, first, found }) {
+function Desk({ id, about, again, info, first, found, jobs }) {
   const [saved, setSaved] = useState(() => begun(info)), draft = useRef(drafts.get(id));
   const [all, step] = useReducer(steps, null, () => ({ past: [], now: saved, future: [], ...draft.current }));
   const [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
   const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
   const { value: segments } = useAsked(`findings/${place(id)}/segments`);  // of a long history they take a while
-  const [view, setView] = useState(null), [selected, setSelected] = useState(null),
-    [question, setQuestion] = useState(null);
+  const [view, setView] = useState(null), [selected, setSelected] = useState(null);
   const map = useMemo(() => mapping(first), [first]);
   const span = selected && [selected.start, selected.end];
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
   const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
   const marks = useMarks(words, change, scene, film), dirty = words !== saved;
+  const [questions, toQuestion] = useQuestions(id, words, scene, tab === "Show it", film);
+  const next = () => { setTab("Show it"); toQuestion(); };
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   useEffect(() => { if (dirty) drafts.set(id, all); else drafts.delete(id); }, [all, dirty]);
   useEffect(() => {
@@ -145,17 +164,8 @@ function Desk({ id, about, again, info, first, found }) {
   const save = async (folder) => {
     try {
       await ask(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...(folder && { folder }) } });
-      say(`saved in ${folder || id}`);
+      say(`saved in ${titleOf(folder || id, about)}`);
       if (folder) { again(); go("finding", folder); } else setSaved(words);
-    } catch (error) { tell(error); }
-  };
-  const next = async () => {
-    try {
-      const made = await ask(`findings/${place(id)}/read`, { body: { ...request(words), questions: 1, most: 1000 } });
-      if (!made.questions.length) { say("no frame is left that is worth an answer", "note"); return; }
-      setQuestion(made.questions[0]);
-      setTab("Show it");
-      film.seek(made.questions[0].frame);
     } catch (error) { tell(error); }
   };
   const doubt = () => {
@@ -180,27 +190,28 @@ function Desk({ id, about, again, info, first, found }) {
     },
   };
   const act = { ...marks, next };
-  const drawn = useMemo(() => ({ ...scene, segments: segments ?? null, questions: question ? [question] : null }),
-    [scene, segments, question]);
+  const drawn = useMemo(() => ({ ...scene, segments: segments ?? null,
+    questions: questions?.slice(0, 1) ?? null }), [scene, segments, questions]);
   return html`<main class="desk">
     <${Title} id=${id} info=${info} all=${all} dirty=${dirty} step=${step} save=${save} about=${about}
       ask=${() => setSaving(true)} />
     <div class="halves">
       ${found.video ? html`<${Film} film=${film} video=${found.video} first=${scene.axis.first}
-        last=${scene.axis.last} finding=${info.masks ? id : null} />`
+        last=${scene.axis.last} finding=${info.masks ? id : null}
+        edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${found.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to see it")} />`}
       <aside class="side"><${Tabs} label="beside the video" names=${["Words", "Show it", "Compare", "Doubts"]}
         chosen=${tab} onChoose=${setTab} />
         <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
           ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about}
-            problem=${read.problem} busy=${Boolean(read.busy)} />`}
-          ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} question=${question}
-            problem=${read.problem} />`}
+            problem=${read.problem} busy=${Boolean(read.busy)} asked=${() => request(words)} again=${again} />`}
+          ${tab === "Show it" && html`<${Show} words=${words} film=${film} act=${act} questions=${questions}
+            inside=${marks.inside(film.frame)} problem=${read.problem} />`}
           ${tab === "Compare" && asked &&
-            html`<${Compare} id=${id} asked=${asked} words=${words} change=${change} scene=${scene}
-            about=${about} />`}
-          ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film}
+            html`<${Compare} id=${id} info=${info} asked=${asked} change=${change} scene=${scene} about=${about}
+            jobs=${jobs} same=${found.video?.findings || []} />`}
+          ${tab === "Doubts" && html`<${Doubts} doubts=${scene.doubts} film=${film} tracker=${info.tracker}
             correct=${info.video && link("track", `${info.video}?${id}`)} />`}
         </div></aside>
     </div>
@@ -239,7 +250,7 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
 }
 
 function SaveAs({ id, save, onClose }) {
-  const [folder, setFolder] = useState(`${id}-2`);
+  const [folder, setFolder] = useState(id === "finding.json" ? "finding-2" : `${id}-2`);
   const send = (event) => { event.preventDefault(); onClose(); save(folder.trim()); };
   return html`<${Dialog} title="Save as" onClose=${onClose}><form onSubmit=${send}>
     <label>Folder in the workspace<input value=${folder} required

@@ -1,7 +1,7 @@
 // Jobs: how far they are, stop, go on.
 
 import { ask, follow, place } from "./api.js";
-import { Problem, go, html, link, tell, useCallback, useEffect, useRef, useState } from "./ui.js";
+import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef, useState } from "./ui.js";
 
 const ENDED = ["done", "failed", "stopped"];
 const WHAT = { find: "Find states", track: "Follow an object", evaluate: "Measure" };
@@ -36,16 +36,16 @@ export function Running({ jobs }) {
     href=${link("jobs")}>${WHAT[job.kind]} ${part === null ? "…" : `${Math.floor(100 * part)} %`}</a>`;
 }
 
-export function Job({ job, jobs, small }) {
+export function Job({ job, jobs, small, about }) {
   const part = share(job), open = !ENDED.includes(job.state), made = job.result?.finding;
   const state = { waiting: "waits",
     running: `${job.stage || "begins"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done",
     failed: "failed", stopped: "stopped" };
   return html`<div class="job ${job.state}">
-    ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${job.asked.folder || ""}</span>`}
+    ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${titleOf(job.asked.folder || "", about)}</span>`}
     <span class="state">${state[job.state]}</span>
     ${open && html`<progress max="1" value=${part ?? undefined} aria-label="progress"></progress>`}
-    ${job.note && open && html`<span class="soft">${job.note}</span>`}
+    ${job.note && open && !small && html`<span class="soft">${job.note}</span>`}
     <span class="acts">
       ${open && html`<button type="button" onClick=${() => jobs.stop(job.id).catch(tell)}>Stop</button>`}
       ${["failed", "stopped"].includes(job.state) &&
@@ -56,9 +56,9 @@ export function Job({ job, jobs, small }) {
   </div>`;
 }
 
-export function Jobs({ jobs }) {
+export function Jobs({ jobs, about }) {
   return html`<main class="narrow"><h1>Jobs</h1>
-    ${jobs.all.length ? jobs.all.map((job) => html`<${Job} key=${job.id} job=${job} jobs=${jobs} />`)
+    ${jobs.all.length ? jobs.all.map((job) => html`<${Job} key=${job.id} job=${job} jobs=${jobs} about=${about} />`)
       : html`<p class="empty">No job was started yet. Open a video in the workspace, show its object, and start one.</p>`}
   </main>`;
 }

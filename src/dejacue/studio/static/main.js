@@ -6,20 +6,22 @@ import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
-import { Component, Problem, Sentences, Sheet, go, html, link, render, tell, useAsked, useEffect, useKeys,
-  useState } from "./ui.js";
+import { Component, Problem, Sentences, Sheet, go, html, link, render, tell, titleOf, useAsked, useEffect,
+  useKeys, useState } from "./ui.js";
 import { Workspace } from "./workspace.js";
 
 const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: Annotate, corpus: Corpus,
   jobs: Jobs };
 const FOR_ALL = ["workspace", "annotate"];  // annotators see their own pass alone
+const OF_ONE = ["finding", "track"];  // views of one thing
 const THEMES = { auto: "light or dark as the system", light: "light", dark: "dark" };
 
 // #/finding/out%2Fcup → ["finding", "out/cup"]
 function where() {
   const [, view = "workspace", id] = location.hash.split("/");
   try {
-    return [VIEWS[view] ? view : "workspace", id && decodeURIComponent(id)];
+    const known = VIEWS[view] && (id || !OF_ONE.includes(view));
+    return [known ? view : "workspace", id && decodeURIComponent(id)];
   } catch {
     return ["workspace", undefined];
   }
@@ -65,8 +67,11 @@ function Studio() {
     return () => removeEventListener("hashchange", moved);
   }, []);
   useEffect(() => {
-    document.title = `${id || (about?.name ?? "studio")} · dejacue studio`;
+    document.title = `${id && about ? titleOf(id, about) : about?.name ?? "studio"} · dejacue studio`;
   }, [view, id, about]);
+  useEffect(() => {  // the video that the studio was started with
+    if (about?.opened.length === 1 && !location.hash && !blind) location.replace(link("track", about.opened[0]));
+  }, [about]);
   useKeys([{ keys: ["?"], does: "this sheet", act: () => setSheet(true) }]);
   const shown = blind && !FOR_ALL.includes(view) ? "annotate" : view;
   const View = VIEWS[shown], tab = (name, text) => html`

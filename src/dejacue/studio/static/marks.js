@@ -27,11 +27,15 @@ export function dragged(examples, { state, before, start, end }, inside, beside)
   return made;
 }
 
-// The window of a state is none: none of its frames shows it.
-export function denied(examples, { state, start, end }, inside) {
-  const kept = examples.filter((own) => !spans(own) || own.state !== state || own.end < start || own.start > end);
-  const middle = Math.round((start + end) / 2);
-  return inside(middle) ? withMark(kept, null, middle) : kept;
+// The window of a state is none: its frames show what else is read there, or none of the states.
+export function denied(examples, { state, start, end }, inside, beside) {
+  let made = examples.filter((own) => !spans(own) || own.state !== state || own.end < start || own.start > end);
+  for (let frame = start, first = start; frame <= end; frame += 1) {
+    const last = frame === end || inside(frame + 1) !== inside(frame) || beside(frame + 1) !== beside(frame);
+    if (last && inside(frame)) made = withMark(made, beside(frame), first, frame);
+    if (last) first = frame + 1;
+  }
+  return made;
 }
 
 export const toggled = (changes, frame) =>

@@ -5,21 +5,28 @@ import { Problem, html } from "./ui.js";
 const span = (own) => (own.source ? own.source : own.start === own.end ? `frame ${own.start}`
   : `frames ${own.start} – ${own.end}`);
 
-export function Show({ words, film, act, question, problem }) {
+const expected = (question) => question.expects.filter(([, share]) => share > .02).slice(0, 4)
+  .map(([state, share]) => `${state ?? "none"} ${Math.round(100 * share)} %`).join(", ");
+
+// questions: frames worth an answer, best first; null until they are known. inside: whether the object
+// is seen in the frame on the screen
+export function Show({ words, film, act, questions, inside, problem }) {
   const { states } = words, empty = !words.examples.length && !words.changes.length;
-  const asked = question && question.frame === film.frame;
-  const expects = asked && question.expects.filter(([, share]) => share > .02).slice(0, 4);
+  const asked = questions?.find((own) => own.frame === film.frame), first = questions?.[0];
   return html`<div class="show"><${Problem}>${problem}</${Problem}>
-    <p>${film.how ? html`Frame <b>${film.frame}</b> shows` : "Frame …"}</p>
+    <p>${!film.how ? "Frame …" : inside ? html`Frame <b>${film.frame}</b> shows`
+      : html`Frame <b>${film.frame}</b> does not show the object.`}</p>
     <div class="answers" role="group" aria-label="what this frame shows">
-      ${states.map((own, n) => html`<button type="button" onClick=${() => act.mark(own.name)}>
+      ${states.map((own, n) => html`<button type="button" disabled=${!inside} onClick=${() => act.mark(own.name)}>
         <span class="badge c${n % 7}">${n + 1}</span>${own.name}</button>`)}
-      <button type="button" onClick=${() => act.mark(null)}><kbd>x</kbd>none of them</button>
+      <button type="button" disabled=${!inside} onClick=${() => act.mark(null)}><kbd>x</kbd>none of them</button>
       <button type="button" onClick=${act.change}><kbd>c</kbd>a change here</button>
     </div>
-    ${asked && html`<p class="note">A frame worth an answer. Expected: ${expects.map(([state, share]) =>
-      `${state ?? "none"} ${Math.round(100 * share)} %`).join(", ")}.</p>`}
-    <div class="line wrap"><button type="button" class="main" onClick=${act.next}>Next question</button>
+    ${asked && html`<p class="note">A frame worth an answer. Expected: ${expected(asked)}.</p>`}
+    ${!asked && first && html`<p class="note">Frame <b>${first.frame}</b> is worth an answer:
+      ${" "}${expected(first)}.</p>`}
+    <div class="line wrap"><button type="button" class="main" onClick=${act.next}>${asked ? "Next question"
+      : "Go to the question"}</button>
       <span class="soft"><kbd>q</kbd> goes to the frame whose answer tells most about the rest</span></div>
     <h2>What you showed</h2>
     ${empty && html`<p class="soft">Nothing yet. One example a state does more than any change of words. You may also drag the edges of a window: what is inside shows its state, what lies just beyond does not.</p>`}
@@ -36,8 +43,12 @@ export function Show({ words, film, act, question, problem }) {
   </div>`;
 }
 
-export function Doubts({ doubts, film, correct }) {
-  if (!doubts.length) return html`<p class="soft">The tracker was sure of the object in every frame.</p>`;
+// tracker: which followed the object; nothing where its masks were given
+export function Doubts({ doubts, film, correct, tracker }) {
+  const none = tracker ? "The tracker was sure of the object in every frame in which it saw it."
+    : "The masks of this object were given, not made by a tracker that could doubt them.";
+  if (!doubts.length) return html`<div><p class="soft">${none}</p>
+    ${correct && html`<p><a class="button" href=${correct}>Follow it again</a></p>`}</div>`;
   return html`<div><p class="soft"><kbd>d</kbd> steps through them.</p><ul class="marks">${doubts.map((own) => html`
     <li class=${film.frame >= own.start && film.frame <= own.end ? "here" : ""}>
       <button type="button" class="quiet text" onClick=${() => film.seek(own.start)}>

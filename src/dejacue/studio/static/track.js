@@ -2,52 +2,84 @@
 // through the doubts, correct with another click.
 
 import { ask, place } from "./api.js";
-import { Film, NoFilm, Outline, useFilm, useVideo } from "./film.js";
+import { Film, NoFilm, useFilm, useVideo } from "./film.js";
+import { mapping } from "./finding.js";
 import { Job } from "./jobs.js";
+import { Outline } from "./outline.js";
 import { Doubts } from "./show.js";
-import { Problem, Tabs, Timeline, clamp, html, link, nameOf, useAsked, useEffect, useKeys, useMemo, useRef,
+import { Problem, Tabs, Timeline, clamp, html, link, nameOf, titleOf, useAsked, useEffect, useKeys, useMemo, useRef,
   useState } from "./ui.js";
+import { States, WordLists, sampling } from "./words.js";
 
 const SMALL = 4;  // pixels that a pointer moves for a box
-const TRACKERS = { box: "box: the box stays where it is", sam2: "sam2", "sam2-tiny": "sam2-tiny",
-  edgetam: "edgetam" };
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
   "Click −": "click on what is not the object" };
-const BEGUN = [{ name: "empty", text: "an empty cup" }, { name: "full", text: "a cup filled to the brim" }];
+const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
 const same = { to: (frame) => frame, from: (frame) => frame };
 
 // "video?finding": the video, and a finding of it that is corrected
 export function Track({ id, about, jobs, again }) {
   const at = id.lastIndexOf("?"), [video, finding] = at < 0 ? [id, null] : [id.slice(0, at), id.slice(at + 1)];
   const found = useVideo(video), info = useAsked(finding && `findings/${place(finding)}/info`);
-  const scene = useAsked(finding && `findings/${place(finding)}/scene?most=1000`);
   const problem = found.problem || info.problem;
   if (problem) return html`<main><h1>${video}</h1><${NoFilm} problem=${problem} /></main>`;
-  if (!found.video || (finding && (!info.value || !scene.value))) return html`<main>
+  if (!found.video || (finding && !info.value)) return html`<main>
     <p class="waiting">Opening ${video} …</p></main>`;
-  return html`<${Pick} video=${found.video} info=${info.value} scene=${scene.value} about=${about} jobs=${jobs}
-    refresh=${again} />`;
+  return html`<${Pick} video=${found.video} info=${info.value} about=${about} jobs=${jobs} refresh=${again} />`;
 }
 
-const begun = (info, video) => ({
-  object: info?.object || "", folder: info?.id || `findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`,
-    tracker: "", stride: info?.options.stride || 1,
-  states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") })) : BEGUN,
+// "box, approximate" is the tracker box
+const trackerOf = (info) => info?.tracker?.split(",")[0] || "";
+
+// A folder that no finding lies in.
+function free(name, taken) {
+  let n = 1;
+  while (taken.includes(n === 1 ? name : `${name}-${n}`)) n += 1;
+  return n === 1 ? name : `${name}-${n}`;
+}
+
+const begun = (info, video, about) => ({
+  object: info?.object || "",
+  folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
+  tracker: trackerOf(info), encoder: "", stride: Number(info?.options.stride) || 1,
+  states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") }))
+    : WORDS.map(() => ({ name: "", text: "" })),
 });
 
-// Asks the tracker what it takes for the object, whenever what is shown in this frame changes.
+const statesOf = (form) => Object.fromEntries(form.states.filter((own) => own.name.trim()).map((own) =>
+  [own.name.trim(), own.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
+
+// The job: what a finding that is corrected was asked and shown stays, as far as its frames do.
+function request(video, info, form, prompts) {
+  const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || 1;
+  const kept = info && stride === (Number(options.stride) || 1)
+    && { examples: info.examples, changes: info.changes };
+  return {
+    kind: "find", video: video.id, folder: form.folder.trim(), prompts, states: statesOf(form),
+    object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
+    readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
+    ...kept,
+  };
+}
+
+// Asks the tracker what it takes for the object, whenever what is shown in this frame changes. One
+// whose weights are not there is not asked again.
 function usePreview(video, prompts, frame, tracker) {
   const [found, setFound] = useState({}), here = prompts.filter((own) => own.frame === frame);
-  const key = JSON.stringify([here, tracker]);
+  const lacking = useRef({}), key = JSON.stringify([here, tracker]);
   useEffect(() => {
     const box = here.findLast((own) => own.box)?.box || null,
       points = here.filter((own) => own.point).map((own) => own.point);
     if (!box && !points.some((point) => point[2])) { setFound({}); return undefined; }
+    if (lacking.current[tracker]) { setFound({ lacks: true, problem: lacking.current[tracker] }); return undefined; }
     const stop = new AbortController(), body = { frame, box, points, tracker: tracker || null };
     setFound((old) => ({ ...old, busy: true }));
     ask(`videos/${place(video.id)}/preview`, { body, signal: stop.signal })
-      .then((made) => setFound({ frame, ...made }), (error) => error.name !== "AbortError" &&
-        setFound({ problem: error.message }));
+      .then((made) => setFound({ frame, ...made }), (error) => {
+        if (error.name === "AbortError") return;
+        if (error.status === 503) lacking.current[tracker] = error.message;
+        setFound({ problem: error.message, lacks: error.status === 503 });
+      });
     return () => stop.abort();
   }, [key, frame]);
   return found;
@@ -86,7 +118,7 @@ function Drawn({ prompts, drag, outline, size }) {
     ${drag && html`<${Box} box=${drag} />`}`;
 }
 
-// Jumps to doubts and prompts: a timeline of the file without rows.
+// Jumps to doubts and prompts: a timeline of the file.
 function marksScene(video, doubts, prompts) {
   const last = video.frames - 1,
     windows = [...new Set(prompts.map((own) => own.frame))].sort((a, b) => a - b).map((frame) =>
@@ -98,32 +130,39 @@ function marksScene(video, doubts, prompts) {
   };
 }
 
-function Pick({ video, info, scene, about, jobs, refresh }) {
-  const [prompts, setPrompts] = useState(info?.prompts || []), [form, setForm] = useState(() => begun(info, video));
+// The doubts of a finding in frames of the file; job: the one that made it anew
+function useMade(id, job) {
+  const { value: scene } = useAsked(id && `findings/${place(id)}/scene?most=1000&of=${job ?? ""}`);
+  return useMemo(() => {
+    const map = scene && mapping(scene);
+    return (scene?.doubts || []).map((own) => ({ ...own, start: map.to(own.start), end: map.to(own.end) }));
+  }, [scene]);
+}
+
+function Pick({ video, info, about, jobs, refresh }) {
+  const [prompts, setPrompts] = useState(info?.prompts || []), [form, setForm] = useState(() => begun(info, video, about));
   const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
-    [started, setStarted] = useState(null), [view, setView] = useState(null);
+    [view, setView] = useState(null);
   const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
   const add = (own) => setPrompts([...prompts.filter((one) => !(own.box && one.box && one.frame === film.frame)),
     { frame: film.frame, object: 1, box: null, point: null, ...own }]);
   const [drag, onPoint] = useDrawing(mode, video, add),
     preview = usePreview(video, prompts, film.frame, form.tracker);
-  const job = jobs.all.find((one) => one.id === started) ||
-    jobs.all.find((one) => one.asked.video === video.id && one.asked.folder === form.folder);
-  const source = info?.options, stretched = source && (source.stride || source.start || source.fps);
-  const doubts = job?.result?.doubts || (stretched ? [] : scene?.doubts) || [];
+  // the latest: what is stopped goes on as another job
+  const job = jobs.all.find((one) => one.asked.video === video.id && one.asked.folder === form.folder.trim());
+  const done = job?.state === "done", busy = ["running", "waiting"].includes(job?.state);
+  const made = done ? job.result.finding : info?.masks ? info.id : null, doubts = useMade(made, done ? job.id : null);
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
-  useEffect(() => { if (job?.state === "done") refresh(); }, [job?.state]);
+  useEffect(() => { if (done) refresh(); }, [done]);
   const doubt = () => { const later = doubts.find((own) => own.start > film.frame) || doubts[0];
     if (later) film.seek(later.start); };
+  const named = Object.values(statesOf(form)).filter((texts) => texts.length).length;
+  const lacks = !prompts.length ? `Show the object first: ${MODES[mode]}.`
+    : named < 2 ? "Name at least two states, and describe each." : "";
   const start = async () => {
+    if (lacks || busy) return;
     setProblem("");
-    const states = Object.fromEntries(form.states.filter((own) => own.name.trim()).map((own) =>
-      [own.name.trim(), own.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
-    const body = {
-      kind: "find", video: video.id, folder: form.folder.trim(), prompts, states, object: form.object.trim() || null,
-        tracker: form.tracker || null, stride: Number(form.stride) || 1,
-    };
-    try { setStarted((await jobs.begin(body)).id); } catch (error) { setProblem(error.message); }
+    try { await jobs.begin(request(video, info, form, prompts)); } catch (error) { setProblem(error.message); }
   };
   useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
     { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
@@ -132,33 +171,42 @@ function Pick({ video, info, scene, about, jobs, refresh }) {
     { keys: ["Backspace"], does: "take the last box or click back", act: () => setPrompts(prompts.slice(0, -1)) },
     { keys: ["Ctrl+Enter"], does: "start", act: start, also: true }], view);
   const here = prompts.filter((own) => own.frame === film.frame),
-    drawn = useMemo(() => marksScene(video, doubts, prompts), [video, job?.result, prompts]);
-  const tools = html`<${Tabs} label="how to show the object" names=${Object.keys(MODES)} chosen=${mode}
-    onChoose=${setMode} />`;
-  return html`<main class="desk"><header class="title"><h1>${info ? `Correct ${info.id}` : nameOf(video.id)}</h1>
-    <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}</span>
-      <span class="acts"><a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>
+    drawn = useMemo(() => marksScene(video, doubts, prompts), [video, doubts, prompts]);
+  const seen = preview.frame === film.frame ? preview.outline : null;
+  const replaces = !made && about.findings.includes(form.folder.trim());
+  return html`<main class="desk pick"><header class="title">
+    <h1>${info ? `Correct ${titleOf(info.id, about)}` : nameOf(video.id)}</h1>
+    <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}
+      ${!info && video.findings.length > 0 && html` · found in it: ${video.findings.map((own, n) =>
+        html`${n > 0 && ", "}<a href=${link("finding", own)}>${titleOf(own, about)}</a>`)}`}</span>
+      <span class="acts">${info && html`<a class="button" href=${link("finding", info.id)}>Back to the finding</a>`}
+        <a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>
     <div class="halves">
-      <div><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1}
-        onPoint=${film.how && !film.playing ? onPoint : undefined}
-          draw=${html`<${Drawn} prompts=${here} drag=${drag}
-            outline=${preview.frame === film.frame ? preview.outline : null} size=${video.width / 90} />`}
-            tools=${tools} />
-        <p class="soft">${MODES[mode]}${preview.busy ? " · the tracker looks …" : preview.outline ?
-          ` · ${preview.tracker} sees this` : ""}</p><${Problem}>${preview.problem}</${Problem}></div>
+      <div><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${made} ofFile=${true}
+        fresh=${done ? job.id : null} onPoint=${film.how && !film.playing ? onPoint : undefined}
+          draw=${html`<${Drawn} prompts=${here} drag=${drag} outline=${seen} size=${video.width / 90} />`} />
+        <div class="line wrap how"><${Tabs} label="how to show the object" names=${Object.keys(MODES)} chosen=${mode}
+          onChoose=${setMode} /><span class="soft">${MODES[mode]}${preview.busy ? " · the tracker looks …"
+            : seen ? ` · ${preview.tracker} sees this` : ""}</span></div>
+        <${Problem}>${preview.problem}</${Problem}>
+        ${preview.lacks && html`<p><button type="button" onClick=${() => setForm({ ...form, tracker: "box" })}>
+          Go on with the box tracker</button>
+          <span class="soft"> It needs no weights: the box stays where you draw it, until you draw another.</span></p>`}
+        </div>
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="what to find">
         <${Form} form=${form} setForm=${setForm} about=${about} prompts=${prompts} setPrompts=${setPrompts}
           film=${film} />
-        ${(job?.state === "done" || info) && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} />
+        ${made && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${done || info.tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             Where the outline is wrong, draw or click again there, and follow again.</p>`}`}
         </div>
         <div class="foot"><${Problem}>${problem}</${Problem}>
           ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
           <div class="line wrap"><button type="button" class="main" onClick=${start}
-            disabled=${!prompts.length || ["running", "waiting"].includes(job?.state)}>
-              ${info ? "Follow again" : "Follow and find"}</button>
-            ${!prompts.length && html`<span class="soft">Show the object first: ${MODES[mode]}.</span>`}</div>
+            disabled=${Boolean(lacks) || busy}>${made ? "Follow again" : "Follow and find"}</button>
+            ${lacks && html`<span class="soft">${lacks}</span>`}
+            ${replaces && html`<span class="soft">There is a finding in ${form.folder.trim()}: it is replaced.</span>`}
+            </div>
       </div></aside></div>
     <section class="strip" aria-label="timeline">
       <${Timeline} scene=${drawn} options=${{ wheel: "focus", on: { seek: film.seek } }} hold=${setView} /></section>
@@ -168,8 +216,14 @@ function Pick({ video, info, scene, about, jobs, refresh }) {
 function Form({ form, setForm, about, prompts, setPrompts, film }) {
   const set = (some) => setForm({ ...form, ...some });
   const state = (n, some) => set({ states: form.states.map((own, at) => (at === n ? { ...own, ...some } : own)) });
+  const on = {
+    name: (n, name) => state(n, { name }), text: (n, text) => state(n, { text }),
+    drop: (n) => set({ states: form.states.filter((_, at) => at !== n) }),
+    add: () => set({ states: [...form.states, { name: "", text: "" }] }),
+  };
   const told = (own) => (own.box ? `box ${own.box.map(Math.round).join(", ")}`
     : `${own.point[2] ? "on" : "not on"} the object: ${own.point.slice(0, 2).map(Math.round).join(", ")}`);
+  const trackers = [...new Set([...about.trackers, form.tracker].filter(Boolean))];
   return html`
     <h2>Where it is</h2>
     <ul class="marks">${prompts.map((own, n) =>
@@ -179,24 +233,19 @@ function Form({ form, setForm, about, prompts, setPrompts, film }) {
         onClick=${() => setPrompts(prompts.filter((_, at) => at !== n))}>×</button></li>`)}</ul>
     ${!prompts.length && html`<p class="soft">Go to a frame in which the object is seen well, and draw a box around it.</p>`}
     <h2>What to look for</h2>
+    <${WordLists} about=${about} take=${set} />
     <label class="line">Object<input value=${form.object} placeholder="cup"
       onInput=${(event) => set({ object: event.target.value })} /></label>
-    ${form.states.map((own, n) => html`<fieldset><legend class="hidden">state ${n + 1}</legend><div class="line">
-      <span class="badge c${n % 7}">${n + 1}</span>
-        <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name}
-          onInput=${(event) => state(n, { name: event.target.value })} />
-        <button type="button" class="quiet" aria-label=${`remove ${own.name}`} disabled=${form.states.length < 3}
-          onClick=${() => set({ states: form.states.filter((_, at) => at !== n) })}>×</button></div>
-      <textarea rows="2" aria-label=${`descriptions of ${own.name}, one a line`} value=${own.text}
-        onInput=${(event) => state(n, { text: event.target.value })}></textarea></fieldset>`)}
-    <button type="button" onClick=${() =>
-      set({ states: [...form.states, { name: "", text: "" }] })}>Add a state</button>
+    <${States} states=${form.states} on=${on} examples=${WORDS} />
     <div class="grid">
       <label>Folder of the finding<input value=${form.folder}
         onInput=${(event) => set({ folder: event.target.value })} /></label>
       <label>Tracker<select value=${form.tracker} onChange=${(event) => set({ tracker: event.target.value })}>
-        <option value="">default (${about.tracker})</option>${Object.entries(TRACKERS).map(([name, text]) =>
-        html`<option value=${name}>${text}</option>`)}</select></label>
+        <option value="">default (${about.tracker})</option>${trackers.map((name) =>
+        html`<option value=${name}>${name === "box" ? "box: it stays where it is" : name}</option>`)}</select></label>
+      <label>Encoder<input list="encoders" value=${form.encoder} placeholder=${about.encoder}
+        onInput=${(event) => set({ encoder: event.target.value })} />
+        <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
       <label>Every … frames<input type="number" min="1" value=${form.stride}
         onInput=${(event) => set({ stride: event.target.value })} /></label>
     </div>`;

@@ -100,6 +100,14 @@ function onKey(event) {
 }
 document.addEventListener("keydown", onKey);
 
+// A button that was clicked with a pointer does not keep the keys: Space plays, arrows step.
+document.addEventListener("click", (event) => {
+  const held = document.activeElement;  // not what was clicked: the timeline makes its buttons anew
+  if (!event.detail || !held?.matches("button") || held.closest("dialog")) return;
+  held.blur();
+  held.closest(".dejacue-timeline")?.querySelector(".tl-plot").focus({ preventScroll: true });
+});
+
 function Keys({ keys }) {
   return html`<dl class="keys">${keys.map((one) => html`
     <dt>${one.keys.map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${one.does}</dd>`)}</dl>`;
@@ -109,8 +117,8 @@ export function Sheet({ onClose }) {
   const all = boards.map((board) => board());
   const other = all.map((one) => one.other?.keys).find(Boolean);
   return html`<${Dialog} title="Keys" onClose=${onClose}>
-    <${Keys} keys=${all.flatMap((one) => one.keys)} />
-    ${other && html`<h3>Timeline</h3><${Keys} keys=${other} />`}
+    <div class="sheets"><div><${Keys} keys=${all.flatMap((one) => one.keys)} /></div>
+      ${other && html`<div><h3>Timeline</h3><${Keys} keys=${other} /></div>`}</div>
   </${Dialog}>`;
 }
 

@@ -1,20 +1,77 @@
 // The words: states and descriptions to edit, how they are read, and several readings side by side.
 
 import { ask, place } from "./api.js";
-import { Problem, html, useEffect, useState } from "./ui.js";
+import { Job } from "./jobs.js";
+import { Dialog, Problem, html, link, say, tell, useEffect, useState } from "./ui.js";
 import { Bars } from "./workspace.js";
 
-export function Words({ words, change, scene, about, problem, busy }) {
-  const set = (n, some, key) => change({ states: words.states.map((own, at) =>
-    (at === n ? { ...own, ...some } : own)) }, key);
-  const drop = (n) => change({
-    states: words.states.filter((_, at) => at !== n),
-    examples: words.examples.filter((own) => own.state !== words.states[n].name),
-  });
-  const rename = (n, name) => change({
-    states: words.states.map((own, at) => (at === n ? { ...own, name } : own)),
-    examples: words.examples.map((own) => (own.state === words.states[n].name ? { ...own, state: name } : own)),
-  }, `name ${n}`);
+// The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add()
+export function States({ states, on, examples = [] }) {
+  return html`${states.map((own, n) => html`<fieldset key=${own.key ?? n}>
+      <legend class="hidden">state ${own.name || n + 1}</legend>
+      <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
+        <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name} placeholder=${examples[n]?.[0]}
+          onInput=${(event) => on.name(n, event.target.value)} />
+        <button type="button" class="quiet" aria-label=${`remove ${own.name || `state ${n + 1}`}`} title="remove"
+          disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
+      <textarea rows=${Math.max(own.text.split("\n").length, 2)} placeholder=${examples[n]?.[1]}
+        aria-label=${`descriptions of ${own.name || `state ${n + 1}`}, one a line`} value=${own.text}
+        spellcheck="false" onInput=${(event) => on.text(n, event.target.value)}></textarea></fieldset>`)}
+    <button type="button" onClick=${on.add}>Add a state</button>`;
+}
+
+// The words of a list in the workspace: take({object, states: [{name, text}]})
+export function WordLists({ about, take }) {
+  if (!about.vocabularies.length) return null;
+  const choose = (event) => {
+    const id = event.target.value;
+    event.target.value = "";
+    const taken = ({ object, states }) => take({ object: object || "", states: Object.entries(states).map(
+      ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
+    if (id) ask(`vocabularies/${place(id)}`).then(taken, tell);
+  };
+  return html`<label class="line">Words of<select value="" onChange=${choose}>
+    <option value="">a word list …</option>${about.vocabularies.map((id) =>
+    html`<option value=${id}>${id}</option>`)}</select></label>`;
+}
+
+function SaveList({ asked, onClose, again }) {
+  const [name, setName] = useState("words.yaml"), [problem, setProblem] = useState("");
+  const send = async (event) => {
+    event.preventDefault();
+    try {
+      const { states, object } = asked();
+      await ask(`vocabularies/${place(name.trim())}`, { method: "PUT", body: { states, object } });
+      say(`written: ${name.trim()}`);
+      again();
+      onClose();
+    } catch (error) { setProblem(error.message); }
+  };
+  return html`<${Dialog} title="Keep these words" onClose=${onClose}><form onSubmit=${send}>
+    <label>File in the workspace (.yaml)<input value=${name} required
+      onInput=${(event) => setName(event.target.value)} /></label><${Problem}>${problem}</${Problem}>
+    <p class="soft">Other videos can be asked with it: <code>dejacue locate … --vocabulary ${name}</code></p>
+    <button class="main">Save</button></form></${Dialog}>`;
+}
+
+// asked: () → the request of these words
+export function Words({ words, change, scene, about, problem, busy, asked, again }) {
+  const [listing, setListing] = useState(false), { states, examples } = words;
+  const on = {
+    name: (n, name) => change({
+      states: states.map((own, at) => (at === n ? { ...own, name } : own)),
+      examples: examples.map((own) => (own.state === states[n].name ? { ...own, state: name } : own)),
+    }, `name ${n}`),
+    text: (n, text) => change({ states: states.map((own, at) => (at === n ? { ...own, text } : own)) }, `text ${n}`),
+    drop: (n) => change({
+      states: states.filter((_, at) => at !== n),
+      examples: examples.filter((own) => own.state !== states[n].name),
+    }),
+    add: () => change({ states: [...states, { key: Math.random(), name: `state ${states.length + 1}`, text: "" }] }),
+  };
+  // what was shown of a state that the list does not have is not kept
+  const take = (list) => change({ ...list, examples: examples.filter((own) =>
+    own.state === null || list.states.some((one) => one.name === own.state)) });
   const settings = scene.settings || {}, read = settings.readout?.name;
   const choice = (name, label, values, now) => html`<label>${label}<select value=${words[name] ?? ""}
       onChange=${(event) => change({ [name]: event.target.value || null })}>
@@ -24,19 +81,11 @@ export function Words({ words, change, scene, about, problem, busy }) {
     <${Problem}>${problem}</${Problem}>
     <label class="line">Object<input value=${words.object} placeholder="cup"
       onInput=${(event) => change({ object: event.target.value }, "object")} /></label>
-    ${words.states.map((own, n) => html`<fieldset key=${own.key}><legend class="hidden">state ${own.name}</legend>
-      <div class="line"><span class="badge c${n % 7}">${n + 1}</span>
-        <input class="name" aria-label=${`name of state ${n + 1}`} value=${own.name}
-          onInput=${(event) => rename(n, event.target.value)} />
-        <button type="button" class="quiet" aria-label=${`remove ${own.name}`} title="remove"
-          disabled=${words.states.length < 3} onClick=${() => drop(n)}>×</button></div>
-      <textarea rows=${Math.max(own.text.split("\n").length, 2)}
-        aria-label=${`descriptions of ${own.name}, one a line`} value=${own.text} spellcheck="false"
-        onInput=${(event) => set(n, { text: event.target.value }, `text ${n}`)}></textarea></fieldset>`)}
-    <button type="button" onClick=${() =>
-      change({ states: [...words.states,
-      { key: Math.random(), name: `state ${words.states.length + 1}`, text: "" }] })}>Add a state</button>
+    <${States} states=${states} on=${on} />
     <p class="soft">One description a line. The intervals follow what you write.</p>
+    <div class="line wrap"><${WordLists} about=${about} take=${take} />
+      <button type="button" onClick=${() => setListing(true)}>Keep these words …</button></div>
+    ${listing && html`<${SaveList} asked=${asked} again=${again} onClose=${() => setListing(false)} />`}
     <details><summary>How it is read</summary><div class="grid">
       ${choice("readout", "Readout", about.readouts, read)}
       ${choice("coordinates", "Coordinates", about.coordinates, settings.coordinates)}
@@ -54,40 +103,85 @@ export function Words({ words, change, scene, about, problem, busy }) {
 
 const moments = (scene) => scene.rows.map((row) =>
   ({ state: row.state, absent: true, start: 0, end: 0, ...row.windows[0] }));
+const SAMPLED = ["start", "end", "stride", "fps", "rate"];
 
-// The same words in other readouts and coordinates, and in other findings of the same video.
-export function Compare({ id, asked, words, change, scene, about }) {
-  const [chosen, setChosen] = useState([["contrast", null], ["joint", null]]), [found, setFound] = useState([]);
-  const [problem, setProblem] = useState(""), [next, setNext] = useState(["contrast", "trajectory"]),
-    [others, setOthers] = useState([]);
-  useEffect(() => {
-    const stop = new AbortController(), { states, object, examples, changes } = asked;
-    const readings = chosen.map(([readout, coordinates]) => ({ readout, coordinates }));
-    ask(`findings/${place(id)}/compare`,
-      { body: { states, object, examples, changes, readings, most: 1000 }, signal: stop.signal })
-      .then((made) => { setFound(made); setProblem(""); }, (error) => error.name !== "AbortError" &&
-        setProblem(error.message));
-    return () => stop.abort();
-  }, [chosen, asked]);
-  const add = (other) => other && ask(`findings/${place(other)}/scene?most=1000`)
-    .then((made) => setOthers([...others, { id: other, scene: made }]), (error) => setProblem(error.message));
-  const strip = (name, own, acts) =>
-    html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
+// How the frames of a finding were taken from its video.
+export const sampling = (info) => Object.fromEntries(SAMPLED.filter((name) => info?.options[name] !== undefined)
+  .map((name) => [name, Number(info.options[name])]));
+
+// One reading as bars; acts: what can be done with it
+function Reading({ name, own, acts }) {
+  return html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
     ${own.problem ? html`<${Problem}>${own.problem}</${Problem}>`
-      : html`<${Bars} moments=${moments(own.scene)} last=${own.scene.axis.last} />
+      : own.scene ? html`<${Bars} moments=${moments(own.scene)} last=${own.scene.axis.last} />
       <p class="soft">${moments(own.scene).map((one) =>
-        `${one.state} ${one.absent ? "absent" : `${one.start} – ${one.end}`}`).join(" · ")}</p>`}</div>`;
-  return html`<div class="compare"><${Problem}>${problem}</${Problem}>
-    ${strip("now", { scene })}
-    ${found.map((own, n) => strip([own.reading.readout, own.reading.coordinates].filter(Boolean).join(", "), own,
-      html`
-      <button type="button" onClick=${() =>
-        change({ readout: own.reading.readout, coordinates: own.reading.coordinates })}>Use</button>
-      <button type="button" class="quiet" aria-label="remove"
-        onClick=${() => setChosen(chosen.filter((_, at) => at !== n))}>×</button>`))}
-    ${others.map((own) => strip(own.id, own,
-      html`<button type="button" class="quiet" aria-label="remove"
-      onClick=${() => setOthers(others.filter((one) => one !== own))}>×</button>`))}
+        `${one.state} ${one.absent ? "absent" : `${one.start} – ${one.end}`}`).join(" · ")}</p>`
+      : html`<p class="soft">reading …</p>`}</div>`;
+}
+
+// What several requests give, each {scene} or {problem}; asked again when one of them changes.
+function useReadings(bodies, path) {
+  const [found, setFound] = useState([]), key = JSON.stringify(bodies);
+  useEffect(() => {
+    const stop = new AbortController();
+    Promise.all(bodies.map((body, n) => ask(path(n), { body, signal: stop.signal })
+      .then((made) => (made.schema ? { scene: made } : made), (error) => ({ problem: error.message }))))
+      .then((made) => !stop.signal.aborted && setFound(made));
+    return () => stop.abort();
+  }, [key]);
+  return found;
+}
+
+// The same words with other encoders: other findings of this video, or one that is made now.
+function Encoders({ id, info, asked, about, jobs, same }) {
+  const [others, setOthers] = useState([]), [encoder, setEncoder] = useState("");
+  const { states, object } = asked, body = { states, object, most: 1000 };
+  const found = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
+  const base = id === "finding.json" ? "finding" : id, folder = `${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`;
+  const [made, setMade] = useState(null), job = jobs.all.find((one) => one.asked.folder === made);
+  useEffect(() => {
+    if (job?.state === "done") setOthers((now) => [...new Set([...now, made])]);
+  }, [job?.state]);
+  const begin = (event) => {
+    event.preventDefault();
+    setMade(folder);
+    jobs.begin({ kind: "find", video: info.video, masks: info.masks, objects: info.objects, folder, states, object,
+      encoder: encoder.trim(), ...sampling(info) }).catch(tell);
+  };
+  const left = same.filter((one) => one !== id && !others.includes(one));
+  return html`${others.map((other, n) => html`<${Reading} name=${other} own=${found[n] || {}} acts=${html`
+      <a class="button" href=${link("finding", other)}>Open</a>
+      <button type="button" class="quiet" aria-label=${`remove ${other}`}
+      onClick=${() => setOthers(others.filter((one) => one !== other))}>×</button>`} />`)}
+    ${job && job.state !== "done" && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
+    ${left.length > 0 && html`<label class="line">With another finding of this video<select value=""
+      onChange=${(event) => { if (event.target.value) setOthers([...others, event.target.value]);
+        event.target.value = ""; }}>
+      <option value="">choose …</option>${left.map((one) => html`<option value=${one}>${one}</option>`)}</select>
+      </label>`}
+    ${info.video && info.masks && html`<form class="line" onSubmit=${begin}><label class="line">With another encoder
+      <input list="encoders" value=${encoder} placeholder="siglip2-large" required
+        onInput=${(event) => setEncoder(event.target.value)} /></label>
+      <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist>
+      <button disabled=${!encoder.trim() || ["running", "waiting"].includes(job?.state)}>Encode</button></form>`}`;
+}
+
+// The same words in other readouts and coordinates, and with other encoders.
+export function Compare({ id, info, asked, change, scene, about, jobs, same }) {
+  const [chosen, setChosen] = useState([["contrast", null], ["joint", null]]),
+    [next, setNext] = useState(["contrast", "trajectory"]);
+  const { states, object, examples, changes } = asked;
+  const readings = chosen.map(([readout, coordinates]) => ({ readout, coordinates }));
+  const [given = []] = useReadings([{ states, object, examples, changes, readings, most: 1000 }],
+    () => `findings/${place(id)}/compare`);
+  const found = given.problem ? readings.map(() => given) : given;
+  return html`<div class="compare">
+    <${Reading} name="now" own=${{ scene }} />
+    ${chosen.map(([readout, coordinates], n) => html`<${Reading} own=${found[n] || {}}
+      name=${[readout, coordinates].filter(Boolean).join(", ")} acts=${html`
+      <button type="button" onClick=${() => change({ readout, coordinates })}>Use</button>
+      <button type="button" class="quiet" aria-label=${`remove ${readout}`}
+        onClick=${() => setChosen(chosen.filter((_, at) => at !== n))}>×</button>`} />`)}
     <div class="line wrap"><select aria-label="readout" value=${next[0]}
       onChange=${(event) => setNext([event.target.value, next[1]])}>${about.readouts.map((one) =>
       html`<option value=${one}>${one}</option>`)}</select>
@@ -96,10 +190,6 @@ export function Compare({ id, asked, words, change, scene, about }) {
         html`<option value=${one}>${one}</option>`)}</select>
       <button type="button" disabled=${chosen.length >= 12}
         onClick=${() => setChosen([...chosen, next])}>Compare</button></div>
-    ${about.findings.length > 1 &&
-      html`<label class="line">With another finding<select value=""
-      onChange=${(event) => { add(event.target.value); event.target.value = ""; }}>
-      <option value="">choose …</option>${about.findings.filter((one) => one !== id).map((one) =>
-        html`<option value=${one}>${one}</option>`)}</select></label>`}
+    <${Encoders} id=${id} info=${info} asked=${asked} about=${about} jobs=${jobs} same=${same} />
   </div>`;
 }
