@@ -164,6 +164,35 @@ def test_long_state_evidence_gives_the_same_bits(seed) -> None:
     check_states(random_batch(seed, 1200)[0], seed)
 
 
+def slow_rows(n: int) -> np.ndarray:
+    """Rows of which many starts stay on the hull: slow, periodic, still, and below zero."""
+    t, rng = np.arange(n), np.random.default_rng(n)
+    steps = np.cumsum(rng.normal(size=n))
+    rows = np.stack([
+        t / n, -t / n, np.sin(9 * t / n), np.convolve(steps, np.ones(301), "same"), t % 2 - 0.5,
+        np.resize(rng.normal(size=60), n), np.repeat(rng.normal(size=n // 50), 50), t > n / 3,
+    ]).astype(np.float64)  # fmt: skip
+    rows = (rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True)
+    return np.concatenate([rows, -np.abs(rows) - 0.01])
+
+
+@pytest.mark.parametrize("cuts", [(0, 5000), (0, 1700, 5000)])
+@pytest.mark.parametrize("total", [5000, 40_000])
+def test_searches_in_which_groups_of_starts_are_left_out_give_the_same_bits(cuts, total) -> None:
+    rows = slow_rows(5000)
+    expected = ORACLE.search(rows, np.array(cuts), total)
+    for build in BUILDS:
+        for a, b in zip(expected, engine(build).search(rows, np.array(cuts), total), strict=True):
+            equal(a, b, build)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_of_very_many_equal_windows_the_first_is_found(build) -> None:
+    row = np.where(np.arange(200_000) % 1000 < 10, -1.0, 0.0)  # half of all windows score 0
+    start, end, score = engine(build).search(row[None], np.array([0, 200_000]), 200_000)
+    assert (start[0], end[0], score[0]) == (10, 10, 0)
+
+
 @settings(max_examples=1000)
 @given(seed=st.integers(0, 2**40))
 def test_every_step_gives_the_bits_of_numpy(seed) -> None:
