@@ -186,6 +186,37 @@ def test_searches_in_which_groups_of_starts_are_left_out_give_the_same_bits(cuts
             equal(a, b, build)
 
 
+@settings(max_examples=100)
+@given(seed=st.integers(0, 2**40))
+def test_segments_give_the_bits_of_numpy(seed) -> None:
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 300)), int(rng.choice([1, 3, 8, 13, 64]))
+    rows = np.repeat(rng.normal(size=(n, d)), rng.integers(1, 4), axis=0)[:n]  # frames shown twice
+    rows += np.repeat(rng.normal(size=(n // 20 + 1, d)), 20, axis=0)[:n] * rng.choice([0, 3])
+    cuts = np.unique(np.r_[0, rng.integers(1, n + 1, rng.integers(0, 4)), n])
+    penalty = float(rng.choice([0.01, 1.0, 30.0])) * d
+    expected = ORACLE.partition(rows, cuts, penalty)
+    for build in BUILDS:
+        equal(expected, engine(build).partition(rows, cuts, penalty), build)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(
+    ("rows", "cuts", "penalty"),
+    [
+        (np.ones((4, 2)), [0, 3], 1.0), (np.ones((4, 2)), [0], 1.0),
+        (np.ones((4, 2)), [0, 2, 2, 4], 1.0), (np.ones((4, 2)), [0, 9, 4], 1.0),
+        (np.ones((0, 2)), [0, 0], 1.0), (np.ones((4, 0)), [0, 4], 1.0), (np.ones(4), [0, 4], 1.0),
+        (np.ones((4, 2), np.float32), [0, 4], 1.0), (np.ones((4, 2)), [0, 4], float("nan")),
+    ],
+)  # fmt: skip
+def test_wrong_tables_of_segments_are_refused_before_they_are_read(
+    build, rows, cuts, penalty
+) -> None:
+    with pytest.raises(ValueError, match=r"rows|cuts"):
+        engine(build).partition(rows, np.array(cuts), penalty)
+
+
 @pytest.mark.parametrize("build", BUILDS)
 def test_of_very_many_equal_windows_the_first_is_found(build) -> None:
     row = np.where(np.arange(200_000) % 1000 < 10, -1.0, 0.0)  # half of all windows score 0
