@@ -185,7 +185,7 @@ def main() -> None:
         for frames in (20_000, 200_000) if asked.frames else ():
             long_finding(root, frames)
             new, known = readings(root, "long", 5)
-            print(f"{frames} frames: a new word {new:.0f} ms, once encoded {known:.0f} ms (median); "
+            print(f"{frames} frames: a new word {new:.0f} ms, once encoded {known:.0f} ms; "
                   f"segments {segments(root, 'long'):.0f} ms")  # fmt: skip
         found = load(root, asked.requests, asked.clients)
     print(
