@@ -41,7 +41,7 @@ setup(
         extension(
             "dejacue.method._kernel",
             ["module", "baseline", "avx2"],
-            ("kernel", "body", "select", "scan", "states"),
+            ("kernel", "buffers", "body", "select", "scan", "states", "contrast", "segments"),
         ),
         extension("dejacue.sources._pixels", ["pixels"], ("png",)),
     ],

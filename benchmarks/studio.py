@@ -1,7 +1,7 @@
 """The studio under load, and how quickly intervals follow edited words.
 
     python benchmarks/studio.py            10,000 requests of 20 clients; memory before and after
-    python benchmarks/studio.py --frames   also a history of 200,000 frames, and frames of a video
+    python benchmarks/studio.py --frames   also histories of 20,000 and 200,000 frames
 
 Renders a scene, finds its states with mini, starts ``dejacue studio`` and asks as scripts do.
 """
@@ -48,6 +48,11 @@ class Server(NamedTuple):
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+
+    def cpu_ms(self) -> float:
+        """What the server has worked since it started."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
@@ -120,13 +125,15 @@ def load(root: Path, requests: int, clients: int) -> Load:
     return Load(sum(answered), failed, took, memory)
 
 
-def readings(root: Path, finding: str, edits: int = 30) -> tuple[float, float]:
-    """Median milliseconds until the scene is there: with a new word, and once it is encoded."""
+def readings(root: Path, finding: str, edits: int = 30) -> tuple[float, float, float]:
+    """Median milliseconds until the scene is there: with a new word, and once it is encoded; and
+    how long the server works for one, whatever else the machine does."""
     new, known = [], []
     words = ["tall", "white", "small", "old", "round", "empty", "full", "dark", "bright", "clean"]
     with served(root) as server:
         connection = server.connect()
         server.ask(connection, f"/api/findings/{finding}/read", {"states": STATES})
+        before = server.cpu_ms()
         for number in range(edits):
             text = f"{words[number % 10]} {words[number // 10]} cup"
             body = {"states": {**STATES, "empty": [text]}, "most": 20_000}
@@ -134,8 +141,21 @@ def readings(root: Path, finding: str, edits: int = 30) -> tuple[float, float]:
                 began = time.perf_counter()
                 server.ask(connection, f"/api/findings/{finding}/read", body)
                 times.append(1000 * (time.perf_counter() - began))
+        worked = (server.cpu_ms() - before) / (2 * edits)
         connection.close()
-    return float(np.median(new)), float(np.median(known))
+    return float(np.median(new)), float(np.median(known)), worked
+
+
+def segments(root: Path, finding: str) -> tuple[float, float]:
+    """Milliseconds until they are there, for the first time, and CPU of the server."""
+    with served(root) as server:
+        connection = server.connect()
+        server.ask(connection, f"/api/findings/{finding}/info")  # the finding is read
+        began, before = time.perf_counter(), server.cpu_ms()
+        server.ask(connection, f"/api/findings/{finding}/segments")
+        took, worked = 1000 * (time.perf_counter() - began), server.cpu_ms() - before
+        connection.close()
+        return took, worked
 
 
 def made_workspace(folder: Path, frames: int) -> Path:
@@ -165,16 +185,19 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=20)
-    parser.add_argument("--frames", action="store_true", help="also a history of 200,000 frames")
+    parser.add_argument("--frames", action="store_true", help="also long histories")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = made_workspace(Path(folder), 300)
-        new, known = readings(root, "cup")
-        print(f"300 frames, mini: a new word {new:.1f} ms, once encoded {known:.1f} ms (median)")
-        if asked.frames:
-            long_finding(root, 200_000)
-            new, known = readings(root, "long", 5)
-            print(f"200,000 frames: a new word {new:.0f} ms, once encoded {known:.0f} ms (median)")
+        print("ms until the scene is there (median), and CPU of the server:")
+        for frames in (300, 20_000, 200_000) if asked.frames else (300,):
+            if frames > 300:
+                long_finding(root, frames)
+            finding = "cup" if frames == 300 else "long"
+            new, known, worked = readings(root, finding, 30 if frames == 300 else 5)
+            took, cut = segments(root, finding)
+            print(f"{frames} frames: a new word {new:.0f}, once encoded {known:.0f}, "
+                  f"CPU {worked:.0f}; segments {took:.0f}, CPU {cut:.0f}")  # fmt: skip
         found = load(root, asked.requests, asked.clients)
     print(
         f"{asked.requests} requests of {asked.clients} clients: {found.answered} answered, "

@@ -144,7 +144,7 @@ def main() -> None:
             page.locator(".shown[data-frame='0']").wait_for(timeout=120_000)
             print(f"{asked.frames} frames: opened in {time.perf_counter() - began:.1f} s")
             session = page.context.new_cdp_session(page)
-            session.send("Performance.enable")
+            session.send("Performance.enable", {"timeDomain": "threadTicks"})
             keys = (["+"] * 6 + ["PageDown"] * 4 + ["-"] * 6 + ["ArrowRight"] * 4) * 3
             page.wait_for_timeout(20_000)  # until segments are there, which takes a while
             for name in ("at first", "then"):

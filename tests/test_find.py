@@ -307,6 +307,37 @@ def test_a_finding_is_read_as_it_was_written(first, tmp_path, readout) -> None:
     same(Finding.read(tmp_path / "found"), given)
 
 
+@pytest.mark.parametrize("step", ["write_vocabulary", "write_npz", "write_pictures", "write_bytes"])
+def test_a_save_that_is_stopped_half_way_leaves_the_finding_as_it_was(
+    first, tmp_path, monkeypatch, step
+) -> None:
+    first.write(tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    other = first.ask({"empty": ["empty cup"], "full": ["full cup"]})
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"dejacue.sources.findings.{step}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            other.write(tmp_path)
+    same(Finding.read(tmp_path), first)
+    other.write(tmp_path)
+    same(Finding.read(tmp_path), other)
+    first.write(tmp_path)
+    same(Finding.read(tmp_path), first)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_a_finding_of_another_history_replaces_one_of_the_same_name(tmp_path) -> None:
+    for seed in (3, 4):
+        made = generate(seed)
+        given = find(replace(made.history, id="cup"), made.vocabulary)
+        given.write(tmp_path)
+        same(Finding.read(tmp_path), given)
+
+
 def test_a_finding_of_features_alone_is_written_too(tmp_path) -> None:
     made = generate(3)
     given = find(made.history, made.vocabulary)

@@ -164,6 +164,66 @@ def test_long_state_evidence_gives_the_same_bits(seed) -> None:
     check_states(random_batch(seed, 1200)[0], seed)
 
 
+def slow_rows(n: int) -> np.ndarray:
+    """Rows of which many starts stay on the hull: slow, periodic, still, and below zero."""
+    t, rng = np.arange(n), np.random.default_rng(n)
+    steps = np.cumsum(rng.normal(size=n))
+    rows = np.stack([
+        t / n, -t / n, np.sin(9 * t / n), np.convolve(steps, np.ones(301), "same"), t % 2 - 0.5,
+        np.resize(rng.normal(size=60), n), np.repeat(rng.normal(size=n // 50), 50), t > n / 3,
+    ]).astype(np.float64)  # fmt: skip
+    rows = (rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True)
+    return np.concatenate([rows, -np.abs(rows) - 0.01])
+
+
+@pytest.mark.parametrize("cuts", [(0, 5000), (0, 1700, 5000)])
+@pytest.mark.parametrize("total", [5000, 40_000])
+def test_searches_in_which_groups_of_starts_are_left_out_give_the_same_bits(cuts, total) -> None:
+    rows = slow_rows(5000)
+    expected = ORACLE.search(rows, np.array(cuts), total)
+    for build in BUILDS:
+        for a, b in zip(expected, engine(build).search(rows, np.array(cuts), total), strict=True):
+            equal(a, b, build)
+
+
+@settings(max_examples=100)
+@given(seed=st.integers(0, 2**40))
+def test_segments_give_the_bits_of_numpy(seed) -> None:
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 300)), int(rng.choice([1, 3, 8, 13, 64]))
+    rows = np.repeat(rng.normal(size=(n, d)), rng.integers(1, 4), axis=0)[:n]  # frames shown twice
+    rows += np.repeat(rng.normal(size=(n // 20 + 1, d)), 20, axis=0)[:n] * rng.choice([0, 3])
+    cuts = np.unique(np.r_[0, rng.integers(1, n + 1, rng.integers(0, 4)), n])
+    penalty = float(rng.choice([0.01, 1.0, 30.0])) * d
+    expected = ORACLE.partition(rows, cuts, penalty)
+    for build in BUILDS:
+        equal(expected, engine(build).partition(rows, cuts, penalty), build)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(
+    ("rows", "cuts", "penalty"),
+    [
+        (np.ones((4, 2)), [0, 3], 1.0), (np.ones((4, 2)), [0], 1.0),
+        (np.ones((4, 2)), [0, 2, 2, 4], 1.0), (np.ones((4, 2)), [0, 9, 4], 1.0),
+        (np.ones((0, 2)), [0, 0], 1.0), (np.ones((4, 0)), [0, 4], 1.0), (np.ones(4), [0, 4], 1.0),
+        (np.ones((4, 2), np.float32), [0, 4], 1.0), (np.ones((4, 2)), [0, 4], float("nan")),
+    ],
+)  # fmt: skip
+def test_wrong_tables_of_segments_are_refused_before_they_are_read(
+    build, rows, cuts, penalty
+) -> None:
+    with pytest.raises(ValueError, match=r"rows|cuts"):
+        engine(build).partition(rows, np.array(cuts), penalty)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_of_very_many_equal_windows_the_first_is_found(build) -> None:
+    row = np.where(np.arange(200_000) % 1000 < 10, -1.0, 0.0)  # half of all windows score 0
+    start, end, score = engine(build).search(row[None], np.array([0, 200_000]), 200_000)
+    assert (start[0], end[0], score[0]) == (10, 10, 0)
+
+
 @settings(max_examples=1000)
 @given(seed=st.integers(0, 2**40))
 def test_every_step_gives_the_bits_of_numpy(seed) -> None:

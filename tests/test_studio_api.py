@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -87,3 +88,34 @@ def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_works
     assert told["killed"] == 20
     assert told["confirmed"] > 40
     assert told["lost"] == 0
+
+
+@pytest.mark.parametrize("ending", [True, False])
+def test_what_is_worked_on_when_the_studio_stops_gets_a_sentence(ending) -> None:
+    from types import SimpleNamespace
+
+    from dejacue.studio.app import AnsweredAtTheEnd
+
+    sent = []
+
+    async def slow(scope, receive, send) -> None:
+        await asyncio.sleep(60)
+
+    async def send(message) -> None:
+        sent.append(message)
+
+    async def stopped() -> None:
+        app = AnsweredAtTheEnd(slow, SimpleNamespace(ending=ending))
+        task = asyncio.create_task(app({"type": "http"}, None, send))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    if ending:
+        asyncio.run(stopped())
+        assert sent[0]["status"] == 503
+        assert b"the studio was stopped meanwhile" in sent[1]["body"]
+    else:
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(stopped())
+        assert sent == []

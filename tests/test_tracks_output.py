@@ -134,6 +134,25 @@ def test_odd_records_of_a_stopped_run_are_not_gone_on_with(
     assert (tracker.steps < FRAMES) == kept
 
 
+@pytest.mark.parametrize(
+    "changed", [lambda rows: rows[::-1], lambda rows: rows[1:], lambda rows: rows[:1] + rows]
+)
+def test_records_of_a_stopped_run_in_another_order_are_not_gone_on_with(
+    tmp_path, write, monkeypatch, changed
+) -> None:
+    monkeypatch.setattr(_checkpoint, "EVERY_FRAMES", 4)
+    with pytest.raises(Cancelled):
+        write(tmp_path / "m", {1: A}, stop=8)
+    partial = tmp_path / ".m.partial"
+    file = PartialFile(partial, partial.read_bytes().partition(b"\n")[0].decode())
+    records = file.read()
+    at = next(at for at, record in enumerate(records) if b"session" in record)
+    file.replace([*changed(records[:at]), *records[at:]])
+    notes, tracker = write(tmp_path / "m", {1: A})
+    assert tracker.steps == FRAMES
+    assert list(notes.frames) == sorted(set(notes.frames))
+
+
 def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
     tmp_path, write, monkeypatch
 ) -> None:

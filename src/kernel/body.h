@@ -277,6 +277,7 @@ static Status responses_of(const Batch *b, int64_t index) {
 }
 
 #include "states.h"
+#include "segments.h"
 
 /* ── entry points ──────────────────────────────────────────────────────────────────────────── */
 
@@ -437,4 +438,4 @@ EVERY(all_contrasts, 1, history_contrast)
 EVERY(all_labels, 1, history_labels)
 
 const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows,
-                       all_smoothed, all_contrasts, all_labels};
+                       all_smoothed, all_contrasts, all_labels, partition};

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buffers.h"
 #include "kernel.h"
 
 #if (defined(__x86_64__) || defined(_M_X64)) && defined(_MSC_VER)
@@ -41,46 +42,6 @@ static const Engine *find_engine(const char *name) {
     if (!strcmp(name, "avx2") && avx2_here) return &engine_avx2;
     PyErr_Format(PyExc_ValueError, "this machine has no kernel \"%s\"", name);
     return NULL;
-}
-
-/* ── buffers that are held for the length of one call ──────────────────────────────────────── */
-
-typedef struct {
-    Py_buffer *views;
-    int64_t used, room;
-} Held;
-
-static void release(Held *held) {
-    for (int64_t i = 0; i < held->used; i++) PyBuffer_Release(held->views + i);
-    free(held->views);
-}
-
-static void *refuse(const char *name, const char *reason) {
-    PyErr_Format(PyExc_ValueError, "%s: %s", name, reason);
-    return NULL;
-}
-
-/* One contiguous array of `ndim` dimensions and items of `item` bytes (0: 2 or 4). */
-static const Py_buffer *hold(Held *held, PyObject *object, int ndim, int64_t item, int writable,
-                             const char *name) {
-    if (held->used == held->room) return refuse(name, "too many buffers");
-    Py_buffer *view = held->views + held->used;
-    if (PyObject_GetBuffer(object, view, PyBUF_ND | (writable ? PyBUF_WRITABLE : 0))) return NULL;
-    held->used++;
-    if (view->ndim != ndim) return refuse(name, "wrong number of dimensions");
-    if (item ? view->itemsize != item : view->itemsize != 2 && view->itemsize != 4)
-        return refuse(name, "wrong type of items");
-    return view;
-}
-
-/* A flat array with that many items (any, if < 0). */
-static void *hold_flat(Held *held, PyObject *object, int64_t item, int64_t items, int writable,
-                       const char *name, int64_t *found) {
-    const Py_buffer *view = hold(held, object, 1, item, writable, name);
-    if (!view) return NULL;
-    if (items >= 0 && view->shape[0] != items) return refuse(name, "wrong number of items");
-    if (found) *found = view->shape[0];
-    return view->buf;
 }
 
 /* ── one call: fields that an operation does not use are None ──────────────────────────────── */
@@ -380,6 +341,39 @@ static PyObject *run(PyObject *self, PyObject *args) {
     return Py_BuildValue("iLL", status.code, (long long)status.history, (long long)status.row);
 }
 
+/* partition(name, rows (N, k), cuts, penalty, out (N)): see segments.h. */
+static PyObject *partition(PyObject *self, PyObject *args) {
+    (void)self;
+    const char *name;
+    PyObject *rows, *cuts, *out;
+    double penalty;
+    if (!PyArg_ParseTuple(args, "sOOdO", &name, &rows, &cuts, &penalty, &out)) return NULL;
+    const Engine *engine = find_engine(name);
+    if (!engine) return NULL;
+    Py_buffer views[3];
+    Held held = {views, 0, 3};
+    int failed = -1;
+    const Py_buffer *table = hold(&held, rows, 2, 8, 0, "rows");
+    const int64_t frames = table ? table->shape[0] : 0;
+    int64_t count = 0;
+    const int64_t *bounds = table ? hold_flat(&held, cuts, 8, -1, 0, "cuts", &count) : NULL;
+    int64_t *start = bounds ? hold_flat(&held, out, 8, frames, 1, "out", NULL) : NULL;
+    int good = start && count >= 2 && bounds[0] == 0 && bounds[count - 1] == frames;
+    for (int64_t r = 1; good && r < count; r++) good = bounds[r - 1] < bounds[r];
+    if (start && !good) refuse("cuts", "must ascend from 0 to the number of frames");
+    if (good && (table->shape[1] < 1 || !(penalty > 0.0)))
+        good = 0, refuse("rows", "need a dimension and a penalty above 0");
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS
+        failed = engine->partition(table->buf, table->shape[1], bounds, count - 1, penalty, start);
+        Py_END_ALLOW_THREADS
+    }
+    for (int64_t i = 0; i < held.used; i++) PyBuffer_Release(views + i);
+    if (!good) return NULL;
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 static PyObject *variants(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     if (avx2_here) return Py_BuildValue("(ss)", "avx2", "baseline");
@@ -388,6 +382,7 @@ static PyObject *variants(PyObject *self, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, "One operation on a ragged batch; see dejacue.method.kernel."},
+    {"partition", partition, METH_VARARGS, "Where the last segment of the first t frames begins."},
     {"variants", variants, METH_NOARGS, "The builds that this machine can run, fastest first."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,27 +1,6 @@
-/* Evidence for states: smoothed over time, the best contrast, one labelling. Included by body.h.
- *
- * Contrast: a window of ℓ of the n observed frames scores D/√(ℓ(1 − ℓ/n)), D the sum of its
- * responses, which have mean zero. Half its square is the largest value of
- * (a − b)·D − (a² − b²)·ℓ/2 − b²·n/2  over the levels a inside and b outside. For fixed levels that
- * is linear in (position, prefix sum), so
- *   - only starts on the lower convex hull of the prefix sums can win;
- *   - a window begins where the response does not fall and ends where it does not rise.
- * Both are applied with a tolerance that keeps every window the tie rule may look at, so the answer
- * is that of trying them all; numpy does that (contrast.py), in the same order of summation.
- */
+/* Evidence for states: smoothed over time, the best contrast, one labelling. Included by body.h. */
 
-#define NOTHING 1e-9 /* responses that are rounding errors */
-#define LOOSE 1e-8   /* per observed frame: more than what a window within the tie can deviate by */
-
-typedef struct {
-    int64_t start, end;
-    double score;
-} Window;
-
-typedef struct {
-    Window *windows; /* within the tie of the best so far */
-    int64_t used, room;
-} Near;
+#include "contrast.h"
 
 /* ── smoothing ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -106,111 +85,23 @@ static Status state_responses(const Batch *b, int64_t index, Scratch *s, Said *s
     return status;
 }
 
-/* ── the best contrast ─────────────────────────────────────────────────────────────────────── */
-
-/* √(ℓ · max(1 − ℓ/n, 1/n)) for ℓ = 1 … most. */
-static void contrast_norms(int64_t n, int64_t most, double *out) {
-    const double count = (double)n, least = 1.0 / count;
-    out[0] = 1.0;
-    for (int64_t l = 1; l <= most; l++) {
-        const double rest = 1.0 - (double)l / count;
-        out[l] = sqrt((double)l * (rest > least ? rest : least));
-    }
-}
-
-/* Keeps a window that may still be chosen; −1 without memory. */
-static int keep(Near *near, Window window, double best) {
-    if (near->used == near->room) {
-        int64_t kept = 0;
-        const double least = tie_threshold(best);
-        for (int64_t k = 0; k < near->used; k++)
-            if (near->windows[k].score >= least) near->windows[kept++] = near->windows[k];
-        near->used = kept;
-        if (2 * kept >= near->room) {
-            const int64_t room = near->room ? 2 * near->room : 64;
-            Window *more = realloc(near->windows, (size_t)room * sizeof(Window));
-            if (!more) return -1;
-            near->windows = more, near->room = room;
-        }
-    }
-    near->windows[near->used++] = window;
-    return 0;
-}
-
-/* The windows that end at t, from the starts on the hull; best and near are brought up to date. */
-static int try_starts(const double *prefix, const double *norms, const int64_t *hull, int64_t size,
-                      int64_t t, double *best, Near *near) {
-    const double sum = prefix[t + 1];
-    double least = *best == -INFINITY ? *best : tie_threshold(*best);
-    for (int64_t k = 0; k < size; k++) {
-        const double inside = sum - prefix[hull[k]], norm = norms[t + 1 - hull[k]];
-        if (inside < least * norm - 1e-12 * norm) continue; /* a division less */
-        const double score = inside / norm;
-        if (score < least) continue;
-        if (score > *best) *best = score, least = tie_threshold(score);
-        if (keep(near, (Window){hull[k], t, score}, *best)) return -1;
-    }
-    return 0;
-}
-
-/* One row of responses: its best window under the tie rule; the first frame of a row in which
- * nothing stands out. */
-static int search_row(const History *h, const double *row, const double *norms, double loose,
-                      double *prefix, int64_t *hull, Near *near, Window *found) {
-    double best = -INFINITY, most = 0.0;
-    for (int64_t t = 0; t < h->frames; t++) {
-        const double size = fabs(row[t]);
-        most = size > most ? size : most;
-    }
-    *found = (Window){0, 0, 0.0};
-    if (!(most > NOTHING)) return 0;
-    prefix[0] = 0.0;
-    for (int64_t t = 0; t < h->frames; t++) prefix[t + 1] = prefix[t] + row[t];
-    near->used = 0;
-    for (int64_t r = 0; r < h->runs; r++) {
-        const int64_t first = h->offsets[r], last = h->offsets[r + 1] - 1;
-        int64_t size = 0;
-        for (int64_t t = first; t <= last; t++) {
-            if (t == first || row[t] >= row[t - 1] - loose) {
-                while (size >= 2) {
-                    const int64_t a = hull[size - 2], b = hull[size - 1];
-                    const double slope = (prefix[t] - prefix[a]) / (double)(t - a);
-                    if (prefix[b] - (prefix[a] + slope * (double)(b - a)) <= loose) break;
-                    size--;
-                }
-                hull[size++] = t;
-            }
-            if (t != last && row[t] < row[t + 1] - loose) continue;
-            if (try_starts(prefix, norms, hull, size, t, &best, near)) return -1;
-        }
-    }
-    const double least = tie_threshold(best);
-    found->start = -1;
-    for (int64_t k = 0; k < near->used; k++) {
-        const Window own = near->windows[k];
-        if (own.score >= least && (found->start < 0 || own.start < found->start ||
-                                   (own.start == found->start && own.end < found->end)))
-            *found = own;
-    }
-    return 0;
-}
-
 /* The best windows of the rows that are wanted (all, or those that are absent). */
 static int search_rows(const Batch *b, const History *h, const double *responses, Scratch *s,
                        int absent_only, Said *said) {
-    Near near = {NULL, 0, 0};
     const int64_t total = b->total ? b->total : h->frames;
+    double *low = s->of_frames[0], *lowest = s->of_frames[1]; /* what smoothing used is free */
     double *norms = s->of_frames[2], *prefix = s->of_frames[3];
-    int64_t *hull = (int64_t *)s->of_frames[4];
+    const double half = sqrt((double)total) / 2.0;
+    Search search = {.norms = norms, .total = total, .widest = half > 1.0 ? half : 1.0,
+                     .hull = (int64_t *)s->of_frames[4], .low = low, .lowest = lowest};
     int failed = 0;
     contrast_norms(total, h->frames, norms);
     for (int64_t q = 0; q < h->queries && !failed; q++)
         if (!absent_only || said[q].absent) {
-            failed = search_row(h, responses + q * h->frames, norms, LOOSE * (double)total, prefix,
-                                hull, &near, &said[q].window);
+            failed = search_row(&search, h, responses + q * h->frames, prefix, &said[q].window);
             if (absent_only) said[q].window.score = 0.0; /* it is none of the labelling's */
         }
-    free(near.windows);
+    free(search.near);
     return failed;
 }
 

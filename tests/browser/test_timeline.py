@@ -186,6 +186,30 @@ def test_pictures_follow_the_zoom(stage, rich) -> None:
     assert np.diff(near).max() < min(steps)
 
 
+def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
+    own = stage(rich)
+    draws = own.js("""async (scene) => {
+      const pen = document.createElement("canvas").getContext("2d");
+      pen.canvas.width = 16; pen.canvas.height = 9;
+      pen.fillStyle = "#ff0000"; pen.fillRect(0, 0, 16, 9);
+      const url = pen.canvas.toDataURL(), { timeline } = await import("./timeline.js");
+      const next = () => new Promise(requestAnimationFrame);
+      const rest = async () => { for (let n = 0; n < 60; n += 1) await next(); };
+      own.destroy();
+      window.asked = new Set();
+      const picture = (frame) => { asked.add(frame); return `${url}#${frame}`; };
+      window.own = timeline(document.querySelector("#here"), scene, { picture });
+      await rest();
+      asked.clear();
+      const before = window.own.stats.draws;
+      window.own.view(100, 139);
+      await rest();
+      return window.own.stats.draws - before;
+    }""", rich)  # fmt: skip
+    assert draws == 1
+    assert colour(own, sorted(own.js("[...asked]"))[2], 0, -60) == (255, 0, 0)
+
+
 def test_sharp_screens_get_sharp_lines(stage, rich) -> None:
     own = stage(rich, device_scale_factor=2)
     sizes = own.js("""[...document.querySelectorAll(".tl-plot canvas")].map((one) =>

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
+from dejacue.method import _partition as plain_partition
 from dejacue.method import evidence as plain
 from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
@@ -140,6 +141,10 @@ class NumpyEngine:
         already there."""
         _check_finite(responses, 4)
         return self._labelled(responses, cuts, rules, 0)[:2]
+
+    def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
+        """(N,) where the last segment of a stretch up to each of its frames begins."""
+        return plain_partition.partition(rows, cuts, penalty)
 
     def _labelled(
         self, responses: Rows, cuts: Offsets, rules: Labelling, h: int

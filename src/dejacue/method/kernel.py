@@ -176,6 +176,12 @@ class CompiledEngine:
         )  # fmt: skip
         return path, levels
 
+    def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
+        """(N,) where the last segment of a stretch up to each of its frames begins."""
+        out = np.empty(len(rows), np.int64)
+        self._module.partition(self.name, np.ascontiguousarray(rows), cuts, penalty, out)
+        return out
+
     def _states(
         self, operation: int, batch: Ragged, centres: Float32Rows | None,
         kept: EvidenceTables | None, rules: Labelling | None,

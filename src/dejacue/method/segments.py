@@ -1,10 +1,9 @@
 """Segments of a history: stretches of frames that look alike, found without any words.
 
 A segment costs what its frames differ from their mean, Σ‖x‖² − ‖Σx‖²/n over unit frames, and a
-penalty; the cheapest cut of all frames into segments is found exactly by optimal partitioning, in
-which starts that can never win again are dropped (PELT), from prefix sums. Features of many
-dimensions are first projected to DIMENSIONS random directions, always the same ones, which keeps
-distances to about a tenth; the cut is exact for what is left.
+penalty; the cheapest cut of all frames into segments is found exactly (_partition.py). Features of
+many dimensions are first projected to DIMENSIONS random directions, always the same ones, which
+keeps distances to about a tenth; the cut is exact for what is left.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.contrast import Contrast
+from dejacue.method.kernel import engine
 from dejacue.method.state_readout import AUTO, is_count, is_number
 from dejacue.records import History, Window
 from dejacue.records.arrays import frozen
 
 DIMENSIONS = 64
-ROWS_AT_A_TIME, ENDS_AT_A_TIME = 1024, 32
+ROWS_AT_A_TIME = 1024
 PENALTY = 0.35
 MOST_CORRELATED = 0.9  # neighbouring frames, as far as noise explains it
 STILL = 1e-7  # squared distance of frames that look the same: rounding, or one frame shown twice
@@ -47,6 +47,16 @@ def segments(
         raise InputError(f"{count!r} segments: give a number, 1 or more")
     if not is_number(penalty) or penalty == 0:
         raise InputError(f"the penalty of a segment must be a number above 0, not {penalty!r}")
+    key = ("segments", count, penalty, bridge)
+    known: tuple[Window, ...] | None = history.derived.get(key)
+    if known is None:
+        known = history.derived[key] = _segments(history, count, penalty, bridge)
+    return known
+
+
+def _segments(
+    history: History, count: int | None, penalty: float, bridge: int | str
+) -> tuple[Window, ...]:
     cuts, rows = Contrast(bridge=bridge).bounds(history), reduced(history)
     if count is None:
         edges = partition(rows, cuts, penalty * noise(rows, cuts) * math.log(len(rows) + 1))
@@ -101,11 +111,13 @@ def _apart(rows: NDArray[np.float64], cuts: NDArray[np.int64], steps: int) -> fl
 
 def partition(rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float) -> Edges:
     """The cheapest segments; of equal ones those that begin first."""
-    sums, squares = _prefixes(rows)
+    start = engine().partition(rows, cuts, penalty)
     edges: Edges = [0]
     for first, end in pairwise(cuts.tolist()):
-        part = _stretch(sums[first : end + 1], squares[first : end + 1], penalty)
-        edges += [first + edge for edge in part]
+        ends = [end]
+        while (begins := first + int(start[ends[-1] - 1])) > first:
+            ends.append(begins)
+        edges += ends[::-1]
     return edges
 
 
@@ -121,31 +133,6 @@ def _prefixes(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     """Sums of the rows and of their squared lengths, before each of them and after the last."""
     sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
     return sums, np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
-
-
-def _stretch(sums: NDArray[np.float64], squares: NDArray[np.float64], penalty: float) -> Edges:
-    """Where the segments of one stretch end, from its prefix sums; some ends at a time."""
-    count = len(squares) - 1
-    lengths = np.einsum("td,td->t", sums, sums)
-    best = np.empty(count + 1)  # of the first t frames
-    best[0] = -penalty
-    start = np.zeros(count + 1, np.int64)  # of the last segment of those
-    left = np.zeros(1, np.int64)  # starts that may still win
-    for low in range(1, count + 1, ENDS_AT_A_TIME):
-        high = min(low + ENDS_AT_A_TIME, count + 1)
-        known, left = len(left), np.concatenate([left, np.arange(low, high)])
-        products = sums[low:high] @ sums[left].T
-        for t in range(low, high):
-            own = left[: known + t - low]
-            apart = lengths[t] + lengths[own] - 2 * products[t - low, : len(own)]
-            until = best[own] + (squares[t] - squares[own] - apart / (t - own))
-            chosen = int(until.argmin())
-            best[t], start[t] = until[chosen] + penalty, own[chosen]
-        left = np.append(own[until <= best[t]], t)  # to cut never costs more than not to
-    ends = [count]
-    while start[ends[-1]] > 0:
-        ends.append(int(start[ends[-1]]))
-    return ends[::-1]
 
 
 def _about(rows: NDArray[np.float64], cuts: NDArray[np.int64], count: int) -> Edges:

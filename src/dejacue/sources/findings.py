@@ -1,7 +1,8 @@
 """A finding on disk: finding.json, and the arrays that it names.
 
-The document is declared here and checked by msgspec. What it names is written first and it last;
-an older one is removed before, so that a document never speaks of other arrays than its own.
+The document is declared here and checked by msgspec. What it names is written first and it last,
+so that a document never speaks of other arrays than its own: another reading has files of other
+names, and where the history is another one the older document is removed before.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ DOCUMENT = "finding.json"
 KIND, VERSION = "dejacue.finding", 1
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
 OF, CROP = "made_of", "crop-"
+TURNS = ("vocabulary", "evidence")  # what two names take turns for
 _EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
 
 
@@ -124,17 +126,21 @@ def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures |
 
 
 def write_finding(folder: Path, finding: Parts) -> Path:
-    """The path of the document."""
+    """The path of the document.
+
+    Another reading of the same history gets files of other names, until the document names them:
+    whoever is stopped half-way leaves the finding as it was.
+    """
     path = folder / DOCUMENT
     check_place(folder, folder=True)
     history, own = finding.history, history_path(folder, finding.history.id)
     stem = own.name.removesuffix(".history.npz")
-    files = {
-        "history": own,
-        "pictures": pictures_path(own),
-        "vocabulary": folder / f"{stem}.vocabulary.npz",
-        "evidence": folder / f"{stem}.evidence.npz",
+    turns = {
+        what: (folder / f"{stem}.{what}.npz", folder / f"{stem}.{what}-2.npz") for what in TURNS
     }
+    used = _named_files(folder)
+    files = {"history": own, "pictures": pictures_path(own)}
+    files |= {what: other if one.name in used else one for what, (one, other) in turns.items()}
     every = finding.reading.occurrences
     document = {
         "schema": f"{KIND}/{VERSION}",
@@ -151,15 +157,44 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
         declared(plain, _Document)  # what could not be read again
-    path.unlink(missing_ok=True)
-    write_history(own, history)
+    if not used or not _holds(own, history):
+        path.unlink(missing_ok=True)
+        write_history(own, history)
     write_vocabulary(files["vocabulary"], finding.vocabulary)
     evidence = finding.reading.evidence
     write_npz(files["evidence"], {name: getattr(evidence, name) for name in _EVIDENCE})
     known = history.made_with or {}
     of = {key: known[key] for key in PIXELS if key in known}
     write_pictures(files["pictures"], finding.pictures, of)
-    return write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
+    for what, both in turns.items():
+        next(one for one in both if one != files[what]).unlink(missing_ok=True)
+    return path
+
+
+def _named_files(folder: Path) -> set[str]:
+    """What the finding that is there names; empty where there is none that can be read."""
+    try:
+        return set(read_document(folder).files.values())
+    except InputError:
+        return set()
+
+
+def _holds(path: Path, history: History) -> bool:
+    """Whether the file is this history."""
+    try:
+        known = read_history(path)
+    except InputError:
+        return False
+    return all(
+        _equal(getattr(known, own.name), getattr(history, own.name)) for own in fields(History)
+    )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return bool(one == other)
 
 
 def _stored_path(path: str | None, folder: Path) -> str | None:

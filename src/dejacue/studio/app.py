@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -51,7 +52,33 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
     app.add_exception_handler(OSError, _system)
     app.add_exception_handler(MemoryError, _system)
     app.add_exception_handler(Exception, _mistake)
+    app.add_middleware(AnsweredAtTheEnd, studio=studio)
     return Guard(app, studio.sessions, host)
+
+
+class AnsweredAtTheEnd:
+    """What is still being worked on when the server stops gets a sentence, instead of a traceback
+    in the terminal."""
+
+    def __init__(self, app: Any, studio: Studio) -> None:
+        self.app, self.studio = app, studio
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        begun = False
+
+        async def sending(message: Any) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        except asyncio.CancelledError:
+            if not self.studio.ending or scope["type"] != "http":
+                raise
+            if not begun:
+                said = JSONResponse({"detail": "the studio was stopped meanwhile"}, 503)
+                await said(scope, receive, send)
 
 
 def _index() -> Response:

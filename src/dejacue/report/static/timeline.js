@@ -673,6 +673,18 @@ class Timeline {
     this.waiting = requestAnimationFrame(() => { this.waiting = null; this.draw(); });
   }
 
+  // Pictures come one after the other: the curves below them stay as they are.
+  redrawStrip() {
+    if (this.waiting || this.waitingStrip || !this.wide || this.gone) return;
+    this.waitingStrip = requestAnimationFrame(() => {
+      this.waitingStrip = null;
+      if (this.waiting) return;
+      const pen = this.base.getContext("2d");
+      pen.clearRect(0, 0, this.wide + this.scale, this.strip);
+      this.drawPictures(pen);
+    });
+  }
+
   draw() {
     const began = performance.now(), pen = this.base.getContext("2d");
     Curve.reads = 0;
@@ -778,7 +790,7 @@ class Timeline {
       for (const one of this.wanted) {
         const image = new Image();
         this.images.set(one, image);
-        image.addEventListener("load", () => this.redraw());
+        image.addEventListener("load", () => this.redrawStrip());
         image.src = one;
       }
       this.wanted.clear();
@@ -1568,6 +1580,7 @@ class Timeline {
     this.sizes.disconnect();
     clearTimeout(this.fetching);
     cancelAnimationFrame(this.waiting);
+    cancelAnimationFrame(this.waitingStrip);
     cancelAnimationFrame(this.waitingOver);
     this.element.remove();
   }

@@ -159,6 +159,8 @@ class Checkpoint:
         found: list[FrameRecord | _State] = []
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             found = [_RECORD.decode(record) for record in records]
+        if not _in_order(found):
+            found = []
         states = [at for at, own in enumerate(found) if isinstance(own, _State)]
         end = states[-1] + 1 if states else 0
         for own in found[:end]:
@@ -169,6 +171,23 @@ class Checkpoint:
         self._old_bytes = sum(len(records[at]) for at in states)
         if end < len(records):
             file.replace(records[:end])
+
+
+def _in_order(found: list[FrameRecord | _State]) -> bool:
+    """Whether each pass has its frames one after the other, and each state those before it."""
+    count = {BACKWARD: 0, FORWARD: 0}
+    last: dict[Direction, int] = {}
+    for own in found:
+        if isinstance(own, _State):
+            if own.done != count[own.direction]:
+                return False
+            continue
+        step = 1 if own.direction == FORWARD else -1
+        if own.index != last.get(own.direction, own.index - step) + step:
+            return False
+        last[own.direction] = own.index
+        count[own.direction] += 1
+    return last.get(FORWARD, -1) == count[FORWARD] - 1
 
 
 _RECORD = msgspec.msgpack.Decoder(FrameRecord | _State)

@@ -1,0 +1,58 @@
+"""The cheapest cut of stretches of frames, in plain numpy: the oracle of the compiled segments.h.
+
+For each frame t of a stretch, where the last segment of its frames up to t begins: optimal
+partitioning in which starts that can never win again are dropped (PELT), from prefix sums.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+ENDS_AT_A_TIME = 32
+STRANDS = 8  # partial sums of a product, as the kernel has them
+
+
+def partition(
+    rows: NDArray[np.float64], cuts: NDArray[np.int64], penalty: float
+) -> NDArray[np.int64]:
+    """(N,) positions, counted from the first frame of each one's stretch."""
+    parts = [_stretch(rows[first:end], penalty) for first, end in pairwise(cuts.tolist())]
+    return np.concatenate(parts)
+
+
+def _stretch(rows: NDArray[np.float64], penalty: float) -> NDArray[np.int64]:
+    count = len(rows)
+    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    squares = np.concatenate(([0.0], np.cumsum(_products(rows, rows))))
+    lengths = _products(sums, sums)
+    best = np.empty(count + 1)  # of the first t frames
+    best[0] = -penalty
+    start = np.zeros(count + 1, np.int64)  # of the last segment of those
+    left = np.zeros(1, np.int64)  # starts that may still win
+    for low in range(1, count + 1, ENDS_AT_A_TIME):
+        high = min(low + ENDS_AT_A_TIME, count + 1)
+        known, left = len(left), np.concatenate([left, np.arange(low, high)])
+        before = sums[left]
+        for t in range(low, high):
+            own = left[: known + t - low]
+            apart = (lengths[t] + lengths[own]) - 2 * _products(before[: len(own)], sums[t])
+            until = best[own] + (squares[t] - squares[own] - apart / (t - own))
+            chosen = int(until.argmin())
+            best[t], start[t] = until[chosen] + penalty, own[chosen]
+        left = np.append(own[until <= best[t]], t)  # to cut never costs more than not to
+    return start[1:]
+
+
+def _products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Row-wise dot products of (n, d) with (n, d) or (d,), summed as the kernel does."""
+    terms = left * right
+    sums = np.zeros((len(terms), STRANDS))
+    for first in range(0, terms.shape[1], STRANDS):
+        block = terms[:, first : first + STRANDS]
+        sums[:, : block.shape[1]] += block
+    for half in (4, 2, 1):
+        sums = sums[:, :half] + sums[:, half:]
+    return sums[:, 0]
