@@ -62,22 +62,22 @@ def folds(benchmark: Benchmark) -> Result:
             part = float(np.mean([fold[metric] for fold in here.values()]))
             values.append(Value(f"macro over the {len(here)} here", metric, part, None))
     missing = benchmark.release.development.missing
-    notes = tuple(f"not in the release: {name}" for name in missing)
+    notes = tuple(f"Not in the release: {name}" for name in missing)
     return Result(tuple(values), {"dual": corpus.by_history(corpus.windows("dual"))}, notes=notes)
 
 
 FINDINGS = {
     ("D03", "r1_05"): (
-        "D03: one window, (1075, 1122), has a tIoU of exactly ½; the next best candidate scores "
-        "17.673 instead of 17.676 and has .492. A slightly different feature would change it."
+        "D03: one window, (1075, 1122), has a tIoU of exactly ½; the next-best candidate scores "
+        "17.673 instead of 17.676 and has .492. A slightly different feature would swap them."
     ),
     ("D04", "permuted_r1_tiou_0.5"): (
-        "D04: the window (172, 196) has a tIoU of exactly ½ with the other state; that counts here "
-        "(≥ .5) and not in the published figure. With > .5 other published figures would fail."
+        "D04: the window (172, 196) has a tIoU of exactly ½ with the other state. That counts here "
+        "(≥ .5) but not in the published figure. With > .5, other published figures would fail."
     ),
     ("D05", "candidate_oracle_top1_tiou"): (
-        "D05: the published oracle, (19/20 + 32/33)/2, appears when the length 34 is left out of "
-        "the schedule; we do not know why."
+        "D05: leaving the length 34 out of the schedule gives the published oracle, "
+        "(19/20 + 32/33)/2; we do not know why."
     ),
 }
 

@@ -101,8 +101,8 @@ def learned(benchmark: Benchmark) -> Result:
     windows: dict[str, Any] = {**corpus.conditions("vocabulary")}
     notes = [
         "Published, 86 records: not counted, since the predictions and the values per history are "
-        "not in the release (means of each seed are). Differences are our scan minus the published "
-        "mean, Holm p (within the eight decoders) follows from the published p; intervals and p "
+        "not in the release (the means per seed are). Differences are our scan minus the published "
+        "mean. Holm p (within the eight decoders) follows from the published p; intervals and p "
         "need values per history.",
     ]
     made = runs()
@@ -117,10 +117,10 @@ def learned(benchmark: Benchmark) -> Result:
     ours, chosen = _ours(benchmark, made)
     notes.append(
         f"Ours: windows of training runs on {made['machine']} (torch {made['torch']}), made with "
-        f"{made['command']} and scored here. same: overlap of the windows of different states, 1 "
-        "where the words do not matter. ±: standard deviation over seeds (over folds, for VOST's "
+        f"{made['command']}, and scored here. same: overlap of the windows of different states, 1 "
+        "if the words do not matter. ±: standard deviation over seeds (over folds for VOST's "
         "decoders on the seven). Intervals, p and Holm p (within the decoders of a condition): "
-        "scan, or contrast, minus the mean over seeds, by history."
+        "scan or contrast minus the mean over seeds, by history."
     )
     notes += [_effort(title, made["runs"], condition) for condition, title in CONDITIONS.items()]
     return Result((*values, *ours), {**windows, **chosen}, tuple(filter(None, notes)))

@@ -34,8 +34,8 @@ MEASURES = (
 )
 DRAWS = (
     "The published draws of missing frames are not known, and the rule and seeds that the release "
-    "gives for its tracking perturbations do not give them: the candidate oracle, which depends on "
-    "the missing frames alone, differs. Values marked here are outside our 20 draws."
+    "uses for its tracking perturbations do not reproduce them: the candidate oracle, which "
+    "depends only on the missing frames, differs. Values marked ✗ are outside our 20 draws."
 )
 
 

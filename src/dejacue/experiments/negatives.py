@@ -18,10 +18,10 @@ from dejacue.experiments.table import (
 from dejacue.method.locate import candidates
 
 NOT_FROM_THESE_FILES = (
-    "Not explained. The margins have no randomness: they follow from target and text (sibling) "
-    "and from the tracks too (joint), and with the paper's definitions they come out as shown. The "
-    "released tracks cover a few frames each and never two at once; the published identity figures "
-    "may come from other tracks."
+    "Not explained. The margins have no randomness: they follow from the target and the text "
+    "(sibling), and also from the tracks (joint). The paper's definitions give the values shown. "
+    "The released tracks cover a few frames each, and no frame has two; the published identity "
+    "figures may come from other tracks."
 )
 
 MARGINS = {"sibling_state": "the sibling state", "joint_identity_state": "another track"}

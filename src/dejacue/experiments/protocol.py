@@ -63,5 +63,5 @@ def seven_inventory(benchmark: Benchmark) -> Result:
 
 EXPERIMENTS = (
     Experiment("roster", "VOST: the sample of seed 3407 and its designated events", vost_roster),
-    Experiment("inventory", "Seven histories: what they hold", seven_inventory),
+    Experiment("inventory", "Seven histories: their contents", seven_inventory),
 )

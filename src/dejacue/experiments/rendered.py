@@ -54,7 +54,7 @@ MOST_DISTRACTORS = 4  # at clutter 1
 CURVES = ("r1_05", "top1_tiou")
 SCENES_NOTE = (
     "Rendered scenes of {frames} frames, seeds {first} to {last}, none of them used in training; "
-    "crops, encoder (mini) and scan as for a video. Intervals: resampled scenes."
+    "crops, encoder (mini) and scan are those of a video. Intervals: resampled scenes."
 )
 
 T = TypeVar("T")
@@ -188,8 +188,8 @@ def retrieval(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = 
 WHY = (
     "The difference is smaller than on VOST (10 points) because mini was trained to tell the "
     "states apart: the sentences of sibling states are far from each other (cosine), so plain "
-    "similarity mostly says which state it is already, and nearly every frame is nearest to its "
-    "own state. What is left is where a window begins and ends; and no window crosses frames in "
+    "similarity already identifies most states, and nearly every frame is nearest to its own "
+    "state. What remains is where a window begins and ends; and no window crosses frames in "
     "which the object is out of sight, while the true ones do (best window of the schedule)."
 )
 
@@ -199,7 +199,7 @@ def _verdict(low: float, high: float) -> str:
         return "Vocabulary coordinates beat absolute ones in R@1 .5: the interval is above zero."
     if high < 0:
         return "Vocabulary coordinates lose to absolute ones in R@1 .5: the interval is below zero."
-    return "Vocabulary coordinates do not beat absolute ones in R@1 .5: the interval holds zero."
+    return "Vocabulary coordinates do not beat absolute ones in R@1 .5: the interval contains zero."
 
 
 def scenes_note(scenes: int) -> str:
@@ -280,23 +280,23 @@ def _key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 STILL = "all of them"
 ABOUT_MASKS = (
-    "Changes are against the true masks (level 0). Level 1 on frames of 144 pixels: 8 pixels "
+    "Changes are relative to the true masks (level 0). Level 1 on frames of 144 pixels: 8 pixels "
     "eroded, 16 dilated, a drift of 48 by the last frame, the mask of a distractor of the same "
-    "family throughout (at level l: from the share 1 − l of the frames on). A history whose mask "
+    "family throughout (at level l: in the last share l of the frames). A history whose mask "
     "never shows anything counts as zero."
 )
 ABOUT_DIFFICULTIES = (
-    "Changes are against level 0 of the same difficulty; the others stay as "
-    f"{', '.join(f'{name} {level:g}' for name, level in USUAL.items())}. Clutter brings "
-    f"{MOST_DISTRACTORS} distractors at level 1 and half as many at .5; pixels outside the mask "
+    "Changes are relative to level 0 of the same difficulty; the others stay at "
+    f"{', '.join(f'{name} {level:g}' for name, level in USUAL.items())}. Clutter adds "
+    f"{MOST_DISTRACTORS} distractors at level 1 and half as many at .5. Pixels outside the mask "
     "are grey in a crop, so the background shows only in the soft outline of the object."
 )
 ABOUT_STILL = (
-    f'"{STILL} 0": nothing but the object ever changes, and results are worse, not better. Most '
-    "frames of a state are then equal to the last bit. A state that holds about half of the frames "
-    "or more is the median of its own response: its evidence is about zero, windows tie, "
-    "and the first is taken, one frame long. Camera motion, drifting light or grain, each alone, "
-    "prevent this. A camera never gives such frames; a drawn video may."
+    f'"{STILL} 0": only the object ever changes, and results are worse, not better. Most '
+    "frames of a state are then equal to the last bit. A state that holds for about half of the "
+    "frames or more is the median of its own response: its evidence is about zero, windows tie, "
+    "and the first one wins, one frame long. Camera motion, drifting light or grain alone "
+    "prevents this. A camera never produces such frames; a drawn video may."
 )
 
 

@@ -215,7 +215,7 @@ def ranking(benchmark: Benchmark) -> Result:
 
 NEAR_TIE = (
     "MRR .3: on S01, two candidates at ranks 121 and 122 have scores of 11.84130 and 11.84129; "
-    "with float64 cosines they rank as here, with float32 products by BLAS the other way round."
+    "with float64 cosines they rank as here, with float32 BLAS products the other way round."
 )
 
 

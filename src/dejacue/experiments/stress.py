@@ -24,22 +24,22 @@ from dejacue.records import History, Vocabulary
 SEED = 3407
 EXACT = ("num_original_queries", "target_window_changes")
 FLOAT32 = (
-    "Not explained: the window counts come out, score changes and joint counts do not. The "
+    "Not explained: the window counts agree, but score changes and joint counts do not. The "
     "published change of 1.7e-5 under the balanced origin, where ours is 0, suggests float32 "
     "scores."
 )
 OTHER_TRACKS = (
-    "The released tracks cover a few frames each and no frame has two, so that the full mix has no "
+    "The released tracks cover a few frames each, and no frame has two. So the full mix has no "
     "randomness: the change in R@1 .5 can only be a multiple of 1/16, which the published −4/48 is "
     "not. The published figures seem to come from other tracks."
 )
 NO_SEEDS = (
-    "With the published rule and seeds 3407–3409 (our first draw) the change in R@1 .5 agrees, "
-    "Top-1 tIoU and identity do not."
+    "With the published rule and seeds 3407–3409 (our first draw), the change in R@1 .5 agrees, "
+    "but Top-1 tIoU and identity do not."
 )
 BASELINE = (
-    "The published Top-1 tIoU before the change appears when the length 46 is left out of the "
-    "schedule; then only one window (S03) differs, and no other value here becomes exact."
+    "Leaving the length 46 out of the schedule gives the published Top-1 tIoU before the change; "
+    "then only one window (S03) differs, and no other value here becomes exact."
 )
 IDENTITY = "query_macro_joint_identity_accuracy"
 LABELS = {**METRICS, IDENTITY: "identity"}
@@ -77,8 +77,8 @@ def shifts(benchmark: Benchmark) -> Result:
             **{f"seed {1 + k}": corpus.by_history(own) for k, own in enumerate(chosen)},
         },
         notes=(
-            f"Seeds 1–8, our first draw, give {100 * draws[0]:.2f} %: the published mean, though "
-            "so do other draws; the published seeds are not known.",
+            f"Seeds 1–8, our first draw, give {100 * draws[0]:.2f} %, the published mean, but so "
+            "do other draws; the published seeds are not known.",
         ),
         figures={"circular_shifts": lambda: _matrix(corpus, whole, each[:size])},
     )

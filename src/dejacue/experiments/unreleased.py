@@ -18,7 +18,7 @@ EXPERIMENTS = (
         reason="the added descriptions and their features are not released",
     ),
     Experiment(
-        "runtime", "15.2 ms a query on an RTX 4090",
+        "runtime", "15.2 ms per query on an RTX 4090",
         reason='that machine is not available; "make bench" measures ours',
     ),
     Experiment(

@@ -72,7 +72,7 @@ def main(benchmark: Benchmark) -> Result:
         notes=(
             "Rows without a published value are ours: windows chosen without looking at a frame. "
             "The whole history and the longest run overlap the references more (Top-1 tIoU) than "
-            "the published method, and the longest run reaches tIoU .5 as often.",
+            "the published method does, and the longest run reaches tIoU .5 as often.",
         ),
     )
 
