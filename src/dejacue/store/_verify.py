@@ -34,7 +34,7 @@ def verify(store: Store, progress: Progress) -> list[tuple[str | None, str, str]
             found += _segment(store, now, number, rows, histories)
             progress("verify", done + 1, len(segments))
         for id in damaged(now):
-            what = f"its thumbnail is not as it was written; {index.REMEDY}"
+            what = f"its thumbnail has changed since it was written; {index.REMEDY}"
             found.append((id, index.NAME, what))
     return found
 
@@ -69,4 +69,4 @@ def _segment(
         if kept is None or means is None or first + length > len(kept) or slot >= len(means):
             yield own[0], name, f"its rows are lost; {index.REMEDY}"
         elif checksum(kept[first : first + length], means[slot], own) != wanted:
-            yield own[0], name, f"is not as it was written; {index.REMEDY}"
+            yield own[0], name, f"has changed since it was written; {index.REMEDY}"
