@@ -104,6 +104,7 @@ def run(
     if output is not None:
         check_place(output, folder=True)
     options["readout"] = readout_named(options["readout"])
+    options["encoder_options"].check(options["encoder"])
     video = shown.open()
     look = shown.look(video)
     if options["horizon_s"] is None and is_stream(shown.source):

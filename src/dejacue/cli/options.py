@@ -165,9 +165,9 @@ MaxPixels = Annotated[
 
 
 def _encoders() -> list[str]:
-    from dejacue.sources.encoders import BUILT_IN, EXAMPLES, FAMILIES, SIZES
+    from dejacue.sources.encoders import ENCODERS, EXAMPLES, FAMILIES
 
-    return [*BUILT_IN, *SIZES, *FAMILIES, *EXAMPLES]
+    return [*ENCODERS, *FAMILIES, *EXAMPLES]
 
 
 EncoderName = Annotated[Text, _encoder(

@@ -188,12 +188,13 @@ def _find(
     if search.folder is not None:
         check_place(search.folder, folder=True)
     words = Words.of(vocabulary, search.encoder_options, search.examples_shown)
+    search.encoder_options.check(search.encoder)
     progress = search.progress or default_progress()
     # what is wrong with the input is said before a model is loaded and an object followed
     observed = None
     if search.masks is not None or not search.shown:
         observed = search.observe(opened, progress)
-    encoder = search.encoder_options.load(search.encoder or "siglip2")
+    encoder = search.encoder_options.load(search.encoder)
     described, said = words.encoded(encoder, str(opened.path))
     unrelated = words.unrelated(encoder, reading)
     observed = observed or search.observe(opened, progress)

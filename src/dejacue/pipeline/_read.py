@@ -16,8 +16,8 @@ from dejacue.records import History, Reading, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import (
-    BUILT_IN,
-    SIZES,
+    ENCODERS,
+    SAME_ROWS,
     Encoder,
     encode_vocabulary,
     encoder_name,
@@ -93,9 +93,10 @@ class Words:
         """The one that goes with a history that is there already; None where none is needed: of
         words with features, only p-values need one, which must be named."""
         if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
-            if encoder in (*BUILT_IN, *SIZES) and history.encoder is not None:
+            if encoder in ENCODERS and history.encoder is not None:
                 made_with = encoder_name(history)
-                if encoder != made_with:
+                same = made_with, *SAME_ROWS.get(made_with, ())
+                if encoder not in same and f"{encoder}:{self.options.precision}" != made_with:
                     raise InputError(
                         f"history {history.id} was made with {made_with}, not with {encoder}; "
                         "leave the encoder out, or encode the video again"

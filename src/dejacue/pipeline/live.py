@@ -48,7 +48,7 @@ class Live:
         self,
         vocabulary: Given,
         *,
-        encoder: Encoder | str = "siglip2",
+        encoder: Encoder | str | None = None,
         readout: str | Readout = "contrast",
         coordinates: str | Coordinates | None = None,
         delay_s: float = DELAY_S,

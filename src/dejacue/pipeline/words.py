@@ -76,7 +76,7 @@ def _encoder(
     if words.vocabulary.features is None:
         if history is not None:
             return words.encoder_for(history, encoder, ReadOptions())
-        return words.options.load(encoder or "siglip2")
+        return words.options.load(encoder)
     if encoder is None:
         return None
     found = words.options.load(encoder)

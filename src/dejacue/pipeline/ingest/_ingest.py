@@ -74,7 +74,7 @@ def ingest(
         items = _failed_before(items, store, there) if retry else items
         if not items:
             return Ingested()
-        name = encoder or ("siglip2" if there is None else encoder_of(there))
+        name = encoder or (None if there is None else encoder_of(there))
         options = encoder_options or EncoderOptions()
         model = options.load(name)
         check_encoder(model)
@@ -88,7 +88,7 @@ def ingest(
         writer = Writer(there)
         run = Run(
             _with_known(items, there, replace), len(items), model, look, writer, workers,
-            progress or default_progress(), name, options, ray,
+            progress or default_progress(), name or "siglip2", options, ray,
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, there.path)
 
