@@ -106,6 +106,9 @@ class Remembering(Encoder):
     def spelling(self, text: str) -> Spelling | None:
         return self._encoder.spelling(text)
 
+    def unknown_words(self, texts: Sequence[str]) -> list[str]:
+        return self._encoder.unknown_words(texts)
+
 
 class Studio:
     """encoder, tracker   names for what is made anew; None: those of the library"""

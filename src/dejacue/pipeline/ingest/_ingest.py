@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import Cancelled, InputError, unknown
+from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
@@ -28,6 +30,7 @@ from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
+_log = logging.getLogger("dejacue")
 ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local, "ray": run_ray}
 
 
@@ -78,6 +81,8 @@ def ingest(
         options = encoder_options or EncoderOptions()
         model = options.load(name)
         check_encoder(model)
+        for text in mini_warning(model.identity):
+            _log.warning(text)
         look = Look.of(model, max_pixels)
         _check_names(named, items, model)
         if there is None:

@@ -13,19 +13,21 @@ plug-ins               entry points of the group "dejacue.encoders": a callable 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dejacue.errors import InputError, unknown
-from dejacue.records import History
+from dejacue.records import History, Vocabulary
 from dejacue.sources.encoders.base import (
     FORMS,
     PROMPTS,
     Encoder,
     ImageEncoder,
-    encode_vocabulary,
 )  # fmt: skip
+from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabulary
 
+UNKNOWN_WORDS = "words that mini does not know: "
 GROUP = "dejacue.encoders"
 BUILT_IN = ("siglip2", "mini")
 VARIANTS: dict[str, dict[str, str]] = {  # of siglip2, by name
@@ -81,6 +83,23 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     if not isinstance(made, Encoder):
         raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')
     return made
+
+
+def encode_vocabulary(
+    vocabulary: Vocabulary | Mapping[str, Any], encoder: Encoder | str, *, prompts: str = "ensemble"
+) -> Vocabulary:
+    """The vocabulary (or states with their descriptions) with text features.
+
+    encoder   as load_encoder gives it, or a name
+    prompts   raw, photo or definite: one form of every description; ensemble (published): the
+              mean of the three unit vectors, at unit length again
+    """
+    if not isinstance(encoder, Encoder):
+        encoder = load_encoder(encoder)
+    found = _encode_vocabulary(vocabulary, encoder, prompts=prompts)
+    if found.spoken and (strange := encoder.unknown_words(found.descriptions)):
+        warnings.warn(f"{UNKNOWN_WORDS}{', '.join(strange)}", stacklevel=2)
+    return found
 
 
 def encoder_name(history: History) -> str:
