@@ -129,13 +129,22 @@ Masks = Annotated[
     File, _video("Of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.")
 ]
 MaskKind = Annotated[
-    Text, _video("indexed, binary, youtube-vos, stack, coco, boxes; default: looks at them.")
+    Text,
+    _video(
+        "indexed, binary, youtube-vos, stack, coco, boxes, logits (above 0), logits:0.5; default: "
+        "looks at them."
+    ),
 ]
 Match = Annotated[
     str, _video("How masks belong to frames: auto, stem, source, one-based or index.")
 ]
 Objects = Annotated[
-    Text, _video("Mask ids that are one object (1,2), or all.", "--object", "--objects")
+    Text,
+    _video(
+        "Mask ids: one (1), a history each (1,2; all), or the pieces of one (1+2).",
+        "--object",
+        "--objects",
+    ),
 ]
 Start = Annotated[Text, _video("First frame (120), second (4.5s) or time (1:30).")]
 End = Annotated[Text, _video("Last frame, second or time, included.")]
@@ -299,16 +308,10 @@ def _moment(name: str, text: str | None) -> dict[str, Any]:
         ) from None
 
 
-def objects(text: str | None) -> list[int] | str | None:
-    if text is None or text == "all":
-        return text
-    try:
-        ids = [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        ids = []
-    if not ids:
-        raise InputError(f'--object "{text}": give ids such as 1 or 1,2, or all')
-    return ids
+def objects(text: str | None) -> list[list[int]] | str | None:
+    from dejacue.sources.masks.objects import parse_objects
+
+    return text if text is None or text == "all" else parse_objects(text)
 
 
 def examples(texts: Texts) -> dict[str | None, list[str]] | None:

@@ -80,7 +80,7 @@ def _reason(clip: Clip, masks: Path | None) -> str | None:
 def _row(clip: Clip, masks: Path, manifest: Path) -> dict[str, Any]:
     """Paths are relative to the manifest."""
     base = manifest.absolute().parent
-    objects = ",".join(map(str, clip.objects)) if masks == clip.masks else ""
+    objects = "+".join(map(str, clip.objects)) if masks == clip.masks else ""
     row = {
         "id": clip.id,
         "video": os.path.relpath(str(clip.video), base),

@@ -26,6 +26,7 @@ from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.build import check_encoder
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
@@ -79,10 +80,7 @@ def ingest(
             return Ingested()
         name = encoder or (None if there is None else encoder_of(there))
         options = encoder_options or EncoderOptions()
-        model = options.load(name)
-        check_encoder(model)
-        for text in mini_warning(model.identity):
-            _log.warning(text)
+        model = _loaded(name, options)
         look = Look.of(model, max_pixels)
         _check_names(named, items, model)
         if there is None:
@@ -96,6 +94,14 @@ def ingest(
             progress or default_progress(), name or "siglip2", options, ray,
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _loaded(name: Encoder | str | None, options: EncoderOptions) -> Encoder:
+    model = options.load(name)
+    check_encoder(model)
+    for text in mini_warning(model.identity):
+        _log.warning(text)
+    return model
 
 
 def _items(
@@ -181,6 +187,8 @@ def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[
             begin = f"{item.name}-"
             after = there[bisect_left(there, begin) :]
             names = list(takewhile(lambda own: own.startswith(begin), after))
+        elif item.objects is not None and len(own := object_groups(item.objects)) > 1:
+            names = [f"{item.name}-{object_name(ids)}" for ids in own]
         found = {name: store.made_with(name) for name in names}
         return {name: made for name, made in found.items() if made is not None}
 
