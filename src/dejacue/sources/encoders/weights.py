@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError, MissingData
+from dejacue.sources.encoders._download import download_large
 from dejacue.sources.encoders._files import looks_whole, recorded, sha256
 
 FOLDER = "DEJACUE_WEIGHTS"
@@ -81,14 +82,16 @@ class Weights:
         """Downloads what is missing or damaged: into the user's folder, where there is one, else
         into the hub's cache. A file is there whole or not at all, one that was stopped goes on."""
         given = os.environ.get(FOLDER)
-        place = {"local_dir": Path(given).expanduser() / self.repository} if given else {}
+        folder = Path(given).expanduser() / self.repository if given else None
+        place = {} if folder is None else {"local_dir": folder}
         for name, path in self.here().items():
             whole = path is not None and looks_whole(path, self.expected(name, path))
             if whole:
                 continue
             if reason := no_connection():
                 raise OSError(reason)
-            again = {} if path is None else {"force_download": True}
+            large = download_large(self.repository, name, self.revision, folder)
+            again = {} if path is None or large else {"force_download": True}
             found = self._from_hub(name, local_files_only=False, **place, **again)
             assert found is not None
             self.check({name: found}, hub=True)
