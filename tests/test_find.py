@@ -510,7 +510,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"objects": []}, "give at least one mask id"),
         ({"objects": 1.5}, "objects 1.5: give at least one mask id"),
         ({"objects": [[]]}, r"objects \[\[\]\]: give at least one mask id"),
-        ({"objects": "1,x"}, "objects '1,x': give at least one mask id: one \\(1\\), several"),
+        ({"objects": "1,x"}, 'objects "1,x": give at least one mask id: one \\(1\\), several'),
         ({"objects": "1+2,2"}, "an id is there twice"),
         ({"objects": "1,2"}, "find gives one object, find_each all of them"),
         ({"masks": None}, "say where the object is"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, shortened
 
 SAID = 'one (1), several (1,2), the pieces of one (1+2), or "all"'
 
@@ -35,10 +35,11 @@ def object_groups(given: Any) -> list[list[int]]:
 
 def check_groups(groups: list[list[Any]], given: Any) -> list[list[int]]:
     ids = [one for own in groups for one in own]
+    shown = f'"{shortened(given, 40)}"' if isinstance(given, str) else f"{given!r:.40}"
     if not ids or not all(groups) or not all(map(_is_id, ids)):
-        raise InputError(f"objects {given!r:.40}: give at least one mask id: {SAID}")
+        raise InputError(f"objects {shown}: give at least one mask id: {SAID}")
     if len(set(ids)) < len(ids):
-        raise InputError(f"objects {given!r:.40}: an id is there twice; each belongs to one object")
+        raise InputError(f"objects {shown}: an id is there twice; each belongs to one object")
     return [[int(one) for one in own] for own in groups]
 
 
