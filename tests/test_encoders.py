@@ -320,6 +320,23 @@ def test_an_unknown_precision_is_told() -> None:
         load_encoder("siglip2", backend="onnx", precision="int4")
 
 
+def test_a_vocabulary_is_encoded_by_the_name_of_an_encoder() -> None:
+    words = {"empty": ["empty cup"], "full": ["full cup"]}
+    named = encode_vocabulary(words, "mini")
+    assert np.array_equal(named.features, encode_vocabulary(words, load_encoder("mini")).features)
+    with pytest.raises(InputError, match='did you mean "mini"'):
+        encode_vocabulary(words, "minni")
+    with pytest.raises(InputError, match="encoder None is neither a name nor an Encoder"):
+        encode_vocabulary(words, None)
+
+
+def test_mini_names_words_that_it_does_not_know_and_refuses_nothing_but_such() -> None:
+    with pytest.warns(UserWarning, match="^words that mini does not know: xyzzy$"):
+        encode_vocabulary({"empty": ["empty cup"], "full": ["xyzzy cup"]}, "mini")
+    with pytest.raises(InputError, match="mini knows none of its words"):
+        encode_vocabulary({"empty": ["the plugh"], "full": ["a xyzzy"]}, "mini")
+
+
 def test_of_few_cores_only_those_are_used(monkeypatch) -> None:
     monkeypatch.setattr(siglip_onnx.os, "cpu_count", lambda: 8)
     monkeypatch.setattr(siglip_onnx.os, "sched_getaffinity", lambda _: {1, 5}, raising=False)

@@ -108,9 +108,9 @@ def build_history(
             raise unknown("option of build_history", name, known)
     if isinstance(encoder, str):
         encoder = load_encoder(encoder)
-    groups = None if objects is None else object_groups(objects)
-    if groups is not None and len(groups) > 1:
-        raise InputError(f"objects {objects!r:.40}: build_history makes one; 1+2 are its pieces")
+    groups = None if objects in (None, "all") else object_groups(objects)
+    if objects == "all" or (groups is not None and len(groups) > 1):
+        raise InputError(f'objects "{objects!s:.40}": build_history makes one; give its mask ids')
     lineage = None if groups is None else frozenset(groups[0])
     name = id or opened.name
     return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
