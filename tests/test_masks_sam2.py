@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from dejacue import InputError, build_history, find, find_each, load_encoder
+from dejacue import InputError, Live, build_history, find, find_each, load_encoder
 from dejacue.pipeline import observe, sample
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
@@ -132,6 +132,22 @@ def test_the_line_that_saves_a_dictionary_works(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(SAVE, {"np": np, "video_segments": SEGMENTS})
     check(open_masks("masks.npz"))
+
+
+def test_a_dictionary_is_written_as_it_is(tmp_path) -> None:
+    for name in ("masks.npz", "masks.json", "masks"):
+        check(open_masks(write_masks(tmp_path / name, SEGMENTS.items())))
+
+
+def test_live_takes_a_mask_as_sam_2_gives_it() -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (H, W, 3), np.uint8)
+    words = {"empty": ["empty cup"], "full": ["full cup"]}
+    flat, deep = (Live(words, encoder="mini") for _ in range(2))
+    flat.push(picture, mask=box(2, 1, 9, 9))
+    deep.push(picture, mask=box(2, 1, 9, 9)[None])
+    assert deep.reading.observed == flat.reading.observed == 1
+    with pytest.raises(InputError, match="a mask of shape"):
+        deep.push(picture, mask=np.ones((2, H, W), bool))
 
 
 def test_pickles_are_not_opened_and_it_is_said_how_to_save(tmp_path) -> None:

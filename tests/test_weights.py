@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from published_model import add_smaller
 
-from dejacue import History, InputError, MissingData, Store, load_encoder
+from dejacue import History, InputError, MissingData, Store, find, load_encoder
+from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
 from dejacue.sources.catalogue import catalogue, model_named
 from dejacue.sources.encoders import encoder_name, siglip
@@ -379,6 +380,15 @@ def test_rows_of_other_precisions_have_names_and_identities_of_their_own(
         store.add(histories[0])
         with pytest.raises(InputError, match="encoder"):
             store.add(histories[1])
+    rows = small.encode_images(np.random.default_rng(0).integers(0, 256, (12, 9, 9, 3), np.uint8))
+    made, words = History(rows, range(12), "c", small.identity), {"a": ["cup"], "b": ["empty cup"]}
+    assert find(made, words).vocabulary.encoder == small.identity
+    assert find(made, words, encoder="siglip2:int8").vocabulary.encoder == small.identity
+    asked = EncoderOptions(backend="onnx", precision="int8")
+    assert find(made, words, encoder="siglip2", encoder_options=asked)
+    for other in ("siglip2", "siglip2:torch", "siglip2:fp16"):
+        with pytest.raises(InputError, match=f"was made with siglip2:int8, not with {other}"):
+            find(made, words, encoder=other)
     with pytest.raises(InputError, match="siglip2:int8 is siglip2 with precision int8, not fp16"):
         load_encoder("siglip2:int8", precision="fp16")
     with pytest.raises(InputError, match="with backend onnx, not torch"):
@@ -391,7 +401,6 @@ def test_rows_of_other_precisions_have_names_and_identities_of_their_own(
 def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
     nothing, tmp_path, monkeypatch, dejacue
 ) -> None:
-    from dejacue import find
     from dejacue.sources import video
     from dejacue.sources.encoders import weights
 
