@@ -180,8 +180,8 @@ def _encoders() -> list[str]:
 
 
 EncoderName = Annotated[Text, _encoder(
-    "siglip2 (default), siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, timm:NAME, a "
-    "plug-in.", "--encoder", values=_encoders,
+    "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, "
+    "timm:NAME, a plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
 WordEncoder = Annotated[
     Text, _encoder("Of the words (default: that of the store).", "--encoder", values=_encoders)
