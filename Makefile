@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
 
-.PHONY: demo studio test lint bench docs wheel sanitize fuzz crash mutants clean
+.PHONY: demo studio test lint bench docs tables wheel sanitize fuzz crash mutants clean
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -13,7 +13,7 @@ $(VENV)/.installed: $(SOURCES)
 	touch $@
 
 $(VENV)/.developer: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	touch $@
 
 demo: $(VENV)/.installed ## render a video, find the states of its object, write a report
@@ -35,7 +35,10 @@ bench: $(VENV)/.developer ## ratios against plain numpy, in one run
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/tables.py
 
-docs: $(VENV)/.developer ## pages and figures made by commands, and a check of the examples
+docs: $(VENV)/.developer ## the site, in out/site; opens from disk
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+tables: $(VENV)/.developer ## pages and figures made by commands, and a check of the examples
 	$(BIN)/dejacue demo --output out/demo
 	$(BIN)/dejacue reproduce all --figures --out out/reproduce
 	mkdir -p docs/figures

@@ -325,6 +325,7 @@ def test_settings_that_are_not_known_are_refused(cups) -> None:
     assert 'feature "colour"' in refusal(*cups, features=("colour",))
     assert 'rule "best"' in refusal(*cups, rule="best")
     assert "each once" in refusal(*cups, features=("dual", "dual"))
+    assert "above 0" in refusal(*cups, ridge=0.0)
 
 
 def test_encoders_are_not_mixed(cups, model) -> None:
@@ -427,13 +428,25 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     assert len(asked.out.splitlines()) == 6 * 4  # each description has its own window
 
 
-def test_the_command_refuses_in_one_sentence(dejacue, files) -> None:
+def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     true, output = files / "true.json", files / "m.json"
+    known = cups[1]
+    for name, labels in {
+        "none": [],
+        "one": [replace(own, states={"empty": own.states["empty"]}) for own in known],
+        "other": [replace(own, states={**own.states, "boiling": ((0, 3),)}) for own in known],
+        "two": known[:2],
+    }.items():
+        write_references(files / f"{name}.json", labels)
     for words, said in (
         ((true,), "give the findings and, last, the references"),
         ((files / "generated-0.npz", true), "--words"),
         ((files, true), "is no store"),
         ((files / "findings" / "generated-0", true), "not among those given"),
+        ((files / "findings", files / "none.json"), "there are no labels"),
+        ((files / "findings", files / "one.json"), "one state only"),
+        ((files / "findings", files / "other.json"), '"boiling" of history generated-0'),
+        ((files / "findings", files / "two.json"), "2 source videos, and cross-validation needs 3"),
     ):
         ran = dejacue("learn", "fit", *words, "-o", output)
         assert ran.code != 0
@@ -458,6 +471,7 @@ def test_the_goals_are_reached_on_the_release(release) -> None:
         return [round(100 * here[name, m], 2) for m in ("r1_03", "r1_05", "top1_tiou")]
 
     assert row("seven: 1 weight, published evidence") == [58.33, 38.1, 40.63]
+    assert row("seven: 3 weights, published evidence, a weak ridge") == [61.9, 38.1, 42.1]
     assert row("seven: 1 weight, contrast's evidence") == row("seven: contrast")
     assert row("VOST: contrast") == [44.87, 33.33, 32.06]
     assert any("VOST" in note and "not recommended" in note for note in result.notes)

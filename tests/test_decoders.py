@@ -44,6 +44,7 @@ STILL = {
 }  # fmt: skip
 STILL_PUBLISHED = {**STILL, "taskweave": NO_CONTENT | {
     "for_spans.weight", "for_spans.bias", "expert.taps"}}  # fmt: skip
+SEE_PADDING = ("tr", "sim", "taskweave")  # as published
 
 
 @pytest.fixture(autouse=True)
@@ -65,10 +66,14 @@ def begun(
     return Training(settings, few(count), "cpu")
 
 
-def first_batch(training: Training, longest: int | None = None):
+def first_batch(training: Training, *, ragged: bool = False):
+    """ragged: its second record is of a shorter run than the others."""
     plan = schedule(training.records, "unique", training.settings.seeds, range(1), False)
-    stepper = Stepper(training, plan)
-    return training.data.batch(*stepper.now, longest=longest)
+    rows, *others = Stepper(training, plan).now
+    if ragged:
+        length = training.records.length[training.records.run]
+        rows[:, 1] = int(np.flatnonzero(length < length.max())[0])
+    return training.data.batch(rows, *others)
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -99,30 +104,40 @@ def test_matching_is_the_cheapest_of_all(queries, targets) -> None:
         assert np.isclose((chosen.T * own).sum(), min(totals, default=0.0))
 
 
+@pytest.mark.parametrize("as_published", [False, True])
 @pytest.mark.parametrize("name", DECODERS)
-def test_padding_other_records_and_the_order_of_siblings_change_nothing(name) -> None:
-    training = begun(name)
-    training.model.eval()
-    plain = first_batch(training, longest=6)
-    with torch.no_grad():
-        spans = training.model(plain).spans[-1]
-        padded = first_batch(training)  # the longest run, with frames that are not there
-        padded.video[:, :, 6:][~padded.frames[:, :, 6:]] = 3.0
-        assert padded.video.shape[2] >= 6
-        siblings = [0, *range(plain.words.shape[2] - 1, 0, -1)]
-        turned = replace(plain, words=plain.words[:, :, siblings])
-        assert torch.allclose(training.model(turned).spans[-1], spans, atol=1e-5)
-        alone = type(plain)(**{k: v[:, :1, ..., :1] if k == "same" else v[:, :1]
-                               for k, v in vars(plain).items()})  # fmt: skip
-        assert torch.allclose(training.model(alone).spans[-1], spans[:, :1], atol=1e-5)
-        wide = replace(
-            plain, video=torch.nn.functional.pad(plain.video, (0, 0, 0, 3), value=2.0),
-            frames=torch.nn.functional.pad(plain.frames, (0, 3)),
-            inside=torch.nn.functional.pad(plain.inside, (0, 3)),
-        )  # fmt: skip
-        assert torch.allclose(training.model(wide).spans[-1], spans, atol=1e-5)
-    assert spans.shape[:2] == plain.weight.shape
-    assert ((spans > 0) & (spans < 1)).all()
+def test_padding_other_records_and_the_order_of_siblings_change_nothing(name, as_published) -> None:
+    training = begun(name, as_published=as_published)
+    plain = first_batch(training, ragged=True)
+    assert plain.frames.sum(2).tolist()[0][:2] == [6, 4]
+
+    def read(batch):
+        with torch.no_grad():
+            output = training.model.eval()(batch)
+        seen = output.saliency[:, :, :6].masked_fill(~batch.frames[:, :, :6], 0)
+        return output.spans[-1], training.model.scores(output), seen
+
+    def same(batch, expected) -> bool:
+        pairs = zip(read(batch), expected, strict=True)
+        return all(torch.allclose(one, other, atol=1e-5) for one, other in pairs)
+
+    known = read(plain)
+    assert known[0].shape[:2] == plain.weight.shape
+    assert ((known[0] > 0) & (known[0] < 1)).all()
+    siblings = [0, *range(plain.words.shape[2] - 1, 0, -1)]
+    assert same(replace(plain, words=plain.words[:, :, siblings]), known)
+    for k in range(2):  # alone, as long as in the batch
+        one = {name: own[:, k : k + 1] for name, own in vars(plain).items() if name != "same"}
+        alone = replace(plain, **one, same=plain.same[:, k : k + 1, k : k + 1])
+        assert same(alone, [own[:, k : k + 1] for own in known])
+    pad = torch.nn.functional.pad
+    wide = replace(
+        plain, video=pad(plain.video, (0, 0, 0, 3)), frames=pad(plain.frames, (0, 3)),
+        inside=pad(plain.inside, (0, 3)), words=pad(plain.words, (0, 0, 0, 2)),
+        spoken=pad(plain.spoken, (0, 2)),
+    )  # fmt: skip
+    wide.video[~wide.frames], wide.words[~wide.spoken] = 3.0, 3.0
+    assert same(wide, known) == (not as_published or name not in SEE_PADDING)
 
 
 @pytest.mark.parametrize("as_published", [False, True])
@@ -173,17 +188,20 @@ def test_the_walk_over_words_inverts_as_it_says() -> None:
     assert torch.allclose(uvcom.walked(x, there, y, True)[0, 0], 0.5 * (one - a / 4) @ mixed)
 
 
-@pytest.mark.parametrize("name", ["moment", "qd", "sim"])
-def test_one_batch_is_learned_by_heart(name) -> None:
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("moment", 0.4), ("qd", 0.5), ("eatr", 0.6), ("tr", 0.4), ("taskweave", 0.6), ("sim", 0.6)],
+)
+def test_one_batch_is_learned_by_heart(name, left) -> None:
     training = begun(name, count=2)
     training.model.eval()  # without dropout
     batch, rate, losses = first_batch(training), torch.tensor(5e-4), []
-    for _ in range(25):
+    for _ in range(12):
         output = training.model(batch)
         loss = set_loss(output, batch, focal=training.model.focal)
         losses.append(float(loss.detach()))
         training.flat.step(training.flat.gradient(loss), rate)
-    assert losses[-1] < 0.5 * losses[0]
+    assert losses[-1] < left * losses[0]
 
 
 def test_the_same_seeds_give_the_same_bits_and_a_stopped_training_goes_on(tmp_path) -> None:
@@ -324,8 +342,16 @@ def stories(seeds: range) -> list[Generated]:
     return made
 
 
-def test_a_decoder_that_sees_enough_learns_to_use_the_words() -> None:
+def test_a_decoder_that_sees_enough_learns_to_use_the_words(monkeypatch) -> None:
+    """Without dropout, so that 52 steps are enough."""
+    monkeypatch.setattr(la.F, "dropout", lambda x, *_: x)
     asked = stories(range(100, 120))
-    training = Training(Settings("qd", (1,), 30, rate=3e-4), stories(range(20)), "cpu")
+    training = Training(Settings("moment", (1,), 26, rate=3e-4), stories(range(20)), "cpu")
     training.run()
-    assert worth(asked, frames_of(asked, found(training.model, asked)[0]))["same"] < 0.5
+    learned = worth(asked, frames_of(asked, found(training.model, asked)[0]))
+    constant = max(
+        worth(asked, [np.array([[start, end]] * 2)] * len(asked))["mean"][2]
+        for start in range(LENGTH) for end in range(start, LENGTH)
+    )  # the best window that looks at nothing, chosen on what is asked  # fmt: skip
+    assert learned["mean"][2] > constant + 0.1
+    assert learned["same"] < 0.5

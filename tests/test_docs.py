@@ -9,9 +9,12 @@ import pytest
 import typer.main
 
 from dejacue.cli.app import app
+from dejacue.data.rendered import render, write_scene
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+FOR_USERS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+AROUND = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")]
+PAGES = [*FOR_USERS, *AROUND]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -22,14 +25,19 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_the_python_in_the_documentation_runs(page, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = "\n".join(blocks(page, "python"))
+    if "out/demo" in code:  # what make demo has written
+        write_scene("out/demo/scene", render(7, family="cup", topology="three"))
     exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
 
 
 def test_the_python_that_needs_the_release_runs(release, monkeypatch, capsys, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DEJACUE_DATA", str(release.folder))
-    code = "\n".join(blocks(ROOT / "README.md", "py"))
-    exec(compile(code, "README.md", "exec"), {"__name__": "documentation"})
+    pages = [page for page in PAGES if blocks(page, "py")]
+    assert [page.name for page in pages] == ["evaluation.md", "python.md"]
+    for page in pages:
+        code = "\n".join(blocks(page, "py"))
+        exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
     assert capsys.readouterr().out.count("[") == 4
 
 
@@ -42,8 +50,8 @@ def commands() -> dict[str, object]:
     return found
 
 
-def test_every_command_is_in_the_readme() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_every_command_is_in_the_list_of_commands() -> None:
+    text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
     known = commands()
     assert len(known) >= 6
     for name in known:
@@ -70,15 +78,48 @@ def test_every_command_line_in_the_documentation_exists() -> None:
                 assert word in options, f"{line}: {word}"
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if not target.startswith("http"):
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+def anchors(page: Path) -> set[str]:
+    """What GitHub and the site call the headings of a page; code blocks have none."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def links(page: Path) -> list[str]:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not link.startswith("http")]
+
+
+def test_links_between_pages_lead_somewhere_and_to_a_heading_that_is_there() -> None:
+    pages = [*PAGES, ROOT / "CHANGELOG.md"]
+    assert sum("#" in link for page in pages for link in links(page)) >= 20
+    for page in pages:
+        for link in links(page):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), f"{page.name}: {link}"
+            assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_every_page_is_listed_for_language_models() -> None:
+    listed = set(re.findall(r"\]\(([^)]+)\)", (ROOT / "docs/llms.txt").read_text(encoding="utf-8")))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} <= listed
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+
+
+def test_the_results_in_the_readme_are_those_of_the_page_of_results() -> None:
+    rows = re.findall(r"^\|.*\d\d\.\d.*\|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert len(rows) == 5
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    for row in rows:
+        assert row in page, row
 
 
 def test_no_page_for_users_names_a_place_beside_the_checkout() -> None:
-    for page in PAGES[:-1]:
+    for page in FOR_USERS:
         assert "../shared" not in page.read_text(encoding="utf-8"), page.name
 
 
@@ -91,10 +132,10 @@ def test_make_targets_in_the_documentation_exist() -> None:
             assert target in targets, f"{page.name}: make {target}"
 
 
-def test_the_main_table_in_the_readme_is_the_published_one() -> None:
+def test_the_main_table_in_the_results_is_the_published_one() -> None:
     from dejacue.experiments.table import published
 
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     for figures in published()["vost_main"].values():
         cells = [f"{100 * figures['mean'][m]:.1f}" for m in ("r1_03", "r1_05", "top1_tiou")]
         plain = " | ".join(cells)

@@ -8,6 +8,7 @@ import pytest
 from dejacue.evaluation import holm, sign_flip_exact
 from dejacue.experiments import learned
 from dejacue.experiments.corpus import Benchmark
+from dejacue.learn.decoders import DECODERS
 from dejacue.learn.decoders.records import records_of, same
 
 pytestmark = pytest.mark.release
@@ -25,39 +26,70 @@ def answer(corpus, share: float) -> dict:
 
 def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
     seven, development = benchmark.seven, benchmark.development
-    tests = [{"seven": [answer(seven, share)] * 2, "development": [answer(development, share)] * 2}
-             for share in (1.0, 0.4)]  # fmt: skip
+    kept = {"mean": [0.5, 0.25, 0.125], "same": 0.75}
+    tests = [{"seven": [answer(seven, share)] * 2, "development": [answer(development, share)] * 2,
+              "vost": [kept] * 2} for share in (1.0, 0.4)]  # fmt: skip
     runs = [
         {"decoder": name, "condition": "published", "untrained": tests[0], "trained": tests[k]}
         for k, name in enumerate(("qd", "moment"))
     ]
     lost = {"decoder": "cg", "condition": "published", "error": "not begun: the time was over"}
-    made = {"runs": [*runs, lost], "machine": "a machine", "torch": "2", "command": "a command"}
+    rendered = {"decoder": "qd", "condition": "rendered", "untrained": {"rendered-tests": [kept]},
+                "trained": {"rendered-tests": [{"mean": [1, 1, 1], "same": 0.0}]}}  # fmt: skip
+    made = {
+        "runs": [*runs, lost, rendered], "baselines": {"rendered-tests": {"contrast": kept}},
+        "machine": "a machine", "torch": "2", "command": "a command",
+    }  # fmt: skip
     monkeypatch.setattr(learned, "runs", lambda: made)
     result = learned.learned(benchmark)
     rows = {(v.row, v.metric, v.part): v.here for v in result.values}
     label = "Moment-DETR, 40 records, as published"
     constant = "first 40 % of the longest run"
-    for metric in ("r1_03", "r1_05", "top1_tiou", "same"):
-        assert rows[label, metric, "mean"] == rows[constant, metric, "mean"]
+    for where in ("", ", on the four that the 40 records are of"):
+        for metric in ("r1_03", "r1_05", "top1_tiou", "same"):
+            ours = rows[f"{label}{where}", metric, "mean"]
+            assert ours == pytest.approx(rows[f"{constant}{where}", metric, "mean"], abs=1e-12)
     assert rows[label, "same", "mean"] == 1
     assert (
         rows[f"{label}: untrained", "r1_05", "mean"] == rows["whole longest run", "r1_05", "mean"]
     )
     assert rows[label, "r1_05", "std"] == 0
+    assert rows[f"{label}, on VOST", "r1_05", "mean"] == 0.25
+    assert rows[f"{label}, and its own code", "r1_05", "mean"] == rows[label, "r1_05", "mean"]
+    assert rows["contrast, on VOST", "r1_05", "mean"] == pytest.approx(1 / 3)
+    there = ", on other rendered histories"
+    assert rows[f"QD-DETR, rendered histories{there}", "top1_tiou", "mean"] == 1
+    assert rows[f"QD-DETR, rendered histories: untrained{there}", "same", "mean"] == 0.75
+    assert rows[f"contrast{there}", "r1_03", "mean"] == 0.5
     assert not any("CG-DETR" in row for row, _, _ in rows)
-    scan = seven.means(seven.scores(seven.windows("vocabulary")))[:, 1]
-    means = [seven.means(seven.scores(learned.constant(seven, s)))[:, 1] for s in (0.4, 1.0)]
-    p = [float(sign_flip_exact(scan - own)) for own in means]
-    assert rows[f"scan − {label}", "r1_05", "p"] == p[0]
-    assert rows[f"scan − {label}", "r1_05", "holm p"] == holm(p)[0]
-    low, high = (rows[f"scan − {label}", "r1_05", part] for part in ("low", "high"))
-    assert low < rows[f"scan − {label}", "r1_05", "mean"] < high
-    assert "a command" in result.notes[-1]
+    best = {
+        "scan": seven.windows("vocabulary"),
+        "contrast": seven.windows("vocabulary", "contrast"),
+    }
+    for name, own in best.items():
+        ours = seven.means(seven.scores(own))[:, 1]
+        means = [seven.means(seven.scores(learned.constant(seven, s)))[:, 1] for s in (0.4, 1.0)]
+        p = [float(sign_flip_exact(ours - own)) for own in means]
+        assert rows[f"{name} − {label}", "r1_05", "p"] == p[0]
+        assert rows[f"{name} − {label}", "r1_05", "holm p"] == holm(p)[0]
+        low, high = (rows[f"{name} − {label}", "r1_05", part] for part in ("low", "high"))
+        assert low < rows[f"{name} − {label}", "r1_05", "mean"] < high
+    assert any("a command" in note for note in result.notes)
+
+
+def test_the_table_has_all_eight_decoders_under_every_condition(benchmark) -> None:
+    result = learned.learned(benchmark)
+    rows = {value.row for value in result.values}
+    for condition, title in learned.CONDITIONS.items():
+        names = [
+            name for *_, name in DECODERS.values() if any(f"{name}, {title}" in r for r in rows)
+        ]
+        assert len(names) == (3 if condition == "generated-long" else 8)
+        assert any(note.startswith(f"{title}: ") for note in result.notes)
 
 
 def test_every_draw_takes_first_one_cohort_then_the_other() -> None:
-    names = [name for own in learned.DRAWN for name in own]
+    names = sorted(name for own in learned.DRAWN for name in own)
     values = dict(zip(names, np.random.default_rng(1).normal(size=7).tolist(), strict=True))
     rng = np.random.default_rng(3407)
     three, four = (np.array([values[name] for name in own]) for own in learned.DRAWN)
@@ -66,7 +98,10 @@ def test_every_draw_takes_first_one_cohort_then_the_other() -> None:
         one = three[rng.integers(0, 3, size=3)].sum()
         sums.append((one + four[rng.integers(0, 4, size=4)].sum()) / 7)
     expected = np.quantile(sums, [0.025, 0.975])
-    assert learned.cohort_interval(values) == pytest.approx(tuple(expected), abs=1e-12)
+    column = np.array(list(values.values()))[:, None]
+    found = learned.cohort_intervals(names, np.hstack([column, 2 * column]))
+    assert found[:, 0] == pytest.approx(expected, abs=1e-12)
+    assert found[:, 1] == pytest.approx(2 * expected, abs=1e-12)
 
 
 def test_the_release_has_forty_records_to_learn_from(benchmark) -> None:

@@ -58,7 +58,9 @@ def fit(
 
 @learn.command()
 def train(
-    decoder: Annotated[str, typer.Argument(help="moment, qd, eatr, cg, uvcom, tr, …")],
+    decoder: Annotated[
+        str, typer.Argument(help="moment, qd, eatr, cg, uvcom, tr, taskweave or sim.")
+    ],
     output: Annotated[Path, o.option("Folder for the trained decoder.", "--output", "-o")],
     histories: Histories = None,
     group: Group = None,

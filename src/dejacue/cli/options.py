@@ -218,8 +218,8 @@ Coordinates = Annotated[Text, _method(
 )]  # fmt: skip
 ReadoutName = Annotated[str, _method(
     "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, boxcar, "
-    "max-frame, single-median, non-overlap, whole-history, longest-run; or a .json file of "
-    "dejacue learn fit.",
+    "max-frame, single-median, non-overlap, whole-history, longest-run; or what dejacue learn "
+    "wrote: a .json file, or a folder.",
     "--readout", "-r", values=_readouts,
 )]  # fmt: skip
 Top = Annotated[Count, _method(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, need
+from dejacue.learn.decoders import REMEDY
 from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.plan import PRESETS, as_readout
 from dejacue.method.state_readout import AUTO
@@ -45,7 +47,12 @@ def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
 
 
 def readout_named(name: str) -> str | Readout:
-    """A name as it is; the readout that ``dejacue learn fit`` wrote to a file."""
+    """A name as it is; the readout that ``dejacue learn`` wrote to a file or a folder."""
+    if (Path(name) / "settings.json").is_file():
+        from dejacue.learn.decoders.readout import Decoder
+
+        need("torch", REMEDY)
+        return Decoder.read(name)
     if not name.endswith(".json"):
         return name
     from dejacue.learn.calibrated import Calibrated

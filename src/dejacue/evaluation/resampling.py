@@ -55,7 +55,8 @@ def stratified_interval(
     draws: int = DRAWS,
     seed: int = SEED,
 ) -> NDArray[np.float64]:
-    """The same, with units drawn within each stratum (in order of first appearance)."""
+    """The same, with units drawn within each stratum: in every draw one stratum after the other,
+    in order of first appearance."""
     array = _units(values)
     if not 0 < level < 1 or draws < 1:
         raise InputError(f"level {level} must be between 0 and 1, and draws {draws} at least 1")
@@ -63,7 +64,7 @@ def stratified_interval(
         raise InputError(f"{len(array)} values but {len(strata)} strata")
     rng = np.random.default_rng(seed)
     own = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
-    sums = np.asarray(sum(_drawn_sums(part, rng, draws) for part in own))
+    sums = _drawn_sums(own[0], rng, draws) if len(own) == 1 else _drawn_in_turn(own, rng, draws)
     ends = [(1 - level) / 2, (1 + level) / 2]
     quantiles: NDArray[np.float64] = np.quantile(sums / len(array), ends, axis=1)
     return quantiles.reshape(2, *array.shape[1:])
@@ -81,6 +82,18 @@ def _drawn_sums(
         index = rng.integers(0, len(array), size=(size, len(array)))
         for row, column in zip(sums, columns, strict=True):
             row[first : first + size] = column[index].sum(axis=1)
+    return sums
+
+
+def _drawn_in_turn(
+    parts: Sequence[NDArray[np.float64]], rng: np.random.Generator, draws: int
+) -> NDArray[np.float64]:
+    """The same sums over units of all parts: each draw takes from one after the other."""
+    flat = [part.reshape(len(part), -1) for part in parts]
+    sums = np.zeros((flat[0].shape[1], draws))
+    for draw in range(draws):
+        for part in flat:
+            sums[:, draw] += part[rng.integers(0, len(part), size=len(part))].sum(axis=0)
     return sums
 
 

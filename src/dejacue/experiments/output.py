@@ -90,7 +90,8 @@ def _number(value: Value, number: float, side: str, more: int = 0) -> str:
 
 
 def _text(values: Sequence[Value], side: str, more: int = 0) -> str:
-    """ "20.51 [15.71, 25.64]", "0.00106 (0.00318)"; our draws as "20.1 (18.2 … 22.1)"."""
+    """ "20.51 [15.71, 25.64]", "20.51 ± 3.10", "0.00106 (0.00318)"; our draws as
+    "20.1 (18.2 … 22.1)"."""
     known: dict[str, str] = {}
     for value in values:
         number = getattr(value, side)
@@ -105,6 +106,8 @@ def _text(values: Sequence[Value], side: str, more: int = 0) -> str:
         return f"{known['p']} ({known['holm p']})" if "p" in known else f"({known['holm p']})"
     if "low" in known and len(values) > 1:
         return f"{known.get('mean', '')} [{known['low']}, {known['high']}]".strip()
+    if "mean" in known and "std" in known:
+        return f"{known['mean']} ± {known['std']}"
     return next(iter(known.values()), "")
 
 

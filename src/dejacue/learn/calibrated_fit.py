@@ -9,6 +9,7 @@ it, so that no component is read by a model that has seen it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -85,18 +86,22 @@ class Labelled:
 
 def fit(
     labelled: Any, references: Iterable[Reference], *, vocabulary: Vocabulary | None = None,
-    features: Sequence[str] | None = None, rule: str | None = None, engine: str = "auto",
+    features: Sequence[str] | None = None, rule: str | None = None, ridge: float = RIDGE,
+    engine: str = "auto",
 ) -> Calibrated:  # fmt: skip
     """A readout for what ``references`` know of these histories.
 
     labelled     findings, (History, Vocabulary) pairs or, with ``vocabulary``, histories or a
                  store; those without references are left out
     features     the evidence to weigh (FEATURES) and ``rule`` (RULES), instead of choosing them
+    ridge        how much weights are held back, beside a weight of one for each history
 
     Says in ``fitted`` what it is worth on components that it has not seen, and in ``recommended``
     whether that is more than contrast.
     """
     chosen = _asked(features, rule)
+    if not (math.isfinite(ridge) and ridge > 0):
+        raise InputError(f"ridge {ridge}: give a number above 0")
     true = list(references)
     _check_references(true)
     wanted = [own.history_id for own in true]
@@ -109,10 +114,10 @@ def fit(
             "components in the references"
         )
     # Each fold, with the model that was chosen and fitted without it.
-    unseen = [(own, _best(rest, _tried(rest, chosen))) for own, rest in _folds(known)]
-    tried = _tried(known, chosen)
+    unseen = [(own, _best(rest, _tried(rest, chosen, ridge), ridge)) for own, rest in _folds(known)]
+    tried = _tried(known, chosen, ridge)
     fitted, recommended = _worth(known, unseen, tried, notes)
-    return replace(_best(known, tried), fitted=fitted, recommended=recommended)
+    return replace(_best(known, tried, ridge), fitted=fitted, recommended=recommended)
 
 
 def _asked(features: Sequence[str] | None, rule: str | None) -> Sequence[Candidate]:
@@ -241,11 +246,13 @@ def _with_labels(
     return Labelled(view, reference, np.array(rows), inside, weight), notes
 
 
-def logistic(values: Values, labels: Values, weight: Values) -> NDArray[np.float64]:
+def logistic(
+    values: Values, labels: Values, weight: Values, strength: float = RIDGE
+) -> NDArray[np.float64]:
     """Weights of the columns and, last, the bias: the minimum of the weighted log-loss plus half
-    the squared length of the weights, by Newton's method."""
+    the squared length of the weights times ``strength``, by Newton's method."""
     table = np.column_stack([values, np.ones(len(values))])
-    ridge = np.append(np.full(values.shape[1], RIDGE), 0.0)
+    ridge = np.append(np.full(values.shape[1], strength), 0.0)
 
     def slope_at(place: NDArray[np.float64]) -> tuple[Values, Values]:
         share = 1 / (1 + np.exp(-np.clip(table @ place, -MOST_ODDS, MOST_ODDS)))
@@ -266,7 +273,7 @@ def logistic(values: Values, labels: Values, weight: Values) -> NDArray[np.float
     return found
 
 
-def _model(known: Sequence[Labelled], candidate: Candidate) -> Calibrated:
+def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Calibrated:
     """The weights of one choice of evidence."""
     names, rule = candidate
     values = np.concatenate([own.features(names).reshape(-1, len(names)) for own in known])
@@ -275,7 +282,7 @@ def _model(known: Sequence[Labelled], candidate: Candidate) -> Calibrated:
     mean = weight @ values / weight.sum()
     scale = np.sqrt(weight @ (values - mean) ** 2 / weight.sum())
     scale[scale < CLOSE_ENOUGH] = 1.0  # evidence that never varies weighs nothing
-    *weights, bias = logistic((values - mean) / scale, labels, weight).tolist()
+    *weights, bias = logistic((values - mean) / scale, labels, weight, ridge).tolist()
     if not np.isfinite([*weights, bias]).all():
         raise InputError("the weights are not finite; are the labels those of these histories?")
     encoder = next((h.encoder for h in (own.view.history for own in known) if h.encoder), None)
@@ -297,20 +304,22 @@ def _folds(known: Sequence[Labelled]) -> list[tuple[list[Labelled], list[Labelle
     ]
 
 
-def _tried(known: Sequence[Labelled], candidates: Sequence[Candidate]) -> dict[Candidate, Values]:
+def _tried(
+    known: Sequence[Labelled], candidates: Sequence[Candidate], ridge: float
+) -> dict[Candidate, Values]:
     """What each candidate is worth, by cross-validation among these histories."""
     folds = _folds(known)
     return {
-        candidate: _values([(own, _model(rest, candidate)) for own, rest in folds])
+        candidate: _values([(own, _model(rest, candidate, ridge)) for own, rest in folds])
         for candidate in candidates
     }
 
 
-def _best(known: Sequence[Labelled], tried: Mapping[Candidate, Values]) -> Calibrated:
+def _best(known: Sequence[Labelled], tried: Mapping[Candidate, Values], ridge: float) -> Calibrated:
     """The candidate that is worth most, of equal ones the first, fitted to all these histories."""
     column = list(METRICS).index(CHOSEN_BY)
     worth = {candidate: round(float(own[:, column].mean()), 9) for candidate, own in tried.items()}
-    return _model(known, max(worth, key=lambda candidate: worth[candidate]))
+    return _model(known, max(worth, key=lambda candidate: worth[candidate]), ridge)
 
 
 def _values(read: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:

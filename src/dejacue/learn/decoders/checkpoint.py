@@ -20,7 +20,9 @@ from dejacue.learn.decoders import DECODERS, REMEDY
 from dejacue.learn.decoders import model as make
 from dejacue.learn.decoders.core import Model
 from dejacue.learn.decoders.training import Settings, Training
+from dejacue.records import History
 from dejacue.sources.atomic import write_bytes, write_text
+from dejacue.sources.documents import named
 
 FORMAT, VERSION = "dejacue decoder", 1
 SETTINGS, WEIGHTS, STATE = "settings.json", "weights.safetensors", "state.safetensors"
@@ -35,6 +37,16 @@ class About:
     encoder: str | None
     epoch: int
     losses: list[list[float]]
+
+    def check(self, history: History, folder: Path | str) -> None:
+        """Refuses a history whose features are others than those that were learned from."""
+        strange = None not in (history.encoder, self.encoder) and history.encoder != self.encoder
+        if strange or history.dimension != self.dimension:
+            raise InputError(
+                f'{folder}: was trained on features of "{self.encoder}" ({self.dimension} '
+                f'numbers), but history {history.id} has those of "{history.encoder}" '
+                f"({history.dimension}); encode with the same encoder"
+            )
 
 
 def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
@@ -130,6 +142,8 @@ def _tensors(path: Path) -> dict[str, Any]:
 
 def resume(training: Training, folder: Path) -> None:
     """Puts a training where the one in the folder stopped."""
+    if not (folder / SETTINGS).is_file():
+        raise InputError(f"{folder}: holds no training to go on with; leave --resume out")
     about = read_about(folder)
     if about.settings != training.settings or about.encoder != training.encoder:
         raise InputError(
@@ -138,4 +152,15 @@ def resume(training: Training, folder: Path) -> None:
         )
     if not (folder / STATE).is_file():
         raise InputError(f"{folder}: its training is over; give another folder to train again")
-    training.restore(_tensors(folder / STATE))
+    state = _tensors(folder / STATE)
+    with named(str(folder)):
+        training.restore(state)
+
+
+def check_free(folder: Path) -> None:
+    """Refuses to begin where another training was stopped."""
+    if (folder / STATE).is_file():
+        raise InputError(
+            f"{folder}: holds a training that was stopped; go on with it (--resume), or give "
+            "another folder"
+        )

@@ -84,17 +84,21 @@ def frames_of(entries: Sequence[Labelled], rows: Found) -> list[NDArray[np.int64
 
 
 def worth(entries: Sequence[Labelled], windows: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
-    """R@1 .3, R@1 .5 and Top-1 tIoU of each history, and how alike the windows of different states
-    are (``same``)."""
+    """R@1 .3, R@1 .5 and Top-1 tIoU of each history, over its labelled states, and how alike the
+    windows of different states are (``same``)."""
     states: list[str] = []
     histories: list[str] = []
     references: list[NDArray[np.int64]] = []
-    for entry in entries:
-        names = entry.vocabulary.state_names
+    scored: list[NDArray[np.int64]] = []
+    for entry, own in zip(entries, windows, strict=True):
+        true = entry.references
+        rows = [q for q, state in enumerate(entry.vocabulary.state_names) if true.get(state)]
+        names = [entry.vocabulary.state_names[q] for q in rows]
         states += names
         histories += [entry.history.id] * len(names)
-        references += [np.array([tuple(w) for w in entry.references[s]]) for s in names]
-    values = metrics(best_tiou(np.concatenate(windows), references))
+        references += [np.array([tuple(w) for w in true[s]]) for s in names]
+        scored.append(own[rows])
+    values = metrics(best_tiou(np.concatenate(scored), references))
     order, means = group_means(values, [states, histories])
     return {
         "histories": dict(zip(map(str, order), np.round(means, 6).tolist(), strict=True)),

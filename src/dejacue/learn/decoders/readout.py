@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dejacue.errors import InputError, need
+from dejacue.errors import need
 from dejacue.learn.decoders import REMEDY
 from dejacue.method._tables import Answers
 from dejacue.method.view import Readout, View
@@ -43,12 +43,7 @@ class Learned(Readout):
 
         model, about = _loaded(self.path, self.seed, self.changed)
         history = view.history
-        if history.encoder != about.encoder or history.dimension != about.dimension:
-            raise InputError(
-                f'{self.path}: was trained on features of "{about.encoder}" '
-                f"({about.dimension} numbers), but history {history.id} has those of "
-                f'"{history.encoder}" ({history.dimension}); encode with the same encoder'
-            )
+        about.check(history, self.path)
         rows = found(model, [Asked(history, view.vocabulary)])[0][0]
         start, end = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
         return Answers.at(history.frames, start, end, rows[:, 2].copy())

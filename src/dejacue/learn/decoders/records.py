@@ -4,6 +4,7 @@ and an observed run. Windows come back from the spans that a decoder gives for t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -65,6 +66,14 @@ class Records:
         return len(self.run)
 
     @property
+    def digest(self) -> bytes:
+        """Of all that is learned from: others have another one."""
+        found = hashlib.sha256()
+        for own in vars(self).values():
+            found.update(np.ascontiguousarray(own).tobytes())
+        return found.digest()
+
+    @property
     def dimension(self) -> int:
         return int(self.words.shape[2]) - 1
 
@@ -78,10 +87,8 @@ class Records:
         return np.flatnonzero(self.targets == 0)
 
 
-def check_labels(entries: Sequence[Labelled]) -> None:
-    """What training needs: labels, of more than one state, that belong to the words."""
-    if not entries:
-        raise InputError("no history to learn from; give at least one with labelled moments")
+def check_words(entries: Sequence[Labelled]) -> None:
+    """Histories, words and labels that belong together, each history once."""
     for entry in entries:
         name, known = entry.history.id, entry.vocabulary.states
         check_pair(entry.history, entry.vocabulary)
@@ -91,6 +98,17 @@ def check_labels(entries: Sequence[Labelled]) -> None:
                     f'history {name}: a moment is labelled "{state}", but the vocabulary has '
                     f"{', '.join(known)}; use its states"
                 )
+    names = [entry.history.id for entry in entries]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"history {twice} is given twice; give each history once")
+
+
+def check_labels(entries: Sequence[Labelled]) -> None:
+    """What training needs: labels, of more than one state, that belong to the words."""
+    if not entries:
+        raise InputError("no history to learn from; give at least one with labelled moments")
+    check_words(entries)
     labelled = [[s for s, own in e.references.items() if own] for e in entries]
     if not any(labelled):
         raise InputError("no moment is labelled in any history; label at least two states")
@@ -114,7 +132,8 @@ def spans_in(
         if (window.start < start or window.end > end) and not clip:
             raise InputError(
                 f'history {entry.history.id}: the moment {window.start}–{window.end} of "{state}" '
-                f"crosses a gap, its run has frames {start}–{end}; cut it where nothing is observed"
+                f"crosses a gap, its run has frames {start}–{end}; cut it there, or let --cut "
+                "(clip=True) do so"
             )
         found.append((max(window.start, start) - start, min(window.end, end) - start + 1))
     return found
@@ -231,11 +250,12 @@ def windows_of(
 
 def same(entries: Sequence[Any], windows: Sequence[NDArray[np.int64]]) -> float:
     """Mean overlap of the windows of different states of one history, over all such pairs of
-    descriptions: near 1, the words do not matter."""
+    descriptions: near 1, the words do not matter. NaN where there is one state only."""
     alike = []
     for entry, own in zip(entries, windows, strict=True):
         names = entry.vocabulary.state_names
         pairs = [(a, b) for a, b in combinations(range(len(own)), 2) if names[a] != names[b]]
-        one, other = np.array(pairs).T
-        alike.append(paired_tiou(own[one], own[other]))
-    return float(np.concatenate(alike).mean())
+        if pairs:
+            one, other = np.array(pairs).T
+            alike.append(paired_tiou(own[one], own[other]))
+    return float(np.concatenate(alike).mean()) if alike else float("nan")

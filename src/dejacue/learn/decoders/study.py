@@ -63,8 +63,10 @@ CONDITIONS = {
     "published": Condition("development", 200, ("development", "seven"), as_published=True),
     "negatives": Condition("development", 200, ("development", "seven", "vost")),
     "vost": Condition("vost", 40, ("vost", "seven"), folds=True),
-    "rendered": Condition("rendered", 20, ("rendered-tests",), most=3),
-    "generated": Condition("generated", 10, ("generated-tests", "seven", "vost"), most=3),
+    "rendered": Condition("rendered", 20, ("rendered", "rendered-tests"), most=3),
+    "generated": Condition(
+        "generated", 10, ("generated", "generated-tests", "seven", "vost"), most=3
+    ),
 }
 
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dejacue.errors import DejaCueError, InputError
+from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.learn.decoders import model as make
 from dejacue.learn.decoders.batches import FAMILIES, Schedule, schedule
 from dejacue.learn.decoders.core import Model
@@ -58,6 +58,22 @@ class Settings:
             )
         if self.family not in (None, *FAMILIES):
             raise InputError(f'family "{self.family}": known are {", ".join(FAMILIES)}')
+
+
+def device_named(name: str | None) -> torch.device:
+    """A GPU where there is one and none is named."""
+    there = torch.cuda.is_available()
+    if name is None:
+        return torch.device("cuda" if there else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise unknown("device", name, ("cuda", "cpu")) from None
+    if device.type not in ("cuda", "cpu"):
+        raise unknown("device", name, ("cuda", "cpu"))
+    if device.type == "cuda" and not (there and (device.index or 0) < torch.cuda.device_count()):
+        raise InputError(f'the device "{name}" is not available; leave --device out, or use cpu')
+    return device
 
 
 class Data:
@@ -159,7 +175,7 @@ class Training:
     ) -> None:  # fmt: skip
         check_labels(entries)
         self.settings, self.only, self.graph = settings, only, graph
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = device_named(device)
         dimension = entries[0].history.dimension
         self.encoder = entries[0].history.encoder
         self.model = make(settings.decoder, len(settings.seeds), dimension, settings.as_published)
@@ -241,8 +257,8 @@ class Training:
             raise DejaCueError(
                 f"{self.settings.decoder}, seed {self.settings.seeds[member]}: the loss is "
                 f"{table[step, member]} in epoch {first + step // steps + 1}, step "
-                f"{step % steps + 1}; nothing is written; lower the learning rate "
-                f"({self.settings.rate}) or look for features that are not finite"
+                f"{step % steps + 1}; lower the learning rate ({self.settings.rate}), or look for "
+                "features that are far from the others"
             )
         means = table.reshape(-1, steps, table.shape[1]).mean(axis=1)
         self.losses[first:] = means.tolist()
@@ -253,14 +269,21 @@ class Training:
                 "count": self.flat.count, "average": self.average}  # fmt: skip
         random = self._random or (None, None)
         kept |= {"random": random[0], "random_gpu": random[1], "epoch": torch.tensor(self.epoch),
-                 "losses": torch.tensor(self.losses, dtype=torch.float64)}  # fmt: skip
+                 "losses": torch.tensor(self.losses, dtype=torch.float64),
+                 "records": self._digest()}  # fmt: skip
         return {name: own.cpu().contiguous() for name, own in kept.items() if own is not None}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Goes on where ``state`` was taken."""
-        if "values" not in state or state["values"].shape != self.flat.values.shape:
-            raise InputError("the state of the training does not fit the decoder; begin again")
         flat = self.flat
+        needed = {"values", "first", "second", "count", "random", "epoch", "losses", "records"}
+        if needed - state.keys() or state["values"].shape != flat.values.shape:
+            raise InputError("the state of the training does not fit the decoder; begin again")
+        if not torch.equal(state["records"], self._digest()):
+            raise InputError(
+                "the training was begun with other histories, words or labels; give the same ones, "
+                "or another folder"
+            )
         with torch.no_grad():
             for name, own in (("values", flat.values), ("first", flat.first),
                               ("second", flat.second), ("count", flat.count),
@@ -269,6 +292,9 @@ class Training:
                     own.copy_(state[name])
         self._random = (state["random"], state.get("random_gpu"))
         self.epoch, self.losses = int(state["epoch"]), state["losses"].tolist()
+
+    def _digest(self) -> Tensor:
+        return torch.tensor(list(self.records.digest), dtype=torch.uint8)
 
     def final(self) -> Model:
         """The model with the weights that are to be read with."""

@@ -1,0 +1,143 @@
+"""Pages that are made while the site is built: commands, Python names, notebooks, and the files of
+the repository's root. mkdocs calls the functions named on_…; nothing here is written to docs/."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import dejacue
+from dejacue.cli.app import app
+
+ROOT = Path(__file__).resolve().parent.parent
+FROM_ROOT = ["CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"]
+TITLES = {
+    "pipeline": "From a video to what was found",
+    "records": "Records",
+    "method": "Method",
+    "sources": "Sources: videos, masks, encoders, files",
+    "store": "Many histories",
+    "evaluation": "Evaluation",
+    "data": "Data",
+    "errors": "Errors",
+}
+FURTHER = ("pipeline", "evaluation")  # packages whose own names are documented, too
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for name, text in [("cli.md", commands()), *python_names(), *notebooks(), *from_root()]:
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, config: MkDocsConfig, **kwargs: Any) -> str:
+    """Links that name a file, as one reads them in the repository, name the page instead."""
+    titles = {page: title for title, page in pages(config.nav)}
+    return re.sub(
+        r"\[(?:docs/)?(\w+\.md)\]\((?=\1)",
+        lambda link: f"[{titles[link[1]]}](",
+        markdown,
+    )
+
+
+def pages(nav: Any) -> Iterator[tuple[str, str]]:
+    for entry in nav:
+        for title, inner in entry.items():
+            yield from [(title, inner)] if isinstance(inner, str) else pages(inner)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """The search from disk, where a page may start no worker of a file; and the sources of the
+    pages, which llms.txt names."""
+    site = Path(config.site_dir)
+    (worker,) = (site / "assets/javascripts/workers").glob("search.*.js")
+    source = json.dumps(worker.read_text(encoding="utf-8"))
+    (site / config.extra["polyfills"][0]).write_text(
+        'if (location.protocol === "file:") {\n'
+        f"  const blob = new Blob([{source}]);\n"
+        "  const Native = Worker;\n"
+        "  window.Worker = function () { return new Native(URL.createObjectURL(blob)); };\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    sources = {page.name: page.read_text(encoding="utf-8") for page in ROOT.glob("docs/*.md")}
+    for name, text in (sources | dict(from_root()) | {"cli.md": commands()}).items():
+        (site / name).write_text(text, encoding="utf-8")
+
+
+def from_root() -> Iterator[tuple[str, str]]:
+    for name in FROM_ROOT:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for there in FROM_ROOT:
+            text = text.replace(f"]({there})", f"]({there.lower()})")
+        yield name.lower(), text.replace("](docs/", "](")
+
+
+def notebooks() -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "docs/notebooks").glob("*.ipynb")):
+        parts = []
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            text = "".join(cell["source"])
+            parts.append(f"```python\n{text}\n```" if cell["cell_type"] == "code" else text)
+        parts.insert(1, f"[Download this notebook]({path.name})")
+        yield f"notebooks/{path.stem}.md", "\n\n".join(parts) + "\n"
+
+
+def python_names() -> Iterator[tuple[str, str]]:
+    """A page for each package, with the names of ``dejacue`` that it gives."""
+    groups: dict[str, list[str]] = {}
+    for module, names in sorted(dejacue._NAMES.items()):
+        groups.setdefault(module.split(".")[0], []).extend(names.split())
+    for group, names in groups.items():
+        lines = [f"# {TITLES[group]}", *(f"::: dejacue.{name}" for name in names)]
+        if group in FURTHER:
+            inner = importlib.import_module(f"dejacue.{group}").__all__
+            lines += [f"::: dejacue.{group}.{name}" for name in inner if name not in names]
+        yield f"api/{group}.md", "\n\n".join(lines) + "\n"
+
+
+def commands() -> str:
+    """Every command with its arguments and options, as --help has them."""
+    root: Any = typer.main.get_command(app)
+    parts = ["# Commands", root.help, "Each command prints this with `--help`."]
+    for name, command in sorted(root.commands.items()):
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            parts += section(f"## dejacue {name}", f"dejacue {name}", command)
+            continue
+        parts += [f"## dejacue {name}", prose(command.help)]
+        for sub, one in sorted(inner.items()):
+            parts += section(f"### dejacue {name} {sub}", f"dejacue {name} {sub}", one)
+    return "\n\n".join(parts) + "\n"
+
+
+def section(heading: str, name: str, command: Any) -> list[str]:
+    context = command.context_class(command)
+    groups: dict[str, list[str]] = {}
+    for parameter in command.params:
+        record = parameter.get_help_record(context)
+        if record is None or parameter.name == "help":
+            continue
+        kind = "argument" if parameter.param_type_name == "argument" else "option"
+        title = (parameter.rich_help_panel or kind).lower()
+        groups.setdefault(title, []).append(f"| `{cell(record[0])}` | {cell(prose(record[1]))} |")
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    tables = ["\n".join([f"| {title} | |", "|---|---|", *rows]) for title, rows in groups.items()]
+    return [heading, prose(command.help), f"    {usage}", *tables]
+
+
+def prose(text: str | None) -> str:
+    """In one line, and nothing in it read as HTML."""
+    return re.sub(r"\s+", " ", text or "").strip().replace("<", "&lt;")
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").strip()
