@@ -98,7 +98,7 @@ def test_all_that_is_missing_is_listed_at_once(tmp_path, dejacue) -> None:
     ran = dejacue("data", "open", tmp_path, "--manifest", tmp_path / "all.csv")
     assert ran.code == 0
     assert ran.err.count("missing:") == 3
-    assert "not in the manifest: 2 clips (9_fold_cloth, 10_break_egg): no video here" in ran.err
+    assert "not in the manifest: 2 clips (9_fold_cloth, 10_break_egg): no video" in ran.err
     assert len(manifest(tmp_path / "all.csv")) == 2
 
 

@@ -460,7 +460,7 @@ def test_the_figures_of_the_documentation_come_from_the_release(release):
     assert mean("VOST: two descriptions, phrased alike", cosine) == pytest.approx(0.18, abs=0.005)
     assert mean("VOST: a prompt form and the ensemble", cosine) == pytest.approx(0.93, abs=0.005)
     assert mean("half A: all descriptions", "r1_05") > mean(
-        "half A: one description a state", "r1_05"
+        "half A: one description per state", "r1_05"
     )
     assert not [own for own in result.values if own.row.startswith(("half B", "seven"))]
 
