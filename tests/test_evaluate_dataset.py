@@ -182,7 +182,7 @@ def test_what_was_made_of_something_else_is_made_again_only_when_asked(
         (("-r", ","), "no readout is named"),
         (("-r", "fit/a.json,other/a.json"), "fit/a.json"),
         (("-o", "set"), "is a folder"),
-        (("--as", "davis"), "is not laid out as davis"),
+        (("--as", "davis"), "does not have the layout davis"),
         (("--masks", "nowhere"), "nowhere: no such folder of masks"),
         (("--where", "split"), "give NAME=PATTERN"),
         (("--by", "split"), 'unknown name "split"; known: id, object, source'),

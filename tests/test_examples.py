@@ -101,7 +101,7 @@ def test_a_vocabulary_gathers_examples():
         ({"empty": 1.5}, "not 1.5"),
         ({"empty": ""}, "is empty"),
         ({"nope": 3}, 'unknown state of an example "nope"'),
-        ({"empty": "9-3"}, "ends before it begins"),
+        ({"empty": "9-3"}, "ends before it starts"),
         ({"empty": 10**5000}, "a number within"),
         ({None: -(10**400)}, "a number within"),
         ({"empty": Window(3, 1 << 60)}, "a number within"),
@@ -120,7 +120,7 @@ def test_an_example_is_of_the_history_or_from_elsewhere():
         Example("empty")
     with pytest.raises(InputError, match="span of frames"):
         Example("empty", (3, 3), source="cup.jpg")
-    with pytest.raises(InputError, match="counts in"):
+    with pytest.raises(InputError, match="is given in"):
         Example("empty", (3, 3), "minutes")
 
 
@@ -255,11 +255,14 @@ def test_a_history_with_gaps_and_times():
         ({"empty": "3s"}, "has no times"),
         (
             {"empty": 20, "filled": 20},
-            "the example 20 is given for filled, but a frame of it for empty",
+            "the example 20 is given for filled, but one of its frames is already given for empty",
         ),
-        ({"empty": Window(10, 30), None: 20}, "given for none, but a frame of it for empty"),
+        (
+            {"empty": Window(10, 30), None: 20},
+            "given for none, but one of its frames is already given for empty",
+        ),
         ({"empty": "cup.jpg"}, "cup.jpg is not encoded yet"),
-        ({"empty": np.ones(7, np.float32)}, "dimensions but the example"),
+        ({"empty": np.ones(7, np.float32)}, "dimensions, but the example"),
     ],
 )
 def test_examples_that_do_not_fit_the_history_are_refused(given, words):
@@ -281,11 +284,11 @@ def test_other_readouts_do_not_leave_examples_unread():
     made = scene()
     named = made.vocabulary.with_examples(empty=3)
     for readout in ("published", "peak", Contrast(pooling=0.5)):
-        with pytest.raises(InputError, match="words alone are read"):
+        with pytest.raises(InputError, match="reads only words"):
             locate(made.history, named, readout=readout)
-    with pytest.raises(InputError, match="in the coordinates vocabulary"):
+    with pytest.raises(InputError, match="need vocabulary coordinates"):
         locate(made.history, named, coordinates="absolute")
-    with pytest.raises(InputError, match="no room"):
+    with pytest.raises(InputError, match="does not fit a known order"):
         locate(made.history, made.vocabulary.with_examples(none=3, empty=9),
                readout=Joint(irreversible=True))  # fmt: skip
 
@@ -684,8 +687,11 @@ def test_any_text_may_name_an_example(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("empty: {words: a, looks: b}\nfilled: c", 'has "words" and "examples", not words, looks'),
-        ("states: {empty: a, filled: b}\nchanges: [1-4]", "a change is at one frame"),
+        (
+            "empty: {words: a, looks: b}\nfilled: c",
+            'can have "words" and "examples", not words, looks',
+        ),
+        ("states: {empty: a, filled: b}\nchanges: [1-4]", "a change is at a single frame"),
         ("states: {empty: a, filled: b}\nnone: [[3]]", "is a frame, a Window"),
         ("states: {empty: {examples: 3}, filled: {}}", 'state "filled" has no description'),
     ],

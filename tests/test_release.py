@@ -151,7 +151,7 @@ def test_unknown_prompts_get_the_nearest_suggested(release):
 
 @pytest.mark.release
 def test_only_vost_has_prompt_variants(release):
-    with pytest.raises(InputError, match="S01: the release has prompt variants for VOST only"):
+    with pytest.raises(InputError, match="S01: the release has prompt variants only for VOST"):
         release.seven["S01"].prompted("raw")
 
 
@@ -333,7 +333,7 @@ def test_a_manifest_that_is_no_json_is_refused(fake):
 
 def test_a_group_that_is_not_there_is_missing_data(fake):
     with pytest.raises(
-        MissingData, match=r"manifest\.json: does not exist; is .* the release folder"
+        MissingData, match=r"manifest\.json: no such file; is .* the release folder"
     ):
         _ = fake.load().seven
 
@@ -350,7 +350,7 @@ def test_without_a_path_the_cache_is_where_it_is_looked_for(tmp_path, monkeypatc
     monkeypatch.delenv("DEJACUE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_folder() == tmp_path / "dejacue" / "release"
-    with pytest.raises(MissingData, match="set DEJACUE_DATA to the folder that holds data/"):
+    with pytest.raises(MissingData, match="set DEJACUE_DATA to the folder that contains data/"):
         load_release()
     Fake(default_folder()).load()
     assert load_release().folder == default_folder().resolve()

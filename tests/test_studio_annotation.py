@@ -228,7 +228,7 @@ def test_passes_that_agree_have_a_consensus_at_once(pair) -> None:
     ([{"start": 18, "end": 18, "label": "none"}], "frame 19 is not decided"),
     ([{"start": 18, "end": 18, "label": None}], "decisions cover every frame"),
     ([{"start": 18, "end": 19, "label": "pre"}], 'unknown label "pre"'),
-    ([{"start": 18, "end": 90, "label": "none"}], "the passes have only"),
+    ([{"start": 18, "end": 90, "label": "none"}], "the passes only cover"),
     ([{"start": 18, "end": 20, "label": "none"}], "both passes say none there"),
 ])  # fmt: skip
 def test_decisions_that_do_not_fit_are_refused(pair, given, sentence) -> None:

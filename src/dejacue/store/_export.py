@@ -30,7 +30,7 @@ def export(
         raise unknown("kind", kind, KINDS)
     elsewhere = remote.is_remote(path)
     if not elsewhere and Path(path).resolve().is_relative_to(store.path.resolve()):
-        raise InputError(f"{path}: is inside the store itself; choose another place")
+        raise InputError(f"{path}: is inside the store itself; give another place")
     ids = store.ids(where)
     if not ids:
         raise InputError(f"{store.path}: no history matches, so there is nothing to export")

@@ -68,7 +68,7 @@ def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
         held = os.fstat(stream.fileno()).st_size
         if held < size:
             raise InputError(
-                f"{path}: is cut short: it has {held} of {size} bytes; dejacue store verify lists "
+                f"{path}: is truncated: it has {held} of {size} bytes; dejacue store verify lists "
                 "the lost histories"
             )
         data = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)

@@ -52,7 +52,7 @@ def _segment(
         size = path.stat().st_size if path.is_file() else 0
         there = min(count, max(0, size - HEADER) // (dimension * dtype.itemsize))
         if there < count:
-            what = "is cut short" if size else "is missing"
+            what = "is truncated" if size else "is missing"
             yield None, path.name, f"{what}: {there} of {count} rows are there"
         parts.append(mapped(path, dtype, dimension, there) if there else None)
     kept, means = parts
