@@ -400,7 +400,7 @@ def test_the_command_fits_says_what_it_is_worth_and_writes(dejacue, files) -> No
     assert ran.code == 0, ran.err
     for name in ("calibrated", "contrast", "published", "whole-history", "longest-run"):
         assert name in ran.out
-    assert "better than contrast" in ran.out
+    assert "ahead of contrast" in ran.out
     own = Calibrated.read(files / "m.json")
     assert own.fitted is not None
     assert own.fitted.histories == 6
@@ -418,7 +418,7 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     ran = dejacue("learn", "fit", files / "store", files / "true.json", "-o", model,
                   "--words", words, "--features", "vocabulary")  # fmt: skip
     assert ran.code == 0, ran.err
-    assert "no better than contrast" in ran.out
+    assert "not ahead of contrast" in ran.out
     found = dejacue("locate", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")
     assert found.code == 0, found.err
     assert json.loads(found.out)["settings"]["readout"]["name"] == "calibrated"

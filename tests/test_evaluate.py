@@ -177,7 +177,7 @@ MISMATCHES = [
 
 @pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
 def test_what_is_not_shared_is_named_and_refused(retrievals, references, message) -> None:
-    with pytest.raises(InputError, match=f"{message}.*; correct the files, or .* --only-common\)$"):
+    with pytest.raises(InputError, match=f"{message}.*; correct the files, or .* --only-common.$"):
         evaluate({"ours": retrievals}, references)
 
 

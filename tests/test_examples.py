@@ -250,7 +250,7 @@ def test_a_history_with_gaps_and_times():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"empty": 42}, "the example 42 of empty is not observed"),
+        ({"empty": 42}, "the example 42 of empty shows no observed frame"),
         ({"empty": 9999}, "in frames 0-39, 45-179"),
         ({"empty": "3s"}, "has no times"),
         (
@@ -535,7 +535,7 @@ def test_one_state_shown_in_another_history_is_enough():
         (lambda m, o: m.vocabulary.with_examples(none=(o.history, 4)), "shown by frames"),
         (
             lambda m, o: m.vocabulary.with_examples(filled=np.asarray(o.history.features[3])),
-            'pictures of "filled" only',
+            'only "filled" has pictures',
         ),
         (
             lambda m, o: Vocabulary(
@@ -557,7 +557,7 @@ def test_an_example_of_another_encoder_is_refused():
     strange = History(other.history.features, id="other", encoder="another")
     own = History(made.history.features, id="own", encoder="one")
     words = Vocabulary(made.vocabulary.states, made.vocabulary.features, "one")
-    with pytest.raises(InputError, match='"another" but the vocabulary with "one"'):
+    with pytest.raises(InputError, match='"another", but the vocabulary with "one"'):
         words.with_examples(filled=(strange, 3))
     unnamed = Vocabulary(made.vocabulary.states, made.vocabulary.features)
     with pytest.raises(InputError, match='"one" but the example other@3 with "another"'):

@@ -161,8 +161,14 @@ def test_the_best_outside_is_that_of_plain_loops(scored, barred) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: identity_correct([1.0], [0.0]), r"other tracks \(1,\); give one row for each"),
-        (lambda: identity_correct([1.0], []), r"other tracks \(0,\); give one row for each"),
+        (
+            lambda: identity_correct([1.0], [0.0]),
+            r"other tracks have shape \(1,\); give one row for each",
+        ),
+        (
+            lambda: identity_correct([1.0], []),
+            r"other tracks have shape \(0,\); give one row for each",
+        ),
         (
             lambda: identity_correct([1.0], [[0.0], [0.0]]),
             r"\(2, 1\); give one row for each of \(1,",

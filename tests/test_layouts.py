@@ -40,7 +40,7 @@ def manifest(path: Path) -> list[dict[str, str]]:
 def test_a_folder_that_may_be_two_layouts_asks_which(tmp_path, dejacue) -> None:
     vost(tmp_path)
     vost_tas(tmp_path, {"7_peel_onion_1": {"transformations": []}})
-    with pytest.raises(InputError, match="may be vost or vost-tas; say which"):
+    with pytest.raises(InputError, match="could be vost or vost-tas; name the layout"):
         open_dataset(tmp_path)
     ran = dejacue("data", "open", tmp_path)
     assert (ran.code, ran.out) == (2, "")
@@ -174,7 +174,7 @@ def test_vost_tas_says_which_sequences_lack_pictures(tmp_path) -> None:
     vost(tmp_path)
     vost_tas(tmp_path, {"7_peel_onion_1": {"transformations": []}}, frames=12)
     missing = open_dataset(tmp_path, "vost-tas").missing
-    assert "JPEGImages/7_peel_onion: has 10 pictures, vost_tas.json lists 12" in missing
+    assert "JPEGImages/7_peel_onion: has 10 pictures, but vost_tas.json lists 12" in missing
 
 
 def test_real_vost_tas_agrees_with_the_intervals_that_were_taken_by_hand(footage) -> None:

@@ -84,8 +84,8 @@ def test_changeit_with_labels_beyond_the_video_is_refused(tmp_path, dejacue) -> 
     for name in ("abc", "def"):
         video(tmp_path / f"{name}.mp4", seconds=5)
     assert problems(tmp_path) == (
-        "apple-abc: state2 lasts until second 11, the video until 4",
-        "apple-def: state1 lasts until second 7, the video until 4",
+        "apple-abc: state2 lasts until second 11, but the video ends at 4",
+        "apple-def: state1 lasts until second 7, but the video ends at 4",
     )
 
 
@@ -168,7 +168,7 @@ def test_changeit_with_frames_and_videos_asks_which(tmp_path, dejacue) -> None:
     (tmp_path / "videos").mkdir()
     ran = dejacue("data", "open", tmp_path)
     assert ran.code == 2
-    assert "may be changeit or changeit-frames" in ran.err
+    assert "could be changeit or changeit-frames" in ran.err
 
 
 # HowToChange
@@ -234,8 +234,8 @@ def test_howtochange_beyond_the_file_is_refused(tmp_path) -> None:
     howtochange(tmp_path, {})
     video(tmp_path / "abc_10.mp4", seconds=4)
     assert problems(tmp_path) == (
-        "abc_10: end_state lasts until second 5, the video until 3",
-        "abc_10: end_state lasts until second 7, the video until 3",
+        "abc_10: end_state lasts until second 5, but the video ends at 3",
+        "abc_10: end_state lasts until second 7, but the video ends at 3",
     )
 
 

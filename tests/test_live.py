@@ -415,7 +415,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, senten
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"coordinates": "dual"}, "the coordinates dual measure frames from the middle"),
+        ({"coordinates": "dual"}, "dual coordinates measure frames from the middle"),
         ({"readout": Joint(stay=3)}, "neither a shortest stay"),
         ({"readout": Joint(none=True)}, "nor a label for none"),
         ({"readout": Joint(irreversible=True)}, "needs the order"),

@@ -144,12 +144,14 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
 @pytest.mark.parametrize("readout", ["contrast", "joint", "max-frame", "boxcar", "whole-history"])
 def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
     made = generate(5)
-    with pytest.raises(InputError, match="smoothing does not apply to the readout"):
+    with pytest.raises(InputError, match="smoothing does not apply to the"):
         locate(made.history, made.vocabulary, readout=readout, smoothing=9)
 
 
 def test_readouts_that_smooth_otherwise_say_how() -> None:
-    with pytest.raises(InputError, match=r"contrast; it has its own: Contrast\(smoothing_s=0.8\)"):
+    with pytest.raises(
+        InputError, match=r"contrast readout; it has its own: Contrast\(smoothing_s=0.8\)"
+    ):
         Plan.of(None, "contrast", 3, None, False, "auto")
     with pytest.raises(InputError, match=r"does not apply to the whole-history readout$"):
         Plan.of(None, "whole-history", 3, None, False, "auto")
@@ -292,7 +294,7 @@ def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readou
 def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
     made = generate(6)
     for readout in ("contrast", "peak"):
-        with pytest.raises(InputError, match=f"{readout} gives one window per description"):
+        with pytest.raises(InputError, match=f"{readout} readout gives one window per description"):
             occurrences(made.history, made.vocabulary, readout=readout)
     assert occurrences(made.history, made.vocabulary, readout=Joint(stay=3))
 

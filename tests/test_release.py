@@ -159,7 +159,7 @@ def test_only_vost_has_prompt_variants(release):
 def test_entries_are_found_by_number_slice_and_id(release):
     assert release.vost[0] is release.vost["H001"]
     assert [entry.id for entry in release.vost[76:]] == ["H077", "H078"]
-    with pytest.raises(KeyError, match="no history S08; there are S01, S02"):
+    with pytest.raises(KeyError, match="no history S08; known: S01, S02"):
         release.seven["S08"]
 
 
@@ -257,7 +257,7 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
 def test_features_that_are_no_numbers_are_refused(fake, dtype):
     rows = fake.files["visual"]["visual_features"]
     fake.files["visual"]["visual_features"] = rows.astype(dtype)
-    with pytest.raises(InputError, match=r"visual_features holds .* instead of numbers"):
+    with pytest.raises(InputError, match=r"visual_features contains .* instead of numbers"):
         _ = fake.load().vost
 
 
@@ -302,7 +302,7 @@ def test_a_damaged_file_is_refused(fake, file, key, value, message):
 
 def test_a_missing_array_is_named(fake):
     del fake.files["visual"]["frame_indices"]
-    with pytest.raises(InputError, match=r"visual\.npz: no array frame_indices; it holds visual"):
+    with pytest.raises(InputError, match=r"visual\.npz: no array frame_indices; known: visual"):
         _ = fake.load().vost
 
 
@@ -364,7 +364,9 @@ def test_without_a_connection_fetching_names_the_remedy(tmp_path, monkeypatch, e
         raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    with pytest.raises(MissingData, match=r"\(no connection\); with a connection") as caught:
+    with pytest.raises(
+        MissingData, match=r"\(no connection\); on a machine with a connection"
+    ) as caught:
         fetch_release(tmp_path / "target")
     assert REPOSITORY in str(caught.value)
     assert str(tmp_path / "target") in str(caught.value)

@@ -130,7 +130,7 @@ def test_segments_are_npy_files_of_limited_size(store, monkeypatch) -> None:
 
 def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
     store.add([history("a", 1), history("b", 2)])
-    with pytest.raises(InputError, match=r'has a history "b" already; .*--replace'):
+    with pytest.raises(InputError, match=r'already has a history "b"; .*--replace'):
         store.add([history("c", 3), history("b", 4)])
     assert store.ids() == ["a", "b"]  # nothing half-added
     with pytest.raises(InputError, match='"c" is given twice'):

@@ -150,7 +150,7 @@ def test_a_repeated_description_counts_once():
     rows = [axis(0), axis(0), axis(1), axis(2)]
     report = check_words(made(rows, {"a": ["one", "one", "two"], "b": ["three"]}))
     assert [own.text for own in report.descriptions] == ["one", "two", "three"]
-    assert report.notes[0] == '"one" is written 2 times in "a"; it counts once'
+    assert report.notes[0] == '"one" appears 2 times in "a"; it counts once'
 
 
 # on a history
@@ -206,7 +206,7 @@ def test_a_window_that_hangs_on_one_description_is_named():
     frames = np.repeat([axis(0), axis(0) + axis(1), axis(0), axis(0) + axis(2)], 20, axis=0)
     report = check_words(vocabulary, History(frames, range(80), "x", "made"))
     assert report.descriptions[0].without == 0
-    assert 'the window of "a", frames 21 – 38, hangs on "loud"' in repr(report)
+    assert 'the window of "a", frames 21 – 38, depends on "loud"' in repr(report)
 
 
 def test_notes_stay_sentences_however_many_and_long_the_descriptions_are():

@@ -203,7 +203,7 @@ class Calibrated(Readout):
 
 
 NOT_AHEAD = (
-    "this calibrated model was no better than contrast on videos that it had not seen, so it is "
+    "this calibrated model was not ahead of contrast on videos that it had not seen, so it is "
     "not recommended; use contrast, or fit it with more labels"
 )
 

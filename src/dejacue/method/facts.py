@@ -83,7 +83,7 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
         first, last = own.positions(history)
         if first >= last:
             raise InputError(
-                f"in the example {own.name} of {own.state or 'none'}, the object is not observed; "
+                f"the example {own.name} of {own.state or 'none'} shows no observed frame; "
                 f"{_where(history)}"
             )
         state = len(names) if own.state is None else names.index(own.state)

@@ -60,7 +60,7 @@ def open_dataset(
             layout = _recognised(place)
         elif not READERS[layout].recognise(place):
             raise InputError(
-                f"{place}: does not have the layout {layout} ({READERS[layout].NEEDS})"
+                f"{place}: does not have the layout {layout}, which needs {READERS[layout].NEEDS}"
             )
         found: Dataset = READERS[layout].read(place)
         return counted_in_frames(found, progress or default_progress())
