@@ -131,8 +131,8 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--durations 5,10", "--durations does not apply to the readout contrast"),
-        ("-r scan --pooling 1", "--pooling does not apply to the readout scan"),
+        ("--durations 5,10", "--durations does not apply to the contrast readout"),
+        ("-r scan --pooling 1", "--pooling does not apply to the scan readout"),
         ("--smoothing wide", "give seconds (0.8s) or frames (4)"),
         ("-r scan --smoothing 0.8s", "give an odd number of frames"),
         ("--bridge far", "give a number of frames, or auto"),
@@ -146,7 +146,7 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
             "--norm does not apply to published, a preset; its readout "
             "with other settings is --readout scan",
         ),
-        ("-r published -c dual", "for dual name the readout itself: scan"),
+        ("-r published -c dual", "to use dual coordinates, name the readout itself: scan"),
     ],
 )
 def test_options_of_the_method_that_do_not_fit_get_one_sentence(dejacue, files, words, sentence):
@@ -556,10 +556,10 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
         ("--durations=--5", 'unknown durations "--5"'),
         ("--durations 5²", 'unknown durations "5²"'),
         ("--durations 2.5", 'unknown durations "2.5"'),
-        ("--readout peak --norm sum", "--norm does not apply to the readout peak"),
-        ("--readout peak --durations 5", "--durations does not apply to the readout peak"),
-        ("--readout boxcar --runs bridged", "--runs does not apply to the readout boxcar"),
-        ("--readout peak --top 2", "top=2: the readout peak has one window per description"),
+        ("--readout peak --norm sum", "--norm does not apply to the peak readout"),
+        ("--readout peak --durations 5", "--durations does not apply to the peak readout"),
+        ("--readout boxcar --runs bridged", "--runs does not apply to the boxcar readout"),
+        ("--readout peak --top 2", "top=2: the peak readout has one window per description"),
         ("--top 0", "top=0"),
         ("--prompts raw", r"cup\.vocabulary\.npz: holds one form of each description"),
     ],

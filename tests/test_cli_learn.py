@@ -144,7 +144,7 @@ def test_a_decoder_of_another_version_is_refused_in_one_sentence(dejacue, files,
     ):
         ran = dejacue(*command)
         assert ran.code == 2
-        assert "is of version 2, this dejacue reads version 1; train the decoder again" in ran.err
+        assert "has version 2, but this dejacue reads version 1; train the decoder again" in ran.err
         assert len(ran.err.strip().splitlines()) == 1
 
 

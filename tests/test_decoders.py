@@ -266,7 +266,7 @@ def test_negative_runs_are_records_without_targets() -> None:
 
 def test_what_cannot_be_learned_from_is_refused() -> None:
     entry = few(1)[0]
-    with pytest.raises(InputError, match="no history"):
+    with pytest.raises(InputError, match="no histories"):
         Training(Settings("qd"), [])
     with pytest.raises(InputError, match="no history has labelled moments"):
         Training(Settings("qd"), [replace(entry, references={})])

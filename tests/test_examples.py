@@ -336,7 +336,7 @@ def test_a_frame_of_the_file_without_the_object_is_not_moved():
     history = History(made.history.features[keep], keep, source_frames=keep, times_s=keep / 10)
     for unit, at in (("source", 70), ("seconds", 7.0)):
         named = made.vocabulary.with_examples({None: Example(None, (at, at), unit)})
-        with pytest.raises(InputError, match="is not observed"):
+        with pytest.raises(InputError, match="shows no observed frame"):
             locate(history, named)
     late = locate(
         history, made.vocabulary.with_examples(changes=[Example(None, (70, 70), "source")])
@@ -560,7 +560,7 @@ def test_an_example_of_another_encoder_is_refused():
     with pytest.raises(InputError, match='"another", but the vocabulary with "one"'):
         words.with_examples(filled=(strange, 3))
     unnamed = Vocabulary(made.vocabulary.states, made.vocabulary.features)
-    with pytest.raises(InputError, match='"one" but the example other@3 with "another"'):
+    with pytest.raises(InputError, match='"one", but the example other@3 with "another"'):
         locate(own, unnamed.with_examples(filled=(strange, 3)))
 
 
@@ -802,7 +802,7 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
         ("empty=words.txt", "words.txt is no picture"),
         ("empty=broken.png", "cannot be read as a picture"),
         ("empty=scene.mp4@100000", "100000"),
-        ("empty=99999", "is not observed; the object is observed in frames"),
+        ("empty=99999", "shows no observed frame; the object is observed in frames"),
         ("empty", "give STATE=WHAT"),
         ("nope=3", 'unknown state of an example "nope"'),
     ],

@@ -78,7 +78,7 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
     with monkeypatch.context() as changed:
         changed.setattr(_ask._Reader, "_sent", elsewhere)
         with pytest.raises(
-            InputError, match=r"elsewhere: is not there on .* all machines of the cl"
+            InputError, match=r"elsewhere: no such folder on .* all machines of the cl"
         ):
             next(asked)
         changed.setattr(

@@ -198,7 +198,9 @@ class Target:
             window = Window(start, end)
             at = start - first.frames.start
             if window | first.frames != first.frames:
-                raise InputError(f"frames {window}: the passes have only {first.frames}")
+                raise InputError(
+                    f"frames {window}: the passes only cover the frames {first.frames}"
+                )
             a, b = first.labels[at], second.labels[at]
             if a == b:
                 raise InputError(f"frame {start}: both passes say {a}; there is nothing to decide")
