@@ -271,7 +271,7 @@ def test_what_cannot_be_learned_from_is_refused() -> None:
     with pytest.raises(InputError, match="no history has labelled moments"):
         Training(Settings("qd"), [replace(entry, references={})])
     one = {"empty": entry.references["empty"]}
-    with pytest.raises(InputError, match="one state only"):
+    with pytest.raises(InputError, match="only one state"):
         Training(Settings("qd"), [replace(entry, references=one)])
     other = {**entry.references, "broken": (Window(0, 1),)}
     with pytest.raises(InputError, match='labelled "broken", but the vocabulary has'):

@@ -99,7 +99,7 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
     with pytest.raises(DejaCueError, match=r"cannot import dejacue; install dejacue\[ray\]==\d"):
         next(store.ask(words(), engine="ray"))
     monkeypatch.setattr(_spread, "read_part", broken)
-    with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); its"):
+    with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); see"):
         next(store.ask(words(), engine="ray"))
     monkeypatch.setattr(_spread, "read_part", killed)
     with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run it again"):

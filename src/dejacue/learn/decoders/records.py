@@ -114,7 +114,7 @@ def check_labels(entries: Sequence[Labelled]) -> None:
         raise InputError("no history has labelled moments; label at least two states")
     if all(len(states) < 2 for states in labelled):
         raise InputError(
-            "every history has labelled moments of one state only; label at least two states of "
+            "every history has labelled moments of only one state; label at least two states of "
             "one history, so that there is something to tell apart"
         )
 
