@@ -126,3 +126,33 @@ def statements(monkeypatch) -> list[str]:
 
     monkeypatch.setattr(_index, "connect", traced)
     return seen
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory) -> Path:
+    """The files of siglip2, of a small model; whoever changes them puts them back."""
+    from published_model import save_published
+
+    return save_published(tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture
+def offline(small, monkeypatch, tmp_path):
+    """The small files stand where the published ones would; their hashes are those expected."""
+    import hashlib
+
+    from dejacue.sources.encoders import siglip, siglip_torch
+    from dejacue.sources.encoders.weights import Weights
+
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    own = {
+        name: hashlib.sha256((small / siglip.REPOSITORY / name).read_bytes()).hexdigest()
+        for name in siglip_torch.FILES
+    }
+    monkeypatch.setattr(siglip_torch, "FILES", own)
+    tokenizer = Weights(
+        siglip.REPOSITORY, siglip.REVISION, {"tokenizer.json": own["tokenizer.json"]}
+    )
+    monkeypatch.setattr(siglip, "TOKENIZER", tokenizer)
+    return small

@@ -109,7 +109,7 @@ def test_an_object_that_is_never_visible_is_refused() -> None:
 def test_one_id_may_be_a_number_and_words_a_plain_mapping() -> None:
     one = build_history(Still(), Boxes(), Means(), objects=1)
     assert len(one) == 8
-    with pytest.raises(InputError, match='objects "all": give mask ids'):
+    with pytest.raises(InputError, match='objects "all": build_history makes one'):
         build_history(Still(), Boxes(), Means(), objects="all")
     made = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
     assert made.descriptions == ("empty cup", "full cup")
@@ -387,7 +387,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         ((), ": say where the object is"),
         (("--masks", "nowhere"), "nowhere: "),
         (("--masks", "MASKS", "--object", "7"), "7"),
-        (("--masks", "MASKS", "--object", "cup"), "give ids such as 1 or 1,2, or all"),
+        (("--masks", "MASKS", "--object", "cup"), 'the pieces of one (1+2), or "all"'),
         (("--masks", "MASKS", "--encoder", "minni"), 'did you mean "mini"'),
         (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no device"),
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
@@ -424,7 +424,7 @@ def test_without_weights_the_command_says_which_files_to_put_where(
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     folder, _ = scene
     files = ("--masks", folder / "Annotations", "-v", folder / "vocabulary.yaml")
-    words = ("--backend", "onnx", "-o", tmp_path / "o")
+    words = ("--encoder", "siglip2", "--backend", "onnx", "-o", tmp_path / "o")
     ran = dejacue("locate", folder / "scene.mp4", *files, *words)
     assert ran.code == 1
     assert "onnx/vision_model.onnx" in ran.err

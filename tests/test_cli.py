@@ -437,6 +437,7 @@ def test_every_command_is_known_here():
         "store", "store create", "store add", "store ls", "store show", "store rm", "store verify",
         "store compact", "store export", "store ask", "studio",
         "learn", "learn fit", "learn train", "learn eval", "learn predict",
+        "weights", "weights ls", "weights fetch", "weights check", "weights path",
     }  # fmt: skip
 
 

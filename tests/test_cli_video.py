@@ -299,7 +299,7 @@ def test_problems_of_the_masks_are_notes(locate, monkeypatch):
 def test_warnings_are_notes_in_one_line(dejacue, monkeypatch):
     monkeypatch.setattr(
         "dejacue.cli.info.run",
-        lambda _: warnings.warn("masks are resized\nto the frames", stacklevel=1),
+        lambda: warnings.warn("masks are resized\nto the frames", stacklevel=1),
     )
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with warnings.catch_warnings():
@@ -364,7 +364,7 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
         folder.mkdir(parents=True)
     (onnx / "vision_model.onnx").write_text("")
     out = dejacue("info").out
-    assert "siglip2: not here" in out
+    assert f"damaged: {onnx / 'vision_model.onnx'} (dejacue weights fetch siglip2)" in out
     assert str(tmp_path) in out
     model = files("dejacue.sources.encoders").joinpath("mini_image.onnx").read_bytes()
     for tower in ("vision", "text"):
@@ -373,7 +373,8 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
     monkeypatch.setattr(siglip, "TOKENIZER", tokenizer)
     (google / "tokenizer.json").write_text("{}")
     facts = dict(line.split(maxsplit=1) for line in dejacue("info").out.splitlines())
-    assert facts["encoders"].strip() == "mini: ready; siglip2: ready (onnx)"
+    assert facts["encoders"].startswith("ready: mini, siglip2; damaged: ")  # for torch it is pinned
+    assert "tokenizer.json (dejacue weights fetch siglip2:torch); not here:" in facts["encoders"]
     assert facts["others"].startswith("siglip2-large, siglip2-large-384, siglip2-so400m")
     for family, package in (("openclip:NAME", "open_clip_torch"), ("timm:NAME", "timm")):
         lacking = facts[package].strip() == "not installed"

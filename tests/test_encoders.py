@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from published_model import add_smaller
 
 from dejacue import InputError, MissingData, Vocabulary
 from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import (
+    _files,
     base,
     encode_vocabulary,
     load_encoder,
@@ -30,94 +32,6 @@ from dejacue.sources.encoders.siglip_onnx import run
 from dejacue.sources.encoders.weights import Weights
 
 TEXTS = ["empty cup", "Cup filled with espresso", "a photo of the empty cup"]
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """A SigLIP of 32 dimensions as Hugging Face lays it out, its ONNX export, and a tokenizer."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    import tokenizers
-
-    root = tmp_path_factory.mktemp("weights")
-    folder, exported = root / siglip.REPOSITORY, root / ONNX_REPOSITORY / "onnx"
-    exported.mkdir(parents=True)
-    folder.mkdir(parents=True)
-    torch.manual_seed(0)
-    shared = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-              "num_attention_heads": 4}  # fmt: skip
-    config = transformers.SiglipConfig(
-        text_config={**shared, "vocab_size": 50, "max_position_embeddings": 64,
-                     "projection_size": 32, "pad_token_id": 0, "eos_token_id": 1},
-        vision_config={**shared, "image_size": 32, "patch_size": 8},
-    )  # fmt: skip
-    model = transformers.SiglipModel(config).eval()
-    model.save_pretrained(folder)
-    words = [
-        "<pad>",
-        "<eos>",
-        "<unk>",
-        "empty",
-        "cup",
-        "filled",
-        "with",
-        "espresso",
-        "a",
-        "photo",
-        "of",
-        "the",
-        "Cup",
-    ]
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>")
-    )
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single="$A <eos>", special_tokens=[("<eos>", 1)]
-    )
-    tokenizer.save(str(folder / "tokenizer.json"))
-    for tower, name, example in (
-        (model.vision_model, "pixel_values", torch.zeros(2, 3, 32, 32)),
-        (model.text_model, "input_ids", torch.zeros(2, 64, dtype=torch.int64)),
-    ):
-        export(torch, tower, name, example, exported)
-    return root
-
-
-def export(torch, tower, name, example, folder):
-    class Pooled(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.tower = tower
-
-        def forward(self, given):
-            return self.tower(given).pooler_output
-
-    kind = "vision" if name == "pixel_values" else "text"
-    torch.onnx.export(
-        Pooled(), (example,), folder / f"{kind}_model.onnx", dynamo=False, opset_version=17,
-        input_names=[name], output_names=["pooler_output"],
-        dynamic_axes={name: {0: "n"}, "pooler_output": {0: "n"}},
-    )  # fmt: skip
-
-
-@pytest.fixture
-def offline(small, monkeypatch, tmp_path):
-    """The small files stand where the published ones would; their hashes are those expected."""
-    from dejacue.sources.encoders import siglip_torch
-
-    monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    own = {
-        name: hashlib.sha256((small / siglip.REPOSITORY / name).read_bytes()).hexdigest()
-        for name in siglip_torch.FILES
-    }
-    monkeypatch.setattr(siglip_torch, "FILES", own)
-    tokenizer = Weights(
-        siglip.REPOSITORY, siglip.REVISION, {"tokenizer.json": own["tokenizer.json"]}
-    )
-    monkeypatch.setattr(siglip, "TOKENIZER", tokenizer)
-    return small
 
 
 def crops(seed: int = 0, count: int = 5) -> list[np.ndarray]:
@@ -290,12 +204,19 @@ def test_a_damaged_memory_of_hashes_is_made_anew(tmp_path, monkeypatch, held) ->
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_info_tells_files_that_are_not_whole_from_those_that_are(offline, small, dejacue) -> None:
+def test_info_tells_files_that_are_not_whole_from_those_that_are(
+    offline, tmp_path, monkeypatch, dejacue
+) -> None:
+    small = tmp_path / "weights"
+    shutil.copytree(offline, small)
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
+
     def said() -> str:
+        monkeypatch.setenv("COLUMNS", "600")
         (line,) = (line for line in dejacue("info").out.splitlines() if line.startswith("encoders"))
         return line
 
-    assert "siglip2: ready (onnx, torch)" in said()
+    assert "ready: mini, siglip2, siglip2:torch; not here" in said()
     folder = small / siglip.REPOSITORY
     for path in (
         small / ONNX_REPOSITORY / "onnx" / "vision_model.onnx",
@@ -305,12 +226,12 @@ def test_info_tells_files_that_are_not_whole_from_those_that_are(offline, small,
         whole = path.read_bytes()
         for damaged in (b"junk!", b"", whole[:-1], whole[: len(whole) // 2]):
             path.write_bytes(damaged)
-            assert "damaged, get it again: " in said()
-            assert "ready (onnx, torch)" not in said()
+            assert f"damaged: {path} (dejacue weights fetch siglip2" in said()
+            assert "siglip2, siglip2:torch; not here" not in said()
         path.unlink()
         assert "damaged" not in said()
         path.write_bytes(whole)
-    assert "siglip2: ready (onnx, torch)" in said()
+    assert "ready: mini, siglip2, siglip2:torch; not here" in said()
 
 
 @pytest.mark.parametrize("words", ["", "{}", "[1]", "[" * 100_000])
@@ -373,19 +294,9 @@ def test_smaller_exports_are_near_the_whole_one(
     offline, tmp_path, monkeypatch, dejacue, precision
 ) -> None:
     """Made here of the small model, as those of the hub are of the published one."""
-    onnx = pytest.importorskip("onnx")
-    from onnxruntime.quantization import quantize_dynamic
-    from onnxruntime.transformers.float16 import convert_float_to_float16
-
     root = tmp_path / "weights"
     shutil.copytree(offline, root)
-    for tower in ("vision", "text"):
-        whole = root / ONNX_REPOSITORY / "onnx" / f"{tower}_model.onnx"
-        made = whole.with_name(f"{tower}_model_{precision}.onnx")
-        if precision == "int8":
-            quantize_dynamic(whole, made)
-        else:
-            onnx.save(convert_float_to_float16(onnx.load(whole)), made)
+    add_smaller(root, precision)
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
     encoder = load_encoder("siglip2", backend="onnx", precision=precision)
     assert encoder.details["precision"] == precision
@@ -396,18 +307,34 @@ def test_smaller_exports_are_near_the_whole_one(
     images, texts = siglip_onnx.cosines(precision)
     assert 0.95 < images < 1
     assert 0.95 < texts < 1
-    ran = dejacue("info", "--precision", precision)
+    ran = dejacue("weights", "check", f"siglip2:{precision}")
     assert ran.code == 0
     assert (
-        f"siglip2 at {precision}: cosine with fp32 at least {images:.4f} (of 8 images) and "
-        f"{texts:.4f} (of 8 texts); its files were not checked: no hashes are known"
-    ) in " ".join(ran.out.split() + ran.err.split())
+        f"siglip2:{precision}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "
+        f"{1 - texts:.4f} (texts)"
+    ) in " ".join(ran.out.split())
 
 
-def test_an_unknown_precision_is_told(dejacue) -> None:
+def test_an_unknown_precision_is_told() -> None:
     with pytest.raises(InputError, match='unknown precision of the ONNX back end "int4"'):
         load_encoder("siglip2", backend="onnx", precision="int4")
-    assert "fp32, fp16, int8" in dejacue("info", "--precision", "int4").err
+
+
+def test_a_vocabulary_is_encoded_by_the_name_of_an_encoder() -> None:
+    words = {"empty": ["empty cup"], "full": ["full cup"]}
+    named = encode_vocabulary(words, "mini")
+    assert np.array_equal(named.features, encode_vocabulary(words, load_encoder("mini")).features)
+    with pytest.raises(InputError, match='did you mean "mini"'):
+        encode_vocabulary(words, "minni")
+    with pytest.raises(InputError, match="encoder None is neither a name nor an Encoder"):
+        encode_vocabulary(words, None)
+
+
+def test_mini_names_words_that_it_does_not_know_and_refuses_nothing_but_such() -> None:
+    with pytest.warns(UserWarning, match="^words that mini does not know: xyzzy$"):
+        encode_vocabulary({"empty": ["empty cup"], "full": ["xyzzy cup"]}, "mini")
+    with pytest.raises(InputError, match="mini knows none of its words"):
+        encode_vocabulary({"empty": ["the plugh"], "full": ["a xyzzy"]}, "mini")
 
 
 def test_of_few_cores_only_those_are_used(monkeypatch) -> None:
@@ -484,10 +411,10 @@ def test_files_that_are_not_in_the_cache_are_downloaded(tmp_path, monkeypatch) -
 def test_a_commit_is_known_in_the_cache_of_the_hub_only(tmp_path) -> None:
     found = "0123456789" * 4
     snapshot = tmp_path / "hub" / "models--a--b" / "snapshots"
-    assert weights.commit(snapshot / found / "onnx" / "vision_model.onnx") == found
-    assert weights.commit(snapshot / "main" / "vision_model.onnx") is None
-    assert weights.commit(snapshot) is None
-    assert weights.commit(tmp_path / "a" / "b" / "vision_model.onnx") is None
+    assert _files.commit(snapshot / found / "onnx" / "vision_model.onnx") == found
+    assert _files.commit(snapshot / "main" / "vision_model.onnx") is None
+    assert _files.commit(snapshot) is None
+    assert _files.commit(tmp_path / "a" / "b" / "vision_model.onnx") is None
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -540,7 +540,10 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"objects": "all"}, "find gives one object, find_each all of them"),
         ({"objects": []}, "give at least one mask id"),
         ({"objects": 1.5}, "objects 1.5: give at least one mask id"),
-        ({"objects": [[1]]}, r"objects \[\[1\]\]: give at least one mask id"),
+        ({"objects": [[]]}, r"objects \[\[\]\]: give at least one mask id"),
+        ({"objects": "1,x"}, 'objects "1,x": give at least one mask id: one \\(1\\), several'),
+        ({"objects": "1+2,2"}, "an id is there twice"),
+        ({"objects": "1,2"}, "find gives one object, find_each all of them"),
         ({"masks": None}, "say where the object is"),
         ({"masks": np.ones((1, 4, 4), bool)}, r"an array of shape \(1, 4, 4\); np\.savez\("
          r'"masks.npz", masks=array\) saves an array \(N, H, W\)'),

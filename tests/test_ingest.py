@@ -65,7 +65,7 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
     lines = write_csv(
         tmp_path / "m.csv",
         "video,masks,boxes,objects,id,fps,object,camera\n"
-        'a.mp4,c.npz,,"1,2",first,2.5,cup,left\n'
+        "a.mp4,c.npz,,1+2,first,2.5,cup,left\n"
         "a.mp4,,b.csv,all,,,,\n",
     )
     first, second = read_manifest(lines)
@@ -114,9 +114,9 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         f"line 4: {tmp_path / 'gone.mp4'} is not there",
         f"line 4: {tmp_path / 'gone.npz'} is not there",
         'line 5: stride "x" is not a whole number',
-        'line 5: objects "one": give mask ids',
+        'line 5: objects "one": give at least one mask id',
         "line 5: give either masks or boxes",
-        'line 5: kind "nice" is none of',
+        'line 5: unknown kind of masks "nice"',
         "line 6: 3 cells under 7 columns",
     ):
         assert text in found

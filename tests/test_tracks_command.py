@@ -132,7 +132,7 @@ def test_a_second_run_takes_what_is_there_and_an_added_piece_is_followed_alone(
     out = run(folder, "--add", f"{text(3, 9)}@9", "-o", masks)
     assert all(list(session.colours) == [2] for session in exact[2].sessions)
     assert "object 2 (a piece of 1): seen in 16 of 24 frames" in out
-    assert "locate with --object 1,2" in out
+    assert "locate with --object 1+2" in out
     assert read_notes(masks).lineages == {1: (1, 2)}
     assert "taken from" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
 

@@ -482,6 +482,18 @@ def folder(tmp_path, monkeypatch):
     return place
 
 
+def test_weights_check_follows_a_box_for_two_frames(folder, dejacue) -> None:
+    ran = dejacue("weights", "check", "sam2")
+    assert ran.code == 0
+    assert "model.safetensors: sha256 " in " ".join(ran.out.split())
+    assert "no hash of it is known" in " ".join(ran.out.split())
+    assert "sam2-small: frame 1: a mask of " in ran.out
+    assert "sam2-small: works" in ran.out
+    (folder / "model.safetensors").write_bytes(b"junk!")
+    assert "damaged" in dejacue("weights", "ls", "sam2").out
+    assert dejacue("weights", "check", "sam2").code == 2
+
+
 def test_a_model_is_loaded_by_name_and_from_a_folder(folder) -> None:
     named = sam2.load("sam2")
     assert named.name == "sam2"

@@ -10,6 +10,7 @@ import typer
 from dejacue.cli import corpora, groups
 from dejacue.cli import options as o
 from dejacue.cli.learning import learn
+from dejacue.cli.weights_options import weights
 
 app = typer.Typer(
     name="dejacue",
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.add_typer(groups.data, name="data")
 app.add_typer(groups.annotate, name="annotate")
 app.add_typer(corpora.store, name="store")
+app.add_typer(weights, name="weights")
 app.command()(corpora.ingest)
 app.add_typer(learn, name="learn")
 app.command()(groups.studio)
@@ -82,7 +84,7 @@ def encode(
     command.run(
         o.one(video, context.args), frames,
         {"masks": masks, "kind": kind, "match": match, "objects": o.objects(objects)},
-        encoder or "siglip2", EncoderOptions(backend, precision, device), output, store, replace,
+        encoder, EncoderOptions(backend, precision, device), output, store, replace,
     )  # fmt: skip
 
 
@@ -273,7 +275,7 @@ def live(
     command.run(
         command.Shown(source, masks, match, o.objects(objects), box, tracker, fps, rate, timeout),
         {
-            "vocabulary": vocabulary, "encoder": encoder or "siglip2", "readout": readout,
+            "vocabulary": vocabulary, "encoder": encoder, "readout": readout,
             "delay_s": delay, "horizon_s": horizon, "like": like,
             "encoder_options": EncoderOptions(backend, precision, device),
         },
@@ -389,12 +391,8 @@ def reproduce(
 
 
 @app.command()
-def info(
-    precision: Annotated[
-        str | None, o.option("Only how near siglip2 in ONNX at fp16 or int8 is to fp32.")
-    ] = None,
-) -> None:
+def info() -> None:
     """Versions, the kernel in use, the extras that are installed, the encoders that are ready."""
     from dejacue.cli import info as command
 
-    command.run(precision)
+    command.run()

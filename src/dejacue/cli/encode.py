@@ -16,13 +16,14 @@ from dejacue.sources.atomic import check_place
 
 
 def run(
-    path: Path, frames: VideoOptions, where: dict[str, Any], encoder: str,
+    path: Path, frames: VideoOptions, where: dict[str, Any], encoder: str | None,
     options: EncoderOptions, output: Path | None, store: Path | None, replace: bool,
 ) -> None:  # fmt: skip
     """What is wrong with the input is said before a model is loaded."""
     if output is None and store is None:
         raise InputError("say where the history goes: -o x.history.npz, or --store FOLDER")
     video = sample(path, frames)
+    options.check(encoder)
     observed = observe(video, **where)
     if output is not None:
         check_place(output, folder=output.suffix != ".npz")

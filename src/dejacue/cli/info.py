@@ -10,13 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from dejacue._version import __version__
-from dejacue.cli.tables import console, say
+from dejacue.cli.tables import console
 from dejacue.data.release import load_release
 from dejacue.errors import DejaCueError
 from dejacue.method import kernel
-from dejacue.sources.encoders import SIZES, siglip, siglip_onnx, siglip_torch
-from dejacue.sources.encoders.siglip_onnx import LOOKS
-from dejacue.sources.encoders.weights import FOLDER, Weights
+from dejacue.sources.catalogue import catalogue
+from dejacue.sources.encoders import SIZES
+from dejacue.sources.encoders.weights import FOLDER
 
 PACKAGES = ("numpy", "onnxruntime", "av")
 EXTRAS = (
@@ -26,14 +26,7 @@ EXTRAS = (
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 
-def run(precision: str | None = None) -> None:
-    if precision is not None:
-        images, texts = siglip_onnx.cosines(precision)
-        say(
-            f"siglip2 at {precision}: cosine with fp32 at least {images:.4f} (of {LOOKS} images) "
-            f"and {texts:.4f} (of {LOOKS} texts); its files were not checked: no hashes are known"
-        )
-        return
+def run() -> None:
     used = kernel.engine("auto").name
     others = [name for name in (*kernel.compiled(), "numpy") if name != used]
     known = f"{used} (also: {', '.join(others)})" if others else used
@@ -71,17 +64,15 @@ def _weights() -> str:
 
 def _encoders() -> dict[str, str]:
     """Which encoders need no connection."""
-    back_ends = {
-        "onnx": [siglip_onnx.export_of(), siglip.TOKENIZER],
-        "torch": [Weights(siglip.REPOSITORY, siglip.REVISION, siglip_torch.FILES)],
-    }
-    looked_at = {name: [weights.damaged() for weights in own] for name, own in back_ends.items()}
-    complete = {name: own for name, own in looked_at.items() if None not in own}
-    ready = [name for name, own in complete.items() if not any(own)]
-    damaged = {str(path) for own in complete.values() for paths in own for path in paths or ()}
-    found = [f"ready ({', '.join(ready)})"] if ready else []
-    found += [f"damaged, get it again: {', '.join(sorted(damaged))}"] if damaged else []
-    return {"mini": "ready", "siglip2": ", ".join(found) or "not here; fetched when first used"}
+    models = {name: own for name, own in catalogue().items() if own.kind == "encoder"}
+    ready = [name for name, own in models.items() if own.state == "ready"]
+    damaged = {str(path): own.name for own in models.values() for path in own.looked_at[1]}
+    absent = [name for name, own in models.items() if own.state in ("absent", "partial")]
+    found = {"ready": ", ".join(ready)}
+    if damaged:
+        again = " ".join(sorted(set(damaged.values())))
+        found["damaged"] = f"{', '.join(sorted(damaged))} (dejacue weights fetch {again})"
+    return {**found, **({"not here": ", ".join(absent)} if absent else {})}
 
 
 def _others() -> str:

@@ -50,7 +50,7 @@ class Shown:
     source: str
     masks: Path | None
     match: str
-    objects: list[int] | str | None
+    objects: list[list[int]] | str | None
     box: str | None
     tracker: str
     fps: float | None
@@ -92,7 +92,10 @@ class Shown:
         observed = observe(video, masks=masks, match=self.match, objects=self.objects)
         if len(observed.objects) > 1:
             names = ", ".join(observed.objects)
-            raise InputError(f"{masks}: {names}: a live reading is of one; choose with --object")
+            raise InputError(
+                f"{masks}: {names}: a live reading is of one; choose with --object 1, "
+                "or 1+2 for its pieces"
+            )
         lineages = list(observed.objects.values())
         return lambda frame: observed.masks.unions(frame, lineages)[0]
 
@@ -104,6 +107,7 @@ def run(
     if output is not None:
         check_place(output, folder=True)
     options["readout"] = readout_named(options["readout"])
+    options["encoder_options"].check(options["encoder"])
     video = shown.open()
     look = shown.look(video)
     if options["horizon_s"] is None and is_stream(shown.source):

@@ -132,13 +132,22 @@ Masks = Annotated[
     File, _video("Of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.")
 ]
 MaskKind = Annotated[
-    Text, _video("indexed, binary, youtube-vos, stack, coco, boxes; default: looks at them.")
+    Text,
+    _video(
+        "indexed, binary, youtube-vos, stack, coco, boxes, logits (above 0), logits:0.5; default: "
+        "looks at them."
+    ),
 ]
 Match = Annotated[
     str, _video("How masks belong to frames: auto, stem, source, one-based or index.")
 ]
 Objects = Annotated[
-    Text, _video("Mask ids that are one object (1,2), or all.", "--object", "--objects")
+    Text,
+    _video(
+        "Mask ids: one (1), a history each (1,2; all), or the pieces of one (1+2).",
+        "--object",
+        "--objects",
+    ),
 ]
 Start = Annotated[Text, _video("First frame (120), second (4.5s) or time (1:30).")]
 End = Annotated[Text, _video("Last frame, second or time, included.")]
@@ -171,14 +180,14 @@ MaxPixels = Annotated[
 
 
 def _encoders() -> list[str]:
-    from dejacue.sources.encoders import BUILT_IN, EXAMPLES, FAMILIES, SIZES
+    from dejacue.sources.encoders import ENCODERS, EXAMPLES, FAMILIES
 
-    return [*BUILT_IN, *SIZES, *FAMILIES, *EXAMPLES]
+    return [*ENCODERS, *FAMILIES, *EXAMPLES]
 
 
 EncoderName = Annotated[Text, _encoder(
-    "siglip2 (default), siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, timm:NAME, a "
-    "plug-in.", "--encoder", values=_encoders,
+    "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, "
+    "timm:NAME, a plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
 WordEncoder = Annotated[
     Text, _encoder("Of the words (default: that of the store).", "--encoder", values=_encoders)
@@ -305,16 +314,10 @@ def _moment(name: str, text: str | None) -> dict[str, Any]:
         ) from None
 
 
-def objects(text: str | None) -> list[int] | str | None:
-    if text is None or text == "all":
-        return text
-    try:
-        ids = [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        ids = []
-    if not ids:
-        raise InputError(f'--object "{text}": give ids such as 1 or 1,2, or all')
-    return ids
+def objects(text: str | None) -> list[list[int]] | str | None:
+    from dejacue.sources.masks.objects import parse_objects
+
+    return text if text is None or text == "all" else parse_objects(text)
 
 
 def examples(texts: Texts) -> dict[str | None, list[str]] | None:

@@ -29,7 +29,7 @@ def run(
     summarise(output, notes)
     say(f"masks: {output}")
     if sum(map(len, notes.shown.values())) > 1:
-        together = (",".join(map(str, own)) for own in notes.shown.values())
+        together = ("+".join(map(str, own)) for own in notes.shown.values())
         hint = " or ".join(f"--object {ids}" for ids in together)
         say(f"locate with {hint}")
 

@@ -17,7 +17,8 @@ from dejacue.data.rendered import FAMILIES
 from dejacue.errors import DejaCueError
 from dejacue.records import Vocabulary
 from dejacue.sources.atomic import cache_folder
-from dejacue.sources.encoders import Encoder, encode_vocabulary
+from dejacue.sources.encoders import Encoder
+from dejacue.sources.encoders.base import encode_vocabulary
 from dejacue.sources.npz import read_npz, write_npz
 
 PAIRS = (

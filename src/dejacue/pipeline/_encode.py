@@ -167,10 +167,15 @@ def _cancelled(partial: Path | None, count: int, length: int | None, objects: in
     return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
 
 
+def mini_warning(identity: str | None) -> list[str]:
+    """What goes with every answer of mini; nothing for other encoders."""
+    return [MINI_ONLY_KNOWS] if (identity or "").startswith("dejacue-mini@") else []
+
+
 def history_warnings(history: History) -> list[str]:
     """What a reader must know of how a history was made, whenever that was."""
     made = history.made_with or {}
-    found = [MINI_ONLY_KNOWS] if (history.encoder or "").startswith("dejacue-mini@") else []
+    found = mini_warning(history.encoder)
     found += made.get(PROBLEMS, "").splitlines()
     frames = history.frames_looked_at or 0
     if every := made.get(EVERY):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,8 @@ from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
-from dejacue.pipeline._observe import Observed, observe
+from dejacue.pipeline._observe import Given as GivenMasks
+from dejacue.pipeline._observe import Objects, Observed, observe
 from dejacue.pipeline._read import Examples, Given, Shown, Words, read
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.options import (
@@ -45,7 +46,6 @@ from dejacue.sources.findings import (
     pictures_path,
     read_pictures,
 )
-from dejacue.sources.masks import Masks
 from dejacue.sources.tracks import Prompt, Tracker
 from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
 from dejacue.sources.video import Video, open_video
@@ -62,8 +62,8 @@ class Search:
 
     examples: Examples | None = None
     changes: Sequence[int | str] = ()
-    masks: Masks | Place | None = None
-    objects: int | Iterable[int] | str | None = None
+    masks: GivenMasks | None = None
+    objects: Objects = None
     box: Sequence[float] | None = None
     point: Sequence[float] | None = None
     mask: NDArray[np.bool_] | Place | None = None
@@ -107,8 +107,8 @@ def find(
     *,
     examples: Examples | None = None,
     changes: Sequence[int | str] = (),
-    masks: Masks | Place | None = None,
-    objects: int | Iterable[int] | None = None,
+    masks: GivenMasks | None = None,
+    objects: Objects = None,
     box: Sequence[float] | None = None,
     point: Sequence[float] | None = None,
     mask: NDArray[np.bool_] | Place | None = None,
@@ -131,7 +131,8 @@ def find(
     vocabulary    a path, {state: descriptions}, or a Vocabulary; None: examples alone
     examples      states that are shown: {state: frames of the file, "4.5s", "cup.jpg", …}; the
                   state "none" is none of them. changes: frames at which one state ends
-    masks         of the object; objects: the ids that are its pieces, where they hold several
+    masks         of the object: a path, or {frame: {object: mask}} as SAM 2 gives them; objects:
+                  the ids that are its pieces, where they hold several
     box, point, mask   instead of masks: where it is in the first frame, (x0, y0, x1, y1), (x, y),
                   or a picture; a tracker follows it (None: the best one that is installed)
     prompts       the same in any frame, as Prompt records
@@ -158,7 +159,8 @@ def find(
 def find_each(video: Source, vocabulary: Given | None = None, **options: Any) -> list[Finding]:
     """A Finding for each object, in one pass over the video; options are those of ``find``.
 
-    objects   "all" (the default: each mask id is one), or ids that are one object
+    objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
+              [[1], [2]] for several
     """
     return _find(video, vocabulary, {"objects": "all", **options}, single=False)
 
@@ -188,12 +190,13 @@ def _find(
     if search.folder is not None:
         check_place(search.folder, folder=True)
     words = Words.of(vocabulary, search.encoder_options, search.examples_shown)
+    search.encoder_options.check(search.encoder)
     progress = search.progress or default_progress()
     # what is wrong with the input is said before a model is loaded and an object followed
     observed = None
     if search.masks is not None or not search.shown:
         observed = search.observe(opened, progress)
-    encoder = search.encoder_options.load(search.encoder or "siglip2")
+    encoder = search.encoder_options.load(search.encoder)
     described, said = words.encoded(encoder, str(opened.path))
     unrelated = words.unrelated(encoder, reading)
     observed = observed or search.observe(opened, progress)
@@ -253,7 +256,8 @@ def _made(
 ) -> Made:
     kinds = (sampling, search.encoder_options, search.tracker_options)
     options = {name: value for kind in kinds for name, value in changed(kind).items()}
-    masks = None if observed.temporary else os.path.abspath(observed.masks.path)
+    kept = not observed.temporary and not observed.masks.in_memory
+    masks = os.path.abspath(observed.masks.path) if kept else None
     path, prompts = os.path.abspath(video.path), search.encoder_options.prompts
     return Made(path, masks, observed.tracker, encoder.identity, prompts, options)
 

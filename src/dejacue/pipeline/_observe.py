@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dejacue.errors import Cancelled, InputError
 from dejacue.progress import Progress, silent
 from dejacue.records import Window
 from dejacue.report.track_sheet import check_sheet, update_sheet
 from dejacue.sources.build import Lineage
 from dejacue.sources.masks import Masks, check_path, open_masks
+from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.tracks import Notes, Tracker, check_target, open_written, read_notes
 from dejacue.sources.tracks.follow import Followed, Prompts, TrackerOptions, follow
 from dejacue.sources.video import Video
+
+Given = Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]]
+Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +58,8 @@ class Observed:
 def observe(
     video: Video,
     *,
-    masks: Masks | str | os.PathLike[str] | None = None,
-    objects: int | Iterable[int] | str | None = None,
+    masks: Given | None = None,
+    objects: Objects = None,
     prompts: Prompts = (),
     tracker: Tracker | str | None = None,
     kind: str | None = None,
@@ -69,7 +71,9 @@ def observe(
 ) -> Observed:
     """Masks as they are given, or those that a tracker makes from prompts.
 
-    objects       mask ids that are one object; "all": each is one; None: the only one
+    masks         a path, opened Masks, or SAM 2's dictionary {frame: {object: mask}}
+    objects       mask ids that are one object, a list of these for each of several, or a text as on
+                  the command line ("1,2", "1+2"); "all": each is one; None: the only one
     kind, match   of the masks, as open_masks takes them
     folder        where the tracker keeps its masks and finds those of an earlier run
     at_once       masks of several objects are refused now, not when the second one is seen
@@ -86,10 +90,11 @@ def observe(
             f"{video.path}: say where the object is with masks (a folder of PNGs, an "
             ".npz, a COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to follow it"
         )
-    if not isinstance(masks, Masks):
+    if isinstance(masks, Masks):
+        notes = None if masks.in_memory else read_notes(masks.path)
+    else:
         check_path(masks)
-    notes = read_notes(masks.path if isinstance(masks, Masks) else masks)
-    if not isinstance(masks, Masks):
+        notes = None if isinstance(masks, Mapping) else read_notes(masks)
         match = notes.match if notes is not None and match == "auto" else match
         masks = open_masks(masks, kind=kind, match=match, frames=video.length)
     said = () if notes is None else tuple(notes.problems)
@@ -97,7 +102,7 @@ def observe(
 
 
 def _objects(
-    video: Video, masks: Masks, objects: int | Iterable[int] | str | None, at_once: bool = True
+    video: Video, masks: Masks, objects: Objects, at_once: bool = True
 ) -> dict[str, Lineage]:
     """Which histories to make: one of all ids, one of some, or one each."""
     if objects is None:
@@ -107,12 +112,10 @@ def _objects(
         if not masks.ids():
             raise InputError(f"{masks.path}: shows no object; are they the right masks?")
         return {f"{video.name}-{one}": frozenset([one]) for one in masks.ids()}
-    if isinstance(objects, str):
-        raise InputError(f'objects "{objects}": give ids such as [1] or [1, 2], or "all"')
-    ids = list(objects) if isinstance(objects, Iterable) else [objects]
-    if not ids or not all(isinstance(one, int | np.integer) for one in ids):
-        raise InputError(f"objects {objects!r:.40}: give at least one mask id, such as [1]")
-    return {video.name: frozenset(map(int, ids))}
+    groups = object_groups(objects)
+    if len(groups) == 1:
+        return {video.name: frozenset(groups[0])}
+    return {f"{video.name}-{object_name(own)}": frozenset(own) for own in groups}
 
 
 def track(
@@ -133,7 +136,7 @@ def track(
 
 
 def _observe_tracked(
-    video: Video, prompts: Prompts, objects: int | Iterable[int] | str | None,
+    video: Video, prompts: Prompts, objects: Objects,
     folder: str | os.PathLike[str] | None, **tracking: Any,
 ) -> Observed:  # fmt: skip
     if folder is None:
@@ -153,7 +156,7 @@ def _observe_tracked(
 
 
 def _tracked(
-    video: Video, output: Path, found: Followed, objects: int | Iterable[int] | str | None,
+    video: Video, output: Path, found: Followed, objects: Objects,
     temporary: bool = False,
 ) -> Observed:  # fmt: skip
     shown = found.notes.shown

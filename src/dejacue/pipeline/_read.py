@@ -9,25 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError
-from dejacue.method.confidence import content_words
 from dejacue.method.coordinates import check_pair
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import (
-    BUILT_IN,
-    SIZES,
-    Encoder,
-    encode_vocabulary,
-    encoder_name,
-)
+from dejacue.sources.encoders import ENCODERS, SAME_ROWS, UNKNOWN_WORDS, Encoder, encoder_name
+from dejacue.sources.encoders.base import encode_vocabulary
 from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
 
 Examples = Mapping[str | None, Any]
 Given = Vocabulary | Mapping[str, Any] | str | os.PathLike[str]
-UNKNOWN_WORDS = "words that mini does not know: "
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +86,10 @@ class Words:
         """The one that goes with a history that is there already; None where none is needed: of
         words with features, only p-values need one, which must be named."""
         if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
-            if encoder in (*BUILT_IN, *SIZES) and history.encoder is not None:
+            if encoder in ENCODERS and history.encoder is not None:
                 made_with = encoder_name(history)
-                if encoder != made_with:
+                same = made_with, *SAME_ROWS.get(made_with, ())
+                if encoder not in same and f"{encoder}:{self.options.precision}" != made_with:
                     raise InputError(
                         f"history {history.id} was made with {made_with}, not with {encoder}; "
                         "leave the encoder out, or encode the video again"
@@ -122,22 +116,12 @@ class Words:
             said.append(f"{encoder.name} has no words, so examples alone tell the states")
         elif not vocabulary.spoken and any(vocabulary.states.values()):
             said.append("not every state has words, so examples alone tell the states")
-        elif vocabulary.spoken and encoder.name == "mini":
-            said = self._unknown_words(encoder.words)  # type: ignore[attr-defined]
+        elif vocabulary.spoken:
+            with named(self.name):
+                strange = encoder.unknown_words(vocabulary.descriptions)
+            said += [f"{UNKNOWN_WORDS}{', '.join(strange)}"] if strange else []
         prompts = self.options.prompts or "ensemble"
         return encode_vocabulary(vocabulary, encoder, prompts=prompts), tuple(said)
-
-    def _unknown_words(self, tokenizer: Any) -> list[str]:
-        """A warning about words that mini does not know; refused where it knows none but such as
-        "the" and "with"."""
-        texts = self.vocabulary.descriptions
-        if content_words(texts).isdisjoint(tokenizer.known):
-            raise InputError(
-                f"{self.name}: mini knows none of its words, so that whatever it finds means "
-                "nothing; describe the states in other words, or use --encoder siglip2"
-            )
-        strange = dict.fromkeys(w for text in texts for w in tokenizer.unknown_words(text))
-        return [UNKNOWN_WORDS + ", ".join(strange)] if strange else []
 
     def unrelated(self, encoder: Encoder | None, reading: ReadOptions) -> list[Vocabulary]:
         """What p-values compare with; nothing where none are asked for."""

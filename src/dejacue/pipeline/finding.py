@@ -14,11 +14,11 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS
 from dejacue.method.segments import segments
 from dejacue.method.view import Readout
-from dejacue.pipeline._read import UNKNOWN_WORDS, Examples, Given, Shown, Words, read
+from dejacue.pipeline._read import Examples, Given, Shown, Words, read
 from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
 from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
-from dejacue.sources.encoders import Encoder, encoder_name
+from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, encoder_name
 from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ class Live:
         self,
         vocabulary: Given,
         *,
-        encoder: Encoder | str = "siglip2",
+        encoder: Encoder | str | None = None,
         readout: str | Readout = "contrast",
         coordinates: str | Coordinates | None = None,
         delay_s: float = DELAY_S,
@@ -86,8 +86,8 @@ class Live:
     ) -> Update:
         """The next frame: (H, W, 3) RGB uint8, and where the object is in it.
 
-        mask     (H, W), not 0 on the object; or box (x0, y0, x1, y1) in pixels around it. Neither,
-                 or an empty one: the object is not seen
+        mask     (H, W) or (1, H, W), not 0 on the object; or box (x0, y0, x1, y1) in pixels around
+                 it. Neither, or an empty one: the object is not seen
         time_s   seconds: of all frames, or of none
         frame    its number; default: one more than the last. source: that in a file
         """
@@ -141,6 +141,7 @@ def _mask(
         raise InputError("a mask and a box are given; leave one of them out")
     if mask is not None:
         found = np.asarray(mask) != 0
+        found = found[0] if found.shape[:-2] == (1,) else found
         if found.shape != image.shape[:2]:
             raise InputError(f"a mask of shape {found.shape} for an image of shape {image.shape}")
     elif box is not None:

@@ -11,6 +11,7 @@ from dejacue.method.coordinates import Coordinates
 from dejacue.method.locate import check_reading, read
 from dejacue.method.view import Readout
 from dejacue.records import History, Reading, Vocabulary
+from dejacue.sources.catalogue import check_default
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.video import Video
 
@@ -60,9 +61,17 @@ class EncoderOptions:
     device: str | None = None
     prompts: str | None = None
 
-    def load(self, encoder: Encoder | str) -> Encoder:
+    def check(self, encoder: Encoder | str | None) -> None:
+        """Before anything is decoded: of the encoder that nobody named the weights must be here."""
+        if encoder is None:
+            check_default(self.backend, self.precision, self.device)
+
+    def load(self, encoder: Encoder | str | None) -> Encoder:
+        """None: siglip2, which is not fetched unasked."""
         if isinstance(encoder, Encoder):
             return encoder
+        self.check(encoder)
+        encoder = "siglip2" if encoder is None else encoder
         given = {"backend": self.backend, "precision": self.precision, "device": self.device}
         options = {name: value for name, value in given.items() if value is not None}
         if encoder == "mini" and options:

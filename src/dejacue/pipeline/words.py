@@ -9,6 +9,7 @@ from dejacue.errors import InputError
 from dejacue.method._wording_notes import left_out
 from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import only_words, words_report
+from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline._find import Place, _saved
 from dejacue.pipeline._read import Given, Words
 from dejacue.pipeline.finding import Finding
@@ -56,7 +57,8 @@ def encoded_words(
 ) -> tuple[Vocabulary, tuple[str, ...]]:  # fmt: skip
     """The vocabulary with features of the encoder that made this history, and warnings."""
     words = Words.of(vocabulary, options or EncoderOptions())
-    return words.encoded(words.encoder_for(history, encoder, ReadOptions()))
+    described, said = words.encoded(words.encoder_for(history, encoder, ReadOptions()))
+    return described, (*mini_warning(history.encoder), *said)
 
 
 def _opened(history: History | Finding | Place) -> Finding:
@@ -76,7 +78,7 @@ def _encoder(
     if words.vocabulary.features is None:
         if history is not None:
             return words.encoder_for(history, encoder, ReadOptions())
-        return words.options.load(encoder or "siglip2")
+        return words.options.load(encoder)
     if encoder is None:
         return None
     found = words.options.load(encoder)

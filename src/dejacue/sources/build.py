@@ -76,10 +76,10 @@ class Crop:
 
 def build_history(
     video: Video | str | os.PathLike[str],
-    masks: Masks | str | os.PathLike[str],
+    masks: Masks | str | os.PathLike[str] | Mapping[int, Mapping[int, Any]],
     encoder: Encoder | str = "siglip2",
     *,
-    objects: int | Iterable[int] | None = None,
+    objects: int | Iterable[int] | str | None = None,
     id: str | None = None,
     **options: Any,
 ) -> History:
@@ -93,6 +93,7 @@ def build_history(
     """
     from dejacue.sources.encoders import load_encoder
     from dejacue.sources.masks import open_masks
+    from dejacue.sources.masks.objects import object_groups
     from dejacue.sources.tracks import match_of
     from dejacue.sources.video import open_video
 
@@ -107,11 +108,10 @@ def build_history(
             raise unknown("option of build_history", name, known)
     if isinstance(encoder, str):
         encoder = load_encoder(encoder)
-    if isinstance(objects, int):
-        objects = [objects]
-    if isinstance(objects, str):
-        raise InputError(f'objects "{objects}": give mask ids, such as [1] or [1, 2]')
-    lineage = None if objects is None else frozenset(objects)
+    groups = None if objects in (None, "all") else object_groups(objects)
+    if objects == "all" or (groups is not None and len(groups) > 1):
+        raise InputError(f'objects "{objects!s:.40}": build_history makes one; give its mask ids')
+    lineage = None if groups is None else frozenset(groups[0])
     name = id or opened.name
     return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
 
@@ -119,7 +119,7 @@ def build_history(
 def _opened(given: Any, opener: Callable[..., Any], options: dict[str, Any]) -> Any:
     """What a path leads to, opened with those of the options that are for it."""
     own = {name: options.pop(name) for name in _options(opener) if name in options}
-    if isinstance(given, str | os.PathLike):
+    if isinstance(given, str | os.PathLike | Mapping):
         return opener(given, **own)
     if own:
         raise InputError(

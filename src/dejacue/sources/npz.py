@@ -111,7 +111,9 @@ def is_text(data: bytes, dtype: Any) -> bool:
     return True
 
 
-def read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, Any, int]:
+def read_header(
+    stream: IO[bytes], where: str, remedy: str = "save plain numbers and strings"
+) -> tuple[tuple[int, ...], bool, Any, int]:
     """Shape, whether it is stored column by column, type, and where the data starts; checked."""
     try:
         version = np.lib.format.read_magic(stream)
@@ -133,9 +135,7 @@ def read_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, A
     if not (math.prod(shape) and dtype.itemsize) and math.prod(map(_at_least_one, shape)) > MANY:
         raise InputError(f"{where} declares {shape} values without any size; the file is damaged")
     if dtype.hasobject:
-        raise InputError(
-            f"{where} holds pickled objects, which are never loaded; save plain numbers and strings"
-        )
+        raise InputError(f"{where} holds pickled objects, which are never loaded; {remedy}")
     return shape, fortran, dtype, stream.tell()
 
 

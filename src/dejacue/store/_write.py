@@ -13,7 +13,7 @@ from dejacue.errors import InputError, shortened
 from dejacue.progress import Progress
 from dejacue.records import History
 from dejacue.sources.atomic import unwritten
-from dejacue.sources.encoders import BUILT_IN, FAMILIES, SIZES
+from dejacue.sources.encoders import ENCODERS, FAMILIES
 from dejacue.store import _index as index
 from dejacue.store._packing import NAMES, Packed, checksum, packed, stored_rows
 from dejacue.store._segments import SegmentWriter, gone, remove_others
@@ -42,7 +42,7 @@ def check_encoder(folder: Path, encoder: str | None) -> None:
         return
     if not isinstance(encoder, str) or not is_unicode(encoder) or not encoder.strip():
         raise InputError(f"{folder}: the encoder {encoder!r:.80} must be text: its identity")
-    if encoder in (*BUILT_IN, *SIZES) or (encoder.startswith(FAMILIES) and "@" not in encoder):
+    if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
         raise InputError(
             f'{folder}: "{shortened(encoder)}" names an encoder, and its identity is needed, as '
             "histories have it; leave it out, and the first one tells it"

@@ -106,6 +106,9 @@ class Remembering(Encoder):
     def spelling(self, text: str) -> Spelling | None:
         return self._encoder.spelling(text)
 
+    def unknown_words(self, texts: Sequence[str]) -> list[str]:
+        return self._encoder.unknown_words(texts)
+
 
 class Studio:
     """encoder, tracker   names for what is made anew; None: those of the library"""
@@ -156,11 +159,11 @@ class Studio:
 
     def encoder(self, name: str | None = None) -> Encoder:
         """By name, loaded once; it encodes each text once."""
-        chosen = name or self.encoder_name or "siglip2"
+        chosen = name or self.encoder_name
         options = self.encoder_options
         if chosen == "mini":
             options = EncoderOptions(prompts=options.prompts)
-        return self._encoders.get(chosen, lambda: Remembering(options.load(chosen)))
+        return self._encoders.get(chosen or "siglip2", lambda: Remembering(options.load(chosen)))
 
     def encoder_of(self, history: History) -> Encoder:
         """The one that a history was made with."""

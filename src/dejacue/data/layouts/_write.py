@@ -90,7 +90,7 @@ def _row(clip: Clip, masks: Path, base: Path | None) -> dict[str, Any]:
     def placed(path: str) -> str:
         return os.path.abspath(path) if base is None else os.path.relpath(path, base)
 
-    objects = ",".join(map(str, clip.objects)) if masks == clip.masks else ""
+    objects = "+".join(map(str, clip.objects)) if masks == clip.masks else ""
     row = {
         "id": clip.id,
         "video": placed(str(clip.video)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import Cancelled, InputError, unknown
+from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
@@ -24,10 +26,12 @@ from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
 from dejacue.sources.build import check_encoder
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.video import DECODERS
 from dejacue.store import Store
 
 Place = str | os.PathLike[str]
+_log = logging.getLogger("dejacue")
 ENGINES: dict[str, Callable[[Run], None]] = {"local": run_local, "ray": run_ray}
 
 
@@ -74,10 +78,9 @@ def ingest(
         items = _failed_before(items, store, there) if retry else items
         if not items:
             return Ingested()
-        name = encoder or ("siglip2" if there is None else encoder_of(there))
+        name = encoder or (None if there is None else encoder_of(there))
         options = encoder_options or EncoderOptions()
-        model = options.load(name)
-        check_encoder(model)
+        model = _loaded(name, options)
         look = Look.of(model, max_pixels)
         _check_names(named, items, model)
         if there is None:
@@ -88,9 +91,17 @@ def ingest(
         writer = Writer(there)
         run = Run(
             _with_known(items, there, replace), len(items), model, look, writer, workers,
-            progress or default_progress(), name, options, ray,
+            progress or default_progress(), name or "siglip2", options, ray,
         )  # fmt: skip
         return _run(ENGINES[engine], run, writer, there.path)
+
+
+def _loaded(name: Encoder | str | None, options: EncoderOptions) -> Encoder:
+    model = options.load(name)
+    check_encoder(model)
+    for text in mini_warning(model.identity):
+        _log.warning(text)
+    return model
 
 
 def _items(
@@ -176,6 +187,8 @@ def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[
             begin = f"{item.name}-"
             after = there[bisect_left(there, begin) :]
             names = list(takewhile(lambda own: own.startswith(begin), after))
+        elif item.objects is not None and len(own := object_groups(item.objects)) > 1:
+            names = [f"{item.name}-{object_name(ids)}" for ids in own]
         found = {name: store.made_with(name) for name in names}
         return {name: made for name, made in found.items() if made is not None}
 

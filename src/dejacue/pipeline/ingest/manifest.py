@@ -20,7 +20,8 @@ from dejacue.pipeline.options import VideoOptions
 from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.documents import named, parse_json, read_text
-from dejacue.sources.masks import KINDS, MATCHES
+from dejacue.sources.masks import MATCHES, check_kind
+from dejacue.sources.masks.objects import object_groups
 from dejacue.sources.video import DECODERS, ERRORS
 
 MOST_BYTES = 1 << 30
@@ -30,22 +31,23 @@ TYPES: dict[str, type] = {
 }  # fmt: skip
 ADDRESS = "address"  # in made_with: Item.address
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
-CHOICES = {"kind": KINDS, "match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
+CHOICES = {"match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
 TAKEN = (  # in made_with
     "padding", "minimum", "backend", "precision", COLUMNS, EVERY, LOOKED_AT, PROBLEMS,
     ADDRESS,
 )  # fmt: skip
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once
-Objects = tuple[int, ...] | str | None
+Objects = tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None
 
 
 @dataclass(frozen=True)
 class Item:
     """A line of a manifest.
 
-    name      the id of its history; those of several objects are name-1, name-2 …
-    objects   mask ids that are one object, "all" (each is one), or None (the only one)
+    name      the id of its history; those of several objects are name-1, name-2+3 …
+    objects   mask ids that are one object, a tuple of these for each of several, "all" (each is
+              one), or None (the only one)
     object    what it is (cup), source: where it is from (default: the video)
     extra     the other columns
     known     made_with of those of its histories that are in the store
@@ -215,6 +217,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
         wrong.append("give either masks or boxes, which say where the object is")
     numbers = {key: taken(_number, key, given[key]) for key in TYPES if key in given}
     objects = taken(_objects, given.get("objects"))
+    taken(check_kind, texts.get("kind"))
     for key, known in CHOICES.items():
         value = numbers.get(key) or texts.get(key)
         if value is not None and value not in known:
@@ -254,12 +257,8 @@ def _number(key: str, value: Any) -> Any:
 def _objects(value: Any) -> Objects:
     if value is None or value == "all":
         return value  # type: ignore[no-any-return]
-    ids = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-    ids = [ids] if isinstance(ids, int) else ids
-    with contextlib.suppress(ValueError, TypeError):
-        if ids and not any(isinstance(own, bool | float) for own in ids):
-            return tuple(map(int, ids))
-    raise InputError(f'objects "{shortened(str(value), 40)}": give mask ids (1 or 1,2), or all')
+    groups = tuple(map(tuple, object_groups(value)))
+    return groups if len(groups) > 1 else groups[0]
 
 
 def _placed(path: str | None, folder: str) -> str | None:

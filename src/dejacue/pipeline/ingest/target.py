@@ -52,8 +52,8 @@ def check_encoder_of(store: Store, encoder: Encoder) -> None:
         )
 
 
-def encoder_of(store: Store) -> str:
-    """The name of the encoder of a store; siglip2 where any will do."""
+def encoder_of(store: Store) -> str | None:
+    """The name of the encoder of a store; None where any will do."""
     first = next(iter(store.histories()), None)
     if first is not None:
         return encoder_name(first)
@@ -61,4 +61,4 @@ def encoder_of(store: Store) -> str:
         raise InputError(
             f'{store.path}: is empty, and for the encoder "{store.encoder}"; name it: --encoder'
         )
-    return "siglip2"
+    return None

@@ -1,6 +1,7 @@
 """Frozen image encoders by name, most of them with a text encoder beside it (docs/encoders.md).
 
 siglip2                the published model: ONNX Runtime on the CPU, or torch where it is installed
+siglip2:fp16, :int8    its smaller exports, through ONNX Runtime; rows of their own
 siglip2-large, …       its larger sizes, through torch
 mini                   embedded, knows the rendered scenes only
 hf:NAME                an image model of transformers: CLIP, SigLIP, MetaCLIP, DINOv2, DINOv3, ViT …
@@ -12,27 +13,35 @@ plug-ins               entry points of the group "dejacue.encoders": a callable 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dejacue.errors import InputError, unknown
-from dejacue.records import History
+from dejacue.records import History, Vocabulary
 from dejacue.sources.encoders.base import (
     FORMS,
     PROMPTS,
     Encoder,
     ImageEncoder,
-    encode_vocabulary,
 )  # fmt: skip
+from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabulary
 
+UNKNOWN_WORDS = "words that mini does not know: "
 GROUP = "dejacue.encoders"
 BUILT_IN = ("siglip2", "mini")
+VARIANTS: dict[str, dict[str, str]] = {  # of siglip2, by name
+    **{f"siglip2:{own}": {"backend": "onnx", "precision": own} for own in ("fp32", "fp16", "int8")},
+    "siglip2:torch": {"backend": "torch"},
+}
 SIZES = {  # of siglip2; no revision and no hashes of them are known here: what is used is recorded
     "siglip2-large": "google/siglip2-large-patch16-256",
     "siglip2-large-384": "google/siglip2-large-patch16-384",
     "siglip2-so400m": "google/siglip2-so400m-patch14-224",
     "siglip2-so400m-384": "google/siglip2-so400m-patch14-384",
 }
+ENCODERS = (*BUILT_IN, *VARIANTS, *SIZES)
+SAME_ROWS = {"siglip2": ("siglip2:fp32", "siglip2:torch")}  # but for rounding
 FAMILIES = ("hf:", "openclip:", "timm:")
 EXAMPLES = (
     "openclip:PE-Core-B-16", "openclip:ViT-B-16/dfn2b", "openclip:ViT-B-16/metaclip_fullcc",
@@ -59,6 +68,8 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         return _made(name, _loader(family), options, model)
     if name == "siglip2":
         return _siglip(**options)
+    if name in VARIANTS:
+        return _variant(name, options)
     if name in SIZES:
         return _made(name, _loader("hf"), options, SIZES[name], called=name)
     if name == "mini":
@@ -74,17 +85,34 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     return made
 
 
+def encode_vocabulary(
+    vocabulary: Vocabulary | Mapping[str, Any], encoder: Encoder | str, *, prompts: str = "ensemble"
+) -> Vocabulary:
+    """The vocabulary (or states with their descriptions) with text features.
+
+    encoder   as load_encoder gives it, or a name
+    prompts   raw, photo or definite: one form of every description; ensemble (published): the
+              mean of the three unit vectors, at unit length again
+    """
+    if not isinstance(encoder, Encoder):
+        encoder = load_encoder(encoder)
+    found = _encode_vocabulary(vocabulary, encoder, prompts=prompts)
+    if found.spoken and (strange := encoder.unknown_words(found.descriptions)):
+        warnings.warn(f"{UNKNOWN_WORDS}{', '.join(strange)}", stacklevel=2)
+    return found
+
+
 def encoder_name(history: History) -> str:
     """The name of the encoder that a history was made with."""
     identity = history.encoder or ""
-    model = identity.partition("@")[0]
+    model, _, revision = identity.partition("@")
     for name, repository in SIZES.items():
         if model == repository:
             return name
     if "/" in model and (history.made_with or {}).get("backend") == "transformers":
         return f"hf:{model}"
     if model == "google/siglip2-base-patch16-224":
-        return "siglip2"
+        return "".join(("siglip2", *revision.partition(":")[1:]))
     if model == "dejacue-mini":
         return "mini"
     if model.startswith(("openclip:", "timm:")):
@@ -122,7 +150,7 @@ def _made(
 
 
 def _unknown_encoder(name: str, plug_ins: list[str]) -> InputError:
-    known = [*BUILT_IN, *SIZES, *plug_ins, *(f"{family}NAME" for family in FAMILIES)]
+    known = [*ENCODERS, *plug_ins, *(f"{family}NAME" for family in FAMILIES)]
     near = [one for one in EXAMPLES if name and name.lower() in one.lower()]
     if near:
         return InputError(
@@ -131,9 +159,19 @@ def _unknown_encoder(name: str, plug_ins: list[str]) -> InputError:
     return unknown("encoder", name, known)
 
 
+def _variant(name: str, options: dict[str, Any]) -> Encoder:
+    for option, value in VARIANTS[name].items():
+        if options.get(option) not in (None, value):
+            raise InputError(
+                f"{name} is siglip2 with {option} {value}, not {options[option]}; leave {option} "
+                "out, or name another encoder"
+            )
+    return _siglip(**{**options, **VARIANTS[name]})
+
+
 def _siglip(backend: str | None = None, **options: Any) -> Encoder:
     if backend is None:  # a device is one of torch
-        backend = "torch" if "device" in options or _accelerated() else "onnx"
+        backend = "torch" if "device" in options or accelerated() else "onnx"
     if backend == "onnx":
         from dejacue.sources.encoders.siglip_onnx import OnnxSiglip
 
@@ -145,7 +183,7 @@ def _siglip(backend: str | None = None, **options: Any) -> Encoder:
     raise unknown("backend", backend, ("onnx", "torch"))
 
 
-def _accelerated() -> bool:
+def accelerated() -> bool:
     from importlib.util import find_spec
 
     if not find_spec("torch") or not find_spec("transformers"):

@@ -60,6 +60,11 @@ class Encoder(ABC):
         """How it reads a text; None: it does not say."""
         return None
 
+    def unknown_words(self, texts: Sequence[str]) -> list[str]:
+        """Words that mean nothing to it, which a reader must be told; refuses descriptions that
+        hold no others. Nothing for models that make something of any word."""
+        return []
+
 
 class ImageEncoder(Encoder):
     """A frozen model of images alone: DINOv2, say."""
@@ -112,6 +117,7 @@ def encode_vocabulary(
         raise _no_words(encoder)
     if not vocabulary.spoken or not encoder.has_text:
         return replace(vocabulary, encoder=encoder.identity)  # examples tell its states
+    encoder.unknown_words(vocabulary.descriptions)  # refused where it knows none
     forms = list(FORMS.values()) if prompts == "ensemble" else [FORMS[prompts]]
     texts = [form.format(text) for form in forms for text in vocabulary.descriptions]
     rows = unit(encoder.encode_texts(texts), "description")

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dejacue.errors import MissingData
-from dejacue.sources.encoders.weights import FOLDER, commit, first_sentence, sha256
+from dejacue.sources.encoders._files import commit, sha256
+from dejacue.sources.encoders.weights import FOLDER, first_sentence, no_connection
 
 SMALL = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 TRANSFORMERS = (
@@ -104,6 +105,8 @@ def _fetched(name: str, called: str, revision: str | None, weights: Sequence[str
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     try:
+        if reason := no_connection():
+            raise OSError(reason)
         found = HfApi().model_info(name, revision=revision, timeout=10)
         names = [one.rfilename for one in found.siblings or [] if "/" not in one.rfilename]
         wanted = chosen(names, weights)

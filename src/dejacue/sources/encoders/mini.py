@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
+from dejacue.method.confidence import content_words
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip import pixels
@@ -89,6 +90,14 @@ class Mini(Encoder):
 
     def spelling(self, text: str) -> Spelling:
         return self.words.spelling(text)
+
+    def unknown_words(self, texts: Sequence[str]) -> list[str]:
+        if content_words(texts).isdisjoint(self.words.known):
+            raise InputError(
+                "mini knows none of its words, so that whatever it finds means nothing; describe "
+                "the states in other words, or use --encoder siglip2"
+            )
+        return list(dict.fromkeys(w for text in texts for w in self.words.unknown_words(text)))
 
 
 def _words(metadata: Mapping[str, str]) -> tuple[str, ...]:

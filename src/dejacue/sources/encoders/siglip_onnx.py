@@ -12,8 +12,9 @@ import numpy as np
 from dejacue.errors import InputError, first_line, lacks_memory, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import siglip
+from dejacue.sources.encoders._files import commit, sha256
 from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, in_batches, unit
-from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
+from dejacue.sources.encoders.weights import Weights, fetch
 
 REPOSITORY = "onnx-community/siglip2-base-patch16-224-ONNX"
 REVISION = "main"  # the latest: no revision is published that could be pinned
@@ -37,7 +38,9 @@ class OnnxSiglip(Encoder):
         files, published = fetch(export, siglip.TOKENIZER)
         towers = list(export.files)
         tokens = published["tokenizer.json"]
-        self.identity = siglip.IDENTITY
+        # rows of another precision are near those of fp32, not the same: they are not mixed
+        self.identity = siglip.IDENTITY + ("" if precision == "fp32" else f":{precision}")
+        self.name = "siglip2" if precision == "fp32" else f"siglip2:{precision}"
         self._tokenizer = siglip.Tokenizer(tokens, lower=lower)
         self._vision, self._text = (session(files[name], threads) for name in towers)
         self.size = _last(self._vision.get_inputs(), "pixel_values", siglip.SIZE)

@@ -6,11 +6,10 @@ Looked for in $DEJACUE_WEIGHTS/<repository>/<file>, then in the hub's cache, the
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import logging
 import os
 import re
+import shlex
 import socket
 import threading
 import urllib.parse
@@ -18,15 +17,14 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from dejacue.errors import InputError, MissingData
-from dejacue.sources.atomic import cache_folder, write_text
+from dejacue.sources.encoders._download import download_large
+from dejacue.sources.encoders._files import looks_whole, recorded, sha256
 
 FOLDER = "DEJACUE_WEIGHTS"
-MOST_HASHED = 100 << 20  # bytes
-_NOT_JSON = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # as expected
-PATIENCE_S = 2.0  # in which a hub answers
+PATIENCE_S = 1.2  # in which a hub answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ class Weights:
         """Where each file is without a connection; the user's folder must hold all of them."""
         folder = self._user_folder()
         if folder is None:
-            return {name: self._from_hub(name, local=True) for name in self.files}
+            return {name: self._from_hub(name, local_files_only=True) for name in self.files}
         return {name: folder / name if (folder / name).is_file() else None for name in self.files}
 
     def download(self, paths: dict[str, Path | None]) -> None:
@@ -55,30 +53,56 @@ class Weights:
             if reason := no_connection():
                 raise OSError(reason)
             for name in lacking:
-                paths[name] = self._from_hub(name, local=False)
+                paths[name] = self._from_hub(name, local_files_only=False)
 
-    def check(self, paths: Mapping[str, Path]) -> None:
+    def expected(self, name: str, path: Path) -> str | None:
+        """The sha256 that a file must have: the published one or, where none is known here, the
+        one that the hub gave with it."""
+        return self.files[name] or recorded(path)
+
+    def check(self, paths: Mapping[str, Path], *, hub: bool = False) -> None:
+        """Refuses a file whose hash is not the published one or, with ``hub``, the hub's."""
         for name, path in paths.items():
-            expected = self.files[name]
+            expected = self.expected(name, path) if hub else self.files[name]
             if expected is not None and sha256(path) != expected:
                 raise InputError(
                     f"{path}: is not the published file (its sha256 differs); delete it and "
                     f"get {name} of {self.repository} at revision {self.revision} again"
                 )
 
-    def damaged(self) -> list[Path] | None:
-        """Which of the files that are here are not whole, as far as a short look tells: small ones
-        by their hash, where it is known, others by the lengths that they state. None: some files
-        are missing."""
-        found = []
+    def damaged(self) -> list[Path]:
+        """Which of the files that are here are not whole, as far as a short look tells."""
+        return [
+            path
+            for name, path in self.here().items()
+            if path is not None and not looks_whole(path, self.expected(name, path))
+        ]
+
+    def renew(self) -> None:
+        """Downloads what is missing or damaged: into the user's folder, where there is one, else
+        into the hub's cache. A file is there whole or not at all, one that was stopped goes on."""
+        given = os.environ.get(FOLDER)
+        folder = Path(given).expanduser() / self.repository if given else None
+        place = {} if folder is None else {"local_dir": folder}
         for name, path in self.here().items():
-            if path is None:
-                return None
-            expected = self.files[name]
-            small = expected is not None and path.stat().st_size <= MOST_HASHED
-            if sha256(path) != expected if small else not _is_whole(path):
-                found.append(path)
-        return found
+            whole = path is not None and looks_whole(path, self.expected(name, path))
+            if whole:
+                continue
+            if reason := no_connection():
+                raise OSError(reason)
+            large = download_large(self.repository, name, self.revision, folder)
+            again = {} if path is None or large else {"force_download": True}
+            found = self._from_hub(name, local_files_only=False, **place, **again)
+            assert found is not None
+            self.check({name: found}, hub=True)
+
+    def line(self, folder: str | None = None) -> str:
+        """What gets the files on a machine with a connection, for $DEJACUE_WEIGHTS here."""
+        place = f"{folder or os.environ.get(FOLDER) or 'FOLDER'}/{self.repository}"
+        return shlex.join(
+            ["hf", "download", self.repository, *self.files, "--revision", self.revision,
+             "--local-dir", place]
+        )  # fmt: skip
 
     def remedy(self, lacking: Sequence[str]) -> str:
         """Which files to put where; the user's folder must hold all of them."""
@@ -93,7 +117,7 @@ class Weights:
         folder = Path(given).expanduser() / self.repository
         return folder if folder.is_dir() else None
 
-    def _from_hub(self, name: str, *, local: bool) -> Path | None:
+    def _from_hub(self, name: str, *, local_files_only: bool, **more: Any) -> Path | None:
         from huggingface_hub import hf_hub_download
 
         # it logs every retry; we report the outcome
@@ -101,25 +125,24 @@ class Weights:
         try:
             return Path(
                 hf_hub_download(
-                    self.repository, name, revision=self.revision, local_files_only=local
+                    self.repository, name, revision=self.revision,
+                    local_files_only=local_files_only, **more,
                 )
-            )
+            )  # fmt: skip
         except (OSError, ValueError):  # a file that is not in the cache is an OSError too
-            if not local:
+            if not local_files_only:
                 raise
             return None
 
 
 def fetch(*wanted: Weights) -> list[dict[str, Path]]:
     """Where the files of each are, in the order given; one sentence names all that are missing."""
-    from huggingface_hub.errors import HfHubHTTPError
-
     found = [weights.here() for weights in wanted]
     reason = ""
     try:  # stop at the first failure: the others would fail too, slowly
         for weights, paths in zip(wanted, found, strict=True):
             weights.download(paths)
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except Exception as error:  # the hub, its client and the cache raise their own kinds
         reason = f" (download: {first_sentence(error)})"
     lacking = {
         weights: names
@@ -132,6 +155,17 @@ def fetch(*wanted: Weights) -> list[dict[str, Path]]:
     for weights, own in zip(wanted, complete, strict=True):
         weights.check(own)
     return complete
+
+
+def states(*wanted: Weights) -> tuple[str, list[Path]]:
+    """absent, partial, damaged or ready, and what is damaged; by a short look."""
+    paths = [path for weights in wanted for path in weights.here().values()]
+    if not any(paths):
+        return ("absent" if paths else "ready"), []
+    damaged = [path for weights in wanted for path in weights.damaged()]
+    if damaged:
+        return "damaged", damaged
+    return ("ready" if all(paths) else "partial"), []
 
 
 def no_connection() -> str:
@@ -181,70 +215,3 @@ def first_sentence(error: Exception) -> str:
     """The first sentence of an error of a library, without its advice."""
     first = re.split(r"[.:]?\s*\n|\.\s|\.$", str(error).strip(), maxsplit=1)[0]
     return first or type(error).__name__
-
-
-def commit(path: Path) -> str | None:
-    """The commit that a file of the hub's cache belongs to; None for a file elsewhere."""
-    parts = path.parts
-    place = parts.index("snapshots") + 1 if "snapshots" in parts else len(parts)
-    found = parts[place] if place < len(parts) else ""
-    return found if re.fullmatch("[0-9a-f]{40}", found) else None
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether a file ends where its parts do; of kinds that are not known, whether it holds any."""
-    kind, size = path.suffix, path.stat().st_size
-    with open(path, "rb") as stream, contextlib.suppress(*_NOT_JSON):
-        if kind == ".safetensors":
-            length = int.from_bytes(stream.read(8), "little")
-            if length > min(size, MOST_HASHED):
-                return False
-            header = json.loads(stream.read(length))
-            ends = [own["data_offsets"][1] for name, own in header.items() if name[:2] != "__"]
-            return bool(size == 8 + length + max(ends))
-        return _is_whole_model(stream, size) if kind == ".onnx" else size > 0
-    return False
-
-
-def _is_whole_model(stream: IO[bytes], size: int) -> bool:
-    """Whether the fields of an ONNX file, a protocol buffer, end with it, and one is the graph."""
-
-    def number() -> int:
-        value = 0
-        for at in range(10):
-            byte = stream.read(1)[0]  # an IndexError at the end of the file
-            value |= (byte & 0x7F) << 7 * at
-            if byte < 0x80:
-                break
-        return value
-
-    graph = False
-    while stream.tell() < size:
-        field, kind = divmod(number(), 8)
-        if kind not in (0, 2):  # a model has numbers and parts with a length, nothing else
-            return False
-        length = number()
-        if kind == 2:
-            stream.seek(length, os.SEEK_CUR)
-        graph = graph or field == 7
-    return graph and stream.tell() == size
-
-
-def sha256(path: Path) -> str:
-    """Of a file; cached as long as its size and modification time stay the same."""
-    state = path.stat()
-    key = str(path.resolve())
-    stamp = [state.st_size, state.st_mtime_ns]
-    memory = cache_folder() / "hashes.json"
-    with contextlib.suppress(OSError, *_NOT_JSON):
-        known = json.loads(memory.read_text(encoding="utf-8"))[key]
-        if known[:2] == stamp:
-            return str(known[2])
-    with open(path, "rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    with contextlib.suppress(OSError, ValueError):  # a cache: without it we only hash again
-        entries = {}
-        with contextlib.suppress(OSError, *_NOT_JSON):
-            entries = dict(json.loads(memory.read_text(encoding="utf-8")))
-        write_text(memory, json.dumps({**entries, key: [*stamp, found]}))
-    return found

@@ -1,17 +1,27 @@
 """Masks of objects on disk → which pixels of a frame belong to which object (§6).
 
-    open_masks   a folder, stack, COCO file or table of boxes → Masks      _open.py
+    open_masks   a folder, stack, dictionary, COCO file, boxes → Masks     _open.py
     Masks        one frame → the union of each lineage, or None            _masks.py
     write_masks  objects of each frame → folder, stack or COCO file        write.py
 
 The readers: labels.py (one number per pixel), _folders.py (one folder per object), _stacks.py,
-_coco.py, _boxes.py and _yolo.py. _matching.py decides which mask belongs to which frame;
-_coverage.py warns where masks and video do not seem to belong together.
+_segments.py (SAM 2's dictionaries), _coco.py, _boxes.py and _yolo.py. objects.py says which ids are
+one object, _matching.py which mask belongs to which frame; _coverage.py warns where masks and video
+do not seem to belong together.
 """
 
 from dejacue.sources.masks._masks import Masks
 from dejacue.sources.masks._matching import MATCHES
-from dejacue.sources.masks._open import KINDS, check_path, open_masks
+from dejacue.sources.masks._open import KINDS, check_kind, check_path, open_masks
 from dejacue.sources.masks.write import WRITTEN, write_masks
 
-__all__ = ["KINDS", "MATCHES", "WRITTEN", "Masks", "check_path", "open_masks", "write_masks"]
+__all__ = [
+    "KINDS",
+    "MATCHES",
+    "WRITTEN",
+    "Masks",
+    "check_kind",
+    "check_path",
+    "open_masks",
+    "write_masks",
+]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
+from dejacue.errors import InputError, shown
 from dejacue.sources.documents import MOST_FRAME, named, read_text
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import ListedRows, Objects
@@ -121,20 +121,50 @@ def group_boxes(rows: Sequence[BoxRow]) -> Frames:
 def open_boxes(path: Path) -> Boxes:
     """The boxes of a MOT text or a CSV, by frame and object."""
     text = read_text(path, MOST_BYTES)
-    found = []
     with named(str(path)):
-        for where, row, first in _rows(text):
+        return _listed(path, _rows(text))
+
+
+def is_sunk(document: Any) -> bool:
+    """Whether a document is what supervision's JSONSink writes: a list of detections."""
+    first = document[0] if isinstance(document, list) and document else None
+    return isinstance(first, dict) and {"x_min", "y_min", "x_max", "y_max"} <= first.keys()
+
+
+def sunk_boxes(path: Path, document: list[Any]) -> Boxes:
+    """The boxes of such a document, whose ``frame_index`` is what its user has added."""
+
+    def rows() -> Iterator[tuple[str, dict[str, str], int]]:
+        for at, own in enumerate(document, start=1):
+            where = f"detection {at}"
             with named(where):
-                frame = _whole(row, "frame") - first
-                if not 0 <= frame <= MOST_FRAME:
-                    hint = ("; without a line that names the columns, frames count from 1 as in "
-                            "MOT" if first else "")  # fmt: skip
-                    raise InputError(f"frame {frame + first} is not a frame number{hint}")
-                box = _box(row)
-                confidence = row.get("conf", "")
-                if confidence.lower() in NOTHING or _number(confidence, "conf") != 0:
-                    found.append(BoxRow(where, frame, _id(row), box))
-        frames = group_boxes(found)
+                if not isinstance(own, dict):
+                    raise InputError("is not an object, as the first one is")
+                if not set(NAMES["frame"]) & own.keys():
+                    raise InputError(
+                        "does not say its frame; write it with sink.append(detections, "
+                        'custom_data={"frame_index": index})'
+                    )
+                cells = ("" if value is None else shown(value) for value in own.values())
+                yield where, dict(zip(_columns(list(own)), cells, strict=True)), 0
+
+    return _listed(path, rows())
+
+
+def _listed(path: Path, rows: Iterator[tuple[str, dict[str, str], int]]) -> Boxes:
+    found = []
+    for where, row, first in rows:
+        with named(where):
+            frame = _whole(row, "frame") - first
+            if not 0 <= frame <= MOST_FRAME:
+                hint = ("; without a line that names the columns, frames count from 1 as in "
+                        "MOT" if first else "")  # fmt: skip
+                raise InputError(f"frame {frame + first} is not a frame number{hint}")
+            box = _box(row)
+            confidence = row.get("conf", "")
+            if confidence.lower() in NOTHING or _number(confidence, "conf") != 0:
+                found.append(BoxRow(where, frame, _id(row), box))
+    frames = group_boxes(found)
     numbers = sorted(frames)
     firm = numbers != list(range(1, len(numbers) + 1))  # 1 … n may well count from one
     keys = Keys(numbers=tuple(numbers), firm=firm)
@@ -158,7 +188,8 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
             where = f"line {reader.line_num}"
             if columns is None:
                 header = not _is_number(cells[0])
-                columns = _columns(cells) if header else list(MOT)
+                with named(where):
+                    columns = _columns(cells) if header else list(MOT)
                 first = 0 if header else 1
                 if header:
                     continue
@@ -182,7 +213,7 @@ def _columns(cells: list[str]) -> list[str]:
     if missing or len(set(columns)) < len(columns):
         problem = f"no column {', '.join(missing)}" if missing else "two columns of one name"
         raise InputError(
-            f"line 1: {problem}; the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for "
+            f"{problem}; the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for "
             "several objects, id"
         )
     return columns

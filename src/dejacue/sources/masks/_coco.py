@@ -1,6 +1,6 @@
 """Masks in JSON: COCO and COCO-VID (images and annotations), YouTube-VIS (one list of segmentations
-per object), what the SAM 2 demo streams ({"frame_index", "results"}), or a plain list of
-{"frame", "id", "segmentation"}; lists may be JSON lines.
+per object), what the SAM 2 demo streams ({"frame_index", "results"}), the detections of
+supervision's JSONSink, or a plain list of {"frame", "id", "segmentation"}; lists may be JSON lines.
 
 A segmentation is a run-length mask or polygons; where there is none, the box is the mask. The
 object is the track_id or instance_id of an annotation; in a file without them its category_id;
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, need
 from dejacue.sources.documents import check_object, named, parse_documents, read_text, whole_number
-from dejacue.sources.masks._boxes import box_mask, check_box
+from dejacue.sources.masks._boxes import box_mask, check_box, is_sunk, sunk_boxes
 from dejacue.sources.masks._matching import Keys
 from dejacue.sources.masks.reader import ListedRows, Objects, resize_nearest
 from dejacue.sources.masks.rle import decode_rle, rle_size
@@ -62,7 +62,7 @@ class _SegmentRows(ListedRows):
         return found
 
 
-def open_coco(path: Path) -> _SegmentRows:
+def open_coco(path: Path) -> ListedRows:
     """The annotations of a JSON file; each is checked, and drawn only when its frame comes."""
     text = read_text(path, MOST_BYTES)
     with named(str(path)):
@@ -70,6 +70,8 @@ def open_coco(path: Path) -> _SegmentRows:
         document = documents[0] if len(documents) == 1 else documents
         if (streamed := _streamed(document)) is not None:
             return _SegmentRows(path, *_sam2(streamed))
+        if is_sunk(document):
+            return sunk_boxes(path, document)
         if isinstance(document, list):
             return _SegmentRows(path, *_plain(document), complete=False)
         if not isinstance(document, dict) or not isinstance(document.get("annotations"), list):

@@ -28,7 +28,7 @@ class Masks:
     """The masks of one video. Made by ``open_masks``.
 
     path   as it was given
-    kind   indexed, binary, youtube-vos, stack, coco or boxes
+    kind   indexed, binary, youtube-vos, stack, coco, boxes, or logits:NUMBER
     match  how frames find their masks: auto, stem, source, one-based or index
     """
 
@@ -54,12 +54,17 @@ class Masks:
     def key(self) -> str:
         """Changes when what the files hold, their kind or the matching do; independent of where
         they lie and of when they were written: masks that are tracked again are the same ones."""
-        digest = hashlib.sha256(f"{self.kind}\0{self.match}".encode())
+        digest = hashlib.sha256(f"{self.kind}\0{self.match}{self._rows.content}".encode())
         for path in self._rows.files:
             with open(path, "rb") as stream:
                 held = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"\0{path.name}\0{held}".encode())
         return digest.hexdigest()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether they were given as they are, not by a path."""
+        return not self._rows.files
 
     def thinned(self, every: int) -> Masks:
         """The same masks for every n-th of the frames that they are for (``Video.thinned``)."""
@@ -87,8 +92,8 @@ class Masks:
         first, second = there[:2]
         return InputError(
             f"{self.path}: holds the objects {names}; say which one with --object {first} "
-            f"(objects=[{first}]), give the pieces of one as --object {first},{second}, or "
-            "take each with --objects all (find_each)"
+            f"(objects=[{first}]), give the pieces of one as --object {first}+{second}, or "
+            f"take several with --objects {first},{second} or --objects all (find_each)"
         )
 
     def unions(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from dejacue.sources.masks._boxes import open_boxes
 from dejacue.sources.masks._coco import open_coco
 from dejacue.sources.masks._folders import Folders, is_of_one_object, object_number
 from dejacue.sources.masks._masks import Masks
+from dejacue.sources.masks._segments import IN_MEMORY, SAVE, from_mapping
 from dejacue.sources.masks._stacks import open_stack
 from dejacue.sources.masks._yolo import FORMS, is_yolo, open_yolo
 from dejacue.sources.masks.labels import PICTURES, folder_labels
 from dejacue.sources.masks.reader import Rows
 
-KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes")
+KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits")
+PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 _BY_SUFFIX = {
     ".npz": "stack", ".npy": "stack", ".json": "coco", ".jsonl": "coco", ".txt": "boxes",
     ".csv": "boxes",
@@ -30,7 +33,7 @@ _NUMBER = re.compile("[0-9]{1,9}")
 
 
 def open_masks(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Mapping[int, Mapping[int, Any]],
     *,
     kind: str | None = None,
     match: str = "auto",
@@ -38,19 +41,24 @@ def open_masks(
 ) -> Masks:
     """The masks in a folder of pictures, one folder for each object, a glob pattern of pictures, a
     stack (.npz, .npy), a COCO file (.json, .jsonl), a table of boxes (.txt, .csv) or a folder of
-    YOLO's texts.
+    YOLO's texts; or a dictionary {frame: {object: mask}}, SAM 2's video_segments.
 
     kind    one of KINDS; None: what the path looks like. For a folder or a stack of numbers it
-            says whether 255 is void (indexed) or the object (binary).
+            says whether 255 is void (indexed) or the object (binary). Numbers that are not whole
+            need "logits" (the object is where they are above 0) or "logits:0.5".
     match   one of MATCHES, see ``Matching``
     frames  how many frames the masks are for (``Video.length``), if it is known: it can tell what
             their numbers mean
     """
-    if kind is not None and kind not in KINDS:
-        raise unknown("kind of masks", kind, KINDS)
+    threshold = check_kind(kind)
     check_path(path)
+    if isinstance(path, Mapping):
+        found = "stack" if threshold is None else f"logits:{threshold:g}"
+        return Masks(IN_MEMORY, found, from_mapping(path, threshold), match, frames)
     place = Path(path)
-    if os.path.isdir(place):
+    if threshold is not None:
+        found, rows = _open_logits(place, threshold)
+    elif os.path.isdir(place):
         found, rows = _open_folder(place, kind)
     elif os.path.exists(place):
         found, rows = _open_file(place, kind)
@@ -61,9 +69,26 @@ def open_masks(
     return Masks(place, found, rows, match, frames)
 
 
+def check_kind(kind: str | None) -> float | None:
+    """Refuses a kind that there is not; the threshold, if it is one of logits."""
+    name, mark, number = (kind or "").partition(":")
+    if kind is None or (name in KINDS and name != "logits" and not mark):
+        return None
+    if name != "logits":
+        raise unknown("kind of masks", kind, KINDS)
+    try:
+        threshold = float(number) if mark else 0.0
+    except ValueError:
+        threshold = math.nan
+    if not math.isfinite(threshold):
+        raise InputError(f'kind "{kind}": give logits, or logits:0.5 with a number after the colon')
+    return threshold
+
+
 def check_path(masks: Any) -> None:
-    """Refuses what is no path; arrays are saved first, so that a run says what it was made of."""
-    if isinstance(masks, str | os.PathLike):
+    """Refuses what is neither a path nor a dictionary; arrays are saved first, so that a run says
+    what it was made of."""
+    if isinstance(masks, str | os.PathLike | Mapping):
         return
     shape = getattr(masks, "shape", None)
     given = type(masks).__name__ if shape is None else f"an array of shape {shape}"
@@ -74,8 +99,19 @@ def check_path(masks: Any) -> None:
     )
 
 
+def _open_logits(path: Path, threshold: float) -> tuple[str, Rows]:
+    if os.path.exists(path) and path.suffix.lower() not in (".npz", ".npy"):
+        raise InputError(f"{path}: logits are a .npz or .npy file; leave the kind out")
+    return open_stack(path, None, threshold)
+
+
 def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
     guess = _BY_SUFFIX.get(path.suffix.lower())
+    if path.suffix.lower() in PICKLES:
+        raise InputError(
+            f"{path}: a pickle can run code and is not opened; load it where you trust it, and "
+            f"save its masks: {SAVE}"
+        )
     if guess is None and path.suffix.lower() in PICTURES:
         raise InputError(f"{path}: is a single picture; give the folder of all masks")
     if guess == "stack" and kind in (None, "stack", "indexed", "binary"):

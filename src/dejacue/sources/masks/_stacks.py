@@ -6,6 +6,9 @@
     ids      (K,) integers, optional: the objects of the second axis, else 1 … K; for (N, H, W) bool
              one id for all rows or one for each, and then a frame may have several rows
 
+With a threshold masks may be logits, of the shapes of bool. An .npz that holds an array
+FRAME_OBJECT for each mask is SAM 2's (_segments.py).
+
 A long stack is larger than the memory, so only the row at hand is taken from the file.
 """
 
@@ -23,11 +26,13 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, first_line
 from dejacue.sources.documents import named
 from dejacue.sources.masks._matching import Keys
+from dejacue.sources.masks._segments import NEED_THRESHOLD, SAVE, above, from_arrays
 from dejacue.sources.masks.labels import Labels, refuse_photograph
 from dejacue.sources.masks.reader import ListedRows, Objects, Rows
 from dejacue.sources.npz import is_text, read_header
 from dejacue.sources.sizes import check_size
 
+SAVE_ARRAYS = f"save plain arrays, such as those of SAM 2 with {SAVE}"
 _COLUMNS = ("frames", "names", "ids")
 _MOST_COLUMN_BYTES = 1 << 28
 _MOST_ROW_BYTES = 1 << 30
@@ -39,7 +44,7 @@ class _Stack:
 
     def __init__(self, stream: IO[bytes], size: int, name: str) -> None:
         self._stream = stream
-        self.shape, fortran, self.dtype, self._start = read_header(stream, name)
+        self.shape, fortran, self.dtype, self._start = read_header(stream, name, SAVE_ARRAYS)
         if fortran and len(self.shape) > 1:
             raise InputError("is stored column by column; save np.ascontiguousarray of it")
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
@@ -66,16 +71,19 @@ class _Stack:
         return np.frombuffer(data, self.dtype).reshape(self.shape)
 
 
-def open_stack(path: Path, kind: str | None) -> tuple[str, Rows]:
+def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> tuple[str, Rows]:
     """The kind and the rows of a stack."""
+    found = "stack" if threshold is None else f"logits:{threshold:g}"
     with named(str(path)):
         arrays = _arrays(path)
-        masks = _masks(arrays)
+        if (segments := from_arrays(arrays, path, threshold)) is not None:
+            return found, segments
+        masks = _masks(arrays, threshold)
         columns = {name: _column(arrays[name], name) for name in _COLUMNS if name in arrays}
         keys = _keys(columns, masks.shape[0])
         ids = _ids(columns)
-        if masks.dtype.kind == "b":
-            return "stack", _Planes(path, masks, keys, ids)
+        if masks.dtype.kind == "b" or threshold is not None:
+            return found, _Planes(path, masks, keys, ids, threshold)
         if keys.numbers is not None and len(set(keys.numbers)) < len(keys.numbers):
             raise InputError("frames repeat; label masks hold all objects of a frame in one row")
         rows = Labels(
@@ -92,9 +100,12 @@ def open_stack(path: Path, kind: str | None) -> tuple[str, Rows]:
 class _Planes(ListedRows):
     """A bool stack: (N, K, H, W), or (N, H, W) with one object in each row."""
 
-    def __init__(self, path: Path, masks: _Stack, keys: Keys, ids: list[int] | None) -> None:
+    def __init__(
+        self, path: Path, masks: _Stack, keys: Keys, ids: list[int] | None,
+        threshold: float | None = None,
+    ) -> None:  # fmt: skip
         self.files = [path]
-        self._path, self._masks = path, masks
+        self._path, self._masks, self._threshold = path, masks, threshold
         self._last: tuple[int, NDArray[Any]] | None = None
         self._objects: list[dict[int, tuple[int, int | None]]] = []
         count, *more = masks.shape[:-2]
@@ -121,7 +132,7 @@ class _Planes(ListedRows):
     def _row(self, row: int) -> NDArray[Any]:
         if self._last is None or self._last[0] != row:
             with named(f"{self._path}, row {row}"):
-                self._last = (row, _row(self._masks, row))
+                self._last = (row, above(_row(self._masks, row), self._threshold))
         return self._last[1]
 
     def _grouped(self, keys: Keys) -> Keys:
@@ -191,7 +202,7 @@ def _arrays(path: Path) -> dict[str, _Stack]:
         raise InputError(f"not a stack of arrays, or a damaged one ({first_line(error)})") from None
 
 
-def _masks(arrays: Mapping[str, _Stack]) -> _Stack:
+def _masks(arrays: Mapping[str, _Stack], threshold: float | None = None) -> _Stack:
     large = [name for name, array in arrays.items() if len(array.shape) in (3, 4)]
     if "masks" not in arrays and len(large) != 1:
         held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
@@ -199,7 +210,12 @@ def _masks(arrays: Mapping[str, _Stack]) -> _Stack:
     masks = arrays["masks" if "masks" in arrays else large[0]]
     if len(masks.shape) not in (3, 4) or 0 in masks.shape:
         raise InputError(f"masks of shape {masks.shape}; give (N, H, W) or (N, K, H, W), not empty")
-    if masks.dtype.kind not in "biu" or (masks.dtype.kind != "b" and len(masks.shape) == 4):
+    kind = masks.dtype.kind
+    if kind in "iu" and len(masks.shape) == 4 and masks.shape[1] == 1:
+        masks.shape = (masks.shape[0], *masks.shape[2:])  # (N, 1, H, W), as SAM 2 gives one object
+    if kind == "f" and threshold is None:
+        raise InputError(f"masks of type {masks.dtype}; {NEED_THRESHOLD}")
+    if kind not in "biuf" or (kind in "iu" and len(masks.shape) == 4 and threshold is None):
         raise InputError(
             f"masks of type {masks.dtype} and shape {masks.shape}; give bool, or integer labels of "
             "shape (N, H, W)"

@@ -21,11 +21,13 @@ class Rows(ABC):
     keys      what each row says about its frame
     files     the files that the rows come from; when one changes, so do the masks
     complete  whether a frame without objects has a row as well
+    content   changes with masks that are in no file
     """
 
     keys: Keys
     files: list[Path]
     complete = True
+    content = ""
 
     @abstractmethod
     def read(self, row: int, shape: tuple[int, int], wanted: frozenset[int] | None) -> Objects:

@@ -33,10 +33,10 @@ def write_masks(
 ) -> Path:
     """Write the masks of one video; ``open_masks`` gives them back.
 
-    frames   for each frame its number or its name (all of one sort, none twice) and the (H, W)
-             masks by object id; a frame without objects is written as well. They may come from a
-             generator and in any order: of what was given, a folder keeps nothing in memory, the
-             other kinds run-length masks.
+    frames   for each frame its number or its name (all of one sort, none twice) and the (H, W) or
+             (1, H, W) masks by object id (the items of SAM 2's video_segments); a frame without
+             objects is written as well. They may come from a generator and in any order: of what
+             was given, a folder keeps nothing in memory, the other kinds run-length masks.
     kind     indexed (a new folder), stack (.npz) or coco (.json); None: by the suffix
 
     All is written under a temporary name and renamed at the end; if ``frames`` fails, nothing is.
@@ -81,7 +81,9 @@ class _CheckedFrames:
                 raise InputError(f"a frame is numbered above {MOST_FRAME}; frames count from 0")
             if type(key) is int and key < 0:
                 raise InputError(f"frame {key}: frames count from 0")
-            for one, mask in masks.items():
+            planes = {one: mask[0] if mask.shape[:-2] == (1,) else mask
+                      for one, mask in masks.items()}  # fmt: skip
+            for one, mask in planes.items():
                 self._size = self._size or (mask.shape[0], mask.shape[1])
                 if mask.shape != self._size or mask.dtype != bool:
                     raise InputError(
@@ -91,7 +93,7 @@ class _CheckedFrames:
             if key in seen or (seen and type(key) is not type(next(iter(seen)))):
                 raise InputError("frames are given twice, or partly by number and partly by name")
             seen.add(key)
-            yield key, {int(one): mask for one, mask in masks.items()}
+            yield key, {int(one): mask for one, mask in planes.items()}
 
     @property
     def size(self) -> tuple[int, int]:

@@ -1,0 +1,466 @@
+"""dejacue weights: models that are absent, partial, damaged or ready; a hub on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from published_model import add_smaller
+
+from dejacue import History, InputError, MissingData, Store, find, load_encoder
+from dejacue.pipeline import EncoderOptions
+from dejacue.sources import catalogue as models
+from dejacue.sources.catalogue import catalogue, model_named
+from dejacue.sources.encoders import encoder_name, siglip
+from dejacue.sources.encoders._files import recorded
+from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
+from dejacue.sources.encoders.weights import Weights
+from dejacue.sources.trial import try_model
+
+COMMIT = "c" * 40
+
+
+class Hub:
+    """A hub with a few files; ``stops``: at this byte of a file it falls silent."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.hashes: dict[str, str] = {}
+        self.stops: int | None = None
+        self.closed = threading.Event()
+        self.asked: list[tuple[str, str | None]] = []
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def do_HEAD(self) -> None:
+                hub.answer(self, body=False)
+
+            def do_GET(self) -> None:
+                hub.answer(self, body=True)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *_: None  # a client that is killed hangs up
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def put(self, path: str, data: bytes) -> None:
+        self.files[path], self.hashes[path] = data, hashlib.sha256(data).hexdigest()
+
+    def answer(self, request: BaseHTTPRequestHandler, body: bool) -> None:
+        repository, _, rest = request.path.removeprefix("/").partition("/resolve/")
+        path = f"{repository}/{rest.partition('/')[2]}"
+        if path not in self.files:
+            request.send_response(404)
+            request.send_header("X-Error-Code", "EntryNotFound")
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return
+        whole, given = self.files[path], request.headers.get("Range")
+        first = int(given.removeprefix("bytes=").split("-")[0]) if given else 0
+        data = whole[first:]
+        if body:
+            self.asked.append((path, given))
+        request.send_response(206 if given else 200)
+        request.send_header("ETag", f'"{self.hashes[path]}"')
+        request.send_header("X-Repo-Commit", COMMIT)
+        request.send_header("Accept-Ranges", "bytes")
+        request.send_header("Content-Length", str(len(data)))
+        if given:
+            request.send_header("Content-Range", f"bytes {first}-{len(whole) - 1}/{len(whole)}")
+        request.end_headers()
+        if not body:
+            return
+        if self.stops is not None:
+            request.wfile.write(data[: max(self.stops - first, 0)])
+            request.wfile.flush()
+            self.closed.wait(60)
+            return
+        request.wfile.write(data)
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    made = Hub()
+    yield made
+    made.closed.set()
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def nothing(tmp_path, monkeypatch) -> Path:
+    """A machine without weights; the folder of the hub's cache."""
+    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(models, "may_be_accelerated", lambda: False)
+    return tmp_path / "hub"
+
+
+COMMAND = [sys.executable, "-m", "dejacue"]
+
+
+def variables(**more: str) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
+    own |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "COLUMNS": "200"}
+    own.pop("DEJACUE_WEIGHTS", None)
+    return {**own, **more}
+
+
+def shell(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own: the hub's address is read once."""
+    return subprocess.run(
+        [*COMMAND, *words], env=variables(**more), text=True, capture_output=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+
+
+# ls, path
+
+
+def test_every_name_that_can_be_loaded_is_listed_with_size_and_licence(nothing, dejacue) -> None:
+    from dejacue.sources.encoders import ENCODERS
+    from dejacue.sources.tracks.sam2 import REPOSITORIES
+
+    assert set(catalogue()) == {*ENCODERS, *REPOSITORIES} - {"siglip2:fp32"}
+    ran = dejacue("weights", "ls", "--json")
+    listed = {own["name"]: own for own in json.loads(ran.out)}
+    assert {own["state"] for name, own in listed.items() if name != "mini"} == {"absent"}
+    assert listed["mini"]["state"] == "ready"
+    assert listed["siglip2"]["megabytes"] == pytest.approx(4 * listed["siglip2:int8"]["megabytes"])
+    assert {own["licence"] for own in listed.values()} == {"apache-2.0", "as dejacue"}
+    table = dejacue("weights", "ls").out
+    assert all(name in table for name in listed)
+    assert "about 184 MB" in table  # of sam2-small
+
+
+def test_the_line_for_another_machine_is_exact(nothing, dejacue, monkeypatch) -> None:
+    out = dejacue("weights", "ls", "sam2", "siglip2:int8").out
+    assert (
+        "hf download facebook/sam2.1-hiera-small config.json model.safetensors --revision main "
+        "--local-dir FOLDER/facebook/sam2.1-hiera-small\n"
+    ) in out
+    assert (
+        f"hf download {ONNX_REPOSITORY} onnx/vision_model_int8.onnx onnx/text_model_int8.onnx "
+        f"--revision main --local-dir FOLDER/{ONNX_REPOSITORY}\n"
+        f"hf download {siglip.REPOSITORY} tokenizer.json --revision {siglip.REVISION} "
+        f"--local-dir FOLDER/{siglip.REPOSITORY}\n"
+    ) in out
+    monkeypatch.setenv("DEJACUE_WEIGHTS", "/my weights")
+    assert "--local-dir '/my weights/google/siglip2" in catalogue()["siglip2-large"].lines()[0]
+
+
+def test_a_name_that_is_none_is_refused(dejacue) -> None:
+    ran = dejacue("weights", "fetch", "siglip3")
+    assert ran.code == 2
+    assert 'unknown model "siglip3"; did you mean "siglip2"?' in ran.err
+    assert "hf download a/b gets them" in dejacue("weights", "path", "hf:a/b").err
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue) -> None:
+    root = tmp_path / "weights"
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
+
+    def state() -> str:
+        return catalogue()["siglip2"].state
+
+    assert state() == "absent"
+    shutil.copytree(offline, root)
+    assert state() == "ready"
+    out = dejacue("weights", "path", "siglip2").out.splitlines()
+    assert out[0] == str(root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx")
+    assert len(out) == 3
+    Path(out[0]).write_bytes(b"junk!")
+    assert state() == "damaged"
+    assert "damaged: " in dejacue("weights", "ls", "siglip2").out
+    Path(out[0]).unlink()
+    assert state() == "partial"
+    lacking = dejacue("weights", "path", "siglip2")
+    assert lacking.code == 1
+    assert "onnx/vision_model.onnx not on this machine; dejacue weights fetch" in lacking.err
+
+
+# check
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) -> None:
+    root = tmp_path / "weights"
+    shutil.copytree(offline, root)
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
+    add_smaller(root, "int8")
+    trial = try_model(catalogue()["siglip2"])
+    assert [by for _, by in trial.hashes.values()] == ["nobody", "nobody", "published"]
+    assert {what: (own.rows, own.dimension) for what, own in trial.norms.items()} == {
+        "images": (4, 32), "texts": (2, 32)
+    }  # fmt: skip
+    assert all(abs(own.least - 1) < 1e-5 > abs(own.most - 1) for own in trial.norms.values())
+    assert list(trial.errors) == ["siglip2:int8"]
+    assert all(0 < error < 0.05 for error in trial.errors["siglip2:int8"])
+    ran = dejacue("weights", "check", "siglip2", "siglip2:torch", "mini")
+    assert ran.code == 0
+    for name in ("siglip2", "siglip2:torch", "mini"):
+        assert f"{name}: works" in ran.out
+    assert "norms 1.0000 to 1.0000" in ran.out
+    model = root / siglip.REPOSITORY / "model.safetensors"
+    bent = bytearray(model.read_bytes())
+    bent[-1] ^= 1
+    model.write_bytes(bent)
+    ran = dejacue("weights", "check", "siglip2:torch")
+    assert ran.code == 2
+    assert "model.safetensors: is not the published file (its sha256 differs)" in ran.err
+    assert dejacue("weights", "check", "siglip2-large").code == 1
+
+
+def test_a_whole_file_that_is_no_model_is_not_ready_for_check(
+    offline, tmp_path, monkeypatch, dejacue
+) -> None:
+    """It has the fields of one, so that a short look takes it for whole; loading tells."""
+    root = tmp_path / "weights"
+    shutil.copytree(offline, root)
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
+    (root / ONNX_REPOSITORY / "onnx" / "text_model.onnx").write_bytes(b"\x3a\x00")
+    assert catalogue()["siglip2"].state == "ready"
+    ran = dejacue("weights", "check", "siglip2")
+    assert ran.code == 2
+    assert "text_model.onnx: is not a usable ONNX model" in ran.err
+
+
+def test_the_hash_that_the_hub_gave_is_known_in_its_cache_and_in_ones_own_folder(tmp_path) -> None:
+    digest = hashlib.sha256(b"data").hexdigest()
+    blob = tmp_path / "hub" / "models--a--b" / "blobs" / digest
+    path = tmp_path / "hub" / "models--a--b" / "snapshots" / COMMIT / "onnx" / "x.onnx"
+    for folder in (blob.parent, path.parent):
+        folder.mkdir(parents=True)
+    blob.write_bytes(b"data")
+    path.symlink_to(blob)
+    assert recorded(path) == digest
+    own = tmp_path / "own" / "onnx" / "x.onnx"
+    note = tmp_path / "own" / ".cache" / "huggingface" / "download" / "onnx" / "x.onnx.metadata"
+    for place in (own, note):
+        place.parent.mkdir(parents=True)
+    own.write_bytes(b"other")
+    assert recorded(own) is None
+    note.write_text(f"{COMMIT}\n{digest}\n1.5\n")
+    assert recorded(own) == digest
+    assert not Weights("a/b", "main", {"x": None}).check({})  # nothing to refuse
+    with pytest.raises(InputError, match="is not the published file"):
+        Weights("a/b", "main", {"x": None}).check({"x": own}, hub=True)
+    Weights("a/b", "main", {"x": None}).check({"x": own})  # unpinned: only its own check looks
+
+
+# fetch
+
+
+def onnx_file(size: int) -> bytes:
+    """As whole as a short look tells: one field, the graph."""
+    from itertools import count
+
+    rest, length = [], size
+    for _ in count():
+        rest.append(length & 0x7F | (0x80 if length > 0x7F else 0))
+        length >>= 7
+        if not length:
+            break
+    noise = np.random.default_rng(0).integers(0, 256, size, np.uint8).tobytes()
+    return b"\x3a" + bytes(rest) + noise
+
+
+def put_tracker(hub: Hub) -> bytes:
+    """The files of sam2-tiny, as far as a short look goes."""
+    data = np.random.default_rng(0).integers(0, 256, 25_000_000, np.uint8).tobytes()
+    size = len(data)
+    header = json.dumps({"x": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}})
+    whole = len(header).to_bytes(8, "little") + header.encode() + data
+    hub.put("facebook/sam2.1-hiera-tiny/config.json", b"{}")
+    hub.put("facebook/sam2.1-hiera-tiny/model.safetensors", whole)
+    return whole
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(hub, tmp_path, own) -> None:
+    whole = put_tracker(hub)
+    place = {"HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "home"),
+             "XDG_CACHE_HOME": str(tmp_path / "cache")}  # fmt: skip
+    if own:
+        place["DEJACUE_WEIGHTS"] = str(tmp_path / "weights")
+
+    def kept() -> int:
+        return sum(path.stat().st_size for path in tmp_path.rglob("*.dejacue.incomplete"))
+
+    hub.stops = 12_000_000  # the hub's client writes 10 MB at a time
+    killed = subprocess.Popen([*COMMAND, "weights", "fetch", "sam2-tiny"], env=variables(**place))
+    until = time.monotonic() + 60
+    while not kept():
+        assert time.monotonic() < until
+        hub.closed.wait(0.05)
+    killed.kill()
+    killed.wait()
+    resumed = kept()  # more may have been written until then
+    assert resumed < len(whole)
+    assert not list(tmp_path.rglob("model.safetensors"))
+    hub.stops = None
+    hub.asked.clear()
+    again = shell("weights", "fetch", "sam2-tiny", **place)
+    assert again.returncode == 0, again.stderr
+    ranges = [given for path, given in hub.asked if path.endswith("safetensors")]
+    assert ranges == [f"bytes={resumed}-"]
+    (path,) = (Path(p) for p in shell("weights", "path", "sam2-tiny", **place).stdout.split()[1:])
+    assert path.read_bytes() == whole
+    assert (tmp_path / "weights" in path.parents) == own
+    hub.asked.clear()
+    assert "is here already" in shell("weights", "fetch", "sam2-tiny", **place).stdout
+    assert hub.asked == []
+    path.resolve().write_bytes(whole[:-5])
+    assert shell("weights", "fetch", "sam2-tiny", **place).returncode == 0
+    assert path.read_bytes() == whole
+
+
+def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:
+    put_tracker(hub)
+    hub.hashes["facebook/sam2.1-hiera-tiny/model.safetensors"] = "0" * 64
+    ran = shell("weights", "fetch", "sam2-tiny", HF_ENDPOINT=hub.address,
+                HF_HOME=str(tmp_path / "home"), XDG_CACHE_HOME=str(tmp_path / "c"))  # fmt: skip
+    assert ran.returncode == 2
+    assert "model.safetensors came with another sha256 than the hub says" in ran.stderr
+    assert not list(tmp_path.rglob("*.safetensors"))
+    assert not list(tmp_path.rglob("*.incomplete"))
+
+
+def test_without_a_connection_it_fails_at_once_and_says_what_to_do(tmp_path) -> None:
+    began = time.monotonic()
+    ran = shell("weights", "fetch", "siglip2", HF_ENDPOINT="http://127.0.0.1:9",
+                HF_HOME=str(tmp_path))  # fmt: skip
+    assert ran.returncode == 1
+    assert len(ran.stderr.splitlines()) <= 3
+    assert "siglip2 could not be fetched (no connection to 127.0.0.1)" in ran.stderr
+    assert "hf download" in ran.stderr
+    assert "set DEJACUE_WEIGHTS to it" in ran.stderr
+    assert len(ran.stderr.splitlines()[-1]) < 610
+    assert time.monotonic() - began < 20  # two seconds on a machine that does nothing else
+
+
+# names and identities
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_of_other_precisions_have_names_and_identities_of_their_own(
+    offline, tmp_path, monkeypatch
+) -> None:
+    root = tmp_path / "weights"
+    shutil.copytree(offline, root)
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
+    add_smaller(root, "int8")
+    plain, small = load_encoder("siglip2:fp32"), load_encoder("siglip2:int8")
+    assert (plain.name, plain.identity) == ("siglip2", siglip.IDENTITY)
+    assert (small.name, small.identity) == ("siglip2:int8", f"{siglip.IDENTITY}:int8")
+    assert load_encoder("siglip2", backend="onnx", precision="int8").identity == small.identity
+    assert load_encoder("siglip2:torch").identity == plain.identity
+    image = [np.zeros((9, 9, 3), np.uint8)]
+    histories = [
+        History(own.encode_images(image), [0], name, own.identity)
+        for name, own in (("a", plain), ("b", small))
+    ]
+    assert [encoder_name(own) for own in histories] == ["siglip2", "siglip2:int8"]
+    with Store.create(tmp_path / "store") as store:
+        store.add(histories[0])
+        with pytest.raises(InputError, match="encoder"):
+            store.add(histories[1])
+    rows = small.encode_images(np.random.default_rng(0).integers(0, 256, (12, 9, 9, 3), np.uint8))
+    made, words = History(rows, range(12), "c", small.identity), {"a": ["cup"], "b": ["empty cup"]}
+    assert find(made, words).vocabulary.encoder == small.identity
+    assert find(made, words, encoder="siglip2:int8").vocabulary.encoder == small.identity
+    asked = EncoderOptions(backend="onnx", precision="int8")
+    assert find(made, words, encoder="siglip2", encoder_options=asked)
+    for other in ("siglip2", "siglip2:torch", "siglip2:fp16"):
+        with pytest.raises(InputError, match=f"was made with siglip2:int8, not with {other}"):
+            find(made, words, encoder=other)
+    with pytest.raises(InputError, match="siglip2:int8 is siglip2 with precision int8, not fp16"):
+        load_encoder("siglip2:int8", precision="fp16")
+    with pytest.raises(InputError, match="with backend onnx, not torch"):
+        load_encoder("siglip2:int8", backend="torch")
+
+
+# without weights
+
+
+def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
+    nothing, tmp_path, monkeypatch, dejacue
+) -> None:
+    from dejacue.sources import video
+    from dejacue.sources.encoders import weights
+
+    dejacue("demo", "-o", tmp_path / "demo")
+    scene = tmp_path / "demo" / "scene"
+    given = [scene / "scene.mp4", "--masks", scene / "Annotations", "--object", "1"]
+    words = ["-v", scene / "vocabulary.yaml"]
+    manifest = tmp_path / "all.csv"
+    manifest.write_text(f"video,masks,objects\n{scene / 'scene.mp4'},{scene / 'Annotations'},1\n")
+
+    def decoded(*_: object) -> None:
+        raise AssertionError("a frame was decoded")
+
+    monkeypatch.setattr(video.Video, "__iter__", decoded)
+    monkeypatch.setattr(weights, "no_connection", decoded)  # nor is the hub asked
+    told = (
+        "siglip2, the encoder where none is named, is not on this machine; dejacue weights fetch "
+        "siglip2 gets it (about 1501 MB, apache-2.0)"
+    )
+    for command in (
+        ["locate", *given, *words], ["encode", *given, "-o", tmp_path / "x.npz"],
+        ["ingest", manifest, "--store", tmp_path / "store"], ["live", *given, *words],
+        ["words", scene / "vocabulary.yaml"],
+    ):  # fmt: skip
+        ran = dejacue(*command)
+        assert ran.code == 1
+        assert told in ran.err
+        assert "--encoder mini needs nothing, but knows this project's rendered scenes" in ran.err
+        assert len(ran.err.splitlines()[-1]) < 610
+    assert not (tmp_path / "store").exists()
+    with pytest.raises(MissingData, match="the encoder where none is named"):
+        find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=1)
+    ran = dejacue("locate", *given, *words, "--precision", "int8")
+    assert "weights fetch siglip2:int8 gets it (about 375 MB" in ran.err
+    assert "fetch siglip2:torch" in dejacue("locate", *given, *words, "--backend", "torch").err
+
+
+def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, monkeypatch):
+    root = tmp_path / "weights"
+    file = root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"junk!")
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
+    with pytest.raises(MissingData, match=r"is damaged \(.*vision_model\.onnx\); dejacue weights"):
+        models.check_default()
+    file.write_bytes(onnx_file(300))
+    with pytest.raises(MissingData, match="is not all on this machine"):
+        models.check_default()
+    assert model_named("sam2").name == "sam2-small"
+
+
+def test_on_a_gpu_it_is_the_files_of_torch_that_are_asked_for(nothing, monkeypatch) -> None:
+    monkeypatch.setattr(models, "may_be_accelerated", lambda: True)
+    with pytest.raises(MissingData, match="weights fetch siglip2:torch gets it"):
+        models.check_default()
+    with pytest.raises(MissingData, match="weights fetch siglip2 gets it"):
+        models.check_default(backend="onnx")
