@@ -84,7 +84,7 @@ def test_the_table_has_all_eight_decoders_under_every_condition(benchmark) -> No
         names = [
             name for *_, name in DECODERS.values() if any(f"{name}, {title}" in r for r in rows)
         ]
-        assert len(names) == (3 if condition == "generated-long" else 8)
+        assert len(names) == {"generated-long": 3, "rendered-long": 4}.get(condition, 8)
         assert any(note.startswith(f"{title}: ") for note in result.notes)
 
 

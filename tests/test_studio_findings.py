@@ -14,8 +14,10 @@ from studio_client import client_of, studio_of
 
 from dejacue import Finding, read_references, read_vocabulary
 from dejacue.report.scene import unpacked
+from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.studio import corpus, security
 from dejacue.studio.errors import NotThere
+from dejacue.studio.state import Remembering
 from dejacue.studio.workspace import Workspace
 
 STATES = {
@@ -23,6 +25,14 @@ STATES = {
     "half full": ["half full cup", "half empty cup"],
     "full": ["cup filled to the brim", "filled up cup"],
 }
+
+
+def test_the_encoder_that_remembers_texts_is_the_encoder_otherwise() -> None:
+    encoder = load_encoder("mini")
+    encoder.pace, encoder.batch = 4.0, 7
+    kept = Remembering(encoder)
+    for name in Encoder.__annotations__:
+        assert getattr(kept, name) is getattr(encoder, name)
 
 
 def windows(scene: dict) -> dict[str, list[tuple[int, int]]]:

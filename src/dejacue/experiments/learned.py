@@ -34,6 +34,7 @@ CONDITIONS = {
     "negatives": "40 records and negative runs",
     "vost": "VOST, five folds",
     "rendered": "rendered histories",
+    "rendered-long": "rendered histories, five times as long",
     "generated": "generated histories",
     "generated-long": "generated histories, four times as long",
 }

@@ -201,9 +201,10 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     return changed(dataset, clips=clips)
 
 
-def _usual(store: Place) -> str:
+def _usual(store: Place) -> str | None:
+    """That of a store, or None for the default, whose weights may have to be fetched first."""
     if not Store.is_at(store):
-        return "siglip2"
+        return None
     with Store.open(store) as there:
         return encoder_of(there)
 

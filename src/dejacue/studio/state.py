@@ -81,8 +81,7 @@ class Remembering(Encoder):
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        for name in ("name", "identity", "dimension", "size", "fit", "details", "has_text", "batch",
-                     "workers"):  # fmt: skip
+        for name in Encoder.__annotations__:
             setattr(self, name, getattr(encoder, name))
         self._rows: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
