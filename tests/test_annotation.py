@@ -361,7 +361,7 @@ def row(start: int, end: int, first: str, second: str, label: str | None) -> Dis
         ([row(3, 4, "p", "t", None)], r"frames \[3, 4\]: both passes say transition there"),
         (
             [row(1, 2, "p", "t", "pre"), row(5, 10**12, "t", "q", "post")],
-            r"frames \[5, 1000000000000\]: the passes only cover the frames \[0, 7\]",
+            r"frames \[5, 1000000000000\]: the passes cover only \[0, 7\]",
         ),
         (
             [row(1, 2, "p", "q", "pre")],

@@ -409,7 +409,7 @@ def test_an_ending_that_names_no_format_is_refused(saved, dejacue, monkeypatch, 
     ran = dejacue("locate", source, "-v", "v.npz", "-o", name)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        f"dejacue: {name}: the ending names no format; use one of "
+        f"dejacue: {name}: the file ending matches no format; use one of "
         f"{', '.join(own.suffix for own in EXPORTS.values())}, .txt (the table), or a folder\n"
     )
     assert sorted(Path().iterdir()) == before

@@ -230,7 +230,7 @@ def test_a_finding_read_with_a_model_can_still_be_corrected(cups, model) -> None
     asked = finding.ask(readout=model)
     assert asked.retrieval.settings["readout"]["name"] == "calibrated"
     assert "fitted" not in asked.retrieval.settings["readout"]
-    assert "above 0 it is rather in the state than not" in asked.report()
+    assert "above 0 the frame is more likely in the state than not" in asked.report()
     corrected = asked.correct(empty=3)
     assert corrected.retrieval.settings["readout"]["name"] == "contrast"
 

@@ -226,9 +226,9 @@ def test_passes_that_agree_have_a_consensus_at_once(pair) -> None:
 @pytest.mark.parametrize(("given", "sentence"), [
     ([], "not decided"), (runs(LABELS)[:1], "nothing to decide"),
     ([{"start": 18, "end": 18, "label": "none"}], "frame 19 is not decided"),
-    ([{"start": 18, "end": 18, "label": None}], "decisions cover every frame"),
+    ([{"start": 18, "end": 18, "label": None}], "decisions must cover every frame"),
     ([{"start": 18, "end": 19, "label": "pre"}], 'unknown label "pre"'),
-    ([{"start": 18, "end": 90, "label": "none"}], "the passes only cover"),
+    ([{"start": 18, "end": 90, "label": "none"}], "the passes cover only"),
     ([{"start": 18, "end": 20, "label": "none"}], "both passes say none there"),
 ])  # fmt: skip
 def test_decisions_that_do_not_fit_are_refused(pair, given, sentence) -> None:
@@ -304,4 +304,4 @@ def test_a_pass_under_the_name_of_another_is_not_taken(studio, pair) -> None:
     (folder / "anna.pass.json").rename(folder / "a_b.pass.json")
     other = invited(studio, "a/b".replace("/", ":"))
     answer = other.get(f"{CUP}/passes/a:b")
-    assert (answer.status_code, 'is of "Anna"' in answer.json()["detail"]) == (409, True)
+    assert (answer.status_code, 'belongs to "Anna"' in answer.json()["detail"]) == (409, True)

@@ -114,7 +114,7 @@ def test_what_is_worked_on_when_the_studio_stops_gets_a_sentence(ending) -> None
     if ending:
         asyncio.run(stopped())
         assert sent[0]["status"] == 503
-        assert b"the studio was stopped meanwhile" in sent[1]["body"]
+        assert b"the studio was stopped in the meantime" in sent[1]["body"]
     else:
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(stopped())

@@ -150,7 +150,7 @@ def test_examples_are_frames_of_the_history(studio, client) -> None:
     assert scene["changes"] == expected.scene(thumbnails=())["changes"] == [20]
     assert client.post("/api/findings/cup/read", json={}).json()["named"] == []
     refused = client.post("/api/findings/cup/read", json={"examples": [{"state": "full"}]})
-    assert "an example has a start" in refused.json()["detail"]
+    assert "an example needs a start" in refused.json()["detail"]
 
 
 def test_an_example_from_elsewhere_lies_in_the_workspace(studio, client, tmp_path) -> None:
@@ -192,7 +192,7 @@ def test_what_was_read_is_written_as_a_finding(studio, client) -> None:
         {"state": "full", "start": 2, "end": 6, "source": None}
     ]
     refused = client.put("/api/findings/cup", json={"folder": "scene"})
-    assert "holds other things" in refused.json()["detail"]
+    assert "contains other files" in refused.json()["detail"]
 
 
 def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client) -> None:
@@ -435,7 +435,7 @@ def test_a_video_is_uploaded_and_can_be_looked_at(studio, client) -> None:
     again = upload(client, "new cup.mp4", data)
     assert (again.status_code, again.json()["detail"][-24:]) == (
         409,
-        "already; give another name"[-24:],
+        "already exists; give another name"[-24:],
     )
 
 
@@ -531,7 +531,7 @@ def test_links_in_folders_of_pictures_lead_nowhere_else(studio, client, tmp_path
     (folder / "3.png").symlink_to(tmp_path / "secret.png")
     answer = client.get("/api/videos/pictures/frames/3.jpg")
     assert answer.status_code == 404
-    assert "3.png is a link that leads out" in answer.json()["detail"]
+    assert "3.png is a link out of the workspace" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("text", [

@@ -78,8 +78,8 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
     assert info["objects"] == [1]
     refused = {**FIND, "folder": "other", "changes": [30]}
     said = client.post("/api/jobs", json=refused)
-    assert (said.status_code, said.json()["detail"][:37]) == (
-        400, "examples and changes go with states; ",
+    assert (said.status_code, said.json()["detail"][:34]) == (
+        400, "examples and changes need states; ",
     )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypat
     waiting = begun(client, **FIND, folder="never")
     assert client.delete(f"/api/jobs/{waiting['id']}").json()["state"] == "stopped"
     twice = client.post("/api/jobs", json={**FIND, "folder": "made"})
-    assert (twice.status_code, "a job works on" in twice.json()["detail"]) == (409, True)
+    assert (twice.status_code, "a job is using" in twice.json()["detail"]) == (409, True)
     assert client.put("/api/findings/cup", json={"folder": "made"}).status_code == 409
     client.delete(f"/api/jobs/{job['id']}")
     slow.go_on.set()
@@ -189,18 +189,18 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
 
 @pytest.mark.parametrize(("wrong", "sentence"), [
     ({"video": "nothing.mp4"}, 'no video "nothing.mp4"'),
-    ({"video": "../x.mp4"}, "no place in the workspace"),
-    ({"folder": "../out"}, "no place in the workspace"),
-    ({"folder": "scene"}, "holds other things"),
+    ({"video": "../x.mp4"}, "not a place in the workspace"),
+    ({"folder": "../out"}, "not a place in the workspace"),
+    ({"folder": "scene"}, "contains other files"),
     ({"folder": "scene/scene.mp4"}, "is a file; give a folder"),
-    ({"masks": None}, "say where the object is"),
-    ({"prompts": BOX}, "say where the object is"),
+    ({"masks": None}, "mark the object with a box"),
+    ({"prompts": BOX}, "mark the object with a box"),
     ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
     ({"masks": "scene/vocabulary.yaml"}, "masks are a folder of PNG"),
     ({"vocabulary": None}, "give the states"),
     ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
     ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
-    ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt is a box or a point"),
+    ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt needs either a box or a point"),
 ])  # fmt: skip
 def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
     answer = client.post("/api/jobs", json={**FIND, "folder": "made", **wrong})
@@ -260,7 +260,7 @@ def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplo
     problems = [job.problem for job in made[3:7]]
     assert problems[0] == "x.npz: No space left on device"
     assert problems[1] == "ValueError: odd"
-    assert problems[2].startswith("memory is not enough")
+    assert problems[2].startswith("out of memory")
     assert problems[3] == "cup.mp4: wrong"
     jobs.close()
 

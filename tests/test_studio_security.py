@@ -274,7 +274,7 @@ def test_web_sockets_are_not_spoken(studio) -> None:
     import asyncio
 
     guard = Guard(None, studio.sessions)
-    with pytest.raises(RuntimeError, match="HTTP alone"):
+    with pytest.raises(RuntimeError, match="only HTTP"):
         asyncio.run(guard({"type": "websocket"}, None, None))
 
 
@@ -378,7 +378,7 @@ def test_what_is_opened_is_a_folder_or_videos(made_workspace, tmp_path, monkeypa
     assert open_workspace([masks])[0].root == made_workspace / "scene"
     for places, sentence in (
         ([tmp_path / "nothing"], "no such file or folder"),
-        ([made_workspace, video], "give one folder, or videos alone"),
+        ([made_workspace, video], "give one folder, or only videos"),
         ([made_workspace / "scene" / "vocabulary.yaml"], "neither a video nor a folder of images"),
     ):
         with pytest.raises(InputError, match=sentence):
@@ -395,13 +395,14 @@ def test_a_folder_without_rights_is_one_sentence(tmp_path, monkeypatch) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "listdir", refuse)
-    with pytest.raises(InputError, match=r"may not be read \(Permission denied\)"):
+    with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
         open_workspace([tmp_path])
 
 
 @pytest.mark.parametrize(("host", "port", "sentence"), [
-    ("127.0.0.1", 70000, "ports go from 0"), ("no.such.host.invalid", 0, "cannot be listened to"),
-    ("203.0.113.7", 0, "cannot be listened to"),
+    ("127.0.0.1", 70000, "a port is a number from 0"),
+    ("no.such.host.invalid", 0, "cannot listen there"),
+    ("203.0.113.7", 0, "cannot listen there"),
 ])  # fmt: skip
 def test_an_address_that_cannot_be_listened_to_is_one_sentence(host, port, sentence) -> None:
     with pytest.raises(InputError, match=sentence):

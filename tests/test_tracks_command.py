@@ -474,7 +474,7 @@ def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue
         "-o", tmp_path / "masks",
     )  # fmt: skip
     assert ran.code == 2
-    assert "masks-contact.png: is in the way of the contact sheet" in ran.err
+    assert "masks-contact.png: is where the contact sheet would go" in ran.err
     assert own.read_bytes() == b"mine"
     assert not (tmp_path / "masks").exists()
 

@@ -22,7 +22,7 @@ def finding(address, desk):
 
 
 def text_of(state: str) -> str:
-    return f'textarea[aria-label="descriptions of {state}, one a line"]'
+    return f'textarea[aria-label="descriptions of {state}, one per line"]'
 
 
 def changed(own, before) -> dict[str, list[str]]:
@@ -188,7 +188,7 @@ def test_the_keyboard_does_it_all_and_a_sheet_says_how(finding) -> None:
     page.locator("h1").click()
     page.keyboard.press("?")
     sheet = page.locator("dialog")
-    for text in ("play, pause", "next question", "undo", "one frame back, on", "zoom in, out"):
+    for text in ("play, pause", "next question", "undo", "one frame back or", "zoom in or out"):
         assert text in sheet.inner_text()
     page.keyboard.press("Escape")
     sheet.wait_for(state="detached")

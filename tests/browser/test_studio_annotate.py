@@ -44,7 +44,7 @@ def labelled(address, desk):
     """Two passes that differ in frames 18 – 21 and 40."""
     own = desk(address)
     own.open("#/annotate/cup")
-    states = own.page.get_by_label("States, one a line")
+    states = own.page.get_by_label("States, one per line")
     own.until("() => document.querySelector('textarea')?.value.includes('empty')")
     assert states.input_value().split() == ["empty", "half", "full", "full"]
     states.fill("full\nempty")
@@ -55,11 +55,11 @@ def labelled(address, desk):
     fill(own, [(0, 21, "1"), (22, 40, "3"), (41, LAST, "2")])
     own.page.get_by_role("button", name="Stop").click()
     own.page.get_by_role("link", name="cup", exact=True).click()
-    own.page.get_by_role("button", name="Go on as Anna").click()
+    own.page.get_by_role("button", name="Continue as Anna").click()
     own.until("() => document.querySelector('.ready') !== null")  # what she labelled is there
     own.page.get_by_role("button", name="Stop").click()
     own.page.get_by_role("link", name="cup", exact=True).click()
-    assert own.page.get_by_label("States, one a line").count() == 0  # they are the first one's
+    assert own.page.get_by_label("States, one per line").count() == 0  # they are the first one's
     begin(own, "Ben")
     assert own.page.locator(".answers [aria-pressed=true]").count() == 0  # nothing of Anna's
     fill(own, [(0, 17, "1"), (18, 39, "3"), (40, LAST, "2")])
@@ -68,7 +68,7 @@ def labelled(address, desk):
 
 def test_two_passes_become_references(labelled, workspace) -> None:
     own, page = labelled, labelled.page
-    page.get_by_role("button", name="Begin the consensus").click()
+    page.get_by_role("button", name="Start the consensus").click()
     page.get_by_text("Difference 1 of 2").wait_for()
     assert "Anna says full, Ben says none" in page.locator(".panel").inner_text()
     own.shows(18)
@@ -83,7 +83,7 @@ def test_two_passes_become_references(labelled, workspace) -> None:
     page.keyboard.press("3")
     page.get_by_text("Difference 3 of 3").wait_for()
     page.locator(".answers").get_by_role("button", name="empty").click()
-    page.get_by_text("all are decided").wait_for()
+    page.get_by_text("all differences are decided").wait_for()
     kappa = page.locator("section", has_text="Agreement").locator("tbody td").nth(2).inner_text()
     assert 0.8 < float(kappa) < 1
     page.locator(".events li").first.wait_for()
@@ -98,7 +98,7 @@ def test_two_passes_become_references(labelled, workspace) -> None:
     }  # fmt: skip
     assert (workspace / "cup" / "annotations" / "references.json").is_file()
     page.reload()
-    page.get_by_text("all are decided").wait_for()
+    page.get_by_text("all differences are decided").wait_for()
 
 
 def test_whoever_labels_sees_neither_scores_nor_the_other_pass(labelled) -> None:
@@ -120,7 +120,7 @@ def test_whoever_labels_sees_neither_scores_nor_the_other_pass(labelled) -> None
 def test_spans_are_labelled_by_dragging_and_kept(address, desk, workspace) -> None:
     own = desk(address)
     own.open("#/annotate/cup")
-    own.page.get_by_label("States, one a line").fill("full\nempty")
+    own.page.get_by_label("States, one per line").fill("full\nempty")
     begin(own, "Anna")
     own.drag(own.at("full", 0, 0, LAST), own.at("full", 20, 0, LAST))
     own.until("() => document.querySelector('progress').value === 21")
@@ -143,7 +143,7 @@ def test_spans_are_labelled_by_dragging_and_kept(address, desk, workspace) -> No
 def test_labels_that_were_changed_elsewhere_are_not_overwritten(address, desk) -> None:
     own = desk(address)
     own.open("#/annotate/cup")
-    own.page.get_by_label("States, one a line").fill("full\nempty")
+    own.page.get_by_label("States, one per line").fill("full\nempty")
     begin(own, "Anna")
     other = own.page.context.new_page()
     other.goto(f"{address}#/annotate/cup")
@@ -154,7 +154,7 @@ def test_labels_that_were_changed_elsewhere_are_not_overwritten(address, desk) -
     other.wait_for_timeout(600)
     own.page.locator(".answers button").nth(1).click()
     own.page.get_by_text("the pass was changed elsewhere").wait_for()
-    own.page.get_by_role("button", name="Load again").click()
+    own.page.get_by_role("button", name="Reload").click()
     own.until("() => document.querySelectorAll('.tl-windows button')[0]?.textContent === '0 – 0'")
     own.expected = "409"
     other.close()

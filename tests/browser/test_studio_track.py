@@ -58,15 +58,15 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     own.open(SCENE)
     own.shows(0)
     page = own.page
-    start = page.get_by_role("button", name="Follow and find")
-    assert "Show the object first" in page.locator(".foot").inner_text()
+    start = page.get_by_role("button", name="Track and find")
+    assert "Mark the object first" in page.locator(".foot").inner_text()
     page.get_by_label("Tracker").select_option("box")
     at = stage_at(own, 192)
     own.drag(at(40, 30), at(150, 130))
     own.until("() => document.querySelectorAll('.outline.preview').length > 0")
     assert page.locator(".marks li").first.inner_text().startswith("frame 0: box 40, 30, 150, 130")
     assert start.is_disabled()  # nothing to look for yet
-    assert "Name at least two states" in page.locator(".foot").inner_text()
+    assert "Name and describe at least two states" in page.locator(".foot").inner_text()
     name_states(own, ("empty", "drained cup"), ("full", "filled up cup"))
     page.get_by_label("Folder of the finding").fill("made/boxed")
     start.click()
@@ -80,7 +80,7 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     page.get_by_text("saved in made/boxed").wait_for()
 
     page.get_by_role("tab", name="Doubts").click()
-    page.get_by_role("link", name="Follow it again").click()
+    page.get_by_role("link", name="Track it again").click()
     page.get_by_text("Correct made/boxed").wait_for()
     own.shows(0)
     assert page.get_by_label("Tracker").input_value() == "box"  # as it was followed
@@ -90,7 +90,7 @@ def test_a_box_is_followed_corrected_and_found(address, desk, workspace) -> None
     before, at = polygons(own), stage_at(own, 192)
     own.drag(at(60, 30), at(170, 130))
     own.until("() => document.querySelectorAll('.marks li').length >= 2")
-    page.get_by_role("button", name="Follow again").click()
+    page.get_by_role("button", name="Track again").click()
     jobs_done(own, 2)
     go_to(own, 25)  # no prompt is there: the outline is that of the new masks
     own.until("() => document.querySelectorAll('.stage .outline').length > 0")
@@ -127,7 +127,7 @@ def test_where_weights_lack_one_click_goes_on_without_them(address, desk, monkey
     own.until("() => document.querySelector('.marks li').innerText.includes('box 50')")
     own.page.get_by_text("the weights of sam2 are not on this machine").wait_for()
     assert len(asked) == 1  # what lacks is not asked for again
-    own.page.get_by_role("button", name="Go on with the box tracker").click()
+    own.page.get_by_role("button", name="Continue with the box tracker").click()
     own.until("() => document.querySelectorAll('.outline.preview').length > 0")
     assert own.page.get_by_label("Tracker").input_value() == "box"
     own.page.get_by_text("box sees this").wait_for()
@@ -137,11 +137,11 @@ def test_the_words_of_a_list_are_taken_and_kept(address, desk, workspace) -> Non
     own = desk(address)
     own.open(SCENE)
     own.shows(0)
-    own.page.get_by_label("Words of").select_option("scene/vocabulary.yaml")
+    own.page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
     own.until("() => document.querySelectorAll('fieldset').length === 3")
     assert own.page.get_by_label("name of state 2").input_value() == "half full"
     own.open("#/finding/cup")
-    own.page.get_by_role("button", name="Keep these words").click()
+    own.page.get_by_role("button", name="Save these words").click()
     own.page.get_by_label("File in the workspace").fill("lists/cup.txt")
     own.page.get_by_role("button", name="Save", exact=True).last.click()
     own.page.get_by_text("a word list ends in .yaml").wait_for()
@@ -164,7 +164,7 @@ def test_a_finding_that_is_there_is_not_replaced_unawares(address, desk, workspa
     assert folder.input_value() == "findings/scene-2"
     own.page.get_by_role("link", name="findings/scene").wait_for()
     folder.fill("findings/scene")
-    own.page.get_by_text("There is a finding in findings/scene: it is replaced").wait_for()
+    own.page.get_by_text("The finding in findings/scene will be replaced").wait_for()
 
 
 def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) -> None:
@@ -176,7 +176,7 @@ def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) 
         own.shows(0)
         at = stage_at(own, 192)
         own.drag(at(40, 30), at(150, 130))
-        own.page.get_by_role("button", name="Follow").click()
+        own.page.get_by_role("button", name="Track").click()
         own.page.get_by_role("button", name="Open").click()
         own.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
         assert Finding.read(workspace / "cup").made.tracker == "box, approximate"
@@ -233,12 +233,12 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(tmp_path, desk, w
                   ".map((own) => own.getAttribute('points')).join(' | ');"
                   " return now && now !== first; }", first)  # fmt: skip
         name_states(own, ("left", "a square at the left"), ("right", "a square at the right"))
-        page.get_by_role("button", name="Follow and find").click()
+        page.get_by_role("button", name="Track and find").click()
         own.until("() => document.querySelector('.foot progress')?.value > .1")
         page.get_by_role("button", name="Stop").click()
         own.until("() => document.querySelector('.foot .job.stopped') !== null")
         assert not (root / "findings" / "square" / "finding.json").exists()
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         page.get_by_role("button", name="Open").wait_for()
         assert [job["state"] for job in told(own, "jobs")] == ["done", "stopped"]
 
@@ -259,7 +259,7 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(tmp_path, desk, w
         page.keyboard.press("i")
         page.mouse.click(*at(50, 30))
         own.until("() => document.querySelectorAll('.panel .marks')[0].children.length === 3")
-        page.get_by_role("button", name="Follow again").click()
+        page.get_by_role("button", name="Track again").click()
         jobs_done(own, 2)
         page.get_by_role("button", name="Open").click()
         own.until("() => document.querySelectorAll('.tl-windows button').length >= 2")

@@ -56,7 +56,7 @@ def test_labelling_and_consensus_are_accessible(address, desk, axe) -> None:
         if name == "Anna":
             own.page.get_by_role("button", name="Stop").click()
             own.page.get_by_role("link", name="cup", exact=True).click()
-    own.page.get_by_role("button", name="Begin the consensus").click()
+    own.page.get_by_role("button", name="Start the consensus").click()
     there(own, ".run .bar span")
     assert axe(own.page) == []
 
@@ -77,7 +77,7 @@ def test_an_empty_folder_says_what_to_do_and_takes_a_video(tmp_path, desk, axe) 
         own.page.locator("input[type=file]").set_input_files([tmp_path / "no.mp4"])
         said = own.page.locator(".drop .problem")
         said.wait_for()
-        assert "no.mp4: is no video or picture" in said.inner_text()
+        assert "no.mp4: is not a video or an image" in said.inner_text()
         assert [error for error in own.errors if "400" not in error] == []
         own.errors.clear()
         own.page.context.close()
@@ -90,12 +90,12 @@ def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
     own.page.get_by_label("Tracker").select_option("box")
     stage = own.page.locator(".stage").bounding_box()
     own.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
-    own.page.get_by_label("Words of").select_option("scene/vocabulary.yaml")
+    own.page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
     own.page.get_by_label("Folder of the finding").fill("scene")
-    own.page.get_by_role("button", name="Follow and find").click()
+    own.page.get_by_role("button", name="Track and find").click()
     said = own.page.locator(".foot .problem")
     said.wait_for()
-    assert said.inner_text() == '"scene" holds other things; give a folder that is new'
+    assert said.inner_text() == '"scene" contains other files; give a new folder'
     assert not (workspace / "scene" / "finding.json").exists()
     assert [error for error in own.errors if "400" not in error] == []
     own.errors.clear()
@@ -106,7 +106,7 @@ def test_the_corpus_is_filtered_measured_and_opened(address, desk) -> None:
     own.open("#/corpus")
     there(own, "td .bars")
     own.page.get_by_label("filter").fill("nothing like it")
-    own.page.get_by_text("No finding has these words").wait_for()
+    own.page.get_by_text("No finding matches these words").wait_for()
     own.page.get_by_label("filter").fill("cup")
     there(own, "td .bars")
     own.page.get_by_role("button", name="Measure against references").click()

@@ -55,8 +55,9 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     assert len(set(alternative)) > 2
     texts = own.page.locator(".tl-keys li").all_inner_texts()
     assert texts == [
-        "window", "best, but not found", "alternative, by rank", "reference", "named by a person",
-        "named: none of these", "change", "worth an answer", "not observed", "doubtful",
+        "window", "best window, but not found", "alternative, by rank", "reference",
+        "named by a person", "named: none of these", "change", "frame worth an answer",
+        "not observed", "doubtful",
     ]  # fmt: skip
     assert own.page.locator(".tl-label .tl-name bdi").all_inner_texts() == [
         "empty", "filled", "broken",

@@ -185,7 +185,7 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
 def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
     """Refuse a decision that is open, or does not match what the passes say."""
     if row.window | first.frames != first.frames:
-        raise InputError(f"frames {row.window}: the passes only cover the frames {first.frames}")
+        raise InputError(f"frames {row.window}: the passes cover only {first.frames}")
     at = slice(row.window.start - first.frames.start, row.window.end - first.frames.start + 1)
     pairs = list(zip(first.labels[at], second.labels[at], strict=True))
     for window, (a, b) in runs_of(pairs, row.window.start):

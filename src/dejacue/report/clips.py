@@ -21,7 +21,7 @@ def cut_clips(
     """One clip per found window of a state (with occurrences: of each), with all source frames of
     it; clips of an earlier run are removed."""
     if history.source_frames is None:
-        raise InputError(f"history {history.id}: does not know the frames of {video}; encode again")
+        raise InputError(f"history {history.id}: has no frame numbers of {video}; encode it again")
     remove_clips(folder)
     source = dict(zip(history.frames.tolist(), history.source_frames.tolist(), strict=True))
     found = dict.fromkeys((m.state, w) for m in retrieval for w, _ in retrieval.windows_of(m))

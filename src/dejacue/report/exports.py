@@ -232,14 +232,14 @@ def export_for(path: str | os.PathLike[str], format: str | None = None) -> Expor
         if os.fspath(path).lower().endswith(suffix):
             return {**suffixes, **also}[suffix]
     raise InputError(
-        f"{os.fspath(path)}: the ending names no format; use one of {', '.join(suffixes)}"
+        f"{os.fspath(path)}: the file ending matches no format; use one of {', '.join(suffixes)}"
     )
 
 
 def _several(retrievals: Retrievals) -> list[Retrieval]:
     given = [retrievals] if isinstance(retrievals, Retrieval) else list(retrievals)
     if not given:
-        raise InputError("there is no retrieval to export; locate something first")
+        raise InputError("there is no retrieval to export; run locate first")
     return given
 
 
@@ -268,8 +268,8 @@ def _clock(name: str, history: History | None) -> Callable[[Window], tuple[float
     """Windows of a retrieval → seconds."""
     if history is None:
         raise InputError(
-            f'history "{name}" is not given, and this format counts in '
-            "seconds, which lie in it; give the history beside the retrieval"
+            f'history "{name}" is not given, but this format counts seconds, which come from it; '
+            "give the history along with the retrieval"
         )
     own, ends = history, frame_ends_s(history)
 

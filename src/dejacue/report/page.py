@@ -76,7 +76,7 @@ def report_page(
         raise InputError(
             f"report of {history.id}: the evidence has shape {evidence.responses.shape}, but there "
             f"are {len(retrieval)} descriptions and {len(history)} observed frames; "
-            "take all three from the same history and vocabulary"
+            "use the same history and vocabulary for all three"
         )
     drawn = scene(
         history, Reading(retrieval, evidence), vocabulary, references=references, doubts=doubts,

@@ -30,12 +30,12 @@ def check_sheet(output: Path, video: Video) -> Path:
     images = Path(video.path) if Path(video.path).is_dir() else Path(video.path).parent
     if not Path(video.path).is_file() and sheet.absolute().parent == images.absolute():
         raise InputError(
-            f"{output}: lies among the images of the video, where {sheet.name} would be taken for "
-            "one of them; give a place outside of that folder"
+            f"{output}: is among the images of the video, where {sheet.name} would be taken for "
+            "one of them; give a path outside that folder"
         )
     if sheet.exists() and _notes_shown(sheet) is None and read_notes(output) is None:
         raise InputError(
-            f"{sheet}: is in the way of the contact sheet; move it, or give another -o"
+            f"{sheet}: is where the contact sheet would go; move it, or give another -o"
         )
     return sheet
 

@@ -24,7 +24,7 @@ Minimum = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
 class Label(Asked):
-    """annotator: whom to label as; None: stop labelling, and be the owner again."""
+    """annotator: whom to label as; None: stop labelling and be the owner again."""
 
     annotator: Name | None
 
@@ -73,37 +73,37 @@ class Wanted(Asked):
 
 @router.get("/api/session")
 def session(who: Who) -> Object:
-    """Who asks: the owner of the studio, or an annotator."""
+    """Who is asking: the owner of the studio, or an annotator."""
     return {"annotator": who.annotator, "owner": who.owner}
 
 
 @router.post("/api/session")
 def label_as(asked: Label, request: Request, studio: Own, who: Who) -> Object:
-    """The owner labels as an annotator, and sees what annotators see; null ends it."""
+    """The owner labels as an annotator and sees what annotators see; null ends it."""
     if not who.owner:
-        raise NotAllowed(f"this session is that of {who.annotator}; the owner may change it")
+        raise NotAllowed(f"this session belongs to {who.annotator}; only the owner can change it")
     if request.state.cookie is None:
         raise InputError(
-            "a token has no session to change; invite the annotator, and use its token"
+            "a token has no session to change; invite the annotator and use that token"
         )
     if asked.annotator is not None and not asked.annotator.isprintable():
-        raise InputError("give the name of the annotator on one line")
+        raise InputError("give the annotator's name on one line")
     studio.sessions.change(request.state.cookie, Session(asked.annotator, True))
     return {"annotator": asked.annotator, "owner": True}
 
 
 @router.post("/api/annotators", dependencies=[Depends(owner_only)])
 def invite(asked: Invitation, studio: Own) -> Object:
-    """A token for one annotator, who sees the videos and the own pass alone."""
+    """A token for one annotator, who sees only the videos and their own pass."""
     if not asked.annotator.isprintable() or not asked.annotator.strip():
-        raise InputError("give the name of the annotator on one line")
+        raise InputError("give the annotator's name on one line")
     token = studio.sessions.invite(asked.annotator)
     return {"annotator": asked.annotator, "token": token, "address": f"/?token={token}"}
 
 
 @router.get("/api/annotations")
 def list_annotations(studio: Own, who: Who) -> list[Object]:
-    """All that can be annotated, and how far it is; annotators see how far they are themselves."""
+    """All that can be annotated, with progress; annotators see only their own progress."""
     return [_status(own, who) for own in found_targets(studio)]
 
 
@@ -143,7 +143,7 @@ def new_pass(id: Id, annotator: Annotator, asked: NewPass, studio: Own, who: Who
 
 @router.get("/api/annotations/{id:path}/passes/{annotator}")
 def read_labels(id: Id, annotator: Annotator, studio: Own, who: Who) -> Object:
-    """The labels of an annotator: the own ones, or any once consensus has begun."""
+    """The labels of an annotator: your own, or anyone's once the consensus has begun."""
     own = target(studio, id)
     own.check_seen(who, annotator)
     return _told(own, own.read(annotator))
@@ -151,7 +151,7 @@ def read_labels(id: Id, annotator: Annotator, studio: Own, who: Who) -> Object:
 
 @router.put("/api/annotations/{id:path}/passes/{annotator}")
 def write_labels(id: Id, annotator: Annotator, asked: Labels, studio: Own, who: Who) -> Object:
-    """Saves a pass; what is confirmed is on the disk."""
+    """Saves a pass; it is on the disk when the save is confirmed."""
     own = target(studio, id)
     _check_own(who, annotator)
     with studio.writing:
@@ -163,7 +163,7 @@ def write_labels(id: Id, annotator: Annotator, asked: Labels, studio: Own, who: 
 
 @router.post("/api/annotations/{id:path}/consensus")
 def begin(id: Id, studio: Own) -> Object:
-    """Begins the consensus of two complete passes: from now on they are closed and can be seen."""
+    """Starts the consensus of two complete passes: they are closed, and everybody sees them."""
     own = target(studio, id)
     with studio.writing:
         own.begin()
@@ -227,8 +227,8 @@ def export(id: Id, what: str, studio: Own) -> Response:
 def _check_own(who: Session, annotator: str) -> None:
     if who.annotator is None or not _same(who.annotator, annotator):
         raise NotAllowed(
-            f"only {annotator} writes this pass; label as {annotator} first, or use the token that "
-            "was made for this annotator"
+            f"only {annotator} can write this pass; label as {annotator} first, or use the token "
+            "made for this annotator"
         )
 
 

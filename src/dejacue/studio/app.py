@@ -77,14 +77,14 @@ class AnsweredAtTheEnd:
             if not self.studio.ending or scope["type"] != "http":
                 raise
             if not begun:
-                said = JSONResponse({"detail": "the studio was stopped meanwhile"}, 503)
+                said = JSONResponse({"detail": "the studio was stopped in the meantime"}, 503)
                 await said(scope, receive, send)
 
 
 def _index() -> Response:
     page = STATIC / "index.html"
     if not page.is_file():
-        return HTMLResponse("<!doctype html><title>dejacue studio</title><p>The API is below /api.")
+        return HTMLResponse("<!doctype html><title>dejacue studio</title><p>The API is under /api.")
     return HTMLResponse(page.read_bytes())
 
 
@@ -99,7 +99,7 @@ async def _sentence(request: Request, error: Any) -> Response:
 
 
 async def _http(request: Request, error: Any) -> Response:
-    said = {404: "there is nothing at this address", 405: "this address knows no such method"}
+    said = {404: "there is nothing at this address", 405: "this address has no such method"}
     known = error.status_code in said and error.detail in ("Not Found", "Method Not Allowed")
     answer = _said(
         request, error.status_code, said[error.status_code] if known else str(error.detail)
@@ -118,12 +118,12 @@ async def _invalid(request: Request, error: Any) -> Response:
 
 async def _system(request: Request, error: Any) -> Response:
     if lacks_memory(error):
-        return _said(request, 503, "the memory of this machine is not enough; close something")
+        return _said(request, 503, "this machine is out of memory; close something")
     where = f"{error.filename}: " if getattr(error, "filename", None) else ""
     return _said(request, 503, f"{where}{getattr(error, 'strerror', None) or error}")
 
 
 async def _mistake(request: Request, error: Any) -> Response:
     """A mistake of ours; the server prints where."""
-    said = f"something went wrong in the studio ({type(error).__name__}); its terminal says where"
+    said = f"something went wrong in the studio ({type(error).__name__}); see its terminal"
     return _said(request, 500, said)

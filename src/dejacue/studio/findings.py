@@ -55,7 +55,7 @@ def list_findings(studio: Own) -> list[Object]:
 
 @router.get("/{id:path}/info", dependencies=READ)
 def info(id: Id, studio: Own) -> Object:
-    """How a finding was made, and its words."""
+    """How a finding was made, with its words."""
     finding = studio.finding(id)
     drawn = finding.scene(thumbnails=(), most=100)
     return {
@@ -78,7 +78,7 @@ def scene(
     questions: Annotated[int, Query(ge=0, le=20)] = 0,
     most: Annotated[int, Query(ge=100, le=100_000_000)] | None = None,
 ) -> Object:  # fmt: skip
-    """What a timeline draws of a finding (dejacue.scene/1)."""
+    """The scene of a finding, as a timeline draws it (dejacue.scene/1)."""
     return draw(studio, id, studio.finding(id), segments, questions, most)
 
 
@@ -91,7 +91,7 @@ def read(id: Id, asked: Read, studio: Own) -> Object:
 
 @router.post("/{id:path}/compare", dependencies=READ)
 def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
-    """The same words read in several ways: a scene or what is wrong, for each."""
+    """The same words read in several ways, each with a scene or a problem."""
     finding = studio.finding(id)
     found: list[Object] = []
     for own in asked.readings:
@@ -105,14 +105,14 @@ def compare(id: Id, asked: Compare, studio: Own) -> list[Object]:
 
 @router.put("/{id:path}", dependencies=[Depends(owner_only)])
 def save(id: Id, asked: Save, studio: Own) -> Object:
-    """Reads as ``read`` does, and writes what was read: over the finding, or to another folder."""
+    """Reads as ``read`` does and writes the result: over the finding, or to another folder."""
     studio.jobs.check_free(asked.folder or id)
     finding = reread(studio, studio.finding(id), asked, asked)
     folder = studio.folder(id)
     if asked.folder is not None:
         folder = studio.workspace.place(asked.folder)
         if folder.is_dir() and os.listdir(folder) and not (folder / "finding.json").is_file():
-            raise InputError(f'"{asked.folder}" holds other things; give another folder')
+            raise InputError(f'"{asked.folder}" contains other files; give another folder')
     with studio.saving:
         finding.write(folder)
         studio.workspace.changed()
@@ -121,7 +121,7 @@ def save(id: Id, asked: Save, studio: Own) -> Object:
 
 @router.get("/{id:path}/questions", dependencies=READ)
 def questions(id: Id, studio: Own, count: Annotated[int, Query(ge=1, le=20)] = 1) -> list[Object]:
-    """The frames whose names would tell most about the rest, best first."""
+    """The frames whose labels would tell most about the rest, best first."""
     made: list[Object] = studio.finding(id).scene(thumbnails=(), questions=count)["questions"]
     return made
 
@@ -149,7 +149,7 @@ def thumbnail(
 
 @router.get("/{id:path}/export/{kind}", dependencies=READ, response_class=Response)
 def export(id: Id, kind: str, studio: Own) -> Response:
-    """What was found in the format of another tool, or the report (kind: report)."""
+    """The finding in the format of another tool, or the report (kind: report)."""
     finding = studio.finding(id)
     name = file_name(finding.history.id)
     if kind == "report":
@@ -257,7 +257,7 @@ def _example(studio: Studio, own: Vocabulary, mark: Mark) -> Example:
     state = None if mark.state == "none" else mark.state
     if mark.source is None:
         if mark.start is None:
-            raise InputError("an example has a start (and an end), or a source")
+            raise InputError("an example needs a start (and an end), or a source")
         return Example(state, (mark.start, mark.start if mark.end is None else mark.end))
     for known in own.elsewhere:
         if (known.state, known.source) == (state, mark.source):

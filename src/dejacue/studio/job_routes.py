@@ -62,7 +62,7 @@ class Sampled(Asked):
 
 
 class Track(Sampled):
-    """Follow an object: masks in a folder of the workspace."""
+    """Track an object: masks in a folder of the workspace."""
 
     kind: Literal["track"]
     video: Place
@@ -99,25 +99,25 @@ New = Annotated[Track | Find | Evaluate, Body(discriminator="kind")]
 
 @router.get("")
 def list_jobs(studio: Own) -> list[Object]:
-    """All jobs of this start, the latest first."""
+    """All jobs since the studio started, latest first."""
     return [_told(studio, job) for job in studio.jobs.all()]
 
 
 @router.post("", status_code=202)
 def new_job(asked: New, studio: Own) -> Object:
-    """Begins a job, or puts it behind the one that runs; what is plainly wrong is said at once."""
+    """Starts a job, or queues it behind the running one; obvious errors are reported at once."""
     return _told(studio, _added(studio, asked))
 
 
 @router.get("/{job}")
 def one_job(job: str, studio: Own) -> Object:
-    """How far a job is."""
+    """The progress of a job."""
     return _told(studio, studio.jobs.get(job))
 
 
 @router.post("/{job}/again", status_code=202)
 def again(job: str, studio: Own) -> Object:
-    """The same job once more: it goes on from what is kept."""
+    """The same job again: it continues from what was kept."""
     before = studio.jobs.get(job)
     kinds: dict[str, type[Asked]] = {"track": Track, "find": Find, "evaluate": Evaluate}
     return _told(studio, _added(studio, kinds[before.kind].model_validate(before.asked)))
@@ -174,7 +174,7 @@ def _added(studio: Studio, asked: Any) -> Job:
 def _prompts(given: list[Pointed]) -> list[RawPrompt]:
     for own in given:
         if (own.box is None) == (own.point is None):
-            raise InputError("a prompt is a box or a point, one of the two")
+            raise InputError("a prompt needs either a box or a point")
     return [RawPrompt(own.object, own.frame, box=own.box, point=own.point) for own in given]
 
 
@@ -189,7 +189,7 @@ def _folder(studio: Studio, id: str) -> Any:
         names = os.listdir(folder)
         ours = (DOCUMENT, "masks", "track.json")
         if names and not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
-            raise InputError(f'"{id}" holds other things; give a folder that is new')
+            raise InputError(f'"{id}" contains other files; give a new folder')
     elif folder.exists():
         raise InputError(f'"{id}" is a file; give a folder')
     return folder
@@ -219,12 +219,12 @@ def _find(studio: Studio, asked: Find) -> Work:
         masks = studio.workspace.existing(asked.masks, "masks")
         open_masks(masks)  # what is wrong with them is said before the job waits
     if (masks is None) == (not prompts):
-        raise InputError("say where the object is: with a box or a click, or with masks")
+        raise InputError("mark the object with a box, a click or masks")
     words: Any = None
     if asked.vocabulary is not None:
         words = studio.workspace.existing(asked.vocabulary, "vocabulary")
         if asked.examples or asked.changes:
-            raise InputError("examples and changes go with states; give those of the word list")
+            raise InputError("examples and changes need states; give the states of the word list")
     elif asked.states is not None:
         words = vocabulary(studio, asked, asked.states)
     else:

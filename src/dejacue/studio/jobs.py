@@ -69,7 +69,7 @@ class Jobs:
     def add(self, kind: str, asked: dict[str, Any], work: Work) -> Job:
         with self._lock:
             if sum(not job.ended for job in self._jobs.values()) >= MOST_WAITING:
-                raise Conflict(f"{MOST_WAITING} jobs are waiting; let some of them end first")
+                raise Conflict(f"{MOST_WAITING} jobs are waiting; wait until some of them end")
             self._check_free(asked.get("folder"))
             job = Job(kind, asked, work)
             self._jobs[job.id] = job
@@ -90,12 +90,12 @@ class Jobs:
         if folder is not None and any(
             job.asked.get("folder") == folder for job in self._jobs.values() if not job.ended
         ):
-            raise Conflict(f'a job works on "{folder}"; wait until it ends, or stop it')
+            raise Conflict(f'a job is using "{folder}"; wait until it ends, or stop it')
 
     def get(self, id: str) -> Job:
         with self._lock:
             if id not in self._jobs:
-                raise NotThere(f'there is no job "{id[:40]}"; jobs end with the studio')
+                raise NotThere(f'there is no job "{id[:40]}"; jobs are lost when the studio stops')
             return self._jobs[id]
 
     def all(self) -> list[Job]:
@@ -146,7 +146,7 @@ class Jobs:
         except Exception as error:  # the thread goes on, whatever a model or a library raises
             if not lacks_memory(error):
                 _log.exception("a job failed")
-            said = "memory is not enough" if lacks_memory(error) else f"{type(error).__name__}"
+            said = "out of memory" if lacks_memory(error) else f"{type(error).__name__}"
             self._end(job, "failed", f"{said}: {error}")
 
     def _end(self, job: Job, state: str, problem: str | None = None) -> None:

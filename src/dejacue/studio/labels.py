@@ -82,7 +82,9 @@ class Target:
     def path(self, annotator: str) -> Path:
         check_name("annotator", annotator)
         if len(annotator) > MOST_ANNOTATOR or annotator_key(annotator) == CONSENSUS:
-            raise InputError(f'"{shortened(annotator)}" cannot be an annotator; give another name')
+            raise InputError(
+                f'"{shortened(annotator)}" cannot be an annotator\'s name; give another'
+            )
         return self.folder / f"{file_name(annotator_key(annotator))}{PASS}"
 
     def passes(self) -> list[Pass]:
@@ -92,11 +94,11 @@ class Target:
     def read(self, annotator: str) -> Pass:
         path = self.path(annotator)
         if not path.is_file():
-            raise NotThere(f'"{self.id}": there is no pass of {annotator} yet')
+            raise NotThere(f'"{self.id}": {annotator} has no pass yet')
         found = read_pass(path, complete=False)
         if annotator_key(found.annotator) != annotator_key(annotator):
             raise Conflict(
-                f'the pass in {path.name} is of "{found.annotator}"; give another name than '
+                f'the pass in {path.name} belongs to "{found.annotator}"; give another name than '
                 f'"{annotator}"'
             )
         return found
@@ -105,20 +107,20 @@ class Target:
         """A pass to fill in; the second one tells the states of the first apart."""
         path = self.path(annotator)
         if self.begun:
-            raise Conflict(f'"{self.id}": consensus has begun; there are no more passes')
+            raise Conflict(f'"{self.id}": the consensus has begun; no more passes can be added')
         if path.exists():
-            raise Conflict(f'"{self.id}": there is a pass of {annotator} already')
+            raise Conflict(f'"{self.id}": {annotator} already has a pass')
         others = self.passes()
         if others:
             known = others[0].states
             if (states is not None or preset) and states != (known and list(known)):
                 raise Conflict(
                     f'"{self.id}" is annotated with the labels {", ".join(others[0].known)}; '
-                    "leave the states out to take these"
+                    "leave the states out to use these"
                 )
             states = known
         elif states is None and not preset:
-            raise InputError("name the states that are to be told apart, or take the preset vost")
+            raise InputError("name the states to distinguish, or use the preset vost")
         made = annotation.template(self.history, self.frames, annotator, states)
         write_pass(path, made, durable=True)
         return made
@@ -127,15 +129,15 @@ class Target:
         """Labels for all frames of a pass; on the disk when this returns."""
         before = self.read(annotator)
         if self.begun:
-            raise Conflict(f'"{self.id}": consensus has begun, so passes are closed')
+            raise Conflict(f'"{self.id}": the consensus has begun, so passes are closed')
         if revision is not None and revision != self.revision(annotator):
-            raise Conflict("the pass was changed elsewhere, perhaps in another tab; load it again")
+            raise Conflict("the pass was changed elsewhere, perhaps in another tab; reload it")
         labels: list[str | None] = []
         for start, end, label in runs:
             window = Window(start, end)
             if start != before.frames.start + len(labels) or end > before.frames.end:
                 raise InputError(
-                    f"runs cover the frames {before.frames} one after the other, each once; "
+                    f"runs must cover the frames {before.frames} in order, each once; "
                     f"{window} does not follow"
                 )
             labels += [label] * window.length
@@ -151,14 +153,13 @@ class Target:
         own = who.annotator is not None and annotator_key(who.annotator) == annotator_key(annotator)
         if not own and not self.begun:
             raise NotAllowed(
-                f"nobody but {annotator} sees this pass until both are complete and consensus "
-                "begins"
+                f"only {annotator} sees this pass until both are complete and the consensus begins"
             )
 
     def check_begun(self) -> None:
         if not self.begun:
             raise NotAllowed(
-                f'"{self.id}": passes are compared when both are complete and consensus has begun'
+                f'"{self.id}": passes are compared once both are complete and the consensus begins'
             )
 
     def pair(self) -> tuple[Pass, Pass]:
@@ -168,7 +169,7 @@ class Target:
             keys = read_decisions(self.folder / DECISIONS).annotator_keys
             found = [own for key in keys for own in found if annotator_key(own.annotator) == key]
         if len(found) != 2:
-            raise Conflict(f'"{self.id}": consensus is between two passes, and there are '
+            raise Conflict(f'"{self.id}": a consensus needs two passes, but there are '
                            f"{len(found)}")  # fmt: skip
         for own in found:
             if None in own.labels:
@@ -198,9 +199,7 @@ class Target:
             window = Window(start, end)
             at = start - first.frames.start
             if window | first.frames != first.frames:
-                raise InputError(
-                    f"frames {window}: the passes only cover the frames {first.frames}"
-                )
+                raise InputError(f"frames {window}: the passes cover only {first.frames}")
             a, b = first.labels[at], second.labels[at]
             if a == b:
                 raise InputError(f"frame {start}: both passes say {a}; there is nothing to decide")
@@ -273,8 +272,8 @@ def target(studio: Studio, id: str) -> Target:
 def check_readable(studio: Studio, who: Session, id: str) -> None:
     """Whoever labels sees no reading of a history before its consensus has begun."""
     if who.annotator is not None and not target(studio, id).begun:
-        raise NotAllowed("annotators see no reading before both passes are complete and consensus "
-                         "has begun")  # fmt: skip
+        raise NotAllowed("annotators see no reading until both passes are complete and the "
+                         "consensus has begun")  # fmt: skip
 
 
 def _check_open(expected: Decisions, given: Decisions) -> None:
@@ -285,15 +284,15 @@ def _check_open(expected: Decisions, given: Decisions) -> None:
     told = [frame for row in given.rows for frame in range(row.window.start, row.window.end + 1)]
     if wanted != told:
         raise InputError(
-            "decisions cover every frame on which the passes differ, in order and once; load them "
-            "again"
+            "decisions must cover every frame on which the passes differ, in order, each once; "
+            "reload them"
         )
     pairs = {f: (r.first, r.second) for r in expected.rows
              for f in range(r.window.start, r.window.end + 1)}  # fmt: skip
     for row in given.rows:
         for frame in range(row.window.start, row.window.end + 1):
             if pairs[frame] != (row.first, row.second):
-                raise InputError(f"frame {frame}: the passes differ in another way there; split it")
+                raise InputError(f"frame {frame}: the passes differ in another way; split the run")
 
 
 def _agreement(first: Sequence[Any], second: Sequence[Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class Asked(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, in one sentence."""
+    """The problem, in one sentence."""
 
     detail: str
 
@@ -48,7 +48,7 @@ def current_session(request: Request) -> Session:
 def owner_only(request: Request) -> None:
     """Whoever labels sees nothing that tells what others, or a machine, say."""
     if current_session(request).annotator is not None:
-        raise NotAllowed("annotators see their own pass alone; the owner of the studio sees this")
+        raise NotAllowed("annotators see only their own pass; only the studio's owner sees this")
 
 
 Own = Annotated[Studio, Depends(current_studio)]
@@ -66,7 +66,7 @@ class Mark(Asked):
 
 
 class Reading(Asked):
-    """How to read; what is left out is as the finding was read."""
+    """How to read; fields that you omit stay as the finding was read."""
 
     readout: Text | None = None
     coordinates: Text | None = None
@@ -76,8 +76,8 @@ class Reading(Asked):
 
 
 class Words(Asked):
-    """What is looked for: states with their descriptions, and what is shown; what is left out is as
-    the finding has it."""
+    """What to find: states with their descriptions, and examples; fields that you omit stay as the
+    finding has them."""
 
     object: Text | None = None
     states: Annotated[
@@ -88,8 +88,8 @@ class Words(Asked):
 
 
 class Read(Words, Reading):
-    """segments: also stretches that look alike; questions: also so many frames worth an answer;
-    most: values of all curves together, longer ones are thinned."""
+    """segments: also return stretches that look alike; questions: the number of frames worth an
+    answer to return; most: the total number of curve values, beyond which curves are thinned."""
 
     segments: bool = False
     questions: Annotated[int, Field(ge=0, le=20)] = 0

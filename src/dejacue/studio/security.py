@@ -109,7 +109,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
-            raise RuntimeError("the studio speaks HTTP alone")
+            raise RuntimeError("the studio speaks only HTTP")
         headers = _headers(scope)
 
         async def guarded(message: Message) -> None:
@@ -141,10 +141,10 @@ class Guard:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         own = f"{scope['scheme']}://{host}".lower()
         if origin is not None and origin.lower() != own:
-            return 403, "requests of other pages are refused (Origin)"
+            return 403, "requests from other pages are refused (Origin)"
         public = path == "/" or path.startswith("/static/") or path == "/favicon.ico"
         if not (public and method in SAFE) and site not in (None, "same-origin", "none"):
-            return 403, "requests of other pages are refused (Sec-Fetch-Site)"
+            return 403, "requests from other pages are refused (Sec-Fetch-Site)"
         cookie = _cookie(scope, headers)
         session = None if cookie is None else self.sessions.of_cookie(cookie)
         bearer = headers.get("authorization", "")
@@ -161,7 +161,7 @@ class Guard:
         most = MOST_UPLOAD if path == UPLOADS else MOST_BODY
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal() or int(length[:20]) > most:
-            return 413, f"a request has at most {most >> 20} MB"
+            return 413, f"a request may have at most {most >> 20} MB"
         scope.setdefault("state", {}).update(session=session, cookie=None if bearer else cookie)
         return None
 
@@ -185,8 +185,8 @@ class Guard:
     async def _begin(self, scope: Scope, send: Send, token: str) -> None:
         session = self.sessions.of_token(token)
         if session is None:
-            await _answer(send, 401, "the token is wrong or of an earlier start; open the address "
-                          "that the studio printed when it started")  # fmt: skip
+            await _answer(send, 401, "the token is wrong or from an earlier start; open the "
+                          "address that the studio printed when it started")  # fmt: skip
             return
         cookie = f"{_cookie_name(scope)}={self.sessions.begin(session)}"
         headers = [
@@ -250,7 +250,7 @@ def _limited(receive: Receive, path: str) -> Receive:
         if message["type"] == "http.request":
             got += len(message.get("body", b""))
             if got > most:
-                raise HTTPException(413, f"a request has at most {most >> 20} MB")
+                raise HTTPException(413, f"a request may have at most {most >> 20} MB")
         return message
 
     return counted

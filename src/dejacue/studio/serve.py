@@ -53,10 +53,10 @@ def serve(
             if host not in LOOPBACK:
                 say(
                     f"whoever reaches {host} and has the token can see the videos and findings in "
-                    f"{workspace.root} and write there; what is sent is not encrypted. From "
-                    f"elsewhere the address is http://{socket.gethostname()}:{number}/"
+                    f"{workspace.root} and write there; the traffic is not encrypted. From another "
+                    f"machine the address is http://{socket.gethostname()}:{number}/"
                 )
-            say(f"the studio of {workspace.root} (Ctrl-C ends it): {address}")
+            say(f"the studio serves {workspace.root} (Ctrl-C ends it): {address}")
             if browser:
                 opening = threading.Timer(0.5, webbrowser.open, [address])
                 opening.daemon = True
@@ -75,7 +75,7 @@ def serve(
 def bound(host: str, port: int) -> socket.socket:
     """A socket that listens there; port 0: any that is free."""
     if not 0 <= port <= 65535:
-        raise InputError(f"--port {port}: ports go from 0 (any that is free) to 65535")
+        raise InputError(f"--port {port}: a port is a number from 0 (any free port) to 65535")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # asyncio sends small answers at once where the protocol is said to be TCP
@@ -90,11 +90,10 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise InputError(
-                f"port {port} is in use, perhaps by another studio; give another with --port, or "
-                "--port 0 for any that is free"
+                f"port {port} is in use, perhaps by another studio; give another one with --port, "
+                "or use --port 0 for any free port"
             ) from None
         raise InputError(
-            f"{host}:{port}: cannot be listened to ({error.strerror}); give another --host or "
-            "--port"
+            f"{host}:{port}: cannot listen there ({error.strerror}); give another --host or --port"
         ) from None
     return made

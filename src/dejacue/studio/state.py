@@ -224,7 +224,7 @@ class Studio:
         if id is None:
             raise NotThere(
                 f"the video of {finding.history.id} is not in the workspace; copy it there, or "
-                "start the studio in a folder above both"
+                "start the studio in a folder that contains both"
             )
         return self.workspace.video(id)
 

@@ -34,7 +34,7 @@ PIECE = 1 << 20  # bytes that are written at once
 async def upload(
     request: Request, studio: Own, name: Annotated[str, Query(min_length=1, max_length=200)]
 ) -> Object:
-    """A video or a picture, as the body of the request; it is put into the folder uploads."""
+    """A video or an image as the request body; it is stored in the folder uploads."""
     target = _target(studio, name)
     temporary = target.with_name(f".{secrets.token_hex(8)}{TEMPORARY}{target.suffix.lower()}")
     await to_thread.run_sync(lambda: target.parent.mkdir(exist_ok=True))
@@ -58,11 +58,11 @@ def _target(studio: Studio, name: str) -> Path:
     target = studio.workspace.place(f"{FOLDER}/{name}")
     if "/" in name or target.suffix.lower() not in {*MEDIA, *SUFFIXES}:
         raise InputError(
-            f"a video ({', '.join(sorted(MEDIA))}) or a picture ({', '.join(sorted(SUFFIXES))}) "
-            "can be uploaded, under a name that says which"
+            f"upload a video ({', '.join(sorted(MEDIA))}) or an image "
+            f"({', '.join(sorted(SUFFIXES))}) whose name has one of these endings"
         )
     if target.exists():
-        raise Conflict(f'"{FOLDER}/{name}" is there already; give another name')
+        raise Conflict(f'"{FOLDER}/{name}" already exists; give another name')
     return target
 
 
@@ -87,9 +87,9 @@ def _take(studio: Studio, temporary: Path, target: Path) -> None:
                 frames.image(0)
     except (InputError, Unreadable) as error:
         said = str(error).replace(f"{temporary}: ", "")
-        raise InputError(f"{target.name}: is no video or picture: {said}") from None
+        raise InputError(f"{target.name}: is not a video or an image: {said}") from None
     with studio.writing:
         if target.exists():
-            raise Conflict(f'"{FOLDER}/{target.name}" is there already; give another name')
+            raise Conflict(f'"{FOLDER}/{target.name}" already exists; give another name')
         os.replace(temporary, target)
         studio.workspace.changed()

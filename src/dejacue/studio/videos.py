@@ -68,7 +68,7 @@ def list_videos(studio: Own) -> list[Object]:
 
 @router.get("/api/videos/{id:path}/info")
 def info(id: Id, studio: Own) -> Object:
-    """Size, codec, number of frames, and whether a browser may be able to play it."""
+    """Size, codec, number of frames, and whether a browser is likely to play it."""
     path = studio.workspace.video(id)
     frames = studio.frames(path)
     return {
@@ -83,11 +83,11 @@ def info(id: Id, studio: Own) -> Object:
 
 @router.get("/api/videos/{id:path}/file", response_class=FileResponse)
 def file(id: Id, studio: Own) -> FileResponse:
-    """The file as it is; a Range gets its part. An attachment: it plays in our page, and nothing in
-    it is shown as a page of its own."""
+    """The file, unchanged; supports Range. It is an attachment: it plays in our page, and nothing
+    in it is shown as a page of its own."""
     path = studio.workspace.video(id)
     if not path.is_file() or path.suffix.lower() not in MEDIA:
-        raise NotThere(f'"{id}" is a folder of images, not a file that plays')
+        raise NotThere(f'"{id}" is a folder of images, not a playable file')
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(path.name)}"}
     return FileResponse(path, media_type=MEDIA[path.suffix.lower()], headers=headers)
 
@@ -106,7 +106,7 @@ def times(id: Id, studio: Own) -> Object:
 
 @router.get("/api/videos/{id:path}/frames/{number}.jpg", response_class=Response, responses=PICTURE)
 def frame(id: Id, number: Number, studio: Own, width: Width | None = None) -> Response:
-    """A frame of the file, decoded here: the right one by its time stamp."""
+    """A frame of the file, decoded by the server and found by its timestamp."""
     frames = studio.frames(studio.workspace.video(id))
     _check(frames, number)
     return _picture(jpeg(frames.image(number), width))
@@ -114,7 +114,7 @@ def frame(id: Id, number: Number, studio: Own, width: Width | None = None) -> Re
 
 @router.post("/api/videos/{id:path}/preview", dependencies=[Depends(owner_only)])
 def preview(id: Id, asked: Preview, studio: Own) -> Object:
-    """What a tracker takes for the object in one frame: its outline."""
+    """The outline of the object that a tracker sees in one frame."""
     frames = studio.frames(studio.workspace.video(id))
     _check(frames, asked.frame)
     image = frames.image(asked.frame)
@@ -160,7 +160,7 @@ def outlines(
     id: Id, studio: Own, start: Annotated[int, Query(ge=0, le=MOST_FRAME)],
     count: Annotated[int, Query(ge=1, le=100)] = 25, file: bool = False,
 ) -> list[Object]:  # fmt: skip
-    """Those of the frames from here on, as far as there are any, for a page that plays."""
+    """The outlines of consecutive frames, as far as there are any, for a page that plays."""
     finding = studio.finding(id)
     found: list[Object] = []
     for number in range(start, start + count):
@@ -176,7 +176,7 @@ def outlines(
 
 def _check(frames: Frames, number: int) -> None:
     if number >= len(frames):
-        raise NotThere(f"there is no frame {number}; they go from 0 to {len(frames) - 1}")
+        raise NotThere(f"there is no frame {number}; frames go from 0 to {len(frames) - 1}")
 
 
 def _picture(data: bytes, cached: str = "max-age=600") -> Response:

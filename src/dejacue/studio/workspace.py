@@ -77,7 +77,7 @@ class Workspace:
         )  # fmt: skip
         if bad:
             raise NotThere(
-                f'"{said}" is no place in the workspace; ids are paths below it, as the lists '
+                f'"{said}" is not a place in the workspace; ids are paths below it, as the lists '
                 "give them"
             )
         path = self.root.joinpath(*parts)
@@ -123,7 +123,7 @@ class Workspace:
         path = self.existing(id, "finding")
         folder = path.parent if path.name == DOCUMENT and path.is_file() else path
         if not (folder / DOCUMENT).is_file():
-            raise NotThere(f'"{shortened(id)}" holds no finding')
+            raise NotThere(f'"{shortened(id)}" contains no finding')
         return folder
 
     def finding_id(self, folder: Path) -> str:
@@ -148,7 +148,7 @@ class Workspace:
                 pictures = [entry for entry in entries if is_image(entry.name)]
             for entry in pictures:
                 if entry.is_symlink() and self.id_of(os.path.realpath(entry.path)) is None:
-                    raise NotThere(f"{folder}: {entry.name} is a link that leads out")
+                    raise NotThere(f"{folder}: {entry.name} is a link out of the workspace")
             if not pictures:
                 return False
             self._linked[folder] = stamp
@@ -217,22 +217,22 @@ def open_workspace(places: Sequence[Path]) -> tuple[Workspace, list[str]]:
     videos = [path for path in given if path not in folders]
     if folders and (videos or len(folders) > 1):
         raise InputError(
-            f"{folders[0]}: is a workspace, and {(videos or folders[1:])[0]} is given as well; "
-            "give one folder, or videos alone"
+            f"{folders[0]}: is a workspace, but {(videos or folders[1:])[0]} is given too; "
+            "give one folder, or only videos"
         )
     root = folders[0] if folders else Path(os.path.commonpath([path.parent for path in videos]))
     try:
         os.listdir(root)
     except OSError as error:
         raise InputError(
-            f"{root}: may not be read ({error.strerror}); give another folder"
+            f"{root}: cannot be read ({error.strerror}); give another folder"
         ) from None
     check_place(root, folder=True)
     workspace = Workspace(root)
     ids = [workspace.id_of(path) for path in videos]
     for path, id in zip(videos, ids, strict=True):
         if id is None:
-            raise InputError(f"{path}: is hidden, or has a name that no page can show; rename it")
+            raise InputError(f"{path}: is hidden or has a name that a page cannot show; rename it")
         workspace.video(id)
     return workspace, [id for id in ids if id]
 

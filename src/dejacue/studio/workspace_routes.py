@@ -27,7 +27,7 @@ Owner = Depends(owner_only)
 
 
 class States(Asked):
-    """A vocabulary as its file has it."""
+    """A vocabulary, as in its file."""
 
     object: Text | None = None
     states: Annotated[
@@ -38,7 +38,7 @@ class States(Asked):
 
 @router.get("/api/workspace")
 def workspace(studio: Own, who: Who) -> Object:
-    """What lies in the folder, and what this studio can do."""
+    """The contents of the folder, and what this studio can do."""
     found = studio.workspace.contents()
     blind = who.annotator is not None
     return {
@@ -66,7 +66,7 @@ def read_words(id: Id, studio: Own) -> Object:
     """The states and descriptions of a word list."""
     path = studio.workspace.existing(id, "vocabulary")
     if path.suffix.lower() not in WORDS:
-        raise InputError(f'"{id}" is no word list; they end in .yaml')
+        raise InputError(f'"{id}" is not a word list; word lists end in .yaml')
     found = read_vocabulary(path)
     states = {state: list(texts) for state, texts in found.states.items()}
     return {"id": id, "object": found.object, "states": states}

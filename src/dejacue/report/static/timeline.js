@@ -318,19 +318,19 @@ function question(pen, x, y, ink, radius) {
 // ---------------------------------------------------------------- the timeline
 
 const KEYS = [
-  { keys: ["←", "→"], does: "one frame back, on (Shift: ten)" },
-  { keys: ["Home", "End"], does: "first, last frame" },
-  { keys: ["[", "]"], does: "to the edge before, after (also , .)" },
-  { keys: ["+", "−"], does: "zoom in, out" },
+  { keys: ["←", "→"], does: "one frame back or forward (Shift: ten)" },
+  { keys: ["Home", "End"], does: "first or last frame" },
+  { keys: ["[", "]"], does: "previous or next edge (also , .)" },
+  { keys: ["+", "−"], does: "zoom in or out" },
   { keys: ["0"], does: "show all" },
-  { keys: ["PageUp", "PageDown"], does: "look earlier, later" },
-  { keys: ["↑", "↓"], does: "row above, below" },
-  { keys: ["n", "p"], does: "select the next window, the previous one" },
-  { keys: ["Esc"], does: "select nothing; undo a drag" },
+  { keys: ["PageUp", "PageDown"], does: "scroll earlier or later" },
+  { keys: ["↑", "↓"], does: "row above or below" },
+  { keys: ["n", "p"], does: "select the next or previous window" },
+  { keys: ["Esc"], does: "clear the selection; undo a drag" },
 ];
 const EDIT_KEYS = [
-  { keys: ["s", "e"], does: "the selected window starts, ends at the playhead" },
-  { keys: ["a"], does: "add a window at the playhead, in the row that is chosen" },
+  { keys: ["s", "e"], does: "start or end the selected window at the playhead" },
+  { keys: ["a"], does: "add a window at the playhead, in the current row" },
   { keys: ["Delete"], does: "delete the selected window" },
   { keys: ["Alt"], does: "while dragging: do not snap" },
 ];
@@ -444,16 +444,16 @@ class Timeline {
     this.buttons = {
       out: button("−", "zoom out", () => this.zoom(2)),
       in: button("+", "zoom in", () => this.zoom(.5)),
-      left: button("◀", "look earlier", () => this.pan(-.5)),
-      right: button("▶", "look later", () => this.pan(.5)),
+      left: button("◀", "scroll earlier", () => this.pan(-.5)),
+      right: button("▶", "scroll later", () => this.pan(.5)),
       all: button("All", "show all frames", () => this.view(this.first, this.last)),
     };
     if (this.editable) {
-      this.buttons.add = button("Add", "add a window at the playhead, in the row that is chosen", () => this.addHere());
+      this.buttons.add = button("Add", "add a window at the playhead, in the current row", () => this.addHere());
       this.buttons.remove = button("Delete", "delete the selected window", () => this.remove());
     }
     if (scene.segments) {
-      const toggle = button("Segments", "show segments: frames that look alike", () => {
+      const toggle = button("Segments", "show segments: stretches of frames that look alike", () => {
         this.showSegments = !this.showSegments;
         attributes(toggle, { "aria-pressed": this.showSegments });
         this.label();
@@ -463,7 +463,7 @@ class Timeline {
     }
     if (Object.keys(this.clocks).length > 1) {
       const choice = make("select", "", bar);
-      choice.setAttribute("aria-label", "what the axis counts");
+      choice.setAttribute("aria-label", "unit of the axis");
       for (const [key, own] of Object.entries(this.clocks)) {
         const made = make("option", "", choice, own.name);
         made.value = key;
@@ -476,13 +476,13 @@ class Timeline {
   kinds() {
     const scene = this.scene, windows = this.rows.flatMap((row) => row.windows), found = [];
     if (windows.some((own) => !own.absent)) found.push(["found", "window"]);
-    if (windows.some((own) => own.absent)) found.push(["absent", "best, but not found"]);
+    if (windows.some((own) => own.absent)) found.push(["absent", "best window, but not found"]);
     if (this.rows.some((row) => row.alternatives.length)) found.push(["other", "alternative, by rank"]);
     if (scene.references) found.push(["reference", "reference"]);
     if (scene.named.some((one) => one.state !== null)) found.push(["named", "named by a person"]);
     if (scene.named.some((one) => one.state === null)) found.push(["none", `named: ${NONE}`]);
     if (scene.changes.length) found.push(["change", "change"]);
-    if (scene.questions?.length) found.push(["question", "worth an answer"]);
+    if (scene.questions?.length) found.push(["question", "frame worth an answer"]);
     const seen = this.observed.before.at(-1);
     if (seen < this.last - this.first + 1) found.push(["gap", "not observed"]);
     if (scene.doubts.length) found.push(["doubt", "doubtful"]);

@@ -29,17 +29,17 @@ export function Annotate({ id, about, again }) {
 const stage = (own) => (own.references ? "references written" : own.agreed ? "agreed" : own.begun ?
   "consensus: decide" : own.passes.length ?
   own.passes.map((one) => `${one.annotator} ${Math.floor(100 * one.labelled / one.frames)} %`).join(" · ")
-  : "not begun");
+  : "not started");
 
 function List({ all, about }) {
   return html`<main class="narrow"><h1>Annotate</h1>
-    <p class="soft">Two people label every frame; neither sees the other's labels, nor any score, until both are done. Then the differences are decided, and become references.</p>
-    ${!all.length && html`<p class="empty">There is nothing to annotate yet. Put a video into the folder of the studio, or drop one in the <a href=${link("workspace")}>workspace</a>.</p>`}
+    <p class="soft">Two people label every frame; neither sees the other's labels, nor any score, until both are done. Then you decide the differences, and the result becomes references.</p>
+    ${!all.length && html`<p class="empty">There is nothing to annotate yet. Put a video into the studio's folder, or drop one into the <a href=${link("workspace")}>workspace</a>.</p>`}
     ${all.length > 0 && html`<div class="scroll"><table><thead><tr><th scope="col">What</th><th scope="col">Kind</th>
-      <th scope="col">${about.annotator ? "Your pass" : "How far"}</th></tr></thead>
+      <th scope="col">${about.annotator ? "Your pass" : "Progress"}</th></tr></thead>
       <tbody>${all.map((own) => html`<tr key=${own.id}><th scope="row">
         <a href=${link("annotate", own.id)}>${titleOf(own.id, about)}</a></th>
-        <td>${own.kind === "finding" ? "a followed object" : "a whole video"}</td><td>${stage(own)}</td>
+        <td>${own.kind === "finding" ? "a tracked object" : "a whole video"}</td><td>${stage(own)}</td>
         </tr>`)}</tbody></table></div>`}
   </main>`;
 }
@@ -78,27 +78,27 @@ function Start({ target, again, reload, about }) {
     ${target.passes.length > 0 && html`<section><h2>Passes</h2>
       <ul class="marks">${target.passes.map((one) =>
       html`<li><span><b>${one.annotator}</b> ${one.labelled} of ${count(one.frames, "frame")} labelled</span>
-      <span class="acts"><button type="button" onClick=${() => begin(one.annotator)}>Go on as ${one.annotator}</button>
+      <span class="acts"><button type="button" onClick=${() => begin(one.annotator)}>Continue as ${one.annotator}</button>
       </span></li>`)}</ul>
       ${complete(target) ? html`<p class="ready">Both passes are complete. <button type="button" class="main"
-        onClick=${consensus}>Begin the consensus</button></p>
-        <p class="soft">From then on the passes are closed, and everybody sees them.</p>`
+        onClick=${consensus}>Start the consensus</button></p>
+        <p class="soft">From then on, the passes are closed and everybody sees them.</p>`
         : html`<p class="soft">Their labels stay hidden until both passes are complete.</p>`}</section>`}
     <section><h2>${first ? "The first pass" : "Label"}</h2><form class="grid form"
       onSubmit=${(event) => { event.preventDefault(); begin(name.trim()); }}>
       <label>Name of the annotator<input value=${name} required maxlength="60" placeholder="Anna"
         onInput=${(event) => setName(event.target.value)} /></label>
-      ${first && html`<label>States, one a line<textarea rows="4" disabled=${preset}
+      ${first && html`<label>States, one per line<textarea rows="4" disabled=${preset}
         value=${preset ? "pre\ntransition\npost" : listed} onInput=${(event) => setStates(event.target.value)}>
         </textarea></label>
         <label class="check"><input type="checkbox" checked=${preset}
           onChange=${(event) => setPreset(event.target.checked)} />the VOST protocol: pre, transition, post</label>`}
       <div class="line wrap"><button class="main" disabled=${!name.trim()}>Label as ${name.trim() || "…"}</button>
-        <button type="button" disabled=${!name.trim()} onClick=${invite}>Invite by address</button></div></form>
+        <button type="button" disabled=${!name.trim()} onClick=${invite}>Invite with a link</button></div></form>
       <${Problem}>${problem}</${Problem}>
-      <p class="soft">While you label, this browser sees the video and your own pass alone: the server hides every score. "Stop" at the top ends it.</p></section>
-    ${invited && html`<${Dialog} title=${`An address for ${invited.annotator}`} onClose=${() => setInvited(null)}>
-      <p>Whoever opens it labels as ${invited.annotator}, and sees nothing else. Open it in another browser or a private window:</p>
+      <p class="soft">While you label, this browser sees only the video and your own pass: the server hides every score. "Stop" at the top ends it.</p></section>
+    ${invited && html`<${Dialog} title=${`A link for ${invited.annotator}`} onClose=${() => setInvited(null)}>
+      <p>Whoever opens this link labels as ${invited.annotator} and sees nothing else. Open it in another browser or a private window:</p>
       <p><input readonly aria-label="address" value=${new URL(invited.address, location.href).href}
         onFocus=${(event) => event.target.select()} /></p></${Dialog}>`}
   </main>`;
@@ -126,14 +126,14 @@ function NewPass({ target, path, again, about }) {
     begin(preset ? { preset: "vost" } : { states: states.split("\n").map((line) => line.trim()).filter(Boolean) }); };
   return html`<main class="narrow"><h1>Annotate ${titleOf(target.id, about)}</h1>
     ${states === null ? html`<p>You have no pass here yet.</p>
-      <button type="button" class="main" onClick=${() => begin({})}>Begin my pass</button>`
-      : html`<p>You are the first: name the states that are to be told apart.</p>
+      <button type="button" class="main" onClick=${() => begin({})}>Start my pass</button>`
+      : html`<p>You are the first annotator: name the states to distinguish.</p>
         <form class="grid form" onSubmit=${send}>
-        <label>States, one a line<textarea rows="4" disabled=${preset} value=${states}
+        <label>States, one per line<textarea rows="4" disabled=${preset} value=${states}
           onInput=${(event) => setStates(event.target.value)}></textarea></label>
         <label class="check"><input type="checkbox" checked=${preset}
           onChange=${(event) => setPreset(event.target.checked)} />the VOST protocol: pre, transition, post</label>
-        <button class="main">Begin my pass</button></form>`}
+        <button class="main">Start my pass</button></form>`}
     <${Problem}>${problem}</${Problem}></main>`;
 }
 
@@ -208,9 +208,9 @@ function Labelling({ target, path, made, found, again, reload, about }) {
   const mark = () => setAnchor(anchor === null ? film.frame : null);
   const consensus = () => saving.flush().then(() =>
     ask(`annotations/${place(target.id)}/consensus`, { method: "POST" })).then(reload, tell);
-  useKeys([...film.keys, { keys: ["b"], does: "begin a span here; a label then fills it", act: mark },
+  useKeys([...film.keys, { keys: ["b"], does: "start a span here; the next label fills it", act: mark },
     { keys: ["u"], does: "next frame without a label", act: next },
-    { keys: ["Backspace"], does: "take the label of the frame away (where no span is selected)", act: () => put(-1) },
+    { keys: ["Backspace"], does: "remove the label of the frame (if no span is selected)", act: () => put(-1) },
     { keys: ["Ctrl+z"], does: "undo", act: all.undo },
       { keys: ["Ctrl+Shift+z", "Ctrl+y"], does: "redo", act: all.redo }], view);
   const on = { seek: film.seek, select: setSelected, change: edited, mark: ({ kind, state }) => kind !== "change" &&
@@ -222,9 +222,9 @@ function Labelling({ target, path, made, found, again, reload, about }) {
         <button type="button" disabled=${!all.canUndo} onClick=${all.undo}>Undo</button>
         <button type="button" disabled=${!all.canRedo} onClick=${all.redo}>Redo</button>
         <button type="button" onClick=${consensus} disabled=${open > 0}
-          title="once both passes are complete">Begin the consensus</button></span></header>
+          title="once both passes are complete">Start the consensus</button></span></header>
     <${Problem}>${saving.problem}</${Problem}>${saving.conflict &&
-      html`<p><button type="button" onClick=${again}>Load again</button></p>`}
+      html`<p><button type="button" onClick=${again}>Reload</button></p>`}
     <div class="halves">
       ${found.video ? html`<${Film} film=${film} video=${found.video} first=${first} last=${last}
         finding=${target.kind === "finding" ? target.id : null} ofFile=${true}
@@ -232,7 +232,7 @@ function Labelling({ target, path, made, found, again, reload, about }) {
         : html`<${NoFilm} problem=${found.problem || "the video is not in the workspace"} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="labels">
         <p>Frame <b>${film.frame}</b> ${now ? html`is <b>${now}</b>` : "has no label yet"}.${anchor !== null &&
-          html` A label fills frames <b>${Math.min(anchor, film.frame)} – ${Math.max(anchor, film.frame)}</b>.`}</p>
+          html` The next label fills frames <b>${Math.min(anchor, film.frame)} – ${Math.max(anchor, film.frame)}</b>.`}</p>
         <div class="answers" role="group"
           aria-label="label of this frame">${labels.map((label, n) =>
           html`<button type="button" aria-pressed=${now === label} onClick=${() => put(n)}>
@@ -240,11 +240,11 @@ function Labelling({ target, path, made, found, again, reload, about }) {
           <button type="button" onClick=${() => put(-1)}>no label</button></div>
         <div class="line wrap"><button type="button" aria-pressed=${anchor !== null}
           onClick=${mark}>Span from here <kbd>b</kbd></button>
-          <button type="button" onClick=${next}>Next open frame <kbd>u</kbd></button></div>
+          <button type="button" onClick=${next}>Next unlabelled frame <kbd>u</kbd></button></div>
         <p><progress max=${values.length} value=${values.length - open} aria-label="labelled">
           </progress> ${values.length - open} of ${count(values.length, "frame")} labelled</p>
-        ${open === 0 && html`<p class="ready">Your pass is complete. When the other one is, too, the consensus can begin.</p>`}
-        <p class="soft">Keys <kbd>1</kbd> … <kbd>${labels.length}</kbd> label the frame and go on. On the timeline, drag along a row to label a span, and drag edges to move them.</p>
+        ${open === 0 && html`<p class="ready">Your pass is complete. Once the other pass is complete too, the consensus can start.</p>`}
+        <p class="soft">Keys <kbd>1</kbd> … <kbd>${labels.length}</kbd> label the frame and move to the next. On the timeline, drag along a row to label a span, and drag edges to move them.</p>
       </div></aside></div>
     <section class="strip" aria-label="timeline">
       <${Timeline} scene=${scene} options=${{ editable: true, labels: true, wheel: "focus", on }} hold=${setView} />

@@ -10,7 +10,7 @@ async function told(answer) {
   try {
     return (await answer.json()).detail || answer.statusText;
   } catch {
-    return `the studio answered ${answer.status}`;
+    return `the studio answered with status ${answer.status}`;
   }
 }
 
@@ -26,7 +26,7 @@ export async function ask(path, { method, body, signal } = {}) {
     answer = await fetch(`/api/${path}`, given);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("the studio does not answer; is it still running?");
+    throw new Error("the studio does not respond; is it still running?");
   }
   if (answer.ok) return answer.json();
   throw Object.assign(new Error(await told(answer)), { status: answer.status });

@@ -70,16 +70,16 @@ function Decide({ base, target, about, given, passes, found }) {
   const split = () => {
     if (!row) return;
     if (film.frame <= row.start || film.frame > row.end) {
-      say(`go to a frame inside of ${row.start} – ${row.end} first; the second part begins there`, "problem");
+      say(`first go to a frame inside ${row.start} – ${row.end}; the second part starts there`, "problem");
       return;
     }
     put([...rows.slice(0, at), { ...row, end: film.frame - 1 }, { ...row, start: film.frame },
       ...rows.slice(at + 1)]);
   };
   useKeys([...film.keys, { keys: ["ArrowLeft"], does: "one frame back", act: () => film.step(-1) },
-    { keys: ["ArrowRight"], does: "one frame on", act: () => film.step(1) },
+    { keys: ["ArrowRight"], does: "one frame forward", act: () => film.step(1) },
     { keys: ["n", "ArrowDown"], does: "next difference", act: () => to(at + 1) },
-    { keys: ["p", "ArrowUp"], does: "difference before", act: () => to(at - 1) },
+    { keys: ["p", "ArrowUp"], does: "previous difference", act: () => to(at - 1) },
     { keys: ["s"], does: "split the difference at this frame", act: split },
     ...labels.slice(0, 9).map((label, n) =>
       ({ keys: [String(n + 1)], does: `it is ${label}`, act: () => decide(label) }))]);
@@ -92,17 +92,17 @@ function Decide({ base, target, about, given, passes, found }) {
         : html`<${NoFilm} problem=${found.problem || ""} />`}
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="differences">
         <${Problem}>${state.problem}</${Problem}>
-        ${!rows.length && html`<p class="ready">The passes agree in every frame.</p>`}
+        ${!rows.length && html`<p class="ready">The passes agree on every frame.</p>`}
         ${row && html`<p>Difference <b>${at + 1}</b> of ${rows.length}: frames <b>${row.start} – ${row.end}</b></p>
           <p class="soft">${given.annotators[0]} says <b>${row.first}</b>, ${given.annotators[1]} says <b>${row.second}</b></p>
           <div class="answers" role="group" aria-label="decision">${labels.map((label, n) => html`
             <button type="button" aria-pressed=${row.label === label} onClick=${() => decide(label)}>
               <${Badge} label=${label} n=${n} />${label}</button>`)}</div>
           <div class="line wrap"><button type="button" disabled=${at === 0}
-            onClick=${() => to(at - 1)}>Before</button>
+            onClick=${() => to(at - 1)}>Previous</button>
             <button type="button" disabled=${at >= rows.length - 1} onClick=${() => to(at + 1)}>Next</button>
             <button type="button" onClick=${split}>Split here <kbd>s</kbd></button></div>
-          <p class="soft">${open ? count(open, "difference is open", "differences are open") : "all are decided"}</p>
+          <p class="soft">${open ? count(open, "difference is open", "differences are open") : "all differences are decided"}</p>
           <ul class="marks">${rows.map((own, n) => html`<li class=${n === at ? "here" : ""}>
             <button type="button" class="quiet text" onClick=${() => to(n)}>
               ${own.start} – ${own.end}: ${own.first} / ${own.second} → <b>${own.label ?? "?"}</b></button></li>`)}</ul>`}
@@ -140,7 +140,7 @@ function Agreement({ base }) {
     <${Problem}>${problem}</${Problem}>${value &&
     html`<table><thead><tr><th scope="col">Over</th><th scope="col" class="number">frames</th>
     <th scope="col" class="number">exact rate</th><th scope="col" class="number">Cohen's κ</th></tr></thead>
-    <tbody>${line("all frames", value.all_frames)}${line("frames that one of them sees",
+    <tbody>${line("all frames", value.all_frames)}${line("frames that at least one annotator sees",
       value.observed_frames)}</tbody></table>`}</section>`;
 }
 
@@ -154,14 +154,14 @@ function Result({ base, agreed, vost, written }) {
     `pre ${event.pre.join(" – ")}, transition ${event.transition.join(" – ")}, post ${event.post.join(" – ")}`
     : `${event.first} ${event.before.join(" – ")} → ${event.second} ${event.after.join(" – ")}`);
   if (!agreed) return html`<section><h2>Events and references</h2>
-    <p class="soft">They follow once every difference is decided.</p></section>`;
+    <p class="soft">They appear once every difference is decided.</p></section>`;
   return html`<section><h2>Events and references</h2><${Problem}>${problem}</${Problem}>
     ${value && (value.events.length ?
       html`<ol class="events">${value.events.map((event) => html`<li>${told(event)}</li>`)}</ol>`
       : html`<p class="soft">No state changes into another.</p>`)}
-    <div class="grid"><label>Frames that a stable state needs<input type="number" min="1" value=${minimum}
+    <div class="grid"><label>Minimum frames of a stable state<input type="number" min="1" value=${minimum}
       onChange=${(event) => setMinimum(Math.max(1, Number(event.target.value) || 5))} /></label>
-      ${vost && [0, 1].map((n) => html`<label>What words call ${["pre", "post"][n]}<input value=${names[n]}
+      ${vost && [0, 1].map((n) => html`<label>State name for ${["pre", "post"][n]}<input value=${names[n]}
         onInput=${(event) => setNames(names.map((own, at) => (at === n ? event.target.value : own)))} />
         </label>`)}</div>
     <div class="line wrap"><button type="button" class="main" onClick=${write}>Write the references</button>

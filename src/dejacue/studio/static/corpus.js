@@ -32,7 +32,7 @@ function Measured({ result }) {
       return html`<td class="number">${percent(mean)}
         ${low !== null && html` <span class="soft">${percent(low)} – ${percent(high)}</span>`}</td>`;
     })}</tr>`)}</tbody></table>
-    ${result.left_out.length > 0 && html`<details><summary>What does not count</summary>
+    ${result.left_out.length > 0 && html`<details><summary>Left out</summary>
       ${result.left_out.map((text) => html`<p class="soft">${text}</p>`)}</details>`}</div>`;
 }
 
@@ -59,8 +59,8 @@ export function Corpus({ jobs, about }) {
     ${job && html`<section>${job.state === "done" ? html`<${Measured} result=${job.result} />`
       : html`<${Job} job=${job} jobs=${jobs} about=${about} />`}</section>`}
     ${found && !found.rows.length &&
-      html`<p class="empty">${asked ? "No finding has these words in its name, object or states."
-      : "There are no findings in this folder yet. Open a video in the workspace, show its object, and start."}</p>`}
+      html`<p class="empty">${asked ? "No finding matches these words in its name, object or states."
+      : "There are no findings in this folder yet. Open a video in the workspace, mark its object, and start."}</p>`}
     ${found?.rows.length > 0 && html`<div class="scroll"><table><thead><tr>${COLUMNS.map(([name, text]) => html`
         <th scope="col" class=${NUMBERS.includes(name) ? "number" : ""}
           aria-sort=${key === name ? (down ? "descending" : "ascending") : "none"}>

@@ -73,7 +73,7 @@ export function useFilm({ first, last, map, span }) {
 function Shown({ film, first, last }) {
   const how = film.how === "verified" ? `frame ${film.frame}` : film.how === "server" ?
     `frame ${film.frame} · decoded by the server` : "…";
-  const why = film.how === "verified" ? "checked against the time stamp of what is on the screen" : "";
+  const why = film.how === "verified" ? "checked against the timestamp of the frame on the screen" : "";
   return html`<output class="shown" data-frame=${film.how ? film.frame : ""} data-how=${film.how || ""} title=${why}
     aria-live="off">${how}<span class="soft"> of ${first} – ${last}</span></output>`;
 }
@@ -119,12 +119,12 @@ export function Film({ film, video, first, last, finding, ofFile, fresh, draw, o
       ${button("−1", "one frame back", () => film.step(-1))}
       ${button(film.playing ? "❚❚" : "▶", film.playing ? "pause (Space)" : "play (Space)", film.toggle,
         { class: "play" })}
-      ${button("+1", "one frame on", () => film.step(1))}
-      ${button("+10", "ten frames on", () => film.step(10))}
+      ${button("+1", "one frame forward", () => film.step(1))}
+      ${button("+10", "ten frames forward", () => film.step(10))}
       ${button(RATE_NAMES[film.rate], `speed ${RATE_NAMES[film.rate]} (v)`, film.speed)}
       ${button("Loop", "play the selected window in a loop (l)", film.loop, { "aria-pressed": film.loop })}
       ${finding && button("Outline", "outline of the object", () => setMarked(!marked), { "aria-pressed": marked })}
-      ${edge && [button("⇤", "edge before ([)", () => edge(-1)), button("⇥", "edge after (])", () => edge(1))]}
+      ${edge && [button("⇤", "previous edge ([)", () => edge(-1)), button("⇥", "next edge (])", () => edge(1))]}
       <input class="goto" type="number" min=${first} max=${last} placeholder="go to" aria-label="go to frame"
         title="go to frame (g)"
         onChange=${(event) => { if (event.target.value !== "") film.seek(Number(event.target.value));

@@ -82,7 +82,7 @@ function useQuestions(id, words, scene, on, film) {
   const arrive = (questions) => {
     const at = questions.findIndex((own) => own.frame === film.frame), next = questions[(at + 1) % questions.length];
     going.current = false;
-    if (next) film.seek(next.frame); else say("no frame is left that is worth an answer", "note");
+    if (next) film.seek(next.frame); else say("no questions left: no other frame is worth an answer", "note");
   };
   useEffect(() => {
     if (!on) return undefined;
@@ -122,7 +122,7 @@ function useMarks(words, change, scene, film) {
   const holds = (state) => (frame) => scene.rows.find((row) => row.state !== state
     && row.windows.some((own) => !own.absent && own.start <= frame && frame <= own.end))?.state ?? null;
   const mark = (state, frame = film.frame) => {
-    if (!inside(frame)) say(`the object is not seen in frame ${frame}; it shows nothing there`, "problem");
+    if (!inside(frame)) say(`the object is not seen in frame ${frame}, so the frame cannot be an example`, "problem");
     else change({ examples: withMark(words.examples, state, frame) });
   };
   return {
@@ -174,7 +174,7 @@ function Desk({ id, about, again, info, first, found, jobs }) {
   };
   useKeys([...film.keys,
     { keys: ["q"], does: "next question", act: next }, { keys: ["d"], does: "next doubt", act: doubt },
-    { keys: ["w"], does: "to the words", act: () =>
+    { keys: ["w"], does: "go to the words", act: () =>
       { setTab("Words"); setTimeout(() => document.querySelector(".words textarea")?.focus()); } },
     { keys: ["Ctrl+z"], does: "undo", act: () => step({ kind: "undo" }), also: true },
     { keys: ["Ctrl+Shift+z", "Ctrl+y"], does: "redo", act: () => step({ kind: "redo" }), also: true },
@@ -200,8 +200,8 @@ function Desk({ id, about, again, info, first, found, jobs }) {
         last=${scene.axis.last} finding=${info.masks ? id : null}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} />`
         : html`<${NoFilm} problem=${found.problem ||
-          (info.video ? "" : "the video of this finding is not in the workspace; copy it there to see it")} />`}
-      <aside class="side"><${Tabs} label="beside the video" names=${["Words", "Show it", "Compare", "Doubts"]}
+          (info.video ? "" : "the video of this finding is not in the workspace; copy it there to watch it")} />`}
+      <aside class="side"><${Tabs} label="next to the video" names=${["Words", "Show it", "Compare", "Doubts"]}
         chosen=${tab} onChoose=${setTab} />
         <div class="panel" role="tabpanel" aria-label=${tab} tabindex="0">
           ${tab === "Words" && html`<${Words} words=${words} change=${change} scene=${scene} about=${about}
@@ -240,7 +240,7 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
         onClick=${() => step({ kind: "undo" })}>Undo</button>
       <button type="button" disabled=${!all.future.length} title="redo (Ctrl+Shift+Z)"
         onClick=${() => step({ kind: "redo" })}>Redo</button>
-      <select aria-label="export" title="what is saved, as a file of another tool" onChange=${pick}>
+      <select aria-label="export" title="the saved finding, as a file for another tool" onChange=${pick}>
         <option value="">Export …</option>${kinds.map((kind) =>
         html`<option value=${kind}>${kind}</option>`)}</select>
       <a class="button" href=${link("annotate", id)}>Annotate</a>

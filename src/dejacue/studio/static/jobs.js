@@ -4,7 +4,7 @@ import { ask, follow, place } from "./api.js";
 import { Problem, go, html, link, tell, titleOf, useCallback, useEffect, useRef, useState } from "./ui.js";
 
 const ENDED = ["done", "failed", "stopped"];
-const WHAT = { find: "Find states", track: "Follow an object", evaluate: "Measure" };
+const WHAT = { find: "Find states", track: "Track an object", evaluate: "Measure" };
 
 // All jobs, kept up to date; begin(request) → the job
 export function useJobs(on) {
@@ -38,8 +38,8 @@ export function Running({ jobs }) {
 
 export function Job({ job, jobs, small, about }) {
   const part = share(job), open = !ENDED.includes(job.state), made = job.result?.finding;
-  const state = { waiting: "waits",
-    running: `${job.stage || "begins"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done",
+  const state = { waiting: "waiting",
+    running: `${job.stage || "starting"} ${job.total ? `${job.done} / ${job.total}` : ""}`, done: "done",
     failed: "failed", stopped: "stopped" };
   return html`<div class="job ${job.state}">
     ${!small && html`<b>${WHAT[job.kind]}</b> <span class="soft">${titleOf(job.asked.folder || "", about)}</span>`}
@@ -49,7 +49,7 @@ export function Job({ job, jobs, small, about }) {
     <span class="acts">
       ${open && html`<button type="button" onClick=${() => jobs.stop(job.id).catch(tell)}>Stop</button>`}
       ${["failed", "stopped"].includes(job.state) &&
-        html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Go on</button>`}
+        html`<button type="button" onClick=${() => jobs.again(job.id).catch(tell)}>Continue</button>`}
       ${made && html`<button type="button" class="main" onClick=${() => go("finding", made)}>Open</button>`}
     </span>
     ${job.state === "failed" && html`<${Problem}>${job.problem}</${Problem}>`}
@@ -59,6 +59,6 @@ export function Job({ job, jobs, small, about }) {
 export function Jobs({ jobs, about }) {
   return html`<main class="narrow"><h1>Jobs</h1>
     ${jobs.all.length ? jobs.all.map((job) => html`<${Job} key=${job.id} job=${job} jobs=${jobs} about=${about} />`)
-      : html`<p class="empty">No job was started yet. Open a video in the workspace, show its object, and start one.</p>`}
+      : html`<p class="empty">No jobs yet. Open a video in the workspace, mark its object, and start one.</p>`}
   </main>`;
 }

@@ -14,7 +14,7 @@ const VIEWS = { workspace: Workspace, finding: Finding, track: Track, annotate: 
   jobs: Jobs };
 const FOR_ALL = ["workspace", "annotate"];  // annotators see their own pass alone
 const OF_ONE = ["finding", "track"];  // views of one thing
-const THEMES = { auto: "light or dark as the system", light: "light", dark: "dark" };
+const THEMES = { auto: "light or dark, as the system", light: "light", dark: "dark" };
 
 // #/finding/out%2Fcup → ["finding", "out/cup"]
 function where() {
@@ -72,7 +72,7 @@ function Studio() {
   useEffect(() => {  // the video that the studio was started with
     if (about?.opened.length === 1 && !location.hash && !blind) location.replace(link("track", about.opened[0]));
   }, [about]);
-  useKeys([{ keys: ["?"], does: "this sheet", act: () => setSheet(true) }]);
+  useKeys([{ keys: ["?"], does: "show this list", act: () => setSheet(true) }]);
   const shown = blind && !FOR_ALL.includes(view) ? "annotate" : view;
   const View = VIEWS[shown], tab = (name, text) => html`
     <a href=${link(name)} aria-current=${shown === name && !id ? "page" : null}>${text}</a>`;

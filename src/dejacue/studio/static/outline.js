@@ -76,7 +76,7 @@ export function Crop({ address, stage, outline, video, plays }) {
   useLayoutEffect(() => { if (plays && there) cut(canvas.current, stage.current, outline, video); });
   const nothing = outline && !there;
   return html`<figure class="crop">
-    <canvas ref=${canvas} role="img" aria-label="the object as it plays" hidden=${!plays || nothing}></canvas>
+    <canvas ref=${canvas} role="img" aria-label="the object while the video plays" hidden=${!plays || nothing}></canvas>
     <img src=${source} alt="the object as the encoder saw it" hidden=${!source || plays || nothing}
       onLoad=${() => setShown(source)} />
     <figcaption>${nothing ? "not seen here" : "what the encoder saw"}</figcaption></figure>`;

@@ -55,7 +55,7 @@ export class Player {
     this.byServer = true;
     this.pause();
     this.tell();
-    this.on.note?.(`this browser cannot play ${this.video.codec || "this video"}; frames are decoded by the server`);
+    this.on.note?.(`this browser cannot play ${this.video.codec || "this video"}; the server decodes the frames`);
     this.shown = null;
     this.seek(this.wanted);
   }

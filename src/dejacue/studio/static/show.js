@@ -23,13 +23,13 @@ export function Show({ words, film, act, questions, inside, problem }) {
       <button type="button" onClick=${act.change}><kbd>c</kbd>a change here</button>
     </div>
     ${asked && html`<p class="note">A frame worth an answer. Expected: ${expected(asked)}.</p>`}
-    ${!asked && first && html`<p class="note">Frame <b>${first.frame}</b> is worth an answer:
+    ${!asked && first && html`<p class="note">Frame <b>${first.frame}</b> is worth an answer. Expected:
       ${" "}${expected(first)}.</p>`}
     <div class="line wrap"><button type="button" class="main" onClick=${act.next}>${asked ? "Next question"
-      : "Go to the question"}</button>
-      <span class="soft"><kbd>q</kbd> goes to the frame whose answer tells most about the rest</span></div>
-    <h2>What you showed</h2>
-    ${empty && html`<p class="soft">Nothing yet. One example a state does more than any change of words. You may also drag the edges of a window: what is inside shows its state, what lies just beyond does not.</p>`}
+      : "Go to that frame"}</button>
+      <span class="soft"><kbd>q</kbd> goes to the frame whose answer would tell most about the rest</span></div>
+    <h2>Your examples</h2>
+    ${empty && html`<p class="soft">None yet. One example per state helps more than any change of words. You can also drag the edges of a window: frames inside show its state, frames just outside do not.</p>`}
     <ul class="marks">${words.examples.map((own, n) =>
       html`<li><button type="button" class="quiet text" onClick=${() => own.start !== null && film.seek(own.start)}>
         ${own.state ?? "none of them"}: ${span(own)}</button>
@@ -45,10 +45,10 @@ export function Show({ words, film, act, questions, inside, problem }) {
 
 // tracker: which followed the object; nothing where its masks were given
 export function Doubts({ doubts, film, correct, tracker }) {
-  const none = tracker ? "The tracker was sure of the object in every frame in which it saw it."
-    : "The masks of this object were given, not made by a tracker that could doubt them.";
+  const none = tracker ? "The tracker was confident in every frame in which it saw the object."
+    : "The masks of this object were given, not made by a tracker, so there are no doubts to list.";
   if (!doubts.length) return html`<div><p class="soft">${none}</p>
-    ${correct && html`<p><a class="button" href=${correct}>Follow it again</a></p>`}</div>`;
+    ${correct && html`<p><a class="button" href=${correct}>Track it again</a></p>`}</div>`;
   return html`<div><p class="soft"><kbd>d</kbd> steps through them.</p><ul class="marks">${doubts.map((own) => html`
     <li class=${film.frame >= own.start && film.frame <= own.end ? "here" : ""}>
       <button type="button" class="quiet text" onClick=${() => film.seek(own.start)}>

@@ -13,7 +13,7 @@ import { States, WordLists, sampling } from "./words.js";
 
 const SMALL = 4;  // pixels that a pointer moves for a box
 const MODES = { Box: "draw a box around the object", "Click +": "click on the object",
-  "Click −": "click on what is not the object" };
+  "Click −": "click on something that is not the object" };
 const WORDS = [["empty", "an empty cup"], ["full", "a cup filled to the brim"]];  // in grey, until some are written
 const same = { to: (frame) => frame, from: (frame) => frame };
 
@@ -125,7 +125,7 @@ function marksScene(video, doubts, prompts) {
     ({ start: frame, end: frame }));
   return {
     schema: "dejacue.scene/1", id: video.id, object: null, axis: { first: 0, last }, observed: [[0, last]], doubts,
-    states: [{ name: "shown", colour: "#56B4E9", descriptions: ["frames in which the object was shown"] }],
+    states: [{ name: "shown", colour: "#56B4E9", descriptions: ["frames in which you marked the object"] }],
     rows: [{ state: "shown", windows }],
   };
 }
@@ -157,8 +157,8 @@ function Pick({ video, info, about, jobs, refresh }) {
   const doubt = () => { const later = doubts.find((own) => own.start > film.frame) || doubts[0];
     if (later) film.seek(later.start); };
   const named = Object.values(statesOf(form)).filter((texts) => texts.length).length;
-  const lacks = !prompts.length ? `Show the object first: ${MODES[mode]}.`
-    : named < 2 ? "Name at least two states, and describe each." : "";
+  const lacks = !prompts.length ? `Mark the object first: ${MODES[mode]}.`
+    : named < 2 ? "Name and describe at least two states." : "";
   const start = async () => {
     if (lacks || busy) return;
     setProblem("");
@@ -166,9 +166,9 @@ function Pick({ video, info, about, jobs, refresh }) {
   };
   useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
     { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
-    { keys: ["o"], does: "click on what is not the object", act: () => setMode("Click −") },
+    { keys: ["o"], does: "click on something that is not the object", act: () => setMode("Click −") },
       { keys: ["d"], does: "next doubt", act: doubt },
-    { keys: ["Backspace"], does: "take the last box or click back", act: () => setPrompts(prompts.slice(0, -1)) },
+    { keys: ["Backspace"], does: "remove the last box or click", act: () => setPrompts(prompts.slice(0, -1)) },
     { keys: ["Ctrl+Enter"], does: "start", act: start, also: true }], view);
   const here = prompts.filter((own) => own.frame === film.frame),
     drawn = useMemo(() => marksScene(video, doubts, prompts), [video, doubts, prompts]);
@@ -177,7 +177,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   return html`<main class="desk pick"><header class="title">
     <h1>${info ? `Correct ${titleOf(info.id, about)}` : nameOf(video.id)}</h1>
     <span class="soft">${video.id} · ${video.width} × ${video.height} · ${video.frames} frames · ${video.codec}
-      ${!info && video.findings.length > 0 && html` · found in it: ${video.findings.map((own, n) =>
+      ${!info && video.findings.length > 0 && html` · findings: ${video.findings.map((own, n) =>
         html`${n > 0 && ", "}<a href=${link("finding", own)}>${titleOf(own, about)}</a>`)}`}</span>
       <span class="acts">${info && html`<a class="button" href=${link("finding", info.id)}>Back to the finding</a>`}
         <a class="button" href=${link("annotate", info?.id ?? video.id)}>Annotate</a></span></header>
@@ -185,27 +185,27 @@ function Pick({ video, info, about, jobs, refresh }) {
       <div><${Film} film=${film} video=${video} first=${0} last=${video.frames - 1} finding=${made} ofFile=${true}
         fresh=${done ? job.id : null} onPoint=${film.how && !film.playing ? onPoint : undefined}
           draw=${html`<${Drawn} prompts=${here} drag=${drag} outline=${seen} size=${video.width / 90} />`} />
-        <div class="line wrap how"><${Tabs} label="how to show the object" names=${Object.keys(MODES)} chosen=${mode}
-          onChoose=${setMode} /><span class="soft">${MODES[mode]}${preview.busy ? " · the tracker looks …"
+        <div class="line wrap how"><${Tabs} label="how to mark the object" names=${Object.keys(MODES)} chosen=${mode}
+          onChoose=${setMode} /><span class="soft">${MODES[mode]}${preview.busy ? " · the tracker is looking …"
             : seen ? ` · ${preview.tracker} sees this` : ""}</span></div>
         <${Problem}>${preview.problem}</${Problem}>
         ${preview.lacks && html`<p><button type="button" onClick=${() => setForm({ ...form, tracker: "box" })}>
-          Go on with the box tracker</button>
-          <span class="soft"> It needs no weights: the box stays where you draw it, until you draw another.</span></p>`}
+          Continue with the box tracker</button>
+          <span class="soft"> It needs no weights: the box stays where you draw it until you draw another.</span></p>`}
         </div>
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="what to find">
         <${Form} form=${form} setForm=${setForm} about=${about} prompts=${prompts} setPrompts=${setPrompts}
           film=${film} />
         ${made && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${done || info.tracker} />
           ${doubts.length > 0 && html`<p class="soft">
-            Where the outline is wrong, draw or click again there, and follow again.</p>`}`}
+            If the outline is wrong, draw or click again there, then track again.</p>`}`}
         </div>
         <div class="foot"><${Problem}>${problem}</${Problem}>
           ${job && html`<${Job} job=${job} jobs=${jobs} small=${true} />`}
           <div class="line wrap"><button type="button" class="main" onClick=${start}
-            disabled=${Boolean(lacks) || busy}>${made ? "Follow again" : "Follow and find"}</button>
+            disabled=${Boolean(lacks) || busy}>${made ? "Track again" : "Track and find"}</button>
             ${lacks && html`<span class="soft">${lacks}</span>`}
-            ${replaces && html`<span class="soft">There is a finding in ${form.folder.trim()}: it is replaced.</span>`}
+            ${replaces && html`<span class="soft">The finding in ${form.folder.trim()} will be replaced.</span>`}
             </div>
       </div></aside></div>
     <section class="strip" aria-label="timeline">
@@ -231,7 +231,7 @@ function Form({ form, setForm, about, prompts, setPrompts, film }) {
       onClick=${() => film.seek(own.frame)}>frame ${own.frame}: ${told(own)}</button>
       <button type="button" class="quiet" aria-label=${`remove ${told(own)}`}
         onClick=${() => setPrompts(prompts.filter((_, at) => at !== n))}>×</button></li>`)}</ul>
-    ${!prompts.length && html`<p class="soft">Go to a frame in which the object is seen well, and draw a box around it.</p>`}
+    ${!prompts.length && html`<p class="soft">Go to a frame that shows the object well, and draw a box around it.</p>`}
     <h2>What to look for</h2>
     <${WordLists} about=${about} take=${set} />
     <label class="line">Object<input value=${form.object} placeholder="cup"
@@ -242,11 +242,11 @@ function Form({ form, setForm, about, prompts, setPrompts, film }) {
         onInput=${(event) => set({ folder: event.target.value })} /></label>
       <label>Tracker<select value=${form.tracker} onChange=${(event) => set({ tracker: event.target.value })}>
         <option value="">default (${about.tracker})</option>${trackers.map((name) =>
-        html`<option value=${name}>${name === "box" ? "box: it stays where it is" : name}</option>`)}</select></label>
+        html`<option value=${name}>${name === "box" ? "box: stays where you draw it" : name}</option>`)}</select></label>
       <label>Encoder<input list="encoders" value=${form.encoder} placeholder=${about.encoder}
         onInput=${(event) => set({ encoder: event.target.value })} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
-      <label>Every … frames<input type="number" min="1" value=${form.stride}
+      <label>Use every nth frame<input type="number" min="1" value=${form.stride}
         onInput=${(event) => set({ stride: event.target.value })} /></label>
     </div>`;
 }

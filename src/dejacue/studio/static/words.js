@@ -15,7 +15,7 @@ export function States({ states, on, examples = [] }) {
         <button type="button" class="quiet" aria-label=${`remove ${own.name || `state ${n + 1}`}`} title="remove"
           disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
       <textarea rows=${Math.max(own.text.split("\n").length, 2)} placeholder=${examples[n]?.[1]}
-        aria-label=${`descriptions of ${own.name || `state ${n + 1}`}, one a line`} value=${own.text}
+        aria-label=${`descriptions of ${own.name || `state ${n + 1}`}, one per line`} value=${own.text}
         spellcheck="false" onInput=${(event) => on.text(n, event.target.value)}></textarea></fieldset>`)}
     <button type="button" onClick=${on.add}>Add a state</button>`;
 }
@@ -30,7 +30,7 @@ export function WordLists({ about, take }) {
       ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
     if (id) ask(`vocabularies/${place(id)}`).then(taken, tell);
   };
-  return html`<label class="line">Words of<select value="" onChange=${choose}>
+  return html`<label class="line">Words from<select value="" onChange=${choose}>
     <option value="">a word list …</option>${about.vocabularies.map((id) =>
     html`<option value=${id}>${id}</option>`)}</select></label>`;
 }
@@ -47,10 +47,10 @@ function SaveList({ asked, onClose, again }) {
       onClose();
     } catch (error) { setProblem(error.message); }
   };
-  return html`<${Dialog} title="Keep these words" onClose=${onClose}><form onSubmit=${send}>
+  return html`<${Dialog} title="Save these words" onClose=${onClose}><form onSubmit=${send}>
     <label>File in the workspace (.yaml)<input value=${name} required
       onInput=${(event) => setName(event.target.value)} /></label><${Problem}>${problem}</${Problem}>
-    <p class="soft">Other videos can be asked with it: <code>dejacue locate … --vocabulary ${name}</code></p>
+    <p class="soft">Use it for other videos: <code>dejacue locate … --vocabulary ${name}</code></p>
     <button class="main">Save</button></form></${Dialog}>`;
 }
 
@@ -75,25 +75,25 @@ export function Words({ words, change, scene, about, problem, busy, asked, again
   const settings = scene.settings || {}, read = settings.readout?.name;
   const choice = (name, label, values, now) => html`<label>${label}<select value=${words[name] ?? ""}
       onChange=${(event) => change({ [name]: event.target.value || null })}>
-    <option value="">as it was${now ? ` (${now})`
+    <option value="">unchanged${now ? ` (${now})`
       : ""}</option>${values.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
   return html`<div class="words" aria-busy=${busy}>
     <${Problem}>${problem}</${Problem}>
     <label class="line">Object<input value=${words.object} placeholder="cup"
       onInput=${(event) => change({ object: event.target.value }, "object")} /></label>
     <${States} states=${states} on=${on} />
-    <p class="soft">One description a line. The intervals follow what you write.</p>
+    <p class="soft">One description per line. The intervals follow as you type.</p>
     <div class="line wrap"><${WordLists} about=${about} take=${take} />
-      <button type="button" onClick=${() => setListing(true)}>Keep these words …</button></div>
+      <button type="button" onClick=${() => setListing(true)}>Save these words …</button></div>
     ${listing && html`<${SaveList} asked=${asked} again=${again} onClose=${() => setListing(false)} />`}
-    <details><summary>How it is read</summary><div class="grid">
+    <details><summary>Readout settings</summary><div class="grid">
       ${choice("readout", "Readout", about.readouts, read)}
       ${choice("coordinates", "Coordinates", about.coordinates, settings.coordinates)}
-      <label>Windows a state<input type="number" min="1" max="100" value=${words.top ?? ""}
+      <label>Windows per state<input type="number" min="1" max="100" value=${words.top ?? ""}
         placeholder=${settings.top ?? "1"}
         onInput=${(event) => change({ top: event.target.value ? Number(event.target.value) : null }, "top")} />
           </label>
-      <label>Absent when as likely by chance<input type="number" min="0" max="1" step="0.01"
+      <label>Not found if p is above<input type="number" min="0" max="1" step="0.01"
         value=${words.absent_at ?? ""} placeholder="never"
         onInput=${(event) => change({ absent_at: event.target.value ? Number(event.target.value) : null },
           "absent")} /></label>

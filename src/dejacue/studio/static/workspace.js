@@ -12,7 +12,7 @@ function Drop({ again }) {
       setBusy(`uploading ${file.name} …`);
       try {
         const { id } = await ask(`uploads?name=${encodeURIComponent(file.name)}`, { body: file });
-        say(`${id} is in the workspace`);
+        say(`${id} was added to the workspace`);
       } catch (error) {
         setProblem(error.message);
       }
@@ -68,7 +68,7 @@ function VideoCard({ id, blind }) {
     <span class="picture"><img loading="lazy" alt="" src=${frameAddress(id, 0, 160)}
       onError=${(event) => { event.target.hidden = true; }} /></span>
     <span class="about"><b>${nameOf(id)}</b><span class="soft">${id}</span>
-      <span class="do">${blind ? "Label its frames" : "Show an object and find its states"}</span></span></a></li>`;
+      <span class="do">${blind ? "Label its frames" : "Mark an object and find its states"}</span></span></a></li>`;
 }
 
 export function Workspace({ about, again }) {
@@ -77,12 +77,12 @@ export function Workspace({ about, again }) {
   const nothing = !about.videos.length && !about.findings.length;
   return html`<main>
     <h1>${about.name}</h1>
-    ${!about.whole && html`<p class="note">This folder holds very many files; not all of them were looked at. Start the studio in a smaller one.</p>`}
+    ${!about.whole && html`<p class="note">This folder contains too many files to list them all. Start the studio in a smaller folder.</p>`}
     ${nothing && html`<div class="empty"><h2>Nothing here yet</h2>
-      <p>The studio shows the videos and findings of its folder. Three ways to begin:</p>
-      <ol><li>Drop a video below, show an object in it, and name its states.</li>
-        <li>Copy videos, or folders of images, into the folder, and reload this page.</li>
-        <li>Write a finding into it: <code>dejacue locate kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
+      <p>The studio shows the videos and findings in its folder. There are three ways to start:</p>
+      <ol><li>Drop a video below, mark an object in it, and name its states.</li>
+        <li>Copy videos, or folders of images, into the folder and reload this page.</li>
+        <li>Write a finding into the folder: <code>dejacue locate kitchen.mp4 --masks masks -v cup.yaml -o ${about.name}/cup</code></li></ol></div>`}
     ${!blind && about.findings.length > 0 &&
       html`<section><h2>Findings <span class="soft">${about.findings.length}</span></h2>
       <${Problem}>${problem}</${Problem}>
