@@ -102,7 +102,7 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
     with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); see"):
         next(store.ask(words(), engine="ray"))
     monkeypatch.setattr(_spread, "read_part", killed)
-    with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run it again"):
+    with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run the command again"):
         next(store.ask(words(), engine="ray"))
 
 
