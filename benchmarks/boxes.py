@@ -71,7 +71,7 @@ def methods() -> dict[str, Follow]:
     try:
         found |= {f"OpenCV {name}": opencv(name) for name in OPENCV}
     except ImportError:
-        print("OpenCV is not installed: the tracker box alone")
+        print("OpenCV is not installed: measuring only the box tracker")
     return found
 
 
@@ -102,7 +102,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--first", type=int, default=0, help="the frame that shows the object")
+    parser.add_argument("--first", type=int, default=0, help="frame that shows the object")
     options = parser.parse_args()
     table = Table("sequence", "tracker", "box IoU", "first 10 frames", "frames/s")
     every = [measure(own, options.first, table)

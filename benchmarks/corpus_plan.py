@@ -59,7 +59,7 @@ class Assumed:
             f"read at {self.memory_s / 1e9:.0f} GB/s; {self.disk / 1e12:.0f} TB of disk at "
             f"{self.disk_s / 1e9:.0f} GB/s |",
             f"| copies of everything | {self.copies} |",
-            f"| a history | rows of {D} float16; 5 frames a second, one object a video |",
+            f"| a history | rows of {D} float16; 5 frames per second, one object per video |",
             f"| encoding on a GPU | {self.gpu_images_s:,.0f} images/s |",
         ]  # fmt: skip
 
@@ -78,10 +78,10 @@ class Measured:
         return [
             "| measured | |", "|---|---|",
             f"| a history: rows, mean, index | {rows:,} + {MEAN:,} + {self.index:,.0f} bytes |",
-            f"| asking, one thread | {self.ask_s / 1e9:.1f} GB/s of rows |",
+            f"| querying, one thread | {self.ask_s / 1000000000.0:.1f} GB/s of rows |",
             f"| ranking, one thread | {self.rank_s / 1e9:.1f} GB/s of means |",
-            f"| a chunk of 256 MB, the slowest of 100 | {p99:.2f} times the median |",
-            f"| decoding a minute of 1080p H.264, 30 frames a second | {self.decode:.1f} CPU s |",
+            f"| a chunk of 256 MB, slowest of 100 | {p99:.2f} times the median |",
+            f"| decoding a minute of 1080p H.264, 30 frames per second | {self.decode:.1f} CPU s |",
             f"| encoding on one core, SigLIP base-patch16-224 | {self.images_s:.1f} images/s |",
         ]  # fmt: skip
 
@@ -162,8 +162,9 @@ def slowest(late: NDArray[Any], nodes: int, twice: bool) -> float:
 
 def plan(known: Measured, node: Assumed) -> list[str]:
     lines = [
-        "| histories × frames | rows · means · index | nodes | every row read | first stage, then "
-        "100 | 99 % of these · asked twice | by 64 directions, then 100 | GPU hours | core hours |",
+        "| histories × frames | rows · means · index | nodes | reading every row | first stage, "
+        "then 100 | 99 % within · retrying slow nodes | 64 directions, then 100 | GPU hours | core "
+        "hours |",
         "|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     held = node.memory / node.copies  # a node has the means of others, too
@@ -206,8 +207,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--folder", type=Path, help="where to make a store (default: temporary)")
-    parser.add_argument("--write", type=Path, help="a page to put the tables in")
+    parser.add_argument(
+        "--folder", type=Path, help="where to create a store (default: a temporary folder)"
+    )
+    parser.add_argument("--write", type=Path, help="page to write the tables into")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         known = measure(Path(folder))

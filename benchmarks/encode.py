@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--device", default=None)
     parser.add_argument("--frames", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--layers", type=int, default=12, help="fewer for a try on a CPU")
+    parser.add_argument("--layers", type=int, default=12, help="fewer for a quick try on a CPU")
     parser.add_argument("--croppers", type=int, default=8)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

@@ -213,7 +213,7 @@ def path_rate(
     done = ingest(given, store, encoder=encoder, workers=workers, progress=clock)
     seconds = time.perf_counter() - start
     if done.failed:
-        raise RuntimeError(f"{len(done.failed)} files failed, first {done.failed[0]}")
+        raise RuntimeError(f"{len(done.failed)} files failed, the first: {done.failed[0]}")
     return clock.seen[-1][1] / seconds, clock.steady()
 
 
@@ -252,7 +252,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
         for name in ("masks", "crop") if options.stages else ():
             rate = measured(pool, name, lines)
             more = 1e3 * cores * (1 / rate - 1 / results["decoding alone, all cores"])
-            report(results, f"decoding and {name}, all cores", rate, f"+{more:.2f} ms a core")
+            report(results, f"decoding and {name}, all cores", rate, f"+{more:.2f} ms per core")
     random_model(folder / "model", options.layers)
     encoder = TorchSiglip(
         folder=folder / "model", device=options.device, batch=options.batch,
@@ -299,16 +299,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device")
     parser.add_argument("--videos", type=int, default=8)
-    parser.add_argument("--frames", type=int, default=240, help="of each video")
+    parser.add_argument("--frames", type=int, default=240, help="frames per video")
     parser.add_argument("--bit-rate", type=int, default=8_000_000)
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--batches", type=int, default=60, help="that time the tower")
-    parser.add_argument("--layers", type=int, default=12, help="fewer for a try on a CPU")
-    parser.add_argument("--cores", type=int, help="processes that decode alone; default: all")
-    parser.add_argument("--workers", type=int, nargs="*", help="processes of the path")
-    parser.add_argument("--compile", action="store_true", help="the path with a compiled tower")
-    parser.add_argument("--modes", nargs="*", default=[], help="of torch.compile, for the tower")
-    parser.add_argument("--decoder", nargs="*", default=["software"], help="and hardware")
+    parser.add_argument("--batches", type=int, default=60, help="batches used to time the tower")
+    parser.add_argument("--layers", type=int, default=12, help="fewer for a quick try on a CPU")
+    parser.add_argument(
+        "--cores", type=int, help="processes for decoding alone (default: all cores)"
+    )
+    parser.add_argument("--workers", type=int, nargs="*", help="processes for the whole path")
+    parser.add_argument("--compile", action="store_true", help="run the path with a compiled tower")
+    parser.add_argument(
+        "--modes", nargs="*", default=[], help="torch.compile modes to try on the tower"
+    )
+    parser.add_argument(
+        "--decoder",
+        nargs="decoders to measure: software, hardware",
+        default=["software"],
+        help="and hardware",
+    )
     parser.add_argument("--stages", action="store_true")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()

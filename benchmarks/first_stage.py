@@ -67,8 +67,9 @@ def corpus(count: int, seed: int = 0) -> tuple[Rows, Rows]:
     values, directions = np.linalg.eigh(within.T @ within / len(within))
     size = np.sqrt(np.maximum(values, 0) * spread / values.sum())
     print(
-        f"{sum(map(len, alike))} histories of {len(alike)} nouns lie {np.sqrt(spread):.3f} about "
-        f"their noun, all {np.sqrt(means.var(axis=0).sum()):.3f} about the mean of all"
+        f"{sum(map(len, alike))} histories of {len(alike)} nouns have a spread of "
+        f"{np.sqrt(spread):.3f} around their noun; all histories have "
+        f"{np.sqrt(means.var(axis=0).sum()):.3f} around the overall mean"
     )
     rng = np.random.default_rng(seed)
     found = means[rng.integers(len(means), size=count)].astype(np.float32)
@@ -197,22 +198,22 @@ def measured(name: str, ask: Asked, truth: list[Rows], centres: Rows, count: int
 def stages(count: int) -> list[Stage]:
     means, centres = corpus(count)
     truth = [best(means @ centre, 100) for centre in centres]
-    asks: list[tuple[str, Asked]] = [("all means, exactly", exact(means))]
+    asks: list[tuple[str, Asked]] = [("all means, exact", exact(means))]
     for name, (score, held) in (
-        ("8 bits a number", eight_bits(means)),
+        ("8 bits per number", eight_bits(means)),
         ("64 leading directions, float16", leading(means, 64)),
         ("256 leading directions, float16", leading(means, 256)),
         ("product codes of 96 bytes", products(means, 96)),
         ("product codes of 48 bytes", products(means, 48)),
     ):
-        asks.append((f"{name}, then {KEPT:,} exactly", again(means, score, held)))
+        asks.append((f"{name}, then {KEPT:,} exact", again(means, score, held)))
     opened = cells(means, 512)
     asks += [(f"{probes} of 512 cells", opened(probes)) for probes in (8, 32, 128)]
     return [measured(name, ask, truth, centres, count) for name, ask in asks]
 
 
 def table(found: list[Stage]) -> list[str]:
-    lines = ["| first stage | bytes a history | a question | recall@10 | recall@100 |",
+    lines = ["| first stage | bytes per history | time per query | recall@10 | recall@100 |",
              "|---|---:|---:|---:|---:|"]  # fmt: skip
     return lines + [
         f"| {own.name} | {own.bytes:,.0f} | {1e3 * own.seconds:.1f} ms "
@@ -226,7 +227,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--histories", type=int, default=200_000)
-    parser.add_argument("--write", type=Path, help="a page to put the table in")
+    parser.add_argument("--write", type=Path, help="page to write the table into")
     given = parser.parse_args()
     lines = table(stages(given.histories))
     print("\n".join(lines))

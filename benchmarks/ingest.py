@@ -104,7 +104,7 @@ def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[
     yield f"decoding and cropping alone, processes: {workers}", f"{total / decoding:,.0f} crops/s"
     yield "a loop of build_history", f"{total / one_by_one:,.0f} crops/s"
     yield f"ingest, {count} videos, {total} crops", f"{total / whole:,.0f} crops/s"
-    yield "the same again, all of it there already", f"{again:.1f} s"
+    yield "the same again, everything already there", f"{again:.1f} s"
 
 
 class Costly(ImageEncoder):
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="mini")
     parser.add_argument("--ray", action="store_true", help="compare the engines")
     parser.add_argument("--cost-ms", type=float, default=100)
-    parser.add_argument("--write", type=Path, help="a page to put the table in")
+    parser.add_argument("--write", type=Path, help="page to write the table into")
     given = parser.parse_args()
     lines = ["| what | measured |", "|---|---|"]
     with tempfile.TemporaryDirectory() as name:

@@ -40,8 +40,8 @@ def speed(frames: int) -> None:
     def row(t: int) -> np.ndarray:
         return noise[t * 7919 % len(noise)] + 0.5 * words[t // VISIT % STATES]
 
-    print(f"{DIMENSION} dimensions, {STATES} states, {RATE:g} frames a second, "
-          f"horizon {HORIZON} frames: ms a frame")  # fmt: skip
+    print(f"{DIMENSION} dimensions, {STATES} states, {RATE:g} frames per second, horizon {HORIZON} "
+        "frames: ms per frame")  # fmt: skip
     print(f"{'frame':>10} {'median':>9} {'99 %':>9} {'slowest':>9} {'peak memory':>12}")
     live = LiveReading(vocabulary, horizon=HORIZON)
     marks = {n for n in (20_000, 100_000, 1_000_000, frames) if n <= frames}
@@ -60,7 +60,10 @@ def speed(frames: int) -> None:
                   f"{memory:9.0f} MB", flush=True)  # fmt: skip
         if len(spent) > 2 * TIMED:
             del spent[:TIMED]
-    print(f"\nreading all frames again instead (contrast): ms, and how many pushes of {median:.3f}")
+    print(
+        "\nreading all frames again instead (contrast): ms, and the number of pushes "
+        f"({median:.3f} ms each) that take as long"
+    )
     for count in (n for n in AGAIN if n <= frames):
         features = np.stack([row(t) for t in range(count)])
         best = np.inf
@@ -82,9 +85,11 @@ def labels() -> None:
         "generated": [generate(seed, frames=400, recurrences=2, states=("a", "b", "c"))
                       for seed in range(SCENES)],
     }  # fmt: skip
-    print("frames of the references that are given to their state, in %; like: calibrated with the "
-          "history itself, as if it had been seen before; changes: how many, how many frames "
-          "after one it is noticed (median), and how many of them never")  # fmt: skip
+    print(
+        "frames of the references that are labelled with their state, in %; like: calibrated with "
+        "the history itself, as if it had been seen before; changes: their number, the delay in "
+        "frames until one is noticed (median), and how many are never noticed"
+    )
     print(f"{'':14} {'at once':>9} {'settled':>9} {'offline':>9} {'like: at once':>14} "
           f"{'settled':>9} {'changes':>8} {'after':>6} {'never':>6}")  # fmt: skip
     for name, entries in sets.items():
@@ -146,7 +151,9 @@ def _said(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=1_000_000)
-    parser.add_argument("--labels", action="store_true", help="how often it is right, instead")
+    parser.add_argument(
+        "--labels", action="store_true", help="measure how often it is right instead"
+    )
     options = parser.parse_args()
     if options.labels:
         labels()

@@ -138,7 +138,7 @@ def main() -> None:
           f"(limit {LIMIT_MB})")  # fmt: skip
     print(f"{len(history.frames)} rows, {options.frames / seconds:.0f} frames/s")
     if kept < options.frames * DIMENSION * 4 or peak - model > LIMIT_MB:
-        sys.exit("rows are missing, or the limit is not kept")
+        sys.exit("rows are missing, or the limit is exceeded")
 
 
 if __name__ == "__main__":

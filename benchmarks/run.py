@@ -252,7 +252,7 @@ def memory(table: Table, name: str) -> None:
     ]  # fmt: skip
     table.add_row(
         "peak memory of a scan, T = 10⁶ and 4·10⁶",
-        " and ".join(f"{b:.0f}" for b in per_frame) + " B a frame", "", "", "O(T)",
+        " and ".join(f"{b:.0f}" for b in per_frame) + " B per frame", "", "", "O(T)",
     )  # fmt: skip
 
 
@@ -273,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=int, default=10_000, help="histories in the corpus")
     parser.add_argument("--engine", default=(*compiled(), "numpy")[0])
-    parser.add_argument("--write", type=Path, help="put the table into this Markdown page")
+    parser.add_argument("--write", type=Path, help="page to write the table into")
     options = parser.parse_args()
     table = Table(title=f"dejacue, engine {options.engine}, one thread", title_justify="left")
     for column in ("what", "dejacue", "alternative", "ratio", "goal"):

@@ -38,7 +38,7 @@ def held() -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) << 10
-    raise SystemExit("this benchmark reads /proc/self/status, which Linux has")
+    raise SystemExit("this benchmark reads /proc/self/status, which exists only on Linux")
 
 
 class Peak:
@@ -102,10 +102,10 @@ def everything(path: Path, count: int) -> list[str]:
 
 
 COLUMNS: list[tuple[list[str], Callable[[Path, int], list[str]]]] = [
-    (["adding, each · memory"], add),
-    (["opening", "bytes of the index, each"], opening),
-    (["the 10 likeliest · memory"], ten),
-    (["all answers one after the other, each · memory"], everything),
+    (["adding, per history · memory"], add),
+    (["opening", "index bytes per history"], opening),
+    (["10 likeliest · memory"], ten),
+    (["all answers in turn, per history · memory"], everything),
 ]
 
 
@@ -121,8 +121,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--largest", type=int, default=1_000_000)
-    parser.add_argument("--folder", type=Path, help="where to make the stores (default: temporary)")
-    parser.add_argument("--write", type=Path, help="a page to put the table in")
+    parser.add_argument(
+        "--folder", type=Path, help="where to create the stores (default: a temporary folder)"
+    )
+    parser.add_argument("--write", type=Path, help="page to write the table into")
     given = parser.parse_args()
     names = ["histories", *(name for titles, _ in COLUMNS for name in titles)]
     lines = [f"| {' | '.join(names)} |", "|" + "---:|" * len(names)]

@@ -185,23 +185,23 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=20)
-    parser.add_argument("--frames", action="store_true", help="also long histories")
+    parser.add_argument("--frames", action="store_true", help="also measure long histories")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = made_workspace(Path(folder), 300)
-        print("ms until the scene is there (median), and CPU of the server:")
+        print("ms until the scene arrives (median), and CPU ms of the server:")
         for frames in (300, 20_000, 200_000) if asked.frames else (300,):
             if frames > 300:
                 long_finding(root, frames)
             finding = "cup" if frames == 300 else "long"
             new, known, worked = readings(root, finding, 30 if frames == 300 else 5)
             took, cut = segments(root, finding)
-            print(f"{frames} frames: a new word {new:.0f}, once encoded {known:.0f}, "
-                  f"CPU {worked:.0f}; segments {took:.0f}, CPU {cut:.0f}")  # fmt: skip
+            print(f"{frames} frames: a new word {new:.0f}, an encoded word {known:.0f}, CPU "
+                f"{worked:.0f}; segments {took:.0f}, CPU {cut:.0f}")  # fmt: skip
         found = load(root, asked.requests, asked.clients)
     print(
-        f"{asked.requests} requests of {asked.clients} clients: {found.answered} answered, "
-        f"{len(found.failed)} failed, {asked.requests / found.seconds:.0f} a second"
+        f"{asked.requests} requests from {asked.clients} clients: {found.answered} answered, "
+        f"{len(found.failed)} failed, {asked.requests / found.seconds:.0f} per second"
     )
     print("memory of the server in MB: " + ", ".join(f"{own:.0f}" for own in found.memory_mb))
     for text in found.failed[:5]:

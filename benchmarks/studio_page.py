@@ -159,10 +159,13 @@ def main() -> None:
                   "verified, the others decoded by the server")  # fmt: skip
             words = [edit(page, text) for text in ("tall cup", "white cup", "small cup", "old cup")]
             print(
-                f"a new word moves the windows in {statistics.median(words):.0f} ms (150 of rest)"
+                f"a new word moves the windows in {statistics.median(words):.0f} ms (150 ms of "
+                "which is the pause after typing)"
             )
             heap = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
-            print(f"memory of the page: {renderer_mb():.0f} MB, of it {heap:.0f} MB of script")
+            print(
+                f"memory of the page: {renderer_mb():.0f} MB, of which {heap:.0f} MB is JavaScript"
+            )
             browser.close()
 
 

@@ -69,7 +69,7 @@ def trial_by_trial(count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, help="put the table into this Markdown page")
+    parser.add_argument("--write", type=Path, help="page to write the table into")
     options = parser.parse_args()
     folder = os.environ.get("DEJACUE_DATA") or RELEASE
     release = load_release(folder)
@@ -85,7 +85,7 @@ def main() -> None:
     ours, _ = timed(lambda: REGISTRY["main"].run(Benchmark(release)), 3)
     theirs, found = timed(lambda: plain.main_table(entries))
     check(found)
-    row("VOST main table with intervals (ours: and three baselines)", ours, theirs)
+    row("VOST main table with intervals (ours: plus three baselines)", ours, theirs)
 
     def extended() -> None:
         benchmark = Benchmark(release)
@@ -104,7 +104,7 @@ def main() -> None:
     whole, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
     row("dejacue reproduce all, from start to exit", whole, None)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    table.add_row("its peak memory", f"{peak:.2f} GB", "", "")
+    table.add_row("peak memory of that run", f"{peak:.2f} GB", "", "")
     Console(width=140).print(table)
     if options.write:
         write_table(options.write, table, "benchmarks/tables.py")

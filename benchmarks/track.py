@@ -174,7 +174,9 @@ def compare(size: str, device: str, precision: str, options: argparse.Namespace)
         ),
     }
     millions = sum(weights.numel() for weights in model.parameters()) / 1e6
-    prepared = "its processor" if processor is not None else "ours, for lack of torchvision"
+    prepared = (
+        "its processor" if processor is not None else "our code (torchvision is not installed)"
+    )
     print(
         f"\nsam2-{size} ({millions:.1f} M weights) at {options.side}², {options.objects} object(s)"
     )
@@ -211,7 +213,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=None, help="default: 200 on cuda, else 4")
     parser.add_argument("--side", type=int, default=None, help="default: 1024 on cuda, else 256")
     parser.add_argument("--objects", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--repeat", type=int, default=None, help="default: 3 on cuda, else 1")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -292,7 +292,7 @@ def test_disagreements_cover_exactly_the_frames_that_differ(pairs) -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (labelled("ppp", "B", history="H002"), "of history H001, the other of H002"),
+        (labelled("ppp", "B", history="H002"), "for history H001, the other for H002"),
         (labelled("pppp", "B"), r"frames \[0, 2\], the other \[0, 3\]"),
         (labelled("ppp", "B", start=1), r"frames \[0, 2\], the other \[1, 3\]"),
         (labelled("ppp", " a "), 'both passes are by "A"'),
@@ -352,7 +352,7 @@ def row(start: int, end: int, first: str, second: str, label: str | None) -> Dis
         ([row(1, 2, "p", "t", None), row(5, 5, "t", "q", "post")], "frame 1 is not decided yet"),
         (
             [row(0, 2, "p", "t", "pre"), row(5, 5, "t", "q", "post")],
-            r"frames \[0, 0\]: both passes say pre there; there is nothing to decide",
+            r"frames \[0, 0\]: both passes say pre there, so there is nothing to decide",
         ),
         (
             [row(1, 2, "p", "t", "pre"), row(5, 7, "t", "q", "post")],
@@ -361,7 +361,7 @@ def row(start: int, end: int, first: str, second: str, label: str | None) -> Dis
         ([row(3, 4, "p", "t", None)], r"frames \[3, 4\]: both passes say transition there"),
         (
             [row(1, 2, "p", "t", "pre"), row(5, 10**12, "t", "q", "post")],
-            r"frames \[5, 1000000000000\]: the passes have only the frames \[0, 7\]",
+            r"frames \[5, 1000000000000\]: the passes cover only \[0, 7\]",
         ),
         (
             [row(1, 2, "p", "q", "pre")],
@@ -379,9 +379,9 @@ def test_decisions_must_cover_exactly_the_disagreements(rows, message) -> None:
 def test_decisions_belong_to_their_passes() -> None:
     a, b = labelled("p", "A"), labelled("t", "B")
     made = decided(a, b, "pre")
-    with pytest.raises(InputError, match="on history H002, the passes on H001"):
+    with pytest.raises(InputError, match="for history H002, but the passes are for H001"):
         consensus(a, b, Decisions("H002", made.annotators, made.rows))
-    with pytest.raises(InputError, match="between A and B, the passes are by B and A; give"):
+    with pytest.raises(InputError, match="between A and B, but the passes are by B and A; give"):
         consensus(b, a, made)
 
 
@@ -501,16 +501,16 @@ def test_events_need_a_complete_pass_and_a_minimum() -> None:
         ("pppp" + "qqqqq", "no frame is labelled transition"),
         (
             "pppp" + "tt" + "qqqqq",
-            "before the transition [14, 15] the pre run [10, 13] has 4 frames, 5 are needed",
+            "before the transition [14, 15], the pre run [10, 13] has 4 frames, but 5 are needed",
         ),
         (
             "ppppp" + "t" + "q",
-            "after the transition [15, 15] the post run [16, 16] has 1 frame, 5 are needed",
+            "after the transition [15, 15], the post run [16, 16] has 1 frame, but 5 are needed",
         ),
         (
             "pp" + "t" + "qqq",
-            "before the transition [12, 12] the pre run [10, 11] has 2 frames, 5 are needed; "
-            "after the transition [12, 12] the post run [13, 15] has 3 frames, 5 are needed",
+            "before the transition [12, 12], the pre run [10, 11] has 2 frames, but 5 are needed; "
+            "after the transition [12, 12], the post run [13, 15] has 3 frames, but 5 are needed",
         ),
         (
             "ppppp" + "t" + "u" + "qqqqq",
@@ -537,7 +537,10 @@ def test_a_pass_without_an_event_is_told_why(text, why) -> None:
     ("text", "near"),
     [
         ("qqqqq" + "t" + "ppppp" + "t" + "u", "the transition [11, 11] is followed by unobserved"),
-        ("ppppp" + "t" + "u" + "ppp" + "t" + "qqqqq", "before the transition [10, 10] the pre run"),
+        (
+            "ppppp" + "t" + "u" + "ppp" + "t" + "qqqqq",
+            "before the transition [10, 10], the pre run",
+        ),
         ("p" + "t" + "qqqqq" + "u" + "pppp" + "t" + "qqqqq", "before the transition [12, 12]"),
         ("pppp" + "t" + "qqqqq" + "u" + "pppp" + "t" + "qqqqq", "before the transition [4, 4]"),
         ("ppp" + "t" + "qqq" + "u" + "pp" + "t" + "qqqqq", "before the transition [10, 10]"),
@@ -755,7 +758,7 @@ def test_consensus_command_refuses_a_decision_on_what_is_agreed(wide, tmp_path, 
 
 def test_consensus_command_names_both_files_that_do_not_belong_together(tmp_path, passes) -> None:
     other = write_pass(tmp_path / "x.json", labelled("ptq", "B", history="H002"))
-    with pytest.raises(InputError, match=r"a\.json and .*x\.json: one pass is of history H001"):
+    with pytest.raises(InputError, match=r"a\.json and .*x\.json: one pass is for history H001"):
         annotating.consensus(passes[0], other, None, tmp_path / "c.json")
 
 
@@ -842,7 +845,7 @@ def test_events_command_says_when_a_pass_is_no_consensus(wide, passes, capsys) -
 
 def test_events_command_without_an_event_says_why_and_writes_nothing(wide, tmp_path) -> None:
     path, output = agreed(tmp_path / "c.json", "ppptqqqqq"), tmp_path / "references.json"
-    why = r"c\.json: no event qualifies: before .* run \[0, 2\] has 3 frames, 5 are needed$"
+    why = r"c\.json: no event qualifies: before .* run \[0, 2\] has 3 frames, but 5 are needed$"
     for skip in (False, True):
         with pytest.raises(DejaCueError, match=why) as caught:
             annotating.events([path], output, skip=skip)
@@ -860,8 +863,8 @@ def test_events_command_names_every_file_without_an_event(wide, tmp_path, capsys
         annotating.events([good, *bad], output)
     assert capsys.readouterr().err.splitlines() == [
         f"{bad[0]}: no event qualifies: no frame is labelled transition",
-        f"{bad[1]}: no event qualifies: before the transition [1, 1] the pre run [0, 0] has "
-        "1 frame, 5 are needed; the transition [1, 1] is followed by nothing, not by post",
+        f"{bad[1]}: no event qualifies: before the transition [1, 1], the pre run [0, 0] has "
+        "1 frame, but 5 are needed; the transition [1, 1] is followed by nothing, not by post",
     ]
     assert not output.exists()
     with pytest.raises(DejaCueError, match=r"in 2 of 2 files, nothing is written$"):
@@ -905,8 +908,8 @@ def test_a_pass_of_the_protocol_keeps_its_format(tmp_path) -> None:
     ("states", "message"),
     [
         ((), "no states are named"),
-        (("empty", "none"), '"none" is a label of every pass'),
-        (("unobserved",), '"unobserved" is a label of every pass'),
+        (("empty", "none"), '"none" is a label that every pass has'),
+        (("unobserved",), '"unobserved" is a label that every pass has'),
         (("empty", "empty"), '"empty" is named twice'),
         (("empty", " "), "state must be a name on one line"),
     ],
@@ -931,7 +934,9 @@ def test_an_open_pass_is_read_where_it_need_not_be_complete(tmp_path) -> None:
 
 
 def test_passes_of_other_states_have_no_consensus() -> None:
-    with pytest.raises(InputError, match=r"one pass tells empty, half full, full apart, the other"):
+    with pytest.raises(
+        InputError, match=r"one pass distinguishes empty, half full, full, the other"
+    ):
         disagreements(cup("ee"), cup("ee", "B", ("empty", "full")))
 
 
@@ -965,7 +970,7 @@ def test_every_stable_run_of_a_state_is_a_reference() -> None:
         "empty": [(0, 4), (12, 16)], "full": [(6, 11)],
     }  # fmt: skip
     assert found.frames == Window(0, 19)
-    with pytest.raises(InputError, match="no state holds for 9 frames or more"):
+    with pytest.raises(InputError, match="no state lasts 9 frames or more"):
         stable_reference(cup("eeeeenff"), 9)
 
 

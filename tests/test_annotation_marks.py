@@ -114,7 +114,7 @@ def test_two_annotators_of_elan_have_a_consensus(tmp_path, dejacue) -> None:
 @pytest.mark.parametrize(
     ("marks", "words", "sentence"),
     [
-        ({"empty": [(0, 4)], "full": [(4, 9)]}, (), 'frame 4 is marked as "empty" and as "full"'),
+        ({"empty": [(0, 4)], "full": [(4, 9)]}, (), 'frame 4 is marked both "empty" and "full"'),
         (MARKS, ("--states", "empty,filled"), 'unknown state "full"; '),
         (MARKS, ("--rest", "gone"), 'unknown label "gone"'),
         (MARKS, ("--id", "jug"), 'marks nothing of "jug", but of cup; give one of them with --id'),

@@ -136,5 +136,5 @@ def test_a_scene_is_seen_through_true_masks_wrong_ones_and_a_box_that_stays():
 
 def test_doubts_tell_most_switches():
     result = tracking.telling(Benchmark(None), range(100, 104), workers=1)
-    assert value(result, "a switch to another object", "some doubt there") >= 0.75
+    assert value(result, "a switch to another object", "reported as any doubt") >= 0.75
     assert value(result, "true masks, per 100 frames", "switch") < 2

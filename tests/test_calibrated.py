@@ -299,14 +299,14 @@ def refusal(*given, **more) -> str:
 def test_labels_that_cannot_be_used_are_refused(cups) -> None:
     made, references = cups
     first, *others = references
-    assert "there are no labels" in refusal(made, [])
+    assert "no labels; give" in refusal(made, [])
     one = [replace(own, states={"empty": own.states["empty"]}) for own in references]
-    assert "one state only" in refusal(made, one)
+    assert "only one state" in refusal(made, one)
     other = replace(first, states={**first.states, "boiling": ((0, 3),)})
     assert '"boiling" of history generated-0' in refusal(made, [other, *others])
     away = replace(first, states={**first.states, "empty": ((500, 510),)})
     assert "never observed" in refusal(made, [away, *others])
-    assert "not among those given" in refusal(made[1:], references)
+    assert "not among the histories given" in refusal(made[1:], references)
     assert "given twice" in refusal([*made, made[0]], references)
     assert "2 source videos" in refusal(made, references[:2])
     together = [replace(own, component="kitchen") for own in references]
@@ -324,7 +324,7 @@ def test_labels_that_cannot_be_used_are_refused(cups) -> None:
 def test_settings_that_are_not_known_are_refused(cups) -> None:
     assert 'feature "colour"' in refusal(*cups, features=("colour",))
     assert 'rule "best"' in refusal(*cups, rule="best")
-    assert "each once" in refusal(*cups, features=("dual", "dual"))
+    assert "each of them once" in refusal(*cups, features=("dual", "dual"))
     assert "above 0" in refusal(*cups, ridge=0.0)
 
 
@@ -334,12 +334,12 @@ def test_encoders_are_not_mixed(cups, model) -> None:
     words = replace(made[0].vocabulary, encoder="another")
     pairs = [(history, words), *((own.history, own.vocabulary) for own in made[1:])]
     assert "different encoders" in refusal(pairs, references)
-    with pytest.raises(InputError, match=r'fitted on features of "generated".* "another"'):
+    with pytest.raises(InputError, match=r'fitted to features of "generated".* "another"'):
         locate(history, words, readout=model)
 
 
 def test_a_model_has_its_own_coordinates(cups, model) -> None:
-    with pytest.raises(InputError, match="leave the coordinates dual out"):
+    with pytest.raises(InputError, match="leave out dual coordinates"):
         locate(cups[0][0].history, cups[0][0].vocabulary, readout=model, coordinates="dual")
 
 
@@ -347,14 +347,14 @@ def test_references_across_gaps_count_where_the_object_is_seen() -> None:
     made, references = labelled(4, missing=0.2)
     own = fit(made, references, features=("vocabulary",))
     assert own.fitted is not None
-    assert any("crosses frames in which the object is not observed" in n for n in own.fitted.notes)
+    assert any("spans frames in which the object is not observed" in n for n in own.fitted.notes)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
         ("schema", "dejacue.calibrated/2", 'is "dejacue.calibrated/2"'),
-        ("weights", [1.0], "weights: give one finite number for each"),
+        ("weights", [1.0], "weights: give one finite number per feature"),
         ("weights", "NaN", "weights"),
         ("scale", [0.0] * 7, "must be above 0"),
         ("features", ["colour"] * 7, 'feature "colour"'),
@@ -441,12 +441,12 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     for words, said in (
         ((true,), "give the findings and, last, the references"),
         ((files / "generated-0.npz", true), "--words"),
-        ((files, true), "is no store"),
-        ((files / "findings" / "generated-0", true), "not among those given"),
-        ((files / "findings", files / "none.json"), "there are no labels"),
-        ((files / "findings", files / "one.json"), "one state only"),
+        ((files, true), "is not a store"),
+        ((files / "findings" / "generated-0", true), "not among the histories given"),
+        ((files / "findings", files / "none.json"), "no labels; give"),
+        ((files / "findings", files / "one.json"), "only one state"),
         ((files / "findings", files / "other.json"), '"boiling" of history generated-0'),
-        ((files / "findings", files / "two.json"), "2 source videos, and cross-validation needs 3"),
+        ((files / "findings", files / "two.json"), "2 source videos, but cross-validation needs 3"),
     ):
         ran = dejacue("learn", "fit", *words, "-o", output)
         assert ran.code != 0

@@ -116,7 +116,7 @@ def test_options_of_contrast_and_joint_reach_the_library(dejacue, files, made):
     joint = Joint(order=("filled", "empty"), irreversible=True, stay=5, smoothing_s=0.5)
     found = locate(made.history, made.vocabulary, readout=joint, top=2)
     expected = json.loads(found.to_json())
-    expected["notes"].append('not found: "filled", to which the labelling gives no frame')
+    expected["notes"].append('not found: "filled" (no frame in the labelling)')
     assert json.loads(ran.out) == expected
 
 
@@ -131,22 +131,22 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--durations 5,10", "--durations does not apply to the readout contrast"),
-        ("-r scan --pooling 1", "--pooling does not apply to the readout scan"),
+        ("--durations 5,10", "--durations does not apply to the contrast readout"),
+        ("-r scan --pooling 1", "--pooling does not apply to the scan readout"),
         ("--smoothing wide", "give seconds (0.8s) or frames (4)"),
         ("-r scan --smoothing 0.8s", "give an odd number of frames"),
         ("--bridge far", "give a number of frames, or auto"),
         ("-r joint --order empty,full", 'unknown state in the order "full"'),
         ("-r joint --stay 900", "longer than every stretch"),
         ("--absent-at 2", "must be between 0 and 1"),
-        ("-r scan --absent-at 0.1", "do not apply to the readout scan"),
+        ("-r scan --absent-at 0.1", "do not apply to the scan readout"),
         ("--absent-at 0.1", "which need an encoder"),
         (
             "-r published --norm sum",
             "--norm does not apply to published, a preset; its readout "
             "with other settings is --readout scan",
         ),
-        ("-r published -c dual", "for dual name the readout itself: scan"),
+        ("-r published -c dual", "to use dual coordinates, name the readout itself: scan"),
     ],
 )
 def test_options_of_the_method_that_do_not_fit_get_one_sentence(dejacue, files, words, sentence):
@@ -299,7 +299,7 @@ def test_a_schedule_that_is_too_short_for_the_history_is_noted_on_stderr(dejacue
     ran = dejacue("locate", path, "-r", "scan", "-v", files[1], "-f", "json")
     assert ran.code == 0
     assert ran.err.startswith(
-        "note: the longest run has 700 frames but no window is longer than 483"
+        "note: the longest run has 700 frames, but no window is longer than 483"
     )
     assert json.loads(ran.out)["notes"]
     chosen = dejacue(
@@ -504,12 +504,12 @@ def other_dimension(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
         path,
         "-v",
         files[1],
-    ], r"wide\.npz with .*cup\.vocabulary\.npz: .* has 65 dimensions but the vocabulary 64"
+    ], r"wide\.npz with .*cup\.vocabulary\.npz: .* has 65 dimensions, but the vocabulary has 64"
 
 
 def other_encoder(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
     path = write_history(folder / "other.npz", History(np.eye(3, 64), encoder="clip"))
-    message = r'other\.npz with .*: .* encoded with "clip" but the vocabulary with "generated"'
+    message = r'other\.npz with .*: .* encoded with "clip", but the vocabulary with "generated"'
     return [path, "-v", files[1]], message
 
 
@@ -551,15 +551,15 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
         ("--smoothing -3", "smoothing width -3 must be an odd number"),
         ("--durations 5000", r"cup\.history\.npz: .*no duration fits.* has 133 frames; add short"),
         ("--durations ,", "durations: give at least one length"),
-        ("--durations 0", "durations: give at least one length, each of one frame or more"),
-        ("--durations 5,-3", "durations: give at least one length, each of one frame or more"),
+        ("--durations 0", "durations: give at least one length, each at least one frame"),
+        ("--durations 5,-3", "durations: give at least one length, each at least one frame"),
         ("--durations=--5", 'unknown durations "--5"'),
         ("--durations 5²", 'unknown durations "5²"'),
         ("--durations 2.5", 'unknown durations "2.5"'),
-        ("--readout peak --norm sum", "--norm does not apply to the readout peak"),
-        ("--readout peak --durations 5", "--durations does not apply to the readout peak"),
-        ("--readout boxcar --runs bridged", "--runs does not apply to the readout boxcar"),
-        ("--readout peak --top 2", "top=2: the readout peak has one window per description"),
+        ("--readout peak --norm sum", "--norm does not apply to the peak readout"),
+        ("--readout peak --durations 5", "--durations does not apply to the peak readout"),
+        ("--readout boxcar --runs bridged", "--runs does not apply to the boxcar readout"),
+        ("--readout peak --top 2", "top=2: the peak readout has one window per description"),
         ("--top 0", "top=0"),
         ("--prompts raw", r"cup\.vocabulary\.npz: holds one form of each description"),
     ],
@@ -606,7 +606,7 @@ def test_a_missing_release_exits_with_1_and_the_remedy(dejacue, tmp_path, words)
     ran = dejacue(*words, tmp_path)
     assert ran.code == 1
     assert ran.out == ""
-    remedy = r'run "dejacue data fetch", or set DEJACUE_DATA to the folder that holds data/\n'
+    remedy = r'run "dejacue data fetch", or set DEJACUE_DATA to the folder that contains data/\n'
     assert re.fullmatch(rf"dejacue: {re.escape(str(tmp_path))}: .*{remedy}", ran.err)
 
 

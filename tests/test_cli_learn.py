@@ -90,7 +90,7 @@ def refusals(files):
     true = (*known, files / "true.json")
     return [
         ((cups[0], *known, files / "none.json"), "has no moments of history generated-1; label"),
-        ((cups[0], *known, files / "one.json"), "one state only"),
+        ((cups[0], *known, files / "one.json"), "only one state"),
         ((cups[0], *known, files / "other.json"), 'is labelled "boiling", but the vocabulary has'),
         ((files / "gap.npz", *true), "crosses a gap"),
         ((files / "strange.npz", *true), 'was encoded with "another"'),
@@ -102,7 +102,7 @@ def refusals(files):
         ((cups[0], *true, "--device", "cuda:77"), "is not available"),
         ((cups[0], *true, "--seeds", "a"), "give whole numbers"),
         ((cups[0], *true, "--epochs", "-1"), "must be 0 or more"),
-        ((cups[0], *true, "--resume"), "holds no training to go on with"),
+        ((cups[0], *true, "--resume"), "contains no training run to resume"),
     ]
 
 
@@ -125,7 +125,7 @@ def test_features_of_another_encoder_are_not_evaluated(dejacue, files, given) ->
     write_vocabulary(files / "strange_words.npz", replace(cup.vocabulary, encoder="another"))
     write_history(files / "wide.npz", wide.history)
     write_vocabulary(files / "wide_words.npz", wide.vocabulary)
-    for name, said in (("strange", 'has those of "another" (8)'), ("wide", '"generated" (16)')):
+    for name, said in (("strange", 'has features of "another" (8)'), ("wide", '"generated" (16)')):
         ran = dejacue("learn", "eval", model, *given(f"{name}.npz", known=f"{name}_words.npz"))
         assert ran.code == 2
         assert said in ran.err
@@ -144,7 +144,7 @@ def test_a_decoder_of_another_version_is_refused_in_one_sentence(dejacue, files,
     ):
         ran = dejacue(*command)
         assert ran.code == 2
-        assert "is of version 2, this dejacue reads version 1; train the decoder again" in ran.err
+        assert "has version 2, but this dejacue reads version 1; train the decoder again" in ran.err
         assert len(ran.err.strip().splitlines()) == 1
 
 
@@ -192,14 +192,14 @@ def test_a_stopped_training_is_kept_and_goes_on_with_its_own_data(
     assert "has what was learned in 1 epoch, and the same command with --resume" in ran.err
     monkeypatch.setattr(Training, "run", run)
     ran = dejacue(*begin, *given(), "-o", files / "model", *settings)
-    assert "holds a training that was stopped" in ran.err
+    assert "contains an interrupted training run" in ran.err
     cup = generate(1, frames=10, dimension=8)
     rows = cup.history.features.copy()
     rows[0, 0] += 1
     write_history(files / "changed.npz", replace(cup.history, features=rows))
     again = ("-o", files / "model", *settings, "--resume")
     ran = dejacue(*begin, *given("changed.npz"), *again)
-    assert f"{files / 'model'}: the training was begun with other histories" in ran.err
+    assert f"{files / 'model'}: the training run was started with other histories" in ran.err
     assert dejacue(*begin, *given(), *again).code == 0
     assert dejacue(*begin, *given(), "-o", files / "whole", *settings).code == 0
     for name in ("weights.safetensors", "settings.json"):

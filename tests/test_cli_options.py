@@ -48,4 +48,4 @@ def test_none_is_an_option_of_joint(tmp_path, dejacue) -> None:
     assert json.loads(ran.out)["settings"]["readout"]["none"] == 0.4
     ran = dejacue("locate", history, "-v", words, "--none")
     assert ran.code != 0
-    assert "--none does not apply to the readout contrast" in ran.err
+    assert "--none does not apply to the contrast readout" in ran.err

@@ -279,7 +279,10 @@ def test_a_still_video_is_said_to_be_one(dejacue, tmp_path, monkeypatch):
     (tmp_path / "v.yaml").write_text("empty: empty cup\nfull: full cup\n")
     ran = dejacue("locate", "frames", "--masks", "masks", "-v", "v.yaml", "--encoder", "mini")
     assert ran.code == 0
-    assert "note: all frames look the same to the encoder, so which of them are found is" in ran.out
+    assert (
+        "note: all frames look the same to the encoder, so the frames found are arbitrary"
+        in ran.out
+    )
     notes = json.loads((tmp_path / "out" / "frames" / "retrieval.json").read_text())["notes"]
     assert [text.split()[0] for text in notes] == ["mini", "images", "all"]
 
@@ -394,7 +397,7 @@ def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
         words = write_vocabulary(tmp_path / "v.npz", made.vocabulary)
         ran = dejacue("locate", history, "-v", words)
         assert ran.code == 0
-        assert ("may hold more than once; the readout joint lists" in ran.out) is told
+        assert ("may occur more than once; the joint readout lists" in ran.out) is told
 
 
 def test_p_values_stand_in_the_files_and_on_the_terminal_when_asked_for(locate, tmp_path):

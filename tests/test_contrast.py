@@ -325,8 +325,8 @@ def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
     found = read(history, words, readout=readout).retrieval
     assert [tuple(moment.window) for moment in found] == [(0, 17), (13, 72), (65, 82)]
     assert found.notes == (
-        '"a" and "b" both claim frames 13 – 17, "b" and "c" both claim frames 65 – 72; the readout '
-        "joint gives every frame to one state",
+        '"a" and "b" both claim frames 13 – 17, "b" and "c" both claim frames 65 – 72; the joint '
+        "readout gives every frame to one state",
     )
     assert locate(history, words, readout=readout).notes == ()
     apart = History(np.eye(3)[np.repeat([0, 1, 2], 20)], range(60))
@@ -351,7 +351,7 @@ def test_of_many_states_that_share_frames_a_few_are_named():
         weights[20 * state : 20 * state + 25, state] = 1.0
     (note,) = read(History(weights, range(105)), words, readout=Contrast(width=0.0)).retrieval.notes
     assert note.count("both claim") == 3
-    assert ", and 1 more; the readout joint gives every frame to one state" in note
+    assert ", and 1 more; the joint readout gives every frame to one state" in note
 
 
 @pytest.mark.parametrize("readout", ["contrast", "published", "joint"])
@@ -363,8 +363,8 @@ def test_two_states_with_one_window_are_said_to_have_it(readout):
     rows = np.repeat([[1, 0.1, 0], [0.1, 1, 0]], [20, 30], axis=0)
     notes = read(History(rows, range(50)), words, readout=readout).retrieval.notes
     same = (
-        '"ripe" and "unripe" are answered with the same window, frames 0 – 19: at most one of '
-        "them holds there"
+        '"ripe" and "unripe" have the same window, frames 0 – 19; at most one of '
+        "them can be true there"
     )
     assert (same in notes) is (readout != "joint")  # which gives every frame to one state
     assert any(note.startswith("not found: ") for note in notes) is (readout == "joint")

@@ -226,7 +226,7 @@ def test_the_same_seeds_give_the_same_bits_and_a_stopped_training_goes_on(tmp_pa
     answer = locate(entry.history, entry.vocabulary, readout=Decoder.read(tmp_path / "model", 2))
     windows = frames_of(few(1), rows)[0]
     assert [[m.window.start, m.window.end] for m in answer] == windows.tolist()
-    with pytest.raises(InputError, match="its training is over"):
+    with pytest.raises(InputError, match="training run is already complete"):
         resume(begun("taskweave", (1, 2), epochs=2, count=1, family="balanced"), tmp_path / "model")
 
 
@@ -266,12 +266,12 @@ def test_negative_runs_are_records_without_targets() -> None:
 
 def test_what_cannot_be_learned_from_is_refused() -> None:
     entry = few(1)[0]
-    with pytest.raises(InputError, match="no history"):
+    with pytest.raises(InputError, match="no histories"):
         Training(Settings("qd"), [])
-    with pytest.raises(InputError, match="no moment is labelled"):
+    with pytest.raises(InputError, match="no history has labelled moments"):
         Training(Settings("qd"), [replace(entry, references={})])
     one = {"empty": entry.references["empty"]}
-    with pytest.raises(InputError, match="one state only"):
+    with pytest.raises(InputError, match="only one state"):
         Training(Settings("qd"), [replace(entry, references=one)])
     other = {**entry.references, "broken": (Window(0, 1),)}
     with pytest.raises(InputError, match='labelled "broken", but the vocabulary has'):
@@ -292,7 +292,7 @@ def test_a_loss_that_is_no_number_stops_the_training_and_says_where(tmp_path) ->
 
 
 def test_checkpoints_that_do_not_fit_are_refused(tmp_path) -> None:
-    with pytest.raises(MissingData, match="holds no trained decoder"):
+    with pytest.raises(MissingData, match="contains no trained decoder"):
         Decoder.read(tmp_path)
     training = begun("moment")
     save(training, tmp_path / "model")
@@ -313,7 +313,7 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="version 2"):
         Decoder.read(tmp_path / "model")
     path.write_text("{}")
-    with pytest.raises(InputError, match="not the settings"):
+    with pytest.raises(InputError, match="not contain the settings"):
         Decoder.read(tmp_path / "model")
     path.write_text(json.dumps(about))
     weights = tmp_path / "model" / "weights.safetensors"

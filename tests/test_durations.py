@@ -70,8 +70,8 @@ def test_a_grid_ascends_and_ends_at_the_whole_length(base, ratio, longest) -> No
     ("given", "message"),
     [
         ((), "at least one length"),
-        ((0, 3), "one frame or more"),
-        ((-1,), "one frame or more"),
+        ((0, 3), "at least one frame"),
+        ((-1,), "at least one frame"),
         ((1.5,), "whole numbers"),
         ("publshed", 'did you mean "published"'),
     ],

@@ -164,20 +164,20 @@ LISTED = [
 FRAMED = [dataclasses.replace(REFERENCES[0], frames=Window(0, 55)), *REFERENCES[1:]]
 MISMATCHES = [
     ([*FIRST, found("h9", a=[HIT])], REFERENCES, "ours: histories without references: h9"),
-    (FIRST, [*REFERENCES, OTHER], "ours: references never retrieved: h4"),
+    (FIRST, [*REFERENCES, OTHER], "ours: references without a retrieval: h4"),
     ([*FIRST[:2], found("h3", a=[HALF], b=[HIT], c=[HIT])], REFERENCES,
      "ours: states that the references do not have: h3 / c"),
-    ([*FIRST[:2], found("h3", a=[HALF])], REFERENCES, "ours: states never retrieved: h3 / b"),
+    ([*FIRST[:2], found("h3", a=[HALF])], REFERENCES, "ours: states without a retrieval: h3 / b"),
     (FIRST, LISTED, r'ours: descriptions that the references do not list '
-     r'\(made with another vocabulary, or not complete\): h1 / a / "a 2"'),
-    (FIRST, LISTED, r'ours: listed descriptions never retrieved '
-     r'\(made with another vocabulary, or not complete\): h1 / a / "a 3"'),
+     r'\(made with another vocabulary, or incomplete\): h1 / a / "a 2"'),
+    (FIRST, LISTED, r'ours: listed descriptions without a retrieval '
+     r'\(made with another vocabulary, or incomplete\): h1 / a / "a 3"'),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
 def test_what_is_not_shared_is_named_and_refused(retrievals, references, message) -> None:
-    with pytest.raises(InputError, match=f"{message}.*; correct the files, or .* --only-common$"):
+    with pytest.raises(InputError, match=f"{message}.*; correct the files, or .* --only-common.$"):
         evaluate({"ours": retrievals}, references)
 
 
@@ -233,7 +233,7 @@ def test_shares_are_written_in_percent_with_their_interval() -> None:
 
 def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
     result = evaluate({"ours": FIRST, "base": SECOND[1:]}, REFERENCES, only_common=True)
-    assert result.left_out == ("base: references never retrieved: h1",)
+    assert result.left_out == ("base: references without a retrieval: h1",)
     assert result.counts == {"histories": 2, "states": 3, "descriptions": 3, "components": 2}
     assert result.per_component["ours"][1].tolist() == [1.0, 1.0, 1.0]
 
@@ -243,7 +243,9 @@ def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
     with pytest.raises(InputError) as caught:
         evaluate({"ours": [*FIRST, *more]}, [*REFERENCES, OTHER])
     message = str(caught.value)
-    assert "without references: x0, x1, x2, x3, x4 … and 3 more; ours: references never" in message
+    assert (
+        "without references: x0, x1, x2, x3, x4 … and 3 more; ours: references without" in message
+    )
     assert "x5" not in message
     assert message.count("correct the files") == 1
 
@@ -263,9 +265,9 @@ def test_methods_are_not_compared_over_one_component() -> None:
 @pytest.mark.parametrize(
     ("retrievals", "references", "message"),
     [
-        ({}, REFERENCES, "there are no retrievals"),
-        ({"ours": FIRST}, [], "there are no references"),
-        ({"ours": []}, REFERENCES, "ours: references never retrieved: h1, h2, h3"),
+        ({}, REFERENCES, "no retrievals; give"),
+        ({"ours": FIRST}, [], "no references; give"),
+        ({"ours": []}, REFERENCES, "ours: references without a retrieval: h1, h2, h3"),
         ({"ours": [*FIRST, FIRST[0]]}, REFERENCES, 'ours: history "h1" is given twice'),
         ({"ours": FIRST}, [*REFERENCES, REFERENCES[2]], 'the references: history "h3" is given'),
         ({"ours": FIRST[0]}, REFERENCES, "ours: expected Retrieval records, not Moment"),
@@ -411,11 +413,11 @@ def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed
 
 def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
     files[0] = write_retrievals(tmp_path / "[base].json", SECOND[1:])
-    with pytest.raises(InputError, match=r"\[base\]: references never retrieved: h1; correct"):
+    with pytest.raises(InputError, match=r"\[base\]: references without a retrieval: h1; correct"):
         printed(files, output=tmp_path / "out.txt")
     assert not (tmp_path / "out.txt").exists()
     out, err = printed(files, only_common=True)
-    assert err == "note: left out: [base]: references never retrieved: h1\n"
+    assert err == "note: left out: [base]: references without a retrieval: h1\n"
     assert rows_of(out)[0][0] == "[base]"
 
 

@@ -135,7 +135,7 @@ def test_clips_that_lack_something_are_named_and_the_rest_is_measured(
     assert ran.code == 1  # one of the videos could not be encoded
     assert "contrast" in ran.out
     for sentence in (
-        "(4_cut_away_1): no video here",
+        "(4_cut_away_1): no video",
         "(9_cut_tomato_1): no true windows",
         'the words of "8_cut_zzz_1": mini knows none of its words',
         "(9_cut_tomato_7): ",
@@ -182,7 +182,7 @@ def test_what_was_made_of_something_else_is_made_again_only_when_asked(
         (("-r", ","), "no readout is named"),
         (("-r", "fit/a.json,other/a.json"), "fit/a.json"),
         (("-o", "set"), "is a folder"),
-        (("--as", "davis"), "is not laid out as davis"),
+        (("--as", "davis"), "does not have the layout davis"),
         (("--masks", "nowhere"), "nowhere: no such folder of masks"),
         (("--where", "split"), "give NAME=PATTERN"),
         (("--by", "split"), 'unknown name "split"; known: id, object, source'),

@@ -101,7 +101,7 @@ def test_a_vocabulary_gathers_examples():
         ({"empty": 1.5}, "not 1.5"),
         ({"empty": ""}, "is empty"),
         ({"nope": 3}, 'unknown state of an example "nope"'),
-        ({"empty": "9-3"}, "ends before it begins"),
+        ({"empty": "9-3"}, "ends before it starts"),
         ({"empty": 10**5000}, "a number within"),
         ({None: -(10**400)}, "a number within"),
         ({"empty": Window(3, 1 << 60)}, "a number within"),
@@ -120,7 +120,7 @@ def test_an_example_is_of_the_history_or_from_elsewhere():
         Example("empty")
     with pytest.raises(InputError, match="span of frames"):
         Example("empty", (3, 3), source="cup.jpg")
-    with pytest.raises(InputError, match="counts in"):
+    with pytest.raises(InputError, match="is given in"):
         Example("empty", (3, 3), "minutes")
 
 
@@ -250,16 +250,19 @@ def test_a_history_with_gaps_and_times():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"empty": 42}, "the example 42 of empty is not observed"),
+        ({"empty": 42}, "the example 42 of empty shows no observed frame"),
         ({"empty": 9999}, "in frames 0-39, 45-179"),
         ({"empty": "3s"}, "has no times"),
         (
             {"empty": 20, "filled": 20},
-            "the example 20 is given for filled, but a frame of it for empty",
+            "the example 20 is given for filled, but one of its frames is already given for empty",
         ),
-        ({"empty": Window(10, 30), None: 20}, "given for none, but a frame of it for empty"),
+        (
+            {"empty": Window(10, 30), None: 20},
+            "given for none, but one of its frames is already given for empty",
+        ),
         ({"empty": "cup.jpg"}, "cup.jpg is not encoded yet"),
-        ({"empty": np.ones(7, np.float32)}, "dimensions but the example"),
+        ({"empty": np.ones(7, np.float32)}, "dimensions, but the example"),
     ],
 )
 def test_examples_that_do_not_fit_the_history_are_refused(given, words):
@@ -281,11 +284,11 @@ def test_other_readouts_do_not_leave_examples_unread():
     made = scene()
     named = made.vocabulary.with_examples(empty=3)
     for readout in ("published", "peak", Contrast(pooling=0.5)):
-        with pytest.raises(InputError, match="words alone are read"):
+        with pytest.raises(InputError, match="reads only words"):
             locate(made.history, named, readout=readout)
-    with pytest.raises(InputError, match="in the coordinates vocabulary"):
+    with pytest.raises(InputError, match="need vocabulary coordinates"):
         locate(made.history, named, coordinates="absolute")
-    with pytest.raises(InputError, match="no room"):
+    with pytest.raises(InputError, match="does not fit a known order"):
         locate(made.history, made.vocabulary.with_examples(none=3, empty=9),
                readout=Joint(irreversible=True))  # fmt: skip
 
@@ -333,7 +336,7 @@ def test_a_frame_of_the_file_without_the_object_is_not_moved():
     history = History(made.history.features[keep], keep, source_frames=keep, times_s=keep / 10)
     for unit, at in (("source", 70), ("seconds", 7.0)):
         named = made.vocabulary.with_examples({None: Example(None, (at, at), unit)})
-        with pytest.raises(InputError, match="is not observed"):
+        with pytest.raises(InputError, match="shows no observed frame"):
             locate(history, named)
     late = locate(
         history, made.vocabulary.with_examples(changes=[Example(None, (70, 70), "source")])
@@ -532,7 +535,7 @@ def test_one_state_shown_in_another_history_is_enough():
         (lambda m, o: m.vocabulary.with_examples(none=(o.history, 4)), "shown by frames"),
         (
             lambda m, o: m.vocabulary.with_examples(filled=np.asarray(o.history.features[3])),
-            'pictures of "filled" only',
+            'only "filled" has pictures',
         ),
         (
             lambda m, o: Vocabulary(
@@ -554,10 +557,10 @@ def test_an_example_of_another_encoder_is_refused():
     strange = History(other.history.features, id="other", encoder="another")
     own = History(made.history.features, id="own", encoder="one")
     words = Vocabulary(made.vocabulary.states, made.vocabulary.features, "one")
-    with pytest.raises(InputError, match='"another" but the vocabulary with "one"'):
+    with pytest.raises(InputError, match='"another", but the vocabulary with "one"'):
         words.with_examples(filled=(strange, 3))
     unnamed = Vocabulary(made.vocabulary.states, made.vocabulary.features)
-    with pytest.raises(InputError, match='"one" but the example other@3 with "another"'):
+    with pytest.raises(InputError, match='"one", but the example other@3 with "another"'):
         locate(own, unnamed.with_examples(filled=(strange, 3)))
 
 
@@ -684,8 +687,11 @@ def test_any_text_may_name_an_example(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("empty: {words: a, looks: b}\nfilled: c", 'has "words" and "examples", not words, looks'),
-        ("states: {empty: a, filled: b}\nchanges: [1-4]", "a change is at one frame"),
+        (
+            "empty: {words: a, looks: b}\nfilled: c",
+            'can have "words" and "examples", not words, looks',
+        ),
+        ("states: {empty: a, filled: b}\nchanges: [1-4]", "a change is at a single frame"),
         ("states: {empty: a, filled: b}\nnone: [[3]]", "is a frame, a Window"),
         ("states: {empty: {examples: 3}, filled: {}}", 'state "filled" has no description'),
     ],
@@ -796,7 +802,7 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
         ("empty=words.txt", "words.txt is no picture"),
         ("empty=broken.png", "cannot be read as a picture"),
         ("empty=scene.mp4@100000", "100000"),
-        ("empty=99999", "is not observed; the object is observed in frames"),
+        ("empty=99999", "shows no observed frame; the object is observed in frames"),
         ("empty", "give STATE=WHAT"),
         ("nope=3", 'unknown state of an example "nope"'),
     ],

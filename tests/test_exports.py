@@ -292,7 +292,7 @@ def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:
 def test_a_window_of_another_history_is_refused(window) -> None:
     retrieval = Retrieval((Moment("a", "an a", window, 1.0),), {}, "cup")
     for export in (to_qvhighlights, to_webvtt, to_activitynet):
-        with pytest.raises(InputError, match=r"has not observed both ends of the window \["):
+        with pytest.raises(InputError, match=r"does not observe both ends of the window \["):
             export(retrieval, cup())
 
 

@@ -558,7 +558,7 @@ def test_a_bad_history_is_refused_under_the_name_of_its_file(tmp_path):
     with refused(path, r"frames are repeated \(1 is followed by 1\)"):
         read_history(path)
     path = save(tmp_path / "x.npz", features=ROWS, times_s=np.array(["a", "b", "c", "d"]))
-    with refused(path, "times_s must hold numbers"):
+    with refused(path, "times_s must contain numbers"):
         read_history(path)
     path = save(tmp_path / "x.npz", features=ROWS, id=np.array(5))
     with refused(path, "id must be one piece of text"):

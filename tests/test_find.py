@@ -548,7 +548,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": np.ones((1, 4, 4), bool)}, r"an array of shape \(1, 4, 4\); np\.savez\("
          r'"masks.npz", masks=array\) saves an array \(N, H, W\)'),
         ({"masks": 5}, "masks are given by their path, not as int"),
-        ({"masks": None, "mask": [[1, 2], [3]]}, "the mask must have rows of one length"),
+        ({"masks": None, "mask": [[1, 2], [3]]}, "the mask must have rows of equal length"),
         ({"masks": None, "box": (1, 2, 3, 10**400)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
         ({"masks": None, "prompts": 5}, "prompts 5: give a list of Prompt records"),
         ({"masks": None, "prompts": [5]}, "prompts are Prompt records, not 5"),
@@ -564,8 +564,8 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "leave one out"),
         ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
-        ({"smoothing": 9}, "smoothing does not apply to the readout contrast; it has its own"),
-        ({"readout": "peak", "absent_at": 0.1}, "do not apply to the readout peak"),
+        ({"smoothing": 9}, "smoothing does not apply to the contrast readout; it has its own"),
+        ({"readout": "peak", "absent_at": 0.1}, "do not apply to the peak readout"),
         ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no device"),
     ],
 )  # fmt: skip

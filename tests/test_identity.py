@@ -161,9 +161,18 @@ def test_the_best_outside_is_that_of_plain_loops(scored, barred) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: identity_correct([1.0], [0.0]), r"other tracks \(1,\) need a row for each"),
-        (lambda: identity_correct([1.0], []), r"other tracks \(0,\) need a row for each"),
-        (lambda: identity_correct([1.0], [[0.0], [0.0]]), r"\(2, 1\) need a row for each of \(1,"),
+        (
+            lambda: identity_correct([1.0], [0.0]),
+            r"other tracks have shape \(1,\); give one row for each",
+        ),
+        (
+            lambda: identity_correct([1.0], []),
+            r"other tracks have shape \(0,\); give one row for each",
+        ),
+        (
+            lambda: identity_correct([1.0], [[0.0], [0.0]]),
+            r"\(2, 1\); give one row for each of \(1,",
+        ),
         (lambda: identity_correct([[1.0], [1.0]], [[0.0], [0.0]]), r"for each of \(2, 1\)"),
         (lambda: identity_correct(1.0, [[0.0]]), r"for each of \(\)"),
         (lambda: identity_correct([np.nan], [[0.0]]), "target .* is not a number"),
@@ -171,10 +180,10 @@ def test_the_best_outside_is_that_of_plain_loops(scored, barred) -> None:
         (lambda: best_margin([[0, 9]], [1.0, 2.0], OWN, SIBLINGS), "1 candidates need one number"),
         (lambda: best_margin([[0, 9]], [np.nan], OWN, SIBLINGS), "1 candidates need one number"),
         (lambda: best_margin([[9, 0]], [1.0], OWN, SIBLINGS), "candidates: row 0 ends before"),
-        (lambda: best_margin([[0, 9]], [1.0], NO_WINDOWS, SIBLINGS), "a reference of the state"),
+        (lambda: best_margin([[0, 9]], [1.0], NO_WINDOWS, SIBLINGS), "a reference for the state"),
         (lambda: best_margin([[0, 9]], [1.0], [], SIBLINGS), "references must be rows of"),
         (lambda: best_margin([[0, 9]], [1.0], OWN, [20, 29]), "sibling references must be rows of"),
-        (lambda: best_margin([[0, 9]], [1.0], OWN, NO_WINDOWS), "one of another state"),
+        (lambda: best_margin([[0, 9]], [1.0], OWN, NO_WINDOWS), "one for another state"),
         (lambda: best_outside([[0, 9]], [1.0, 2.0], []), "1 candidates need one number"),
         (lambda: best_outside([[0, 9]], [np.nan], [Window(0, 1)]), "1 candidates need one number"),
         (lambda: best_outside([0, 9], [1.0], []), "candidates must be rows of"),

@@ -426,7 +426,7 @@ def test_another_writer_of_the_store_is_waited_for(tmp_path, videos, counting, m
         for _ in busy:
             from dejacue.store import Busy
 
-            raise Busy("somebody else")
+            raise Busy("another process")
         return real(self, *given, **more)
 
     monkeypatch.setattr(Store, "add", add)
@@ -737,4 +737,4 @@ def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
     assert len(stored(tmp_path / "s")["v0"]) == FRAMES // 2 == len(read_history(tmp_path / "x.npz"))
     Store.create(tmp_path / "other", encoder="siglip").close()
     ran = dejacue(*words, "--store", tmp_path / "other")
-    assert (ran.code, "make a store for each encoder" in ran.err) == (2, True)
+    assert (ran.code, "use one store per encoder" in ran.err) == (2, True)

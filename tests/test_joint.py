@@ -177,7 +177,9 @@ def test_an_irreversible_change_among_many_states_needs_their_order():
         if count == 7:
             assert len(occurrences(history, words, readout=Joint(irreversible=True)))
         else:
-            with pytest.raises(InputError, match=r"8 states needs their order; without one .* 7"):
+            with pytest.raises(
+                InputError, match=r"8 states needs their order; without an order, at most 7"
+            ):
                 locate(history, words, readout=Joint(irreversible=True))
             locate(history, words, readout=Joint(irreversible=True, order=tuple(words.states)))
 
@@ -200,7 +202,7 @@ def test_wrong_joint_settings_get_one_sentence():
     for wrong in ({"pooling": 0.5}, {"stay": 0}, {"switch": -1.0}, {"order": ("a",)}):
         with pytest.raises(InputError):
             Joint(**wrong)
-    with pytest.raises(InputError, match="joint labelling"):
+    with pytest.raises(InputError, match="use a Joint readout"):
         occurrences(scene.history, scene.vocabulary, readout="contrast")
 
 
@@ -353,8 +355,8 @@ def test_a_state_that_unrelated_words_fit_as_well_is_said_to():
     high, low = found
     assert (high.p_value > 0.9, low.p_value < 0.5) == (True, True)
     assert found.notes == (
-        f'"{high.state}" (p {high.p_value:.2f}): unrelated words fit these frames as well, it may '
-        "not occur at all",
+        f'"{high.state}" (p {high.p_value:.2f}): unrelated words fit these frames just as well, '
+        "so it may not occur at all",
     )
     assert not any(moment.absent for moment in found)
 
@@ -392,19 +394,19 @@ def test_confidence_refuses_what_it_cannot_judge():
         with pytest.raises(InputError, match="absent_at"):
             locate(scene.history, scene.vocabulary, readout="contrast", unrelated=others(20),
                    absent_at=absent_at)  # fmt: skip
-    with pytest.raises(InputError, match="do not apply to the readout scan; contrast has them"):
+    with pytest.raises(InputError, match="do not apply to the scan readout; contrast has them"):
         locate(scene.history, scene.vocabulary, readout="published", unrelated=others(20))
-    with pytest.raises(InputError, match="give them as unrelated"):
+    with pytest.raises(InputError, match="pass them as unrelated"):
         locate(scene.history, scene.vocabulary, readout="contrast", absent_at=0.05)
     other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")
-    with pytest.raises(InputError, match='encoded with "generated" but the vocabulary with'):
+    with pytest.raises(InputError, match='encoded with "generated", but the vocabulary with'):
         locate(scene.history, scene.vocabulary, readout="contrast", unrelated=[other])
     few = locate(scene.history, scene.vocabulary, readout=Contrast(), unrelated=others(4))
-    sentence = "only 8 unrelated states to compare with, so no p-value is below 0.11"
+    sentence = "only 8 unrelated states for comparison, so no p-value is below 0.11"
     assert sentence in few.notes
     three = Vocabulary(
         {"yyx": ["yyx"], "zyx": ["zyx"], "zzx": ["zzx"]}, np.eye(64, dtype=np.float32)[:3]
     )
     for given, noted in ((others(9), True), ([*others(8), three], False)):  # 19 states reach 5 %
         found = locate(scene.history, scene.vocabulary, unrelated=given)
-        assert any("unrelated states to compare" in note for note in found.notes) == noted
+        assert any("unrelated states for comparison" in note for note in found.notes) == noted

@@ -40,7 +40,7 @@ def manifest(path: Path) -> list[dict[str, str]]:
 def test_a_folder_that_may_be_two_layouts_asks_which(tmp_path, dejacue) -> None:
     vost(tmp_path)
     vost_tas(tmp_path, {"7_peel_onion_1": {"transformations": []}})
-    with pytest.raises(InputError, match="may be vost or vost-tas; say which"):
+    with pytest.raises(InputError, match="could be vost or vost-tas; name the layout"):
         open_dataset(tmp_path)
     ran = dejacue("data", "open", tmp_path)
     assert (ran.code, ran.out) == (2, "")
@@ -50,13 +50,13 @@ def test_a_folder_that_may_be_two_layouts_asks_which(tmp_path, dejacue) -> None:
 
 def test_a_folder_of_no_layout_is_refused_and_the_known_ones_are_named(tmp_path) -> None:
     picture(tmp_path / "a" / "b.jpg")
-    with pytest.raises(InputError, match="is laid out as none of vost, vost-tas, davis"):
+    with pytest.raises(InputError, match="has none of the layouts vost, vost-tas, davis"):
         open_dataset(tmp_path)
 
 
 @pytest.mark.parametrize("layout", READERS)
 def test_a_layout_that_is_asked_for_says_what_it_needs(layout, tmp_path) -> None:
-    with pytest.raises(InputError, match=f"is not laid out as {layout}, "):
+    with pytest.raises(InputError, match=f"does not have the layout {layout}, "):
         open_dataset(tmp_path, layout)
 
 
@@ -91,14 +91,14 @@ def test_all_that_is_missing_is_listed_at_once(tmp_path, dejacue) -> None:
     mask(tmp_path / "Annotations" / "7_peel_onion" / "frame00099.png", 1)
     found = open_dataset(tmp_path)
     assert sorted(found.missing) == [
-        "10_break_egg: its pictures are not here",
-        "7_peel_onion: no picture belongs to 1 of its masks: frame00099.png",
-        "9_fold_cloth: its pictures and masks are not here",
+        "10_break_egg: its pictures are missing",
+        "7_peel_onion: 1 of its masks have no picture: frame00099.png",
+        "9_fold_cloth: its pictures and masks are missing",
     ]
     ran = dejacue("data", "open", tmp_path, "--manifest", tmp_path / "all.csv")
     assert ran.code == 0
     assert ran.err.count("missing:") == 3
-    assert "not in the manifest: 2 clips (9_fold_cloth, 10_break_egg): no video here" in ran.err
+    assert "not in the manifest: 2 clips (9_fold_cloth, 10_break_egg): no video" in ran.err
     assert len(manifest(tmp_path / "all.csv")) == 2
 
 
@@ -163,8 +163,10 @@ def test_vost_tas_with_frames_beyond_the_video_is_refused_with_all_of_them(tmp_p
     vost_tas(tmp_path, {"1_a_b_1": late, "2_a_b_1": mixed, "3_a_b_1": beyond, "4_a_b_x": late})
     found = problems(tmp_path)
     assert len(found) == 4
-    assert found[0].startswith('"1_a_b_1": the transformation 8–12 is not inside the frames 0–9')
-    assert "is annotated to frame 10 of 10" in found[2]
+    assert found[0].startswith(
+        '"1_a_b_1": the transformation 8–12 is not inside the remaining frames 0–9'
+    )
+    assert "is annotated up to frame 10, but has 10 frames" in found[2]
     assert "SEQUENCE_OBJECT" in found[3]
 
 
@@ -172,7 +174,7 @@ def test_vost_tas_says_which_sequences_lack_pictures(tmp_path) -> None:
     vost(tmp_path)
     vost_tas(tmp_path, {"7_peel_onion_1": {"transformations": []}}, frames=12)
     missing = open_dataset(tmp_path, "vost-tas").missing
-    assert "JPEGImages/7_peel_onion: has 10 pictures, vost_tas.json lists 12" in missing
+    assert "JPEGImages/7_peel_onion: has 10 pictures, but vost_tas.json lists 12" in missing
 
 
 def test_real_vost_tas_agrees_with_the_intervals_that_were_taken_by_hand(footage) -> None:
@@ -334,7 +336,7 @@ def test_problems_are_all_listed_by_the_command(tmp_path, dejacue) -> None:
 def test_a_list_that_leads_out_of_the_folder_is_refused(tmp_path) -> None:
     vost(tmp_path)
     text(tmp_path / "ImageSets" / "test.txt", "../../secret\n")
-    with pytest.raises(InputError, match=r'"\.\./\.\./secret" is no name of a file'):
+    with pytest.raises(InputError, match=r'"\.\./\.\./secret" is not a file name'):
         open_dataset(tmp_path)
 
 

@@ -75,13 +75,13 @@ def test_nerfies_lists_all_that_is_missing(tmp_path) -> None:
         (tmp_path / "toast" / "rgb" / "2x" / f"{name}.png").unlink()
     found = open_dataset(tmp_path)
     assert found.missing == (
-        "toast/rgb/2x/a1.png: is not here",
-        "toast/rgb/2x/a3.png: is not here",
+        "toast/rgb/2x/a1.png: is missing",
+        "toast/rgb/2x/a3.png: is missing",
     )
     assert len(found.clips[0].images) == 1
     assert found.clips[0].times == (1,)
     (tmp_path / "toast" / "metadata.json").unlink()
-    assert problems(tmp_path) == ("metadata.json: is not here",)
+    assert problems(tmp_path) == ("metadata.json: is missing",)
 
 
 def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
@@ -90,7 +90,7 @@ def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
     found = problems(tmp_path)
     assert [own.split(": ")[1] for own in found] == ['"a2"', '"a3"']
     document(tmp_path / "dataset.json", {"count": 5, "ids": ["a1"]})
-    with pytest.raises(InputError, match="count is 5, but it lists 1 ids"):
+    with pytest.raises(InputError, match="count is 5, but 1 ids are listed"):
         open_dataset(tmp_path)
 
 
@@ -123,9 +123,9 @@ def test_neu3d_says_which_parts_are_missing(tmp_path) -> None:
     neu3d(tmp_path / "steak", (0,), rows=1)
     (tmp_path / "steak" / "poses_bounds.npy").unlink()
     assert open_dataset(tmp_path).missing == (
-        "coffee: poses_bounds.npy has 4 cameras, 2 videos are here",
-        "coffee/cam00.mp4: is not here; it is the camera that is held out",
-        "steak/poses_bounds.npy: is not here",
+        "coffee: poses_bounds.npy has 4 cameras, but there are 2 videos",
+        "coffee/cam00.mp4: is missing; it is the held-out camera",
+        "steak/poses_bounds.npy: is missing",
     )
 
 
@@ -135,7 +135,7 @@ def test_neu3d_with_other_poses_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="holds pickled objects, which are never loaded"):
         open_dataset(tmp_path)
     np.save(tmp_path / "poses_bounds.npy", np.zeros((1, 12)))
-    with pytest.raises(InputError, match="17 numbers for each camera"):
+    with pytest.raises(InputError, match="17 numbers per camera"):
         open_dataset(tmp_path)
 
 
@@ -170,7 +170,7 @@ def test_d_nerf_lays_transparent_pictures_on_white(tmp_path, dejacue) -> None:
     words = ("--manifest", tmp_path / "m.csv", "--masks", tmp_path / "tracked")
     ran = dejacue("data", "open", tmp_path, *words)
     assert ran.code == 2
-    assert "transparent pictures" in ran.err
+    assert "pictures are transparent" in ran.err
 
 
 def test_d_nerf_without_times_counts_positions(tmp_path) -> None:
@@ -182,12 +182,12 @@ def test_d_nerf_lists_all_that_is_missing(tmp_path) -> None:
     d_nerf(tmp_path / "lego", [0.0, 0.5, 1.0])
     (tmp_path / "lego" / "train" / "r_001.png").unlink()
     assert open_dataset(tmp_path).missing == (
-        "lego/train/r_001.png: is not here",
-        "lego/transforms_val.json: is not here",
-        "lego/transforms_test.json: is not here",
+        "lego/train/r_001.png: is missing",
+        "lego/transforms_val.json: is missing",
+        "lego/transforms_test.json: is missing",
     )
 
 
 def test_d_nerf_that_leaves_its_folder_is_refused(tmp_path) -> None:
     document(tmp_path / "transforms_train.json", {"frames": [{"file_path": "../../etc/x"}]})
-    assert problems(tmp_path) == ("../../etc/x: leaves the folder",)
+    assert problems(tmp_path) == ("../../etc/x: points outside the folder",)

@@ -28,9 +28,9 @@ def test_changeit_without_videos_counts_seconds(tmp_path) -> None:
     found = open_dataset(tmp_path)
     (clip,) = found
     assert found.layout == "changeit"
-    assert found.missing == ("apple/abc: its video is not here",)
+    assert found.missing == ("apple/abc: its video is missing",)
     assert clip.in_seconds
-    assert "the windows of 1 clip without a video count seconds" in found.notes[0]
+    assert "the windows of 1 clip without a video are counted in seconds" in found.notes[0]
     assert clip.states == {
         "state1": (Window(2, 3),),
         "action": (Window(4, 4), Window(6, 6)),
@@ -73,8 +73,8 @@ def test_changeit_takes_header_and_no_other_labels(tmp_path) -> None:
     text(tmp_path / "annotations" / "apple" / "c.fps1.csv", "0,1\n0,1\n")
     text(tmp_path / "annotations" / "apple" / "d.fps1.csv", "0;1\n1;1\n")
     found = problems(tmp_path)
-    assert found[0] == "apple/b.fps1.csv, line 2: the label 4 is none of 0, 1, 2, 3"
-    assert "second 0 has a label already" in found[1]
+    assert found[0] == "apple/b.fps1.csv, line 2: the label 4 is not one of 0, 1, 2, 3"
+    assert "second 0 already has a label" in found[1]
     assert 'not "second,label"' in found[2]
 
 
@@ -84,8 +84,8 @@ def test_changeit_with_labels_beyond_the_video_is_refused(tmp_path, dejacue) -> 
     for name in ("abc", "def"):
         video(tmp_path / f"{name}.mp4", seconds=5)
     assert problems(tmp_path) == (
-        "apple-abc: state2 lasts until second 11, the video until 4",
-        "apple-def: state1 lasts until second 7, the video until 4",
+        "apple-abc: state2 lasts until second 11, but the video ends at 4",
+        "apple-def: state1 lasts until second 7, but the video ends at 4",
     )
 
 
@@ -105,7 +105,9 @@ def test_words_for_labels_that_do_not_exist_are_refused(tmp_path) -> None:
     words = {"states": {"state1": "whole apple", "peeled": "peeled apple"}}
     document(tmp_path / "vocabularies" / "apple.json", words)
     (problem,) = problems(tmp_path)
-    assert 'apple.json: the state "peeled" is none of the labels state1, action, state2' in problem
+    assert (
+        'apple.json: the state "peeled" is not one of the labels state1, action, state2' in problem
+    )
 
 
 def test_a_manifest_takes_masks_of_ones_own(tmp_path, dejacue) -> None:
@@ -114,7 +116,7 @@ def test_a_manifest_takes_masks_of_ones_own(tmp_path, dejacue) -> None:
     out = tmp_path / "m.csv"
     ran = dejacue("data", "open", tmp_path, "--manifest", out)
     assert ran.code == 2
-    assert "no masks; make some (dejacue track)" in ran.err
+    assert "no masks; create them (dejacue track)" in ran.err
     assert not out.exists()
     text(tmp_path / "tracked" / "apple-abc.csv", "frame,x,y,w,h\n0,1,1,9,9\n")
     ran = dejacue("data", "open", tmp_path, "--manifest", out, "--masks", tmp_path / "tracked")
@@ -147,7 +149,7 @@ def test_frame_n_of_changeit_frames_is_second_n_minus_1(tmp_path) -> None:
 def test_changeit_frames_without_labels_says_which_are_missing(tmp_path) -> None:
     frames(tmp_path, [3, 4])
     found = open_dataset(tmp_path)
-    assert found.missing == ("annotations/apple/abc.fps1.csv: is not here",)
+    assert found.missing == ("annotations/apple/abc.fps1.csv: is missing",)
     assert not found.references
 
 
@@ -166,7 +168,7 @@ def test_changeit_with_frames_and_videos_asks_which(tmp_path, dejacue) -> None:
     (tmp_path / "videos").mkdir()
     ran = dejacue("data", "open", tmp_path)
     assert ran.code == 2
-    assert "may be changeit or changeit-frames" in ran.err
+    assert "could be changeit or changeit-frames" in ran.err
 
 
 # HowToChange
@@ -195,7 +197,7 @@ def test_howtochange_rounds_seconds_by_its_own_rule(tmp_path) -> None:
         "end_state": (Window(5, 5), Window(7, 7)),
     }
     assert (clip.id, clip.component, clip.more["osc"]) == ("abc_10", "abc", "slicing apple")
-    assert found.missing == ("abc_10: its video is not here",)
+    assert found.missing == ("abc_10: its video is missing",)
 
 
 def test_howtochange_finds_the_clip_or_its_part_of_the_whole_video(tmp_path) -> None:
@@ -222,7 +224,9 @@ def test_howtochange_lists_every_line_that_is_wrong(tmp_path) -> None:
     )
     found = problems(tmp_path)
     assert len(found) == 5
-    assert found[0] == "howtochange_eval.csv, line 2: end_state ends at 11 s of a clip of 8 s"
+    assert (
+        found[0] == "howtochange_eval.csv, line 2: end_state ends at 11 s, but the clip lasts 8 s"
+    )
     assert 'duration "long" is not a number of seconds' in found[1]
 
 
@@ -230,8 +234,8 @@ def test_howtochange_beyond_the_file_is_refused(tmp_path) -> None:
     howtochange(tmp_path, {})
     video(tmp_path / "abc_10.mp4", seconds=4)
     assert problems(tmp_path) == (
-        "abc_10: end_state lasts until second 5, the video until 3",
-        "abc_10: end_state lasts until second 7, the video until 3",
+        "abc_10: end_state lasts until second 5, but the video ends at 3",
+        "abc_10: end_state lasts until second 7, but the video ends at 3",
     )
 
 
@@ -251,7 +255,7 @@ def test_references_of_howtochange_are_written(tmp_path, dejacue) -> None:
 def test_a_clip_of_howtochange_that_is_there_for_two_changes_is_two(tmp_path) -> None:
     found = open_dataset(howtochange(tmp_path, {}, {"osc": "peeling apple"}))
     assert [clip.id for clip in found] == ["abc_10-slicing apple", "abc_10-peeling apple"]
-    assert "is there 2 times" in problems(howtochange(tmp_path, {}, {}))[0]
+    assert "appears 2 times" in problems(howtochange(tmp_path, {}, {}))[0]
 
 
 def test_videos_behind_links_are_found_and_circles_end(tmp_path) -> None:

@@ -33,7 +33,7 @@ def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
         {"decoder": name, "condition": "published", "untrained": tests[0], "trained": tests[k]}
         for k, name in enumerate(("qd", "moment"))
     ]
-    lost = {"decoder": "cg", "condition": "published", "error": "not begun: the time was over"}
+    lost = {"decoder": "cg", "condition": "published", "error": "not started: time limit reached"}
     rendered = {"decoder": "qd", "condition": "rendered", "untrained": {"rendered-tests": [kept]},
                 "trained": {"rendered-tests": [{"mean": [1, 1, 1], "same": 0.0}]}}  # fmt: skip
     made = {

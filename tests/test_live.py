@@ -387,13 +387,13 @@ def reading_at_20() -> LiveReading:
     [
         (np.full(64, np.nan), {"time_s": 2.0}, "frame 20: features are not finite"),
         (np.zeros(64), {"time_s": 2.0}, "frame 20: features are zero"),
-        (np.ones(63), {"time_s": 2.0}, r"features of shape \(63,\), but the vocabulary has 64"),
-        (np.ones((1, 64)), {"time_s": 2.0}, r"features of shape \(1, 64\)"),
+        (np.ones(63), {"time_s": 2.0}, r"features have shape \(63,\), but the vocabulary has 64"),
+        (np.ones((1, 64)), {"time_s": 2.0}, r"features have shape \(1, 64\)"),
         (np.full(64, 1e-20), {"time_s": 2.0}, "frame 20: features are zero"),
         (np.full(64, 1e200), {"time_s": 2.0}, "not finite, or too large"),
-        (np.ones(64, complex), {"time_s": 2.0}, "must be one row of numbers, not complex"),
-        ("text", {"time_s": 2.0}, "must be one row of numbers"),
-        ([[1], [2, 3]], {"time_s": 2.0}, "numbers only"),
+        (np.ones(64, complex), {"time_s": 2.0}, "must be a single row of numbers, not complex"),
+        ("text", {"time_s": 2.0}, "must be a single row of numbers"),
+        ([[1], [2, 3]], {"time_s": 2.0}, "only numbers"),
         (np.ones(64), {"time_s": 1.5}, "times run backwards, 1.500 s comes after 1.900 s"),
         (np.ones(64), {}, "give the times of all frames, or of none"),
         (np.ones(64), {"time_s": np.nan}, "is not a number of seconds"),
@@ -415,9 +415,9 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, senten
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"coordinates": "dual"}, "the coordinates dual measure frames from the middle"),
-        ({"readout": Joint(stay=3)}, "no least stay"),
-        ({"readout": Joint(none=True)}, "no label for none"),
+        ({"coordinates": "dual"}, "dual coordinates measure frames from the middle"),
+        ({"readout": Joint(stay=3)}, "neither a shortest stay"),
+        ({"readout": Joint(none=True)}, "nor a label for none"),
         ({"readout": Joint(irreversible=True)}, "needs the order"),
         ({"readout": "pek"}, 'did you mean "peak"'),
         ({"delay_s": -1}, "delay must be 0 or more"),
@@ -449,7 +449,7 @@ def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
     )
     with pytest.raises(InputError, match="frames of other histories"):
         LiveReading(SCENE.vocabulary.with_examples({"empty": 5}))
-    with pytest.raises(InputError, match="words alone are read"):
+    with pytest.raises(InputError, match="reads only words"):
         LiveReading(shown, readout="published")
 
 
@@ -462,7 +462,7 @@ def test_one_frame_is_enough_to_finish_and_none_is_refused():
     live = LiveReading(SCENE.vocabulary)
     assert live.flush() == Update(0)
     live.push(None)
-    with pytest.raises(InputError, match="seen in no frame"):
+    with pytest.raises(InputError, match="not seen in any frame"):
         live.finish()
     live.push(SCENE.history.features[0])
     closed = live.flush().closed

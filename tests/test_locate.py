@@ -221,7 +221,7 @@ def test_a_run_longer_than_the_schedule_is_mentioned() -> None:
     rng = np.random.default_rng(0)
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(4)[:2])
     long = History(rng.normal(size=(600, 4)))
-    assert "600 frames but no window is longer than 483" in locate(long, v).notes[0]
+    assert "600 frames, but no window is longer than 483" in locate(long, v).notes[0]
     assert locate(History(long.features[:483]), v).notes == ()
     assert "484 frames" in locate(History(long.features[:484]), v).notes[0]
     assert locate(long, v, readout=Scan(durations="generated")).notes == ()
@@ -244,7 +244,7 @@ def test_settings_are_recorded_and_serialisable() -> None:
 def test_encoders_must_agree_when_both_are_named() -> None:
     x = np.eye(3)
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2], encoder="clip")
-    with pytest.raises(InputError, match=r"cup was encoded with .siglip2. .*.clip."):
+    with pytest.raises(InputError, match=r"cup was encoded with .siglip2., .*.clip."):
         locate(History(x, id="cup", encoder="siglip2"), v)
     assert len(locate(History(x), v)) == 2
     assert len(locate(History(x, encoder="clip"), v)) == 2
@@ -253,18 +253,18 @@ def test_encoders_must_agree_when_both_are_named() -> None:
 def test_every_history_is_checked_against_a_shared_vocabulary() -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2], encoder="clip")
     histories = [History(np.eye(3), id=name, encoder=name) for name in ("clip", "siglip2")]
-    with pytest.raises(InputError, match=r"history siglip2 was encoded with .siglip2. .*.clip."):
+    with pytest.raises(InputError, match=r"history siglip2 was encoded with .siglip2., .*.clip."):
         list(locate_many(histories, v))
     wide = [History(np.eye(3), id="narrow"), History(np.eye(4), id="wide")]
-    with pytest.raises(InputError, match="history wide has 4 dimensions but the vocabulary 3"):
+    with pytest.raises(InputError, match="history wide has 4 dimensions, but the vocabulary has 3"):
         list(locate_many(wide, v))
 
 
 def test_dimensions_must_agree() -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2])
-    with pytest.raises(InputError, match="4 dimensions but the vocabulary 3"):
+    with pytest.raises(InputError, match="4 dimensions, but the vocabulary has 3"):
         locate(History(np.eye(4)), v)
-    with pytest.raises(InputError, match="4 dimensions but the vocabulary 3"):
+    with pytest.raises(InputError, match="4 dimensions, but the vocabulary has 3"):
         list(locate_many([History(np.eye(4))], v))
 
 

@@ -69,8 +69,8 @@ def test_another_seed_draws_another_roster() -> None:
         (["1_cut_ap\0ple"], 1, "is not a sequence"),
         ([7], 1, "7 is not a sequence"),
         (["1_cut_apple"] * 2, 1, "1_cut_apple is given 2 times"),
-        (["1_cut_apple", "2_cut_apple"], 2, "2 sequences cannot be drawn: there are 1 pairs"),
-        (["1_cut_apple"], 0, "0 sequences cannot be drawn"),
+        (["1_cut_apple", "2_cut_apple"], 2, "cannot draw 2 sequences: there are 1 pairs"),
+        (["1_cut_apple"], 0, "cannot draw 0 sequences"),
         ([], 100, "there are 0 pairs"),
     ],
 )
@@ -170,8 +170,11 @@ def test_a_cohort_row_is_read_as_it_stands(tmp_path) -> None:
         ("{", "not valid JSON"),
         ("[]", "the format of the release"),
         ('{"roster": [{}]}', "KeyError: 'selected_event'"),
-        (json.dumps({"roster": [ROW | {"status": "retained"}]}), "H001 is retained, which its"),
-        (json.dumps({"roster": [ROW | {"run_summary": None}]}), "fetch it again"),
+        (
+            json.dumps({"roster": [ROW | {"status": "retained"}]}),
+            "H001 is retained, which contradicts its",
+        ),
+        (json.dumps({"roster": [ROW | {"run_summary": None}]}), "download it again"),
     ],
 )
 def test_a_damaged_cohort_file_is_refused(tmp_path, text, message) -> None:
@@ -180,9 +183,9 @@ def test_a_damaged_cohort_file_is_refused(tmp_path, text, message) -> None:
 
 
 def test_files_that_are_not_there_are_named(tmp_path) -> None:
-    with pytest.raises(MissingData, match=r"train\.txt: does not exist"):
+    with pytest.raises(MissingData, match=r"train\.txt: no such file"):
         read_splits(tmp_path)
-    with pytest.raises(MissingData, match=r"vost_cohort\.json: does not exist"):
+    with pytest.raises(MissingData, match=r"vost_cohort\.json: no such file"):
         read_cohort(tmp_path)
 
 

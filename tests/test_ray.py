@@ -78,13 +78,15 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
     with monkeypatch.context() as changed:
         changed.setattr(_ask._Reader, "_sent", elsewhere)
         with pytest.raises(
-            InputError, match=r"elsewhere: is not there on .* all machines of the cl"
+            InputError, match=r"elsewhere: no such folder on .* all machines of the cl"
         ):
             next(asked)
         changed.setattr(
             _ask._Reader, "_sent", lambda self, *given: sent(self, *given)._replace(version="0")
         )
-        with pytest.raises(InputError, match="but 0 asks; install the same version on all"):
+        with pytest.raises(
+            InputError, match="but the driver runs 0; install the same version on all"
+        ):
             next(store.ask(words(), engine="ray"))
 
     def broken(*_: object) -> None:
@@ -97,10 +99,10 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
     with pytest.raises(DejaCueError, match=r"cannot import dejacue; install dejacue\[ray\]==\d"):
         next(store.ask(words(), engine="ray"))
     monkeypatch.setattr(_spread, "read_part", broken)
-    with pytest.raises(DejaCueError, match=r"a task of Ray failed \(ZeroDivisionError: no\); its"):
+    with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); see"):
         next(store.ask(words(), engine="ray"))
     monkeypatch.setattr(_spread, "read_part", killed)
-    with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run it again"):
+    with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run the command again"):
         next(store.ask(words(), engine="ray"))
 
 
@@ -169,7 +171,7 @@ def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
         with pytest.raises(InputError, match="not Ray within 3 s"):
             cluster.check_engine("ray", None)
     assert (ran.code, ran.out) == (2, "")
-    assert "no cluster answers (something is there, but not Ray" in " ".join(ran.err.split())
+    assert "no cluster answers (something answers there, but not Ray" in " ".join(ran.err.split())
     assert not (tmp_path / "s").exists()
 
 
@@ -181,7 +183,7 @@ def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) 
     store = filled(tmp_path / "s")
     with pytest.raises(InputError, match=r'unknown engine "spark"; .*known: local, ray'):
         store.ask(words(), engine="spark")
-    with pytest.raises(InputError, match="the local engine has none; add --engine ray"):
+    with pytest.raises(InputError, match="the local engine takes no address; add --engine ray"):
         store.ask(words(), ray_address="auto")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"ray is not installed; pip install 'dejacue\[ray\]'"):

@@ -79,7 +79,7 @@ def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
 def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> None:
     made = generate(4, recurrences=4, frames=400)
     notes = read(made.history, made.vocabulary).retrieval.notes
-    assert any("may hold more than once" in note for note in notes)
+    assert any("may occur more than once" in note for note in notes)
     once = generate(4, frames=300, signal=2.0)
     assert not read(once.history, once.vocabulary).retrieval.notes
     still = History(np.tile(once.history.features[:1], (40, 1)), encoder="generated")
@@ -131,7 +131,9 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
         "top": 1,
     }  # fmt: skip
     assert PRESETS["published"][1] == Scan()
-    with pytest.raises(InputError, match="preset with the coordinates vocabulary; for dual name"):
+    with pytest.raises(
+        InputError, match="preset with vocabulary coordinates; to use dual coordinates"
+    ):
         locate(made.history, made.vocabulary, readout="published", coordinates="dual")
     with pytest.raises(InputError, match="is a preset"):
         locate(made.history, made.vocabulary, readout="published", smoothing=5)
@@ -142,14 +144,16 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
 @pytest.mark.parametrize("readout", ["contrast", "joint", "max-frame", "boxcar", "whole-history"])
 def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
     made = generate(5)
-    with pytest.raises(InputError, match="smoothing does not apply to the readout"):
+    with pytest.raises(InputError, match="smoothing does not apply to the"):
         locate(made.history, made.vocabulary, readout=readout, smoothing=9)
 
 
 def test_readouts_that_smooth_otherwise_say_how() -> None:
-    with pytest.raises(InputError, match=r"contrast; it has its own: Contrast\(smoothing_s=0.8\)"):
+    with pytest.raises(
+        InputError, match=r"contrast readout; it has its own: Contrast\(smoothing_s=0.8\)"
+    ):
         Plan.of(None, "contrast", 3, None, False, "auto")
-    with pytest.raises(InputError, match=r"does not apply to the readout whole-history$"):
+    with pytest.raises(InputError, match=r"does not apply to the whole-history readout$"):
         Plan.of(None, "whole-history", 3, None, False, "auto")
 
 
@@ -290,7 +294,7 @@ def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readou
 def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
     made = generate(6)
     for readout in ("contrast", "peak"):
-        with pytest.raises(InputError, match=f"{readout} gives one window a description"):
+        with pytest.raises(InputError, match=f"{readout} readout gives one window per description"):
             occurrences(made.history, made.vocabulary, readout=readout)
     assert occurrences(made.history, made.vocabulary, readout=Joint(stay=3))
 
@@ -300,11 +304,11 @@ def test_retrievals_are_read_once_and_say_so() -> None:
     found = locate_many(histories, vocabularies)
     assert len(list(found)) == 2
     for again in (lambda: list(found), found.columns):
-        with pytest.raises(InputError, match="have been read already"):
+        with pytest.raises(InputError, match="have already been read"):
             again()
     found = locate_many(histories, vocabularies)
     assert len(found.columns()["start"])
-    with pytest.raises(InputError, match="have been read already"):
+    with pytest.raises(InputError, match="have already been read"):
         found.columns()
     nothing = locate_many([], [])
     assert [len(column) for column in nothing.columns().values()] == [0] * 7

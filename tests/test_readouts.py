@@ -229,7 +229,7 @@ def test_a_peak_ratio_outside_its_range_is_refused() -> None:
 
 def test_candidates_of_a_readout_that_is_no_scan_are_refused() -> None:
     history, v = make(6)
-    with pytest.raises(InputError, match="not of peak"):
+    with pytest.raises(InputError, match="not peak"):
         candidates(history, v, readout="peak")
 
 

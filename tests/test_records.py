@@ -66,7 +66,7 @@ def test_a_window_of_one_frame_may_be_given_in_numpys_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", 3])
 def test_a_reference_names_its_states(name) -> None:
-    with pytest.raises(InputError, match="must be text, and not empty"):
+    with pytest.raises(InputError, match="must be non-empty text"):
         Reference("cup", {name: [(0, 3)]})
 
 
@@ -238,12 +238,12 @@ def test_history_without_an_observed_frame_is_refused():
         ([0, 2, 1, 3], r"frames are not sorted \(2 is followed by 1\)"),
         ([0, 1, 1, 3], r"frames are repeated \(1 is followed by 1\)"),
         ([0, 1, 2], "4 feature rows but 3 frames; give one frame index per row"),
-        ([0.0, 1.0, 2.0, 3.0], "frames must be one list of whole numbers, not float64"),
-        (["0", "1", "2", "3"], "frames must be one list of whole numbers"),
-        ([True, False, True, False], "frames must be one list of whole numbers, not bool"),
-        ([[0, 1, 2, 3]], r"frames must be one list .* shape \(1, 4\)"),
-        ([[0], [1, 2]], "frames must have rows of one length"),
-        (7, r"frames must be one list .* shape \(\)"),
+        ([0.0, 1.0, 2.0, 3.0], "frames must be a single list of whole numbers, not float64"),
+        (["0", "1", "2", "3"], "frames must be a single list of whole numbers"),
+        ([True, False, True, False], "frames must be a single list of whole numbers, not bool"),
+        ([[0, 1, 2, 3]], r"frames must be a single list .* shape \(1, 4\)"),
+        ([[0], [1, 2]], "frames must have rows of equal length"),
+        (7, r"frames must be a single list .* shape \(\)"),
     ],
 )
 def test_bad_frames_are_refused(indices, message):
@@ -256,12 +256,14 @@ def test_bad_frames_are_refused(indices, message):
 def test_a_value_that_is_not_finite_is_named_by_row_and_dimension(value, dtype):
     rows = np.ones((5000, 3), dtype)
     rows[4999, 1] = value
-    with pytest.raises(InputError, match=f"row 4999 holds {value} at dimension 1"):
+    with pytest.raises(InputError, match=f"row 4999 contains {value} at dimension 1"):
         History(rows)
 
 
 def test_a_zero_vector_has_no_direction():
-    with pytest.raises(InputError, match="features: row 2 is a zero vector and has no direction"):
+    with pytest.raises(
+        InputError, match="features: row 2 is a zero vector, which has no direction"
+    ):
         History([[1, 0], [0, 1], [0, 0]])
 
 
@@ -305,7 +307,7 @@ def test_features_that_are_no_table_of_numbers_are_refused(rows):
 
 
 def test_rows_of_different_length_are_refused():
-    with pytest.raises(InputError, match="history cup: features must have rows of one length"):
+    with pytest.raises(InputError, match="history cup: features must have rows of equal length"):
         History([[1, 2], [3]], id="cup")
 
 
@@ -314,13 +316,13 @@ def test_rows_of_different_length_are_refused():
     [
         ("times_s", [0.0, 1.0], r"has shape \(2,\), but there are 4 observed frames"),
         ("times_s", [[0.0, 1.0, 2.0, 3.0]], r"has shape \(1, 4\)"),
-        ("times_s", [0.0, 1.0, np.nan, 3.0], "holds a value that is not finite"),
-        ("presence", [0.0, 1.0, np.inf, 3.0], "holds a value that is not finite"),
-        ("times_s", ["0", "1", "2", "3"], "must hold numbers, not <U1"),
-        ("times_s", np.ones(4, complex), "must hold numbers, not complex128"),
-        ("times_s", [None, 1, 2, 3], "must hold numbers, not object"),
-        ("source_frames", [0.5, 1.5, 2.5, 3.5], "must hold whole numbers, not float64"),
-        ("source_frames", [0, 1, np.nan, 3], "must hold whole numbers, not float64"),
+        ("times_s", [0.0, 1.0, np.nan, 3.0], "contains a non-finite value"),
+        ("presence", [0.0, 1.0, np.inf, 3.0], "contains a non-finite value"),
+        ("times_s", ["0", "1", "2", "3"], "must contain numbers, not <U1"),
+        ("times_s", np.ones(4, complex), "must contain numbers, not complex128"),
+        ("times_s", [None, 1, 2, 3], "must contain numbers, not object"),
+        ("source_frames", [0.5, 1.5, 2.5, 3.5], "must contain whole numbers, not float64"),
+        ("source_frames", [0, 1, np.nan, 3], "must contain whole numbers, not float64"),
     ],
 )
 def test_bad_optional_columns_are_refused(column, values, message):
@@ -373,7 +375,7 @@ def test_vocabulary_can_come_from_a_plain_dict_or_a_document_with_an_object():
     ],
 )
 def test_a_document_with_other_keys_is_refused_not_guessed_at(document):
-    with pytest.raises(InputError, match='only "states", which holds them all, and perhaps'):
+    with pytest.raises(InputError, match='lists all states under "states" and may add'):
         Vocabulary.from_dict(document)
 
 
@@ -608,21 +610,21 @@ def test_retrieval_shows_its_windows(retrieval):
 
 
 def test_indices_that_do_not_fit_are_refused_not_wrapped():
-    with pytest.raises(InputError, match="too large an index"):
+    with pytest.raises(InputError, match="too large for an index"):
         History(np.ones((1, 2)), np.array([2**63], np.uint64))
-    with pytest.raises(InputError, match="too large an index"):
+    with pytest.raises(InputError, match="too large for an index"):
         History(np.ones((2, 2)), source_frames=np.array([0, 2**63], np.uint64))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 def test_frames_are_counted_up_to_two_to_the_53rd(dtype):
     assert History(np.ones((2, 2)), np.array([0, 2**53], dtype)).frames[-1] == 2**53
-    with pytest.raises(InputError, match=r"too large an index|must be within ±2\^53"):
+    with pytest.raises(InputError, match=r"too large for an index|must be within ±2\^53"):
         History(np.ones((2, 2)), np.array([0, 2**53 + 1], dtype))
 
 
 def test_frames_are_counted_down_to_minus_two_to_the_53rd():
-    with pytest.raises(InputError, match=r"frames go from -9007199254740993 to 0, but must be"):
+    with pytest.raises(InputError, match=r"frames range from -9007199254740993 to 0, but must be"):
         History(np.ones((2, 2)), [-(2**53) - 1, 0])
 
 
@@ -631,7 +633,7 @@ def test_times_and_frames_of_the_file_are_as_large_as_frames(column):
     largest = History(np.ones((2, 2)), **{column: [-(2**53), 2**53]})
     assert getattr(largest, column).tolist() == [-(2**53), 2**53]
     for beyond in ([0, 2**53 + 2], [-(2**60), 0]):
-        with pytest.raises(InputError, match=rf"unnamed: {column} goes from .* within ±2\^53"):
+        with pytest.raises(InputError, match=rf"unnamed: {column} ranges from .* within ±2\^53"):
             History(np.ones((2, 2)), **{column: beyond})
 
 
@@ -671,7 +673,7 @@ def test_a_window_of_samples_leads_back_to_the_file_and_a_window_of_the_file_to_
     assert from_source(history, Window(13, 22)) == Window(1, 4)
     assert from_source(history, Window(11, 21)) == Window(1, 2)  # what was taken in it
     assert from_source(history, Window(17, 21)) is None
-    with pytest.raises(InputError, match="has not observed both ends of the window"):
+    with pytest.raises(InputError, match="does not observe both ends of the window"):
         to_source(history, Window(1, 3))
 
 

@@ -151,7 +151,7 @@ def test_unknown_prompts_get_the_nearest_suggested(release):
 
 @pytest.mark.release
 def test_only_vost_has_prompt_variants(release):
-    with pytest.raises(InputError, match="S01: the release has prompt variants for VOST only"):
+    with pytest.raises(InputError, match="S01: the release has prompt variants only for VOST"):
         release.seven["S01"].prompted("raw")
 
 
@@ -159,7 +159,7 @@ def test_only_vost_has_prompt_variants(release):
 def test_entries_are_found_by_number_slice_and_id(release):
     assert release.vost[0] is release.vost["H001"]
     assert [entry.id for entry in release.vost[76:]] == ["H077", "H078"]
-    with pytest.raises(KeyError, match="no history S08; there are S01, S02"):
+    with pytest.raises(KeyError, match="no history S08; known: S01, S02"):
         release.seven["S08"]
 
 
@@ -257,7 +257,7 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
 def test_features_that_are_no_numbers_are_refused(fake, dtype):
     rows = fake.files["visual"]["visual_features"]
     fake.files["visual"]["visual_features"] = rows.astype(dtype)
-    with pytest.raises(InputError, match=r"visual_features holds .* instead of numbers"):
+    with pytest.raises(InputError, match=r"visual_features contains .* instead of numbers"):
         _ = fake.load().vost
 
 
@@ -302,7 +302,7 @@ def test_a_damaged_file_is_refused(fake, file, key, value, message):
 
 def test_a_missing_array_is_named(fake):
     del fake.files["visual"]["frame_indices"]
-    with pytest.raises(InputError, match=r"visual\.npz: no array frame_indices; it holds visual"):
+    with pytest.raises(InputError, match=r"visual\.npz: no array frame_indices; known: visual"):
         _ = fake.load().vost
 
 
@@ -333,7 +333,7 @@ def test_a_manifest_that_is_no_json_is_refused(fake):
 
 def test_a_group_that_is_not_there_is_missing_data(fake):
     with pytest.raises(
-        MissingData, match=r"manifest\.json: does not exist; is .* the release folder"
+        MissingData, match=r"manifest\.json: no such file; is .* the release folder"
     ):
         _ = fake.load().seven
 
@@ -350,7 +350,7 @@ def test_without_a_path_the_cache_is_where_it_is_looked_for(tmp_path, monkeypatc
     monkeypatch.delenv("DEJACUE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_folder() == tmp_path / "dejacue" / "release"
-    with pytest.raises(MissingData, match="set DEJACUE_DATA to the folder that holds data/"):
+    with pytest.raises(MissingData, match="set DEJACUE_DATA to the folder that contains data/"):
         load_release()
     Fake(default_folder()).load()
     assert load_release().folder == default_folder().resolve()
@@ -364,7 +364,9 @@ def test_without_a_connection_fetching_names_the_remedy(tmp_path, monkeypatch, e
         raise error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    with pytest.raises(MissingData, match=r"\(no connection\); with a connection") as caught:
+    with pytest.raises(
+        MissingData, match=r"\(no connection\); on a machine with a connection"
+    ) as caught:
         fetch_release(tmp_path / "target")
     assert REPOSITORY in str(caught.value)
     assert str(tmp_path / "target") in str(caught.value)

@@ -163,12 +163,12 @@ def test_holm_steps_down_and_never_decreases() -> None:
         (lambda: sign_flip_exact(np.ones(21)), "21 units have too many"),
         (lambda: stratified_interval([1.0, 2.0], ["a"]), "2 values but 1 strata"),
         (lambda: holm([1.5]), "between 0 and 1"),
-        (lambda: holm([[0.5]]), "one row"),
+        (lambda: holm([[0.5]]), "a single row"),
         (lambda: bootstrap_interval([1.0, 2.0], level=1.5), "level 1.5 must be between 0 and 1"),
         (lambda: bootstrap_interval([1.0, 2.0], draws=0), "draws 0 at least 1"),
         (lambda: sign_flip([1.0, 2.0], assignments=0), "at least one is needed"),
         (lambda: compare([[1.0]], [[2.0]]), "at least 2 units"),
-        (lambda: compare(np.ones((3, 2)), np.ones((4, 2))), "must have one shape"),
+        (lambda: compare(np.ones((3, 2)), np.ones((4, 2))), "must have the same shape"),
     ],
 )
 def test_bad_input_is_refused(call, message) -> None:

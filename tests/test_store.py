@@ -130,7 +130,7 @@ def test_segments_are_npy_files_of_limited_size(store, monkeypatch) -> None:
 
 def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
     store.add([history("a", 1), history("b", 2)])
-    with pytest.raises(InputError, match=r'has a history "b" already; .*--replace'):
+    with pytest.raises(InputError, match=r'already has a history "b"; .*--replace'):
         store.add([history("c", 3), history("b", 4)])
     assert store.ids() == ["a", "b"]  # nothing half-added
     with pytest.raises(InputError, match='"c" is given twice'):
@@ -145,11 +145,14 @@ def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (History(rows(0), id="x", encoder="other"), 'with "other" but the store holds "e"; make a'),
-        (History(rows(0), id="x"), 'an unnamed encoder but the store holds "e"'),
-        (History(rows(0, 3, 8), id="x", encoder="e"), "has 8 dimensions but the store 16"),
-        ("x.npz", "a store holds histories, not str"),
-        (history("\udcff"), r"the id '\\udcff' is not Unicode"),
+        (
+            History(rows(0), id="x", encoder="other"),
+            'with "other", but the store contains "e"; use',
+        ),
+        (History(rows(0), id="x"), 'an unnamed encoder, but the store contains "e"'),
+        (History(rows(0, 3, 8), id="x", encoder="e"), "has 8 dimensions, but the store has 16"),
+        ("x.npz", "a store takes histories, not str"),
+        (history("\udcff"), r"the id '\\udcff' is not valid Unicode"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(store, given, message) -> None:
@@ -161,11 +164,13 @@ def test_what_does_not_fit_is_refused_by_name(store, given, message) -> None:
 
 def test_a_store_may_be_made_for_one_encoder(tmp_path) -> None:
     store = Store.create(tmp_path / "s", encoder="siglip2@1")
-    with pytest.raises(InputError, match='with "e" but the store holds "siglip2@1"'):
+    with pytest.raises(InputError, match='with "e", but the store contains "siglip2@1"'):
         store.add(history("a"))
     assert store.encoder == "siglip2@1"
     for name in ("siglip2", "mini", "siglip2-large", "timm:vit"):
-        with pytest.raises(InputError, match=f'"{name}" names an encoder, and its identity'):
+        with pytest.raises(
+            InputError, match=f'"{name}" is the name of an encoder, but a store needs its identity'
+        ):
             Store.create(tmp_path / "new", encoder=name)
     for bad in ("", " ", 3, "\udcff"):
         with pytest.raises(InputError, match="must be text: its identity"):
@@ -182,9 +187,9 @@ def test_a_store_is_made_where_making_one_was_killed(tmp_path) -> None:
 
 
 def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
-    with pytest.raises(InputError, match="is no store; make one with dejacue store create"):
+    with pytest.raises(InputError, match="is not a store; create one with dejacue store create"):
         Store.open(tmp_path)
-    with pytest.raises(InputError, match="is a store already"):
+    with pytest.raises(InputError, match="is already a store"):
         Store.create(store.path)
     with pytest.raises(InputError, match=r"store: is not empty|is not empty"):
         Store.create(tmp_path)
@@ -193,7 +198,7 @@ def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
     other = tmp_path / "other"
     other.mkdir()
     sqlite3.connect(other / _index.NAME).execute("CREATE TABLE a (b)").connection.close()
-    with pytest.raises(InputError, match="is an SQLite file of something else"):
+    with pytest.raises(InputError, match="is an SQLite file, but not that of a store"):
         Store.open(other)
     (other / _index.NAME).write_bytes(b"no database" * 100)
     with pytest.raises(InputError, match="the index is damaged"):
@@ -219,7 +224,7 @@ def test_a_second_writer_is_told_and_readers_are_not_blocked(store, monkeypatch)
         for write in (
             lambda: other.add(history("c")), lambda: other.remove("a"), lambda: other.compact()
         ):  # fmt: skip
-            with pytest.raises(InputError, match="somebody else is writing to this store; wait"):
+            with pytest.raises(InputError, match="another process is writing to this store; wait"):
                 write()
         assert other.ids() == ["a"]
         assert np.array_equal(other["a"].features, rows(1))
@@ -282,9 +287,9 @@ def test_an_error_of_the_disk_on_the_way_is_not_missed(store, monkeypatch) -> No
 def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeypatch) -> None:
     monkeypatch.setattr(_segments, "MOST_BYTES", 2500)
     store.add([history(str(k), k) for k in range(6)])
-    with pytest.raises(InputError, match='has no history "x", so none was removed'):
+    with pytest.raises(InputError, match='has no history "x", so nothing was removed'):
         store.remove(["1", "x"])
-    with pytest.raises(InputError, match='has no history "3", so none was removed'):
+    with pytest.raises(InputError, match='has no history "3", so nothing was removed'):
         store.remove([3])  # type: ignore[list-item]
     assert store.remove(["1", "2"]) == 2
     assert store.ids() == ["0", "3", "4", "5"]
@@ -332,7 +337,7 @@ def test_verify_names_the_history_and_the_segment(store, kept) -> None:
         data[_segments.HEADER + size + 7] ^= 4
         path.write_bytes(data)
         assert [(own.id, own.segment) for own in store.verify()] == [("b", "000001.npy")]
-        assert "is not as it was written; remove it with dejacue store rm, then add" in str(
+        assert "has changed since it was written; remove it with dejacue store rm, then add" in str(
             store.verify()[0]
         )
         store.add(history("b", 1), replace=True)
@@ -345,7 +350,7 @@ def test_verify_names_the_history_and_the_segment(store, kept) -> None:
         (None, "000001.npy"), ("b", "000001.npy"), ("c", "000001.npy")
     ]  # fmt: skip
     assert "30 of 90 rows are there" in str(found[0])
-    with pytest.raises(InputError, match=r"000001.npy: is cut short, .*dejacue store verify"):
+    with pytest.raises(InputError, match=r"000001.npy: is truncated: .*dejacue store verify"):
         _ = again["c"]
 
 
@@ -387,7 +392,7 @@ def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
         with Store.open(store.path) as again:
             assert np.array_equal(again["a"].features, rows(1))
     assert repr(store).endswith("store: closed>")
-    with pytest.raises(InputError, match="this store was closed; open it again"):
+    with pytest.raises(InputError, match="this store is closed; open it again"):
         store.ids()
 
 
@@ -437,7 +442,7 @@ def test_a_question_as_columns(store) -> None:
     asked = store.ask(words())
     assert len(list(asked)) == 10
     for again in (asked.columns, lambda: list(asked)):
-        with pytest.raises(InputError, match="have been read already"):
+        with pytest.raises(InputError, match="have already been read"):
             again()
     assert store.ask(words()).to_arrow().num_rows == 10
     scan = store.ask(words(), readout="scan", top=1).columns()
@@ -466,11 +471,11 @@ def test_a_question_may_look_at_some_only(store) -> None:
 @pytest.mark.parametrize(
     ("vocabulary", "options", "message"),
     [
-        (words(encoder="other"), {}, 'of "e" but the vocabulary was encoded with "other"'),
+        (words(encoder="other"), {}, 'encoded with "e", but the vocabulary with "other"'),
         (Vocabulary({"a": "b", "c": "d"}), {}, "has no text features; encode its descriptions"),
-        (Vocabulary({"a": "b", "c": "d"}, np.ones((2, 3))), {}, "16 dimensions but the voc"),
+        (Vocabulary({"a": "b", "c": "d"}, np.ones((2, 3))), {}, "16 dimensions, but the voc"),
         (words().with_examples(open=3), {}, "frames belong to one history"),
-        ({"a": "b"}, {}, "a Vocabulary is needed, not dict"),
+        ({"a": "b"}, {}, "expected a Vocabulary, not dict"),
         (words(), {"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
         (words(), {"top": 0}, "top=0: give the number of histories"),
         (words(), {"threads": 0}, "threads 0 must be at least 1"),
@@ -517,12 +522,12 @@ def test_histories_are_exported_and_read_again(store, tmp_path) -> None:
     with pytest.raises(InputError, match='unknown kind "csv"'):
         store.export(tmp_path / "y", "csv")
     for place in (store.path, store.path / "segments" / "x.parquet"):
-        with pytest.raises(InputError, match="is in the store itself; give another place"):
+        with pytest.raises(InputError, match="is inside the store itself; give another place"):
             store.export(place)
     with pytest.raises(InputError, match="nothing to export"):
         store.export(tmp_path / "y", where={"id": "z"})
     store.add([history("a b"), history("a_b")])
-    with pytest.raises(InputError, match='"a b" and "a_b" would have the same file'):
+    with pytest.raises(InputError, match='"a b" and "a_b" would get the same file name'):
         store.export(tmp_path / "y")
 
 

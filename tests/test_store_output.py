@@ -120,8 +120,8 @@ def test_names_and_places_that_cannot_be_are_refused_before_anything_is_asked(
     (tmp_path / "file").write_text("")
     asked = store.ask(words())
     for name, message in (
-        ("x.xlsx", r"x.xlsx: .* let it end in .parquet, .csv, .jsonl, .json"),
-        ("x", "let it end in"),
+        ("x.xlsx", r"x.xlsx: .* use one that ends in .parquet, .csv, .jsonl, .json"),
+        ("x", "use one that ends in"),
         ("file/x.csv", "file is a file, not a folder"),
     ):
         with pytest.raises(InputError, match=message):
@@ -130,7 +130,7 @@ def test_names_and_places_that_cannot_be_are_refused_before_anything_is_asked(
     with pytest.raises(MissingExtra, match=r"not installed; pip install pyarrow, or write x\.csv"):
         asked.write(tmp_path / "x.parquet")
     assert asked.write(tmp_path / "x.csv") == 14  # still unread
-    with pytest.raises(InputError, match="have been read already"):
+    with pytest.raises(InputError, match="have already been read"):
         asked.write(tmp_path / "y.csv")
     assert not (tmp_path / "y.csv").exists()
 

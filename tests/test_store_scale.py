@@ -113,7 +113,7 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
     (store.path / "segments" / name).unlink()
     store = Store.open(store.path)
     for read in (lambda: list(store.ask(words())), lambda: store["a"], store.compact):
-        with pytest.raises(InputError, match=rf"{name}: is missing; dejacue store verify names"):
+        with pytest.raises(InputError, match=rf"{name}: is missing; dejacue store verify lists"):
             read()
 
 
@@ -197,4 +197,4 @@ def test_more_segments_than_files_a_process_may_open(store, monkeypatch, allowed
     if allowed == "more":
         assert ran.stdout == "100\n", ran.stderr
     else:
-        assert "may not open as many files as the store has segments; allow it" in ran.stderr
+        assert "may not open as many files as the store has segments; raise the limit" in ran.stderr

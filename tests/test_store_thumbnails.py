@@ -79,10 +79,10 @@ def test_a_large_picture_is_made_small(store) -> None:
 @pytest.mark.parametrize(
     ("thumbnails", "message"),
     [
-        ({"b": b"GIF89a"}, 'thumbnail of history "b" is no JPEG'),
-        ({"b": "b.jpg"}, 'thumbnail of history "b" is no JPEG'),
+        ({"b": b"GIF89a"}, 'thumbnail of history "b" is not a JPEG'),
+        ({"b": "b.jpg"}, 'thumbnail of history "b" is not a JPEG'),
         ({"b": jpeg(1)[:3] + bytes(9000)}, 'thumbnail of history "b" cannot be decoded'),
-        ({"c": jpeg(1)}, 'a thumbnail of "c" is given, and no such history'),
+        ({"c": jpeg(1)}, 'thumbnail of "c", but no such history'),
         ([jpeg(1)], "thumbnails must be a dictionary"),
     ],
 )
@@ -111,7 +111,7 @@ def test_verify_names_the_history_whose_thumbnail_is_damaged(store) -> None:
     with _index.transaction(store.path) as now:
         now.execute("UPDATE thumbnails SET jpeg = ? WHERE history = 2", (jpeg(3),))
     assert [(own.id, own.segment) for own in store.verify()] == [("b", _index.NAME)]
-    assert "its thumbnail is not as it was written; remove it" in str(store.verify()[0])
+    assert "its thumbnail has changed since it was written; remove it" in str(store.verify()[0])
 
 
 def test_a_store_made_before_thumbnails_is_read_and_added_to(store) -> None:

@@ -78,5 +78,5 @@ def test_distinct_lengths_split_into_quarters(lengths) -> None:
 )
 def test_bad_durations_are_refused(bad) -> None:
     for arguments in ((bad, [1, 2]), ([1, 2], bad)):
-        with pytest.raises(InputError, match="one row of durations, each of at least one frame"):
+        with pytest.raises(InputError, match="a single row of durations, each at least one frame"):
             duration_strata(*arguments)

@@ -56,8 +56,8 @@ def test_frames_that_only_some_have_are_left_out_and_both_are_named():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda h, v: [(h, v)], "two encoders or more"),
-        (lambda h, v: [(h, v), (h, v.with_examples(empty=3))], "examples are read with one"),
+        (lambda h, v: [(h, v)], "two or more encoders"),
+        (lambda h, v: [(h, v), (h, v.with_examples(empty=3))], "examples can be read with one"),
         (lambda h, v: [(h, v), (h, Vocabulary({"a": "x", "b": "y"}, v.features[:2]))], "differ"),
         (lambda h, v: [(h, v), (History(h.features, h.frames + 5000), v)], "share no frame"),
     ],

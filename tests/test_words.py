@@ -121,7 +121,7 @@ def test_states_are_compared_by_means_and_directions():
     assert near.cosine > 0.5 > far.cosine
     assert near.agreement is None
     assert '"a" and "b" point the same way' in repr(report)
-    assert '"a", "b" and "c" have one description only' in repr(report)
+    assert '"a", "b" and "c" have only one description' in repr(report)
     norms = query_directions(made(rows, {"a": ["1"], "b": ["2"], "c": ["3"]}),
                              COORDINATES["vocabulary"]).residual_norms  # fmt: skip
     assert [own.residual_norm for own in report.states] == pytest.approx(norms.tolist())
@@ -150,7 +150,7 @@ def test_a_repeated_description_counts_once():
     rows = [axis(0), axis(0), axis(1), axis(2)]
     report = check_words(made(rows, {"a": ["one", "one", "two"], "b": ["three"]}))
     assert [own.text for own in report.descriptions] == ["one", "two", "three"]
-    assert report.notes[0] == '"one" is written 2 times in "a"; it counts once'
+    assert report.notes[0] == '"one" appears 2 times in "a"; it counts once'
 
 
 # on a history
@@ -197,7 +197,7 @@ def test_states_that_get_the_same_frames_are_named():
     report = check_words(made(rows, {"a": ["one"], "b": ["two"], "c": ["three"]}), history)
     assert report.state_pairs[0].overlap == 1
     assert '"a" and "b" get the same frames of this history' in repr(report)
-    assert '"a" and "b" are hardly told apart on this history' in repr(report)
+    assert '"a" and "b" are hard to tell apart on this history' in repr(report)
 
 
 def test_a_window_that_hangs_on_one_description_is_named():
@@ -206,7 +206,7 @@ def test_a_window_that_hangs_on_one_description_is_named():
     frames = np.repeat([axis(0), axis(0) + axis(1), axis(0), axis(0) + axis(2)], 20, axis=0)
     report = check_words(vocabulary, History(frames, range(80), "x", "made"))
     assert report.descriptions[0].without == 0
-    assert 'the window of "a", frames 21 – 38, hangs on "loud"' in repr(report)
+    assert 'the window of "a", frames 21 – 38, depends on "loud"' in repr(report)
 
 
 def test_notes_stay_sentences_however_many_and_long_the_descriptions_are():
@@ -214,7 +214,7 @@ def test_notes_stay_sentences_however_many_and_long_the_descriptions_are():
     texts = {state: [f"{state} {k} " + "x" * 500 for k in range(12)] for state in ("a", "b")}
     vocabulary = made(rng.normal(size=(24, 8)), texts)
     report = check_words(vocabulary, generated(vocabulary))
-    assert any("more of this kind" in note for note in report.notes)
+    assert any("more like these" in note for note in report.notes)
     assert max(map(len, report.notes)) < 600
 
 
@@ -294,8 +294,8 @@ def test_examples_are_left_out_and_a_vocabulary_of_examples_alone_is_refused():
     plain = check_words(scene.vocabulary)
     shown = check_words(scene.vocabulary.with_examples(empty=[3], filled=[200]))
     assert shown.descriptions == plain.descriptions
-    assert "about its words only" in shown.notes[0]
-    with pytest.raises(InputError, match="examples only: there are no words to check"):
+    assert "covers only its words" in shown.notes[0]
+    with pytest.raises(InputError, match="only examples, so there are no words to check"):
         check_words({"a": {"examples": [1]}, "b": {"examples": [2]}}, encoder="mini")
     with pytest.raises(InputError, match='state "b" has no words'):
         check_words({"a": "one", "b": {"examples": [2]}}, encoder="mini")
@@ -305,7 +305,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(found, tmp_path):
     scene = generate(3)
     vocabulary = replace(scene.vocabulary, encoder="one")
     other = replace(scene.history, encoder="another")
-    with pytest.raises(InputError, match='encoded with "another" but the vocabulary with "one"'):
+    with pytest.raises(InputError, match='encoded with "another", but the vocabulary with "one"'):
         check_words(vocabulary, other)
     with pytest.raises(InputError, match='was encoded with "one", not with mini'):
         check_words(vocabulary, encoder="mini")
@@ -460,7 +460,7 @@ def test_the_figures_of_the_documentation_come_from_the_release(release):
     assert mean("VOST: two descriptions, phrased alike", cosine) == pytest.approx(0.18, abs=0.005)
     assert mean("VOST: a prompt form and the ensemble", cosine) == pytest.approx(0.93, abs=0.005)
     assert mean("half A: all descriptions", "r1_05") > mean(
-        "half A: one description a state", "r1_05"
+        "half A: one description per state", "r1_05"
     )
     assert not [own for own in result.values if own.row.startswith(("half B", "seven"))]
 

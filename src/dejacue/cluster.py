@@ -35,7 +35,9 @@ def check_engine(engine: str, address: str | None) -> None:
     if engine == "ray":
         need_ray(address or os.environ.get("RAY_ADDRESS"))
     elif address is not None:
-        raise InputError(f'Ray address "{address}": the local engine has none; add --engine ray')
+        raise InputError(
+            f'Ray address "{address}": the local engine takes no address; add --engine ray'
+        )
 
 
 def need_ray(address: str | None = None) -> Any:
@@ -77,7 +79,7 @@ def _try(address: str) -> None:
             text=True, errors="replace", timeout=CONNECTS_IN_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        late = TimeoutError(f"something is there, but not Ray within {CONNECTS_IN_S:g} s")
+        late = TimeoutError(f"something answers there, but not Ray within {CONNECTS_IN_S:g} s")
         raise _no_cluster(address, late) from None
     if ran.returncode:
         said = ran.stderr.strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
@@ -126,7 +128,9 @@ def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         if address == "local":
-            raise DejaCueError(f"Ray did not start on this machine: {first_line(error)}") from None
+            raise DejaCueError(
+                f"could not start Ray on this machine: {first_line(error)}"
+            ) from None
         raise _no_cluster(address, error) from None
 
 
@@ -154,16 +158,17 @@ def _told(ray: Any) -> Iterator[None]:
             raise type(cause)(cause) from None
         if "failed to import" in str(cause):
             raise DejaCueError(
-                f"a machine of the cluster cannot import dejacue; install "
-                f"dejacue[ray]=={__version__} and the same extras on all of them"
+                "a machine of the cluster cannot import dejacue; install "
+                f"dejacue[ray]=={__version__} and the same extras on all machines"
             ) from error
         raise DejaCueError(
-            f"a task of Ray failed ({type(cause).__name__}: {first_line(cause)}); its logs say more"
+            f"a Ray task failed ({type(cause).__name__}: {first_line(cause)}); see the Ray logs "
+            "for details"
         ) from error
     except ray.exceptions.RayError as error:
         raise DejaCueError(
-            f"Ray lost a task ({first_line(error)}); is a machine gone, or short of memory? Run it "
-            "again"
+            f"Ray lost a task ({first_line(error)}); did a machine go down or run out of memory? "
+            "Run the command again"
         ) from error
 
 
@@ -171,6 +176,6 @@ def check_version(wanted: str) -> None:
     """In a task: the code of this machine is that of the one that sent it."""
     if wanted != __version__:
         raise InputError(
-            f"{socket.gethostname()}: has dejacue {__version__}, but {wanted} asks; install the "
-            "same version on all machines of the cluster"
+            f"{socket.gethostname()}: runs dejacue {__version__}, but the driver runs {wanted}; "
+            "install the same version on all machines of the cluster"
         )

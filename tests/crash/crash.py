@@ -103,7 +103,7 @@ SCENARIOS = (
         "annotate consensus ../ann.json ../bob.json -d ../decided.json -o both.json",
     ),
     Scenario("annotate events", "annotate events ../both.json -o truth.json"),
-    Scenario("store create", "store create s", done="is a store already"),
+    Scenario("store create", "store create s", done="is already a store"),
     Scenario("store add", "store add s ../x.npz", ("store create s",), "has a history"),
     Scenario("store add, replacing", "store add s ../x.npz --replace", STORED),
     Scenario("store rm", "store rm s {id}", STORED, "has no history"),

@@ -36,7 +36,7 @@ def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
             width = _width(given.pop("smoothing"))
     for key in given:
         if key not in known:
-            raise InputError(f"--{key} does not apply to the readout {name}")
+            raise InputError(f"--{key} does not apply to the {name} readout")
     if "durations" in given and given["durations"] not in SCHEDULES:
         given["durations"] = _lengths(given["durations"])
     if "order" in given:

@@ -97,8 +97,8 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
     """
     if first.history != second.history:
         raise InputError(
-            f"one pass is of history {first.history}, the other of {second.history}; "
-            "give two passes over one history"
+            f"one pass is for history {first.history}, the other for {second.history}; give two "
+            "passes over the same history"
         )
     if first.frames != second.frames:
         raise InputError(
@@ -108,13 +108,13 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
     if first.states != second.states:
         told = [", ".join(own.states or LABELS[:-1]) for own in (first, second)]
         raise InputError(
-            f"history {first.history}: one pass tells {told[0]} apart, the other {told[1]}; both "
-            "must have the same states in the same order"
+            f"history {first.history}: one pass distinguishes {told[0]}, the other {told[1]}; "
+            "both must have the same states in the same order"
         )
     if annotator_key(first.annotator) == annotator_key(second.annotator):
         raise InputError(
-            f'history {first.history}: both passes are by "{first.annotator.strip()}"; '
-            "two annotators must work independently"
+            f'history {first.history}: both passes are by "{first.annotator.strip()}"; two '
+            "annotators must work independently"
         )
     for given in (first, second):
         given.check_complete()
@@ -153,12 +153,13 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     to_decide = open_decisions(first, second)
     if decisions is not None and decisions.history != to_decide.history:
         raise InputError(
-            f"the decisions are on history {decisions.history}, the passes on {to_decide.history}"
+            f"the decisions are for history {decisions.history}, but the passes are for "
+            f"{to_decide.history}"
         )
     if decisions is not None and decisions.annotator_keys != to_decide.annotator_keys:
         raise InputError(
-            f"the decisions are between {' and '.join(decisions.annotators)}, the passes are by "
-            f"{' and '.join(to_decide.annotators)}; give the same passes in the same order"
+            f"the decisions are between {' and '.join(decisions.annotators)}, but the passes are "
+            f"by {' and '.join(to_decide.annotators)}; give the same passes in the same order"
         )
     decided: dict[int, str | None] = {}
     for row in decisions.rows if decisions else ():
@@ -174,7 +175,7 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     if missing:
         raise InputError(
             f"frame {missing[0]} is not decided ({' or '.join(choices[missing[0]])}), one of "
-            f"{len(missing)} on which the passes differ; decide all of them"
+            f"{len(missing)} undecided frames on which the passes differ; decide all of them"
         )
     frames = zip(frames_of(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
@@ -184,13 +185,13 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
 def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
     """Refuse a decision that is open, or does not match what the passes say."""
     if row.window | first.frames != first.frames:
-        raise InputError(f"frames {row.window}: the passes have only the frames {first.frames}")
+        raise InputError(f"frames {row.window}: the passes cover only {first.frames}")
     at = slice(row.window.start - first.frames.start, row.window.end - first.frames.start + 1)
     pairs = list(zip(first.labels[at], second.labels[at], strict=True))
     for window, (a, b) in runs_of(pairs, row.window.start):
         if a == b:
             raise InputError(
-                f"frames {window}: both passes say {a} there; there is nothing to decide"
+                f"frames {window}: both passes say {a} there, so there is nothing to decide"
             )
         if (a, b) != (row.first, row.second):
             raise InputError(
@@ -199,8 +200,8 @@ def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
             )
     if row.label is None:
         raise InputError(
-            f"frame {row.window.start} is not decided yet ({row.first} or {row.second}); "
-            f"replace null by one of {', '.join(first.known)}"
+            f"frame {row.window.start} is not decided yet ({row.first} or {row.second}); replace "
+            f"null with one of {', '.join(first.known)}"
         )
 
 
@@ -213,8 +214,8 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
     _check_minimum(minimum)
     if pass_.states is not None:
         raise InputError(
-            f"history {pass_.history}: the pass names the states {', '.join(pass_.states)}; events "
-            "of pre, transition and post are those of the VOST protocol"
+            f"history {pass_.history}: the pass names the states {', '.join(pass_.states)}; only "
+            "passes of the VOST protocol (pre, transition, post) have events"
         )
     pass_.check_complete()
     runs = pass_.runs()
@@ -262,7 +263,7 @@ def stable_reference(
     held = {state: windows for state, windows in found.items() if windows}
     if not held:
         raise InputError(
-            f"history {pass_.history}: no state holds for {counted(minimum, 'frame')} or more, so "
+            f"history {pass_.history}: no state lasts {counted(minimum, 'frame')} or more, so "
             "there is no reference; give a smaller minimum"
         )
     return Reference(pass_.history, held, component, pass_.frames)  # type: ignore[arg-type]
@@ -303,7 +304,7 @@ def _miss(
             too_few += minimum - window.length
             has = counted(window.length, "frame")
             words.append(
-                f"{where} the transition {transition} the {side} run {window} has {has}, "
+                f"{where} the transition {transition}, the {side} run {window} has {has}, but "
                 f"{minimum} are needed"
             )
     return others, too_few, "; ".join(words)
@@ -329,6 +330,6 @@ def reference(
         if name is not None:
             check_name(what, name)
     if pre == post:
-        raise InputError(f'both states are called "{pre}"; give pre and post two names')
+        raise InputError(f'both states are called "{pre}"; give pre and post different names')
     sides = {pre: (event.pre,), post: (event.post,)}
     return Reference(pass_.history, sides, component, pass_.frames)  # type: ignore[arg-type]

@@ -60,8 +60,8 @@ class Pass:
         known = self.known
         if len(self.labels) != self.frames.length:
             raise InputError(
-                f"history {self.history}: {len(self.labels)} labels for the "
-                f"{self.frames.length} frames {self.frames}; give one per frame"
+                f"history {self.history}: {len(self.labels)} labels for the {self.frames.length} "
+                f"frames {self.frames}; give one label per frame"
             )
         for label in dict.fromkeys(self.labels):
             _check_label(label, known)
@@ -81,7 +81,7 @@ class Pass:
             frame = self.frames.start + self.labels.index(None)
             raise InputError(
                 f"frame {frame} is not labelled yet (pass of {self.annotator} over history "
-                f"{self.history}); replace every null by {', '.join(self.known[:-1])} or "
+                f"{self.history}); replace every null with {', '.join(self.known[:-1])} or "
                 f"{self.known[-1]}"
             )
 
@@ -98,8 +98,8 @@ class Disagreement:
     def __post_init__(self) -> None:
         if self.first == self.second:
             raise InputError(
-                f"frames {self.window}: first and second are both {self.first}; where the passes "
-                "agree there is nothing to decide"
+                f"frames {self.window}: first and second are both {self.first}; there is nothing "
+                "to decide where the passes agree"
             )
 
 
@@ -212,12 +212,12 @@ def _check_adjacent(number: int, before: Window, after: Window) -> None:
     if after.start <= before.end:
         raise InputError(
             f"runs[{number}] starts at frame {after.start}, but runs[{number - 1}] covers "
-            f"{before}; runs come in order and share no frame"
+            f"{before}; runs must be in order and share no frame"
         )
     if after.start > before.end + 1:
         raise InputError(
-            f"no run covers the frames {Window(before.end + 1, after.start - 1)}; "
-            'label them, "unobserved" where the object is not seen'
+            f"no run covers the frames {Window(before.end + 1, after.start - 1)}; label them, as "
+            '"unobserved" where the object is not visible'
         )
 
 
@@ -269,7 +269,9 @@ def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
     for state in states:
         check_name("state", state)
         if state in BESIDE:
-            raise InputError(f'"{state}" is a label of every pass; call the state something else')
+            raise InputError(
+                f'"{state}" is a label that every pass has; give the state another name'
+            )
         if list(states).count(state) > 1:
             raise InputError(f'the state "{state}" is named twice; keep one')
     return (*states, *BESIDE)

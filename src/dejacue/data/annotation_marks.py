@@ -49,7 +49,7 @@ def filled(
                 at = frame - blank.frames.start
                 if labels[at] not in (None, label):
                     raise InputError(
-                        f'frame {frame} is marked as "{labels[at]}" and as "{label}"; a frame has '
+                        f'frame {frame} is marked both "{labels[at]}" and "{label}"; a frame has '
                         "one label: shorten one of the spans"
                     )
                 labels[at] = label
@@ -67,5 +67,7 @@ def marks_of(pass_: Pass) -> Reference:
         if label not in (None, NONE):
             found.setdefault(str(label), []).append(window)
     if not found:
-        raise InputError(f"history {pass_.history}: no frame has a label; there is nothing to mark")
+        raise InputError(
+            f"history {pass_.history}: no frame has a label, so there is nothing to mark"
+        )
     return Reference(pass_.history, {label: tuple(own) for label, own in found.items()})

@@ -77,8 +77,8 @@ def roster(sequences: Iterable[str], seed: int = SEED, count: int = COUNT) -> li
     total = sum(len(nouns) for nouns in pairs.values())
     if not 1 <= count <= total:
         raise InputError(
-            f"{count} sequences cannot be drawn: there are {total} pairs of action and noun, "
-            "and each gives one"
+            f"cannot draw {count} sequences: there are {total} pairs of action and noun, and each "
+            "gives one"
         )
     actions = _ordered(pairs, seed, "action")
     nouns = {action: _ordered(pairs[action], seed, action) for action in actions}
@@ -139,22 +139,22 @@ def read_cohort(folder: str | os.PathLike[str]) -> tuple[Sampled, ...]:
         return tuple(_sampled(row) for row in document["roster"])
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: does not have the format of the release ({type(error).__name__}: {error}); "
-            "fetch it again"
+            f"{path}: is not in the format of the release ({type(error).__name__}: {error}); "
+            "download it again"
         ) from None
 
 
 def _released(folder: str | os.PathLike[str], relative: str) -> Path:
     path = Path(folder) / relative
     if not path.is_file():
-        raise MissingData(f"{path}: does not exist; is {os.fspath(folder)} the release folder?")
+        raise MissingData(f"{path}: no such file; is {os.fspath(folder)} the release folder?")
     return path
 
 
 def _sampled(row: dict[str, Any]) -> Sampled:
     event = row["selected_event"]
     if (event is not None) != (row["status"] == "retained"):
-        raise InputError(f"{row['history_id']} is {row['status']}, which its event contradicts")
+        raise InputError(f"{row['history_id']} is {row['status']}, which contradicts its event")
     return Sampled(
         id=row["history_id"],
         evaluation_id=row["evaluation_history_id"],

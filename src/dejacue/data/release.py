@@ -77,7 +77,7 @@ class Entry:
         if prompts == "ensemble":
             return self.vocabulary
         if self.prompt_file is None:
-            raise InputError(f"{self.id}: the release has prompt variants for VOST only")
+            raise InputError(f"{self.id}: the release has prompt variants only for VOST")
         vocabulary = read_vocabulary(self.prompt_file, prompts=prompts)
         with named(str(self.prompt_file)):
             same = vocabulary.descriptions == self.vocabulary.descriptions  # rows in order, too
@@ -121,7 +121,7 @@ class Entries(Sequence[Entry]):
                 if entry.id == key:
                     return entry
             raise NoSuchHistory(
-                f"no history {key}; there are {', '.join(e.id for e in self._entries)}"
+                f"no history {key}; known: {', '.join(e.id for e in self._entries)}"
             )
         return self._entries[key]
 
@@ -172,11 +172,11 @@ class Release:
     def _manifest(self, relative: str) -> dict[str, Any]:
         path = self._path(relative)
         if not os.path.exists(path):
-            raise MissingData(f"{path}: does not exist; is {self.folder} the release folder?")
+            raise MissingData(f"{path}: no such file; is {self.folder} the release folder?")
         document: dict[str, Any] = read_json(path)
         rows = document.get("histories") if isinstance(document, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise InputError(f"{path}: has no list of histories; fetch the release again")
+            raise InputError(f"{path}: has no list of histories; download the release again")
         convention = str(document.get("interval_convention", ""))
         if "inclusive" not in convention:
             raise InputError(f'{path}: intervals are "{convention}", not inclusive')
@@ -189,8 +189,8 @@ class Release:
             raise
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(
-                f"{self.folder}: an entry or its files do not have the format of the release "
-                f"({type(error).__name__}: {error}); fetch it again"
+                f"{self.folder}: an entry or its files are not in the format of the release "
+                f"({type(error).__name__}: {error}); download it again"
             ) from None
 
     def _vost(self, row: dict[str, Any]) -> Entry:
@@ -280,13 +280,13 @@ class Release:
 
 def _need(arrays: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any]:
     if key not in arrays:
-        raise InputError(f"no array {key}; it holds {', '.join(arrays)}")
+        raise InputError(f"no array {key}; known: {', '.join(arrays)}")
     return arrays[key]
 
 
 def _check_unit(rows: NDArray[Any], what: str) -> None:
     if rows.dtype.kind != "f":
-        raise InputError(f"{what} holds {rows.dtype} instead of numbers; the file is damaged")
+        raise InputError(f"{what} contains {rows.dtype} instead of numbers; the file is damaged")
     norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
     off = np.flatnonzero(~(np.abs(norms.ravel() - 1) < UNIT_TOLERANCE))
     if off.size:
@@ -311,8 +311,8 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
         if os.path.isfile(folder / "benchmark.json"):
             raise MissingData(f"{folder}: is inside the release; give {folder.parent} instead")
         raise MissingData(
-            f"{folder}: contains no release (no data/benchmark.json); run "
-            '"dejacue data fetch", or set DEJACUE_DATA to the folder that holds data/'
+            f'{folder}: contains no release (no data/benchmark.json); run "dejacue data fetch", '
+            "or set DEJACUE_DATA to the folder that contains data/"
         )
     return Release(folder)
 
@@ -332,9 +332,9 @@ def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
         snapshot_download(REPOSITORY, repo_type="dataset", local_dir=target)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise MissingData(
-            f"the release could not be downloaded ({first_line(error)}); with a connection, get "
-            f"the dataset {REPOSITORY} from the Hugging Face hub, copy it to {target} "
-            "(or anywhere, and set DEJACUE_DATA to that folder)"
+            f"the release could not be downloaded ({first_line(error)}); on a machine with a "
+            f"connection, get the dataset {REPOSITORY} from the Hugging Face hub and copy it to "
+            f"{target} (or anywhere else, and set DEJACUE_DATA to that folder)"
         ) from None
     if not (target / "data" / "benchmark.json").is_file():  # offline, the hub keeps what is there
         raise MissingData(

@@ -60,13 +60,13 @@ def cohen_kappa(first: Labels, second: Labels) -> Agreement:
     a, b = list(first), list(second)
     if len(a) != len(b):
         raise InputError(
-            f"one pass has {len(a)} labels, the other {len(b)}; give both the same frames"
+            f"one pass has {len(a)} labels, the other {len(b)}; both must label the same frames"
         )
     if not a:
-        raise InputError("there is nothing to compare: both passes are empty")
+        raise InputError("nothing to compare: both passes are empty")
     if None in a or None in b:
         at = min(labels.index(None) for labels in (a, b) if None in labels)
-        raise InputError(f"label {at} is missing in one of the passes; complete it first")
+        raise InputError(f"label {at} is missing from one of the passes; complete it first")
     agreed = sum(x == y for x, y in zip(a, b, strict=True))
     uses = Counter(b)
     pairs = sum(count * uses[label] for label, count in Counter(a).items())
@@ -86,7 +86,7 @@ def agreement(
              and at least one stable frame
     """
     if not passes:
-        raise InputError("there is nothing to compare: give the two passes of at least one history")
+        raise InputError("nothing to compare: give the two passes of at least one history")
     everything = _scope(passes)
     if stable is None:
         return PassAgreement(everything)
@@ -95,7 +95,7 @@ def agreement(
             raise unknown("history in the stable frames", history, passes)
     for history in passes:
         if history not in stable:
-            raise InputError(f"history {history}: has no mask of stable frames; give one")
+            raise InputError(f"history {history}: no mask of stable frames; give one")
     kept = {history: _masked(history, *passes[history], stable[history]) for history in passes}
     return PassAgreement(everything, _scope(kept))
 
@@ -106,11 +106,11 @@ def _masked(
     keep = np.asarray(list(mask))
     if keep.dtype != np.bool_ or keep.shape != (len(first),):
         raise InputError(
-            f"history {history}: the mask of stable frames must hold {len(first)} booleans, "
+            f"history {history}: the mask of stable frames must contain {len(first)} booleans, "
             f"not {keep.dtype} of shape {keep.shape}"
         )
     if not keep.any():
-        raise InputError(f"history {history}: has no stable frame to compare; leave it out")
+        raise InputError(f"history {history}: no stable frame to compare; leave this history out")
     return tuple(
         [label for label, kept in zip(labels, keep, strict=True) if kept]
         for labels in (first, second)
@@ -122,7 +122,7 @@ def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
     pooled: tuple[list[Hashable], list[Hashable]] = ([], [])
     for history, pair in passes.items():
         if len(pair) != 2:
-            raise InputError(f"history {history}: {len(pair)} passes given; give two")
+            raise InputError(f"history {history}: {len(pair)} passes; give exactly two")
         try:
             rates.append(cohen_kappa(*pair).observed)
         except InputError as error:
@@ -146,7 +146,7 @@ def boundary_sensitivity(
     Returns name → r1_03, r1_05 and top1_tiou: uniform means over the groups of the last level.
     """
     if not reference_sets:
-        raise InputError("there is nothing to score against: give at least one set of references")
+        raise InputError("nothing to score against: give at least one set of references")
     scores = {}
     for name, references in reference_sets.items():
         try:

@@ -24,7 +24,7 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], NDAr
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim not in (1, 2) or not len(numbers):
-        raise InputError("there is nothing to average: give one row of numbers per item")
+        raise InputError("nothing to average: give one row of numbers per item")
     if not len(levels) or any(len(level) != len(numbers) for level in levels):
         raise InputError(f"every level needs one group for each of the {len(numbers)} values")
     if not np.isfinite(numbers).all():
@@ -46,5 +46,5 @@ def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable
     """Uniform mean over the groups of the last level, and the value of each of them."""
     groups, means = group_means(values, levels)
     if means.ndim != 1:
-        raise InputError("nested_mean takes one number per item; use group_means for several")
+        raise InputError("nested_mean takes one number per item; use group_means for more")
     return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))

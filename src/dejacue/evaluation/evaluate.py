@@ -22,7 +22,7 @@ from dejacue.records._html import escaped, table_html
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
 FAMILY = "Holm within the three metrics of a comparison"
-ANOTHER = "made with another vocabulary, or not complete"
+ANOTHER = "made with another vocabulary, or incomplete"
 MOST_NAMES = 5
 
 Query = tuple[str, str, str]  # history, state, description
@@ -142,27 +142,30 @@ def evaluate(
     """
     truth = _by_history(references, Reference, "the references")
     if not truth:
-        raise InputError("there are no references; give the true windows of at least one history")
+        raise InputError("no references; give the true windows of at least one history")
     if not retrievals:
-        raise InputError("there are no retrievals; give those of at least one method")
+        raise InputError("no retrievals; give those of at least one method")
     answers = {name: _windows(own, name) for name, own in retrievals.items()}
     windows = {name: answer[0] for name, answer in answers.items()}
     absent = {name: answer[1] for name, answer in answers.items()}
     outside = _outside(windows, truth)
     if outside:
         raise InputError(
-            "windows outside the frames that the reference gives: "
-            f"{_shortened(outside)}; correct the retrievals, or the frames of the references"
+            f"windows outside the frames of the reference: {_shortened(outside)}; correct the "
+            "retrievals, or the frames of the references"
         )
     problems = _mismatches(windows, truth)
     queries = _common(windows, truth)
     if not queries:
-        reason = "the retrievals and the references have nothing in common to evaluate"
+        reason = (
+            "the retrievals and the references have nothing in common, so there is nothing to "
+            "evaluate"
+        )
         raise InputError("; ".join([reason, *_sentences(problems, MOST_NAMES)]))
     if problems and not only_common:
         raise InputError(
-            f"{'; '.join(_sentences(problems, MOST_NAMES))}; correct the files, or evaluate what "
-            "they share with only_common=True / --only-common"
+            f"{'; '.join(_sentences(problems, MOST_NAMES))}; correct the files, or evaluate only "
+            "what they share (only_common=True / --only-common)"
         )
     return _measured(windows, absent, truth, queries, tuple(_sentences(problems)), compared)
 
@@ -213,7 +216,7 @@ def _comparisons(values: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[st
     (first, base), *later = values.items()
     if later and len(base) < 2:
         raise InputError(
-            "all histories come from one component, and methods are compared over two or more; "
+            "all histories come from one component, but comparing methods takes two or more; "
             "evaluate each method alone, or name the components in the references"
         )
     return {
@@ -326,17 +329,17 @@ def _unmatched(
     }
     return {
         "histories without references": [h for h in histories if h not in truth],
-        "references never retrieved": [h for h in truth if h not in histories],
+        "references without a retrieval": [h for h in truth if h not in histories],
         "states that the references do not have": [
             _name(pair) for pair in states if pair[0] in truth and pair not in referred
         ],
-        "states never retrieved": [
+        "states without a retrieval": [
             _name(pair) for pair in referred if pair[0] in histories and pair not in states
         ],
         f"descriptions that the references do not list ({ANOTHER})": [
             _name(key) for key in windows if key[:2] in referred and not _known(key, truth)
         ],
-        f"listed descriptions never retrieved ({ANOTHER})": [
+        f"listed descriptions without a retrieval ({ANOTHER})": [
             _name(key) for key in listed if key[:2] in states and key not in windows
         ],
     }

@@ -23,7 +23,9 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> NDArray[np.float64
     """
     own, rest = np.asarray(target, dtype=np.float64), np.asarray(others, dtype=np.float64)
     if own.ndim != 1 or rest.ndim != 2 or len(rest) != len(own):
-        raise InputError(f"scores of other tracks {rest.shape} need a row for each of {own.shape}")
+        raise InputError(
+            f"scores of other tracks have shape {rest.shape}; give one row for each of {own.shape}"
+        )
     if np.isnan(own).any() or np.isnan(rest).any():
         raise InputError("a score of the target or of another track is not a number")
     if not rest.shape[1]:
@@ -54,7 +56,7 @@ def best_margin(
         as_windows(sibling_references, "sibling references"),
     )
     if not len(mine) or not len(theirs):
-        raise InputError("a margin needs a reference of the state and one of another state")
+        raise InputError("a margin needs a reference for the state and one for another state")
     with_own, with_siblings = tiou(array, mine).max(axis=1), tiou(array, theirs).max(axis=1)
     right = values[with_own >= POSITIVE]
     wrong = values[(with_siblings >= POSITIVE) & (with_own == 0)]

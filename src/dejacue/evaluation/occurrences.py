@@ -71,7 +71,7 @@ def _ranked_overlaps(
 ) -> NDArray[np.float64]:
     """(R, K) overlaps, rows in the order of descending score."""
     if not np.size(references):
-        raise InputError("there is no reference window, so there is nothing to find")
+        raise InputError("no reference window, so there is nothing to find")
     wanted = as_windows(references, "reference windows")
     overlaps = tiou(retrieved, wanted) if np.size(retrieved) else np.zeros((0, len(wanted)))
     values = np.asarray(scores, dtype=np.float64)

@@ -32,7 +32,7 @@ def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
             return np.asarray([tuple(value) for value in values])  # type: ignore[arg-type]
         return np.asarray(values)
     except (TypeError, ValueError):  # rows of different lengths
-        raise InputError(f"{what} must be rows of [start, end] frames, two in each") from None
+        raise InputError(f"{what} must be rows of [start, end] frames, two numbers each") from None
 
 
 def tiou(retrieved: ArrayLike, references: ArrayLike) -> NDArray[np.float64]:
@@ -62,7 +62,9 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[
     """(R,) overlap of each retrieved window with the best of its own references."""
     windows = as_windows(retrieved, "retrieved windows")
     if len(windows) != len(references):
-        raise InputError(f"{len(windows)} retrieved windows but {len(references)} reference lists")
+        raise InputError(
+            f"{len(windows)} retrieved windows but {len(references)} lists of references"
+        )
     tables = [_plain(own, "reference windows") for own in references]
     for own in tables:
         if own.shape != (0,) and own.shape[1:] != (2,):
@@ -101,7 +103,9 @@ def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> NDArray[
     rows = as_windows(windows, "candidates")
     tables = [as_windows(own, "reference windows") for own in references]
     if not len(rows) or not all(len(own) for own in tables):
-        raise InputError("the best overlap needs candidates, and a reference in every list")
+        raise InputError(
+            "the best overlap needs candidates, and at least one reference in every list"
+        )
     if not tables:
         return np.empty(0)
     low, high = int(rows[:, 0].min()), int(rows[:, 0].max())

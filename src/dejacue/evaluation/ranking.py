@@ -36,9 +36,13 @@ def rank_candidates(
     """
     candidates, table = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] != len(references):
-        raise InputError(f"scores {table.shape} need one row per description ({len(references)})")
+        raise InputError(
+            f"scores of shape {table.shape} need one row per description ({len(references)})"
+        )
     if table.shape[1] != len(candidates):
-        raise InputError(f"scores {table.shape} need one column per candidate ({len(candidates)})")
+        raise InputError(
+            f"scores of shape {table.shape} need one column per candidate ({len(candidates)})"
+        )
     if not table.shape[1] or np.isnan(table).any():
         raise InputError("there are no candidates to rank, or a score is not a number")
     found: dict[str, list[float]] = {name: [] for name in RANKING}
@@ -46,7 +50,7 @@ def rank_candidates(
     for row, own in zip(table, references, strict=True):
         wanted = as_windows(own, "reference windows")
         if not len(wanted):
-            raise InputError("candidates are ranked by a reference; give each description one")
+            raise InputError("candidates are ranked against references; give each description one")
         key = wanted.tobytes()
         if key not in known:  # descriptions of one state share their references
             known[key] = tiou(candidates, wanted).max(axis=1)

@@ -28,7 +28,9 @@ SLACK = 1e-15
 def _units(values: ArrayLike, minimum: int = 1) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) < minimum:
-        raise InputError(f"resampling needs at least {minimum} units, not values of {array.shape}")
+        raise InputError(
+            f"resampling needs at least {minimum} units, not values of shape {array.shape}"
+        )
     if not np.isfinite(array).all():
         raise InputError(f"value {int(np.argwhere(~np.isfinite(array))[0][0])} is not finite")
     return array
@@ -169,7 +171,7 @@ def compare(
     """
     a, b = _units(first, minimum=2), _units(second, minimum=2)
     if a.shape != b.shape or a.ndim != 2:
-        raise InputError(f"paired tables must have one shape, not {a.shape} and {b.shape}")
+        raise InputError(f"paired tables must have the same shape, not {a.shape} and {b.shape}")
     difference = a - b
     interval = stratified_interval(difference, [0] * len(a) if strata is None else strata)
     p = sign_flip_exact(difference) if len(a) <= MOST_EXACT else sign_flip(difference)
@@ -181,7 +183,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Holm's corrected p-values of one family, in the order given."""
     p = _units(p_values)
     if p.ndim != 1:
-        raise InputError("Holm's correction takes one row of p-values")
+        raise InputError("Holm's correction takes a single row of p-values")
     if ((p < 0) | (p > 1)).any():
         raise InputError("p-values must be between 0 and 1")
     order = np.argsort(p, kind="stable")

@@ -22,6 +22,6 @@ def duration_strata(
     for array in (lengths, all_lengths):
         numbers = array.dtype.kind in "iuf" and array.ndim == 1 and len(array) > 0
         if not numbers or not ((array >= 1) & (array < np.inf)).all():
-            raise InputError("strata need one row of durations, each of at least one frame")
+            raise InputError("strata need a single row of durations, each at least one frame")
     boundaries: NDArray[np.float64] = np.quantile(all_lengths, [0.25, 0.5, 0.75])
     return np.searchsorted(boundaries, lengths, side="left"), boundaries

@@ -33,18 +33,18 @@ from dejacue.store import Store
 FIRST = (1, 5, 10)
 HISTORY, MOMENT, RECIPROCAL = "R@{} of the history", "R@1 .5 within the first {}", "1/rank"
 GIVEN = "R@1 .5 of the moment, history given"
-SAME = "the first has the same object in its label"
+SAME = "top history has the same object in its label"
 NEAR = 3  # texts of others that a history is nearest to
 ABOUT = (
     "R@k of the history: the history that a vocabulary belongs to is among the first k. R@1 .5 "
-    "within the first k: it is, and the window that the answer gives for the state in it has "
-    "tIoU ≥ .5 with a reference; averaged over the states of a history, then over histories.",
+    "within the first k: it is among them, and the window found for the state has tIoU ≥ .5 with "
+    "a reference; averaged over the states of a history, then over histories.",
     "The same object: the noun of VOST's label (4942_tear_squid).",
     "Chance: histories in random order, windows as found. Contrast score: histories ranked by the "
     "clearest of their windows.",
-    "Centred: cosine of the centre of the words with a history's direction less the mean of all n "
-    "directions, n/(n + 1) of it, so that one history alone is defined. Near texts: twice the "
-    f"mean cosine, less that with the {NEAR} nearest centres of other vocabularies of half A. "
+    "Centred: cosine between the centre of the words and a history's direction minus n/(n + 1) of "
+    "the mean of all n directions, so that it is defined for a single history. Near texts: twice "
+    f"the mean cosine minus that with the {NEAR} nearest centres of other vocabularies of half A. "
     "Holm p: within the four metrics of a comparison.",
 )
 
@@ -149,7 +149,7 @@ def _near_texts(means: Table, centre: Table, others: Table) -> Table:
     return 2 * (means @ centre) - nearest
 
 
-PLAIN, CENTRED, TEXTS = "mean cosine (as it is)", "centred", "less near texts"
+PLAIN, CENTRED, TEXTS = "mean cosine (default)", "centred", "minus near texts"
 RULES: dict[str, Callable[[Table, Table, Table], Table]] = {
     PLAIN: _mean_cosine, CENTRED: _centred, TEXTS: _near_texts,
 }  # fmt: skip
@@ -191,6 +191,6 @@ def _centre(entry: Entry) -> Table:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-corpus", "A vocabulary asked over many histories: which, and when",
+    Experiment("beyond-corpus", "One vocabulary over many histories: which history, and when",
                corpus_moments, on_request=True),
 )  # fmt: skip

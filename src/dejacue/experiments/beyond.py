@@ -54,7 +54,7 @@ LOSSY: dict[str, Method] = {
     "published scan, bridged": ("vocabulary", Scan(runs="bridged")),
     RECOMMENDED: ("vocabulary", "contrast"),
 }
-HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: resampled source components."
+HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: source components resampled."
 
 
 def sets(benchmark: Benchmark) -> dict[str, Corpus]:
@@ -195,10 +195,10 @@ def failures(benchmark: Benchmark) -> Result:
 
 KINDS = ("right", "too long", "too short", "on another state", "beside any state", "shifted")
 KINDS_EXPLAINED = (
-    "right: tIoU ≥ .5 with a reference. Else the first that holds: on another state (more of its "
-    "frames in references of other states than of its own), too long (holds at least .8 of a "
-    "reference), too short (at least .8 of it lies in one), beside any state (fewer than half of "
-    "it in any reference: transitions and unlabelled frames), shifted (the rest)."
+    "right: tIoU ≥ .5 with a reference. Otherwise the first that applies: on another state (more "
+    "of its frames in references of other states than of its own), too long (contains at least .8 "
+    "of a reference), too short (at least .8 of it is inside a reference), beside any state (less "
+    "than half of it in any reference: transitions and unlabelled frames), shifted (the rest)."
 )
 
 
@@ -286,13 +286,13 @@ def _loss_figure(lines: Mapping[str, list[tuple[float, float, float]]]) -> Any:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-retrieval", "Contrast and joint readouts beside the published scan",
+    Experiment("beyond-retrieval", "Contrast and joint readouts against the published scan",
                retrieval, on_request=True),
-    Experiment("beyond-rendered", "The same from pixels, on rendered scenes",
+    Experiment("beyond-rendered", "The same comparison from pixels, on rendered scenes",
                from_pixels, on_request=True),
     Experiment("beyond-missing", "Frames lost at random: strict, bridged, contrast",
                missing, on_request=True),
-    Experiment("beyond-settings", "The contrast with one setting changed at a time", settings,
+    Experiment("beyond-settings", "Contrast with one setting changed at a time", settings,
                on_request=True),
     Experiment("beyond-failures", "What is wrong with windows that miss", failures,
                on_request=True),

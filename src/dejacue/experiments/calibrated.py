@@ -47,13 +47,13 @@ def learned(benchmark: Benchmark) -> Result:
     for name, own in found.items():
         pairs = seven.compare(own, beside["contrast"])
         values += paired_values(f"seven: {name} − contrast", pairs, {})
-    notes = [f"On development was chosen: {_said(models['chosen by cross-validation'])}."]
+    notes = [f"Chosen on development: {_said(models['chosen by cross-validation'])}."]
     for name, corpus in (("development", benchmark.development), ("VOST", benchmark.vost)):
         model = _fit(corpus)
         assert model.fitted is not None
         values += _validated(name, model.fitted)
         notes.append(
-            f"On all of {name} would be chosen: {_said(model)}; "
+            f"Chosen on all of {name}: {_said(model)}; "
             f"{'recommended' if model.recommended else 'not recommended'}."
         )
     weak = models[WEAK].fitted
@@ -64,9 +64,9 @@ def learned(benchmark: Benchmark) -> Result:
 
 
 ABOUT = (
-    "seven: fitted on the development histories. Others: five folds of source videos at most; "
-    '"calibrated" is chosen and fitted without the fold that is read, the rows "tried" are fitted '
-    "so but not chosen."
+    "seven: fitted to the development histories. Others: at most five folds of source videos; "
+    '"calibrated" is chosen and fitted without the fold that is read; the rows "tried" are fitted '
+    "the same way, but not chosen."
 )
 
 
@@ -111,6 +111,6 @@ def _validated(name: str, fitted: Fitted) -> list[Value]:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-learned", "A few weights fitted to labels, beside what needs none", learned,
-               on_request=True),
+    Experiment("beyond-learned", "A few weights fitted to labels, against readouts without any",
+               learned, on_request=True),
 )  # fmt: skip

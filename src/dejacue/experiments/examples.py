@@ -162,7 +162,7 @@ def compared(corpora: Mapping[str, Corpus], draws: int = DRAWS) -> Result:
                 pairs = compare(tables["words and examples"], table)
                 row = f"{name}: words and examples, {count} a state − {other}"
                 values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
-    note = f"Means over {draws} draws of the examples; a person is played by the references."
+    note = f"Means over {draws} draws of the examples; the references stand in for a person."
     return Result(tuple(values), {}, (HALVES, note, FAMILY))
 
 
@@ -215,7 +215,7 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
                     row = f"{name}: {count} answers, asked for − {other}"
                     values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
     figure = partial(_curve_figure, {n: o for n, o in lines.items() if n not in ("VOST",)})
-    note = "A person is played by the references; at random: means over 3 draws."
+    note = "The references stand in for a person; at random: means over 3 draws."
     return Result(tuple(values), {}, (HALVES, note, FAMILY), {"examples": figure})
 
 
@@ -283,8 +283,8 @@ def transfer(benchmark: Benchmark) -> Result:
             own = dict(zip(METRICS, compare(table, words), strict=True))
             values += paired_values(f"{name}: {row} − words", own, {})
     note = (
-        "The labelled history is the next one with the same states (VOST: the same action, on "
-        f"another object); means over {DRAWS} draws of three frames a state."
+        "The labelled history is the next one with the same states (VOST: the same action on "
+        f"another object); means over {DRAWS} draws of three frames per state."
     )
     return Result(tuple(values), {}, (note, FAMILY))
 
@@ -337,7 +337,7 @@ def _curve_figure(lines: Mapping[str, Mapping[str, list[tuple[float, float, floa
 
 
 EXPERIMENTS = (
-    Experiment("beyond-examples", "One and three example frames of every state", per_state,
+    Experiment("beyond-examples", "One and three example frames per state", per_state,
                on_request=True),
     Experiment("beyond-questions", "Answers about frames, and which frames to ask about",
                questions, on_request=True),

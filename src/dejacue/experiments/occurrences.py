@@ -60,8 +60,8 @@ def recurring(benchmark: Benchmark) -> Result:
 
 ABOUT_RECURRING = (
     "Means over the states of a history, then over histories in which some state has more than "
-    "one annotated episode. Published scan and contrast give one window for each state (the scan: "
-    "of its first description)."
+    "one annotated episode. The published scan and contrast give one window per state (the scan: "
+    "for its first description)."
 )
 
 
@@ -129,8 +129,9 @@ def absence(
 ABOUT_ABSENCE = (
     "p-values against the vocabularies of other VOST histories (rendered: of other scenes) that "
     "share no word with the history's own. Absent: all frames in references of the state were cut "
-    "out. Present: as many other frames were cut out instead, so that lengths match. Frames that "
-    "nobody labelled may still show the state (VOST's references are the first event only)."
+    "out. Present: the same number of other frames was cut out instead, so that lengths match. "
+    "Frames that nobody labelled may still show the state (VOST's references cover the first "
+    "event only)."
 )
 
 
@@ -178,8 +179,8 @@ def _curves_figure(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.fl
 
 
 EXPERIMENTS = (
-    Experiment("beyond-occurrences", "All occurrences of a state, against all episodes",
+    Experiment("beyond-occurrences", "All occurrences of a state, against all annotated episodes",
                recurring, on_request=True),
-    Experiment("beyond-absence", "Does a state occur? p-values where it does and does not",
+    Experiment("beyond-absence", "Does a state occur? p-values when it does and when it does not",
                absence, on_request=True),
 )  # fmt: skip

@@ -38,10 +38,11 @@ def visual(benchmark: Benchmark, names: Sequence[str] = SETS) -> Result:
 
 
 ABOUT = (
-    f"Best window: the best of all that 1 to {MOST_JOINED} neighbouring segments make. Near an "
-    f"edge: edges of references inside stretches, within {NEAR_S} s ({NEAR_FRAMES:g} frames where "
-    "a history has no times) of an edge between segments; a mean over histories that have such "
-    f"edges. Random: as many edges drawn in the same stretches, means of {DRAWS} draws."
+    f"Best window: the best one made of 1 to {MOST_JOINED} neighbouring segments. Near an edge: "
+    f"share of reference edges inside stretches that are within {NEAR_S} s ({NEAR_FRAMES:g} "
+    "frames if a history has no times) of an edge between segments; mean over histories that have "
+    f"such edges. Random: the same number of edges drawn in the same stretches, means of {DRAWS} "
+    "draws."
 )
 
 
@@ -124,6 +125,6 @@ def near_edges(entry: Entry, edges: Edges) -> float | None:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-segments", "Segments of frames that look alike, and their edges",
+    Experiment("beyond-segments", "Segments of similar frames, and their edges",
                visual, on_request=True),
 )  # fmt: skip

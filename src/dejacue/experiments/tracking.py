@@ -28,9 +28,9 @@ WHOLE_DRIFT = 48  # pixels at level 1, by the last frame
 WRONG: Mapping[str, tuple[str, float]] = {
     "true masks, drifting by 10 pixels": ("drift", 10 / WHOLE_DRIFT),
     "true masks, drifting by 20 pixels": ("drift", 20 / WHOLE_DRIFT),
-    "switch to another object half way": ("switch", 0.5),
+    "switch to another object halfway": ("switch", 0.5),
 }
-TRUE, BOX = "true masks", "the box of the first frame, staying where it is"
+TRUE, BOX = "true masks", "the box of the first frame, never moved"
 CONDITIONS = (TRUE, BOX, *WRONG)
 CURVES = ("r1_05", "top1_tiou")
 DOUBT_SEEDS = range(100, 140)
@@ -118,8 +118,8 @@ def masks(benchmark: Benchmark, scenes: int = SCENES, workers: int | None = None
 
 ABOUT = (
     "The scenes have a distractor of the same family; camera, light, hands, clutter, grain and up "
-    "to two exits as their seed draws them. Box IoU: with the box around the true mask, over the "
-    "frames in which the object is truly visible."
+    "to two exits are drawn from their seed. Box IoU: with the box around the true mask, over the "
+    "frames in which the object is actually visible."
 )
 
 
@@ -131,8 +131,12 @@ def telling(
     called = np.array([own[0] for own in found])
     frames = DOUBT_FRAMES * len(seeds)
     values = [
-        Value("a switch to another object", "called a switch", float(called[:, 0].mean()), None),
-        Value("a switch to another object", "some doubt there", float(called[:, 1].mean()), None),
+        Value(
+            "a switch to another object", "reported as a switch", float(called[:, 0].mean()), None
+        ),
+        Value(
+            "a switch to another object", "reported as any doubt", float(called[:, 1].mean()), None
+        ),
     ]
     for kind in ("switch", "area", "lost", "back"):
         count = sum(own[1].get(kind, 0) for own in found)
@@ -143,9 +147,9 @@ def telling(
 
 
 ABOUT_DOUBTS = (
-    "{} scenes of {} frames that were not used to choose the thresholds; hands in half of them, "
-    "the object leaves the picture in a third. A switch counts as told if the doubt begins within "
-    "two frames of it."
+    "{} scenes of {} frames that were not used to choose the thresholds; half of them have hands, "
+    "and the object leaves the picture in a third. A switch counts as detected if the doubt "
+    "begins within two frames of it."
 )
 
 
@@ -188,7 +192,7 @@ def _series(frames: Sequence[tuple[Any, ...]]) -> Series:
 
 
 EXPERIMENTS = (
-    Experiment("tracking-masks", f"Masks that are not true, {SCENES} rendered scenes", masks,
+    Experiment("tracking-masks", f"Wrong masks, {SCENES} rendered scenes", masks,
                on_request=True),
-    Experiment("tracking-doubts", "How well doubts tell a switch", telling, on_request=True),
+    Experiment("tracking-doubts", "How well doubts detect a switch", telling, on_request=True),
 )  # fmt: skip

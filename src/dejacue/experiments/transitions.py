@@ -66,11 +66,11 @@ def none(
 
 
 ABOUT = (
-    "None: a frame may be in none of the states, where no response exceeds its level by 0.4 "
-    "deviations, or by what the row says. No frame: the share of states to which the labelling "
-    "gives no frame, where all frames of their references were cut out (absent), and where as many "
-    "others were (present). Something between: two states, and between them frames of a third that "
-    "the vocabulary does not have."
+    "None: a frame may be in none of the states if no response exceeds its level by 0.4 "
+    "deviations, or by the number in the row. No frame: share of states that get no frame in the "
+    "labelling, when all frames of their references were cut out (absent), and when the same "
+    "number of others was (present). Something between: two states, with frames of a third "
+    "between them that is not in the vocabulary."
 )
 
 

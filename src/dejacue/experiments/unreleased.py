@@ -19,7 +19,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "runtime", "15.2 ms per query on an RTX 4090",
-        reason='that machine is not available; "make bench" measures ours',
+        reason='that machine is not available; "make bench" measures this one',
     ),
     Experiment(
         "selection", "Settings chosen on the five development histories",

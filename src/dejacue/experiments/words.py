@@ -31,8 +31,8 @@ from dejacue.method.coordinates import unit_rows
 from dejacue.method.wording import words_report
 from dejacue.records import Vocabulary
 
-BOTH, ONE = "all descriptions", "one description a state"
-ALIKE, MIXED = "one a state, phrased alike", "one a state, phrased differently"
+BOTH, ONE = "all descriptions", "one description per state"
+ALIKE, MIXED = "one per state, phrased alike", "one per state, phrased differently"
 SHOWN = ("r1_05", "top1_tiou")
 COSINE, CORRELATION = "cosine of contrasts", "correlation of evidence"
 RANK = "rank correlation with Top-1 tIoU"
@@ -40,8 +40,8 @@ DRAWS, SEED = 10_000, 3407
 FEW = 10  # histories, which have no rank correlation to speak of
 PHRASED = (
     "Phrased alike: the first descriptions of all states together, or the second ones; in the "
-    "release these are mostly phrased alike. Differently: all other choices of one a state. "
-    "Intervals of rank correlations: resampled histories."
+    "release these are mostly phrased alike. Differently: all other choices of one description "
+    "per state. Intervals of rank correlations: histories resampled."
 )
 
 
@@ -190,6 +190,6 @@ def chosen(vocabulary: Vocabulary, choice: Sequence[int]) -> Vocabulary:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-words", "Two descriptions of a state: what they share, what a second adds",
+    Experiment("beyond-words", "Two descriptions per state: what they share, what a second adds",
                words, on_request=True),
 )  # fmt: skip

@@ -91,7 +91,7 @@ class Calibrated(Readout):
         for name in ("mean", "scale", "weights"):
             values = tuple(float(value) for value in getattr(self, name))
             if len(values) != len(self.features) or not all(map(math.isfinite, values)):
-                raise InputError(f"{name}: give one finite number for each of the features")
+                raise InputError(f"{name}: give one finite number per feature")
             object.__setattr__(self, name, values)
         if min(self.scale) <= 0 or not math.isfinite(self.bias):
             raise InputError("the scale of every feature must be above 0, and the bias finite")
@@ -126,13 +126,13 @@ class Calibrated(Readout):
         history = view.history
         if None not in (history.encoder, self.encoder) and history.encoder != self.encoder:
             raise InputError(
-                f'the model was fitted on features of "{self.encoder}", but history {history.id} '
-                f'has those of "{history.encoder}"; encode with the same encoder, or fit again'
+                f'the model was fitted to features of "{self.encoder}", but history {history.id} '
+                f'has features of "{history.encoder}"; encode with the same encoder, or fit again'
             )
         if view.coordinates.name != DEFAULT_COORDINATES:
             raise InputError(
-                "a calibrated readout has its own coordinates; leave the coordinates "
-                f"{view.coordinates.name} out"
+                f"a calibrated readout has its own coordinates; leave out {view.coordinates.name} "
+                "coordinates"
             )
 
     def find_one(self, view: View) -> Answers:
@@ -203,8 +203,8 @@ class Calibrated(Readout):
 
 
 NOT_AHEAD = (
-    "this calibrated model was not ahead of contrast on videos that it had not seen, so it is not "
-    "recommended; read with contrast, or fit it with more labels"
+    "this calibrated model was not ahead of contrast on videos that it had not seen, so it is "
+    "not recommended; use contrast, or fit it with more labels"
 )
 
 

@@ -46,7 +46,7 @@ def _siblings(view: View, rows: Table) -> list[Table]:
     states = np.stack([rows[labels == state].mean(axis=0) for state in range(labels.max() + 1)])
     if len(states) < 2:
         raise InputError(
-            f"history {view.history.id}: its vocabulary has one state, and evidence of siblings "
+            f"history {view.history.id}: its vocabulary has only one state, but sibling evidence "
             "needs two; add a state, or fit with the features vocabulary, absolute, dual"
         )
     return [np.delete(states, own, axis=0) for own in labels]
@@ -92,7 +92,7 @@ def check_features(names: Sequence[str]) -> tuple[str, ...]:
         if name not in FEATURES:
             raise unknown("feature", name, FEATURES)
     if not names or len(set(names)) < len(names):
-        raise InputError("features: name one or more of them, each once")
+        raise InputError("features: name one or more, each of them once")
     return tuple(names)
 
 

@@ -109,8 +109,8 @@ def fit(
     groups = sorted({own.reference.component for own in known})
     if len(groups) < LEAST_COMPONENTS:
         raise InputError(
-            f"the labels are of {len(groups)} source video{'s' if len(groups) > 1 else ''}, and "
-            f"cross-validation needs {LEAST_COMPONENTS} or more; label others, or name the "
+            f"the labels come from {len(groups)} source video{'s' if len(groups) > 1 else ''}, "
+            f"but cross-validation needs {LEAST_COMPONENTS} or more; label others, or name the "
             "components in the references"
         )
     # Each fold, with the model that was chosen and fitted without it.
@@ -137,7 +137,7 @@ def _pairs(given: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> 
     for item in [given[name] for name in wanted if name in given] if stored else given:
         if isinstance(item, History):
             if vocabulary is None:
-                raise InputError(f"history {item.id}: give the words, vocabulary=…, as well")
+                raise InputError(f"history {item.id}: also give its words, vocabulary=…")
             pair = item, vocabulary
         elif hasattr(item, "history") and hasattr(item, "vocabulary"):
             pair = item.history, item.vocabulary
@@ -156,17 +156,17 @@ def _pairs(given: Any, vocabulary: Vocabulary | None, wanted: Sequence[str]) -> 
 def _check_references(references: Sequence[Reference]) -> None:
     """Refuses what cannot be learned from."""
     if not references:
-        raise InputError("there are no labels; give the true windows of some states")
+        raise InputError("no labels; give the true windows of some states")
     for own in references:
         if not isinstance(own, Reference):
-            raise InputError(f"{shown(repr(own))}: expected a Reference, with the true windows")
+            raise InputError(f"{shown(repr(own))}: expected a Reference with the true windows")
     names = [own.history_id for own in references]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"history {twice} has two references; give its windows in one")
+        raise InputError(f"history {twice} has two references; put its windows into one")
     if len({state for own in references for state in own.states}) < 2:
         raise InputError(
-            "the labels are of one state only; label moments of two states or more, so that there "
+            "the labels cover only one state; label moments of two or more states, so that there "
             "is something to tell apart"
         )
 
@@ -183,22 +183,22 @@ def _labelled(
     lost = [own.history_id for own in references if own.history_id not in by_name]
     if lost:
         raise InputError(
-            f"the references label history {lost[0]}, which is not among those given; give it, or "
-            "take its labels out"
+            f"the references label history {lost[0]}, which is not among the histories given; add "
+            "it, or remove its labels"
         )
     encoders = {by_name[own.history_id][0].encoder for own in references} - {None}
     if len(encoders) > 1:
         raise InputError(
-            "the histories were made with different encoders "
-            f"({', '.join(sorted(map(str, encoders)))}); fit a model for each"
+            "the histories were encoded with different encoders "
+            f"({', '.join(sorted(map(str, encoders)))}); fit one model per encoder"
         )
     ordered = sorted(references, key=lambda own: own.history_id)
     found = [_with_labels(*by_name[own.history_id], own, engine) for own in ordered]
     kept = [own for own, _ in found if own is not None]
     if not kept:
         raise InputError(
-            "every label holds all observed frames of its history, so that there is no other frame "
-            "to compare with; label shorter moments"
+            "every label covers all observed frames of its history, so there is no other frame to "
+            "compare with; label shorter moments"
         )
     return kept, tuple(note for _, notes in found for note in notes)
 
@@ -208,14 +208,14 @@ def _with_labels(
 ) -> tuple[Labelled | None, list[str]]:
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
-            f"history {history.id}: its words come with examples, which a calibrated readout does "
+            f"history {history.id}: its vocabulary has examples, which a calibrated readout does "
             "not read; fit on words alone"
         )
     for state in reference.states:
         if state not in vocabulary.states:
             raise InputError(
-                f'the references label state "{state}" of history {history.id}, which its '
-                f"vocabulary does not have ({', '.join(vocabulary.states)}); use the same words"
+                f'the references label state "{state}" of history {history.id}, which is not in '
+                f"its vocabulary ({', '.join(vocabulary.states)}); use the same words"
             )
     frames = history.frames if history.source_frames is None else history.source_frames
     notes, masks = [], {}
@@ -225,15 +225,15 @@ def _with_labels(
             own = (frames >= window.start) & (frames <= window.end)
             if not own.any():
                 raise InputError(
-                    f'reference {history.id}: in window {window} of state "{state}" the object is '
-                    "never observed; correct the window, or take it out"
+                    f"reference {history.id}: the object is never observed in window {window} of "
+                    f'state "{state}"; correct the window, or remove it'
                 )
             masks[state] |= own
             at = np.flatnonzero(own)
             if np.any(np.diff(history.frames[at]) > 1):
                 notes.append(
-                    f'reference {history.id}: window {window} of state "{state}" crosses frames in '
-                    "which the object is not observed; its observed frames count"
+                    f'reference {history.id}: window {window} of state "{state}" spans frames in '
+                    "which the object is not observed; only its observed frames count"
                 )
     names = vocabulary.state_names
     rows = [q for q, state in enumerate(names) if state in masks and not masks[state].all()]
@@ -284,7 +284,7 @@ def _model(known: Sequence[Labelled], candidate: Candidate, ridge: float) -> Cal
     scale[scale < CLOSE_ENOUGH] = 1.0  # evidence that never varies weighs nothing
     *weights, bias = logistic((values - mean) / scale, labels, weight, ridge).tolist()
     if not np.isfinite([*weights, bias]).all():
-        raise InputError("the weights are not finite; are the labels those of these histories?")
+        raise InputError("the weights are not finite; do the labels belong to these histories?")
     encoder = next((h.encoder for h in (own.view.history for own in known) if h.encoder), None)
     return Calibrated(
         names, tuple(mean.tolist()), tuple(scale.tolist()), tuple(weights), bias, rule, encoder

@@ -44,8 +44,8 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
         return Nodes(np.arange(count), np.ones(count, np.uint8), others)
     if count > MOST_STATES:
         raise InputError(
-            f"an irreversible change among {count} states needs their order; without one there "
-            f"may be {MOST_STATES}"
+            f"an irreversible change among {count} states needs their order; without an order, at "
+            f"most {MOST_STATES} states are possible"
         )
     pairs = [(mask, state) for mask in range(1 << count) for state in range(count)
              if mask >> state & 1]  # fmt: skip

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from dejacue.method.view import Batch, Readout, View
 
 STILL = (
-    "all frames look the same to the encoder, so which of them are found is arbitrary; is it a "
-    "still picture, or are the masks those of the background?"
+    "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
+    "picture, or do the masks cover the background?"
 )
 _NEARLY = 1e-6  # of a cosine
 MOST_NAMED = 5  # examples of a state, in a note
@@ -141,8 +141,8 @@ def _notes(
     texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
     return (
         *notes,
-        f"nothing sets {', '.join(texts)} apart from the other descriptions; "
-        "plain similarity was used there",
+        f"nothing sets {', '.join(texts)} apart from the other descriptions; plain similarity was "
+        "used there",
     )
 
 
@@ -170,8 +170,8 @@ def _same_windows(moments: Sequence[Moment]) -> list[str]:
         if not moment.absent:
             found.setdefault(moment.window, {})[moment.state] = None
     return [
-        f"{quoted(states)} are answered with the same window, {in_frames(*window)}: at most one of "
-        "them holds there"
+        f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can be "
+        "true there"
         for window, states in found.items()
         if len(states) > 1
     ]

@@ -18,9 +18,10 @@ Windows = tuple[Offsets, Offsets, Rows]  # first and last positions, scores
 Responses = tuple[list[Rows], Rows, Rows]  # a table per history; centre and scale of every answer
 
 BAD_VALUES = {  # by the kernel's codes
-    2: "features of history {id} are not finite at row {row}; they changed after it was made",
+    2: "features of history {id} are not finite at row {row}; they were changed after the "
+    "history was created",
     3: "a cosine of history {id} is not finite at observed frame {row}",
-    4: "responses hold a value that is not finite at position {row}",
+    4: "responses contain a non-finite value at position {row}",
 }
 
 

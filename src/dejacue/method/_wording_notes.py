@@ -28,7 +28,7 @@ def quoted(texts: Iterable[str]) -> str:
 def left_out(given: Vocabulary) -> Iterator[str]:
     """What of a vocabulary is not looked at."""
     if given.examples or given.changes:
-        yield "the examples of the vocabulary are left out: this is about its words only"
+        yield "the examples of the vocabulary are ignored: this check covers only its words"
     yield from _limited(_repeated(given))
 
 
@@ -41,22 +41,22 @@ def notes_of(
     single = [state for state, texts in words.states.items() if len(texts) == 1]
     if single:
         yield (
-            f"{quoted(single)} {'has' if len(single) == 1 else 'have'} one description only, so "
-            "nothing says whether the encoder takes it as you mean it; dejacue words --suggest "
-            "prints more"
+            f"{quoted(single)} {'has' if len(single) == 1 else 'have'} only one description, so "
+            "there is no way to tell whether the encoder understands it as you mean it; dejacue "
+            "words --suggest prints more"
         )
 
 
 def _limited(sentences: Sequence[str]) -> Iterator[str]:
     yield from sentences[:MOST]
     if sentences[MOST:]:
-        yield f"… and {len(sentences) - MOST} more of this kind"
+        yield f"… and {len(sentences) - MOST} more like these"
 
 
 def _repeated(given: Vocabulary) -> list[str]:
     counts = Counter(zip(given.state_names, given.descriptions, strict=True))
     return [
-        f'{quoted([text])} is written {times} times in "{state}"; it counts once'
+        f'{quoted([text])} appears {times} times in "{state}"; it counts once'
         for (state, text), times in counts.items()
         if times > 1
     ]
@@ -86,8 +86,9 @@ def _unread(report: WordsReport) -> Iterator[str]:
             yield f"{quoted([own.text])}: the encoder does not know {quoted(spelling.unknown)}"
         if spelling.in_pieces:
             yield (
-                f"{quoted([own.text])}: the encoder reads {quoted(spelling.in_pieces)} in three "
-                "pieces or more, so perhaps not as one word; is there a more common one?"
+                f"{quoted([own.text])}: the encoder splits {quoted(spelling.in_pieces)} into "
+                "three or more pieces, so it may not know it as one word; is there a more common "
+                "one?"
             )
         if spelling.cut:
             cut = quoted([spelling.cut])
@@ -114,8 +115,8 @@ def _hanging(report: WordsReport) -> Iterator[str]:
         if texts and state.window is not None:
             each = "each of " if len(texts) > 1 else ""
             yield (
-                f'the window of "{state.state}", {in_frames(*state.window)}, hangs on '
-                f"{each}{quoted(texts)}: left out, another is found (tIoU below {SHARED})"
+                f'the window of "{state.state}", {in_frames(*state.window)}, depends on '
+                f"{each}{quoted(texts)}: without it, another window is found (tIoU below {SHARED})"
             )
 
 
@@ -125,12 +126,12 @@ def _confused(report: WordsReport) -> Iterator[str]:
         several = len(report.states) > 2  # of two states, the pairs of descriptions say it
         if several and own.agreement is not None and own.agreement < 0:
             yield (
-                f"the descriptions of {both} do not agree on the difference between the two "
-                f"(cosine {decimal(own.agreement)})"
+                f"the descriptions of {both} disagree on the difference between the two (cosine "
+                f"{decimal(own.agreement)})"
             )
         if own.correlation is not None and own.correlation > CLOSE:
             yield (
-                f"{both} are hardly told apart on this history: their evidence rises and falls "
+                f"{both} are hard to tell apart on this history: their evidence rises and falls "
                 f"together (correlation {decimal(own.correlation)})"
             )
         elif own.cosine is not None and own.cosine > CLOSE:

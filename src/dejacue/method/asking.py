@@ -66,7 +66,7 @@ def ask_next(
     seed   of the committee; the same one gives the same questions
     """
     if not is_count(count, 1):
-        raise InputError(f"ask about {count!r} frames: give a number, 1 or more")
+        raise InputError(f"{count!r} frames to ask about: give a number, 1 or more")
     check_pair(history, vocabulary)
     readout = readout or Contrast()
     view = Plan.of(None, readout, None, 1, False, engine).view(history, vocabulary)

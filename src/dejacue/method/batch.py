@@ -43,7 +43,7 @@ def locate_many(
     if not isinstance(threads, int) or threads < 1:
         raise InputError(f"threads {threads} must be at least 1")
     if isinstance(histories, History):
-        raise InputError("locate_many takes several histories; for a single one there is locate")
+        raise InputError("locate_many takes several histories; use locate for one")
     return Retrievals(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
 
 

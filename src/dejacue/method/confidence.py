@@ -33,8 +33,8 @@ def check_level(readout: Readout, absent_at: float | None, wanted: bool) -> None
     """Refuses p-values where the readout has none, and a level that is not one."""
     if wanted and not readout.gives_p_values:
         raise InputError(
-            f"p-values (absent_at, unrelated) do not apply to the readout {readout.name}; contrast "
-            "has them"
+            f"p-values (absent_at, unrelated) do not apply to the {readout.name} readout; "
+            "contrast has them"
         )
     if absent_at is not None and not 0 < absent_at < 1:
         raise InputError(f"absent_at {absent_at} must be between 0 and 1")
@@ -56,7 +56,7 @@ def with_p_values(
     notes = retrieval.notes
     if len(null) < FEW:
         notes += (
-            f"only {len(null)} unrelated states to compare with, so no p-value is below "
+            f"only {len(null)} unrelated states for comparison, so no p-value is below "
             f"{1 / (1 + len(null)):.2f}",
         )
     notes += _doubtful(moments, absent_at)
@@ -77,7 +77,9 @@ def _doubtful(moments: Sequence[Moment], absent_at: float | None) -> tuple[str, 
         return ()
     named = ", ".join(f'"{state}" (p {p:.2f})' for state, p in highest.items())
     if absent_at is None:
-        return (f"{named}: unrelated words fit these frames as well, it may not occur at all",)
+        return (
+            f"{named}: unrelated words fit these frames just as well, so it may not occur at all",
+        )
     return (f"not found: {named}, above the level {absent_at:g}",)
 
 
@@ -95,13 +97,13 @@ def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[V
     found = [other for other in others if not own & _words(other)]
     if not others:
         raise InputError(
-            "p-values compare with vocabularies of other things; give them as unrelated "
+            "p-values need vocabularies of other objects for comparison; pass them as unrelated "
             "(dejacue.data.unrelated has some)"
         )
     if not found:
         raise InputError(
-            f"none of the {len(others)} vocabularies for comparison is unrelated to this one; "
-            "give vocabularies of other objects and states"
+            f"none of the {len(others)} vocabularies given for comparison is unrelated to this "
+            "one; give vocabularies of other objects and states"
         )
     return found
 

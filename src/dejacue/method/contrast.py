@@ -111,8 +111,8 @@ class Contrast(StateReadout):
         if not pairs:
             return []
         more = f", and {len(pairs) - MOST_PAIRS} more" if pairs[MOST_PAIRS:] else ""
-        return [f"{', '.join(pairs[:MOST_PAIRS])}{more}; the readout joint gives every frame to "
-                "one state"]  # fmt: skip
+        shown = ", ".join(pairs[:MOST_PAIRS])
+        return [f"{shown}{more}; the joint readout gives every frame to one state"]
 
     def _recurring(self, view: View) -> list[str]:
         joint = Joint(smoothing_s=self.smoothing_s, width=self.width, bridge=self.bridge)
@@ -128,5 +128,5 @@ class Contrast(StateReadout):
         if not names:
             return []
         return [
-            f"{', '.join(names)} may hold more than once; the readout joint lists every occurrence"
+            f"{', '.join(names)} may occur more than once; the joint readout lists every occurrence"
         ]

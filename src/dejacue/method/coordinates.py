@@ -110,8 +110,8 @@ def _spoken_directions(
 ) -> Directions:
     if vocabulary.features is None:
         raise InputError(
-            "the vocabulary has no text features yet: encode its descriptions with the encoder "
-            "of the history, or give an .npz that holds them"
+            "the vocabulary has no text features yet: encode its descriptions with the encoder of "
+            "the history, or give an .npz file that contains them"
         )
     unit = unit_rows(vocabulary.features)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
@@ -158,12 +158,13 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float
     for own in vocabulary.elsewhere:
         if own.features is None:
             raise InputError(
-                f"the example {own.name} is not encoded yet; find() does that, or give features"
+                f"the example {own.name} is not encoded yet; find() encodes it, or give its "
+                "features"
             )
         if own.state is None:
             raise InputError(
-                f"the example {own.name}: none of the states is shown by frames of the history "
-                "that is read, not by something from elsewhere"
+                f'the example {own.name}: "none of the states" can only be shown by frames of the '
+                "history being read, not by an example from elsewhere"
             )
         row = own.features.astype(np.float64)
         row = row if own.centred else row / np.linalg.norm(row)
@@ -173,8 +174,8 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float
         witnesses.setdefault(own.state, set()).add(witness)
     if len(kinds[False]) == 1:
         raise InputError(
-            f'there are pictures of "{next(iter(kinds[False]))}" only; what sets it apart shows '
-            "beside pictures of another state, or in a frame of another history"
+            f'only "{next(iter(kinds[False]))}" has pictures; add pictures of another state for '
+            "comparison, or use a frame of another history"
         )
     sums: dict[str, NDArray[np.float64]] = {}
     for rows in kinds:
@@ -216,8 +217,8 @@ def _shown_only(
     for state in hidden and vocabulary.states:
         if state not in named:
             raise InputError(
-                f'no frame of the history shows "{state}", and not every state has words that are '
-                "read; give it an example, or words to all"
+                f'no frame of the history shows "{state}", and not every state has words; add an '
+                "example of it, or words for every state"
             )
     queries = np.zeros((len(vocabulary), 0), np.float32)
     if not hidden:
@@ -231,27 +232,27 @@ def check_pair(history: History, vocabulary: Vocabulary) -> None:
     """History and vocabulary must come from one encoder space; an unnamed encoder matches any."""
     if not isinstance(history, History) or not isinstance(vocabulary, Vocabulary):
         raise InputError(
-            "a History and a Vocabulary are needed, in this order, not "
-            f"{type(history).__name__} and {type(vocabulary).__name__}"
+            f"expected a History and a Vocabulary, in this order, not {type(history).__name__} "
+            f"and {type(vocabulary).__name__}"
         )
     if None not in (history.encoder, vocabulary.encoder) and history.encoder != vocabulary.encoder:
         raise InputError(
-            f'history {history.id} was encoded with "{history.encoder}" but the vocabulary with '
+            f'history {history.id} was encoded with "{history.encoder}", but the vocabulary with '
             f'"{vocabulary.encoder}"; encode both with the same encoder'
         )
     if vocabulary.features is not None and vocabulary.features.shape[1] != history.dimension:
         raise InputError(
-            f"history {history.id} has {history.dimension} dimensions but the vocabulary "
+            f"history {history.id} has {history.dimension} dimensions, but the vocabulary has "
             f"{vocabulary.features.shape[1]}; encode both with the same encoder"
         )
     for own in vocabulary.elsewhere:
         if own.encoder is not None and history.encoder not in (None, own.encoder):
             raise InputError(
-                f'history {history.id} was encoded with "{history.encoder}" but the example '
+                f'history {history.id} was encoded with "{history.encoder}", but the example '
                 f'{own.name} with "{own.encoder}"; encode both with the same encoder'
             )
         if own.features is not None and len(own.features) != history.dimension:
             raise InputError(
-                f"history {history.id} has {history.dimension} dimensions but the example "
-                f"{own.name} {len(own.features)}; encode both with the same encoder"
+                f"history {history.id} has {history.dimension} dimensions, but the example "
+                f"{own.name} has {len(own.features)}; encode both with the same encoder"
             )

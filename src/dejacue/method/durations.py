@@ -47,7 +47,7 @@ class Grid:
         if not fine:
             raise InputError(
                 f"durations: base {self.base}, ratio {self.ratio}, cap {self.cap}; base and cap "
-                "must be at least 1 frame, the ratio a number of at least 1"
+                "must be at least 1 frame, and the ratio at least 1"
             )
 
     def lengths(self, longest: int) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ def as_durations(given: Durations | Iterable[int]) -> tuple[int, ...] | Grid:
     except TypeError:
         raise InputError(f"durations: {given!r} is not a list of whole numbers") from None
     if not lengths or lengths[0] < 1:
-        raise InputError("durations: give at least one length, each of one frame or more")
+        raise InputError("durations: give at least one length, each at least one frame")
     return lengths
 
 

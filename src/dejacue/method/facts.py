@@ -83,7 +83,7 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
         first, last = own.positions(history)
         if first >= last:
             raise InputError(
-                f"the example {own.name} of {own.state or 'none'} is not observed; "
+                f"the example {own.name} of {own.state or 'none'} shows no observed frame; "
                 f"{_where(history)}"
             )
         state = len(names) if own.state is None else names.index(own.state)
@@ -92,8 +92,8 @@ def facts_of(history: History, vocabulary: Vocabulary) -> Facts | None:
         if other.size:
             before = [*names, "none"][int(other[0])]
             raise InputError(
-                f"the example {own.name} is given for {own.state or 'none'}, but a frame of it for "
-                f"{before} (now or before); one frame shows one of them"
+                f"the example {own.name} is given for {own.state or 'none'}, but one of its "
+                f"frames is already given for {before}; a frame can show only one of them"
             )
         labels[first:last] = state
         looks[first] += 1

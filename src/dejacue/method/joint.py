@@ -67,9 +67,11 @@ class Joint(StateReadout):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pooling != 1:
-            raise InputError("a joint labelling is by states: leave the pooling at 1")
+            raise InputError("a joint labelling works on states; leave the pooling at 1")
         if not is_number(self.switch) or not is_count(self.stay, 1):
-            raise InputError("the switch cost must be 0 or more, the least stay 1 frame or more")
+            raise InputError(
+                "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
+            )
         object.__setattr__(self, "switch", float(self.switch))
         object.__setattr__(self, "stay", int(self.stay))
         if not isinstance(self.irreversible, bool):
@@ -78,7 +80,7 @@ class Joint(StateReadout):
             order = (self.order,) if isinstance(self.order, str) else tuple(self.order)
             object.__setattr__(self, "order", order)
             if len(set(order)) != len(order) or len(order) < 2:
-                raise InputError("an order names at least two states, each once")
+                raise InputError("an order names at least two states, each of them once")
         if isinstance(self.none, bool):
             object.__setattr__(self, "none", NONE if self.none else None)
         elif self.none is not None:
@@ -116,7 +118,7 @@ class Joint(StateReadout):
         if self.stay > longest:
             raise InputError(
                 f"history {history.id}: a stay of {self.stay} frames is longer than every "
-                f"stretch, the longest has {longest}; ask for less"
+                f"stretch; the longest has {longest}; use a shorter stay"
             )
 
     def nodes(self, vocabulary: Vocabulary) -> labelling.Nodes:
@@ -194,8 +196,8 @@ class Joint(StateReadout):
             return _and_none(rows), self._nodes_and_none(view.vocabulary), shown.SWITCH * cost
         if (facts.labels == facts.states).any():
             raise InputError(
-                "an example of none of the states: a known order has no room for it; leave out "
-                "either the order or the example, or make room with Joint(none=True)"
+                'an example of "none of the states" does not fit a known order; leave out the '
+                "order or the example, or allow such frames with Joint(none=True)"
             )
         return rows, self.nodes(view.vocabulary), shown.SWITCH * cost
 
@@ -245,7 +247,7 @@ class Joint(StateReadout):
         ]
         if not left_out:
             return ()
-        return (f"not found: {quoted(left_out)}, to which the labelling gives no frame",)
+        return (f"not found: {quoted(left_out)} (no frame in the labelling)",)
 
     def alternatives(self, view: View, found: Answers, more: int) -> list[list[ScoredWindow]]:
         """The further occurrences of the state, best first."""

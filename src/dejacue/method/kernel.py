@@ -231,8 +231,8 @@ def engine(name: str = "auto") -> Engine:
         if builds:
             return CompiledEngine(_load()[0], builds[0])
         warnings.warn(
-            f"the compiled kernel of dejacue is not available ({why_not()}); "
-            "numpy gives the same windows, more slowly",
+            f"the compiled kernel of dejacue is not available ({why_not()}); numpy gives the same "
+            "windows, but more slowly",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -130,8 +130,8 @@ class LiveReading:
         plan.check_examples(vocabulary)
         if vocabulary.facts or vocabulary.changes:
             raise InputError(
-                "frames that are named as examples or changes are those of a history that is "
-                "there; a live reading takes pictures and frames of other histories"
+                "frames given as examples or changes need a complete history; a live reading "
+                "takes pictures and frames of other histories"
             )
         self._directions = query_directions(vocabulary, plan.coordinates, 1.0).states
         self._names = list(vocabulary.states)
@@ -190,7 +190,9 @@ class LiveReading:
     def history(self, id: str = "live", **more: Any) -> History:
         """What was observed, as far as it is kept; ``more`` as History takes it."""
         if not self._kept:
-            raise InputError("the object was seen in no frame; is it where box or masks say?")
+            raise InputError(
+                "the object was not seen in any frame; is it where the box or the masks say?"
+            )
         frames, times, rows, source = zip(*self._kept, strict=True)
         times_s = None if times[0] is None else np.array(times)
         source_frames = None if source == frames else np.array(source)
@@ -212,8 +214,8 @@ class LiveReading:
         if not self.forgotten:
             return found
         note = (
-            f"only the last {len(self._kept)} of {self.observed} observed frames are kept, so "
-            "that nothing before them was looked at; a longer horizon keeps more"
+            f"only the last {len(self._kept)} of {self.observed} observed frames are kept, and "
+            "nothing before them was read; a longer horizon keeps more"
         )
         notes = (*found.retrieval.notes, note)
         return replace(found, retrieval=replace(found.retrieval, notes=notes))
@@ -231,7 +233,7 @@ class LiveReading:
             raise InputError(f"frame {frame!r} is not a whole number, 0 or more")
         if at <= before:
             raise InputError(
-                f"frame {at} comes after frame {before}; give frames in order, each once"
+                f"frame {at} comes after frame {before}; give frames in order, each one once"
             )
         if time_s is not None and not (is_number(time_s, -np.inf)):
             raise InputError(f"frame {at}: the time {time_s!r} is not a number of seconds")
@@ -239,8 +241,8 @@ class LiveReading:
             raise InputError(f"frame {at}: give the times of all frames, or of none")
         if time_s is not None and then_s is not None and time_s < then_s:
             raise InputError(
-                f"frame {at}: the times run backwards, {time_s:.3f} s comes after {then_s:.3f} s; "
-                "begin a new reading where a stream starts anew"
+                f"frame {at}: times run backwards, {time_s:.3f} s comes after {then_s:.3f} s; "
+                "start a new reading when a stream restarts"
             )
         return int(at)
 
@@ -249,11 +251,11 @@ class LiveReading:
         what = f"frame {frame}: features"
         given = as_array(features, what)
         if given.dtype.kind not in "fiu":
-            raise InputError(f"{what} must be one row of numbers, not {given.dtype}")
+            raise InputError(f"{what} must be a single row of numbers, not {given.dtype}")
         expected = self._directions.shape[1]
         if given.shape != (expected,):
             raise InputError(
-                f"{what} of shape {given.shape}, but the vocabulary has {expected} dimensions; "
+                f"{what} have shape {given.shape}, but the vocabulary has {expected} dimensions; "
                 "encode both with the same encoder"
             )
         with np.errstate(over="ignore", invalid="ignore"):  # named below
@@ -262,7 +264,7 @@ class LiveReading:
             length = float(np.sqrt(np.vdot(wide, wide)))
         if not NORM_RANGE[0] < length < NORM_RANGE[1]:
             reason = "zero" if length <= NORM_RANGE[0] else "not finite, or too large"
-            raise InputError(f"{what} are {reason}; encode it again, or push None instead")
+            raise InputError(f"{what} are {reason}; encode the frame again, or push None instead")
         return row, (self._directions @ wide).astype(np.float64) / length
 
     def _next(self, frame: int, time_s: float | None, cosines: Row | None) -> Update:
@@ -372,16 +374,16 @@ def _labelling_of(plan: Plan) -> Joint:
     """How frames are labelled while the readout's own answer is not there yet."""
     if plan.coordinates.centred_frames:
         raise InputError(
-            f"the coordinates {plan.coordinates.name} measure frames from the middle of a whole "
-            "history; a live reading needs vocabulary, absolute or query-uniform"
+            f"{plan.coordinates.name} coordinates measure frames from the middle of a whole "
+            "history; a live reading needs vocabulary, absolute or query-uniform coordinates"
         )
     given = plan.readout
     if isinstance(given, Joint):
         unordered = given.irreversible and given.order is None
         if given.stay > 1 or given.none is not None or unordered:
             raise InputError(
-                "a live reading has no least stay and no label for none of the states, and an "
-                "irreversible change needs the order of its states"
+                "a live reading supports neither a shortest stay nor a label for none of the "
+                "states, and an irreversible change needs the order of its states"
             )
         return given
     if isinstance(given, StateReadout):

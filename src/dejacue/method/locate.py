@@ -98,7 +98,7 @@ def _compared(
     """A reading with p-values."""
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
-            "p-values (absent_at, unrelated) compare words with words; leave them out where states "
+            "p-values (absent_at, unrelated) compare words with words; leave them out when states "
             "are shown by examples"
         )
     check_level(plan.readout, absent_at, wanted=True)
@@ -143,8 +143,8 @@ def occurrences(
     found = occurrences_of(plan.readout, plan.view(history, vocabulary))
     if found is None:
         raise InputError(
-            f"the readout {plan.readout.name} gives one window a description; occurrences come "
-            "from a joint labelling: give a Joint readout"
+            f"the {plan.readout.name} readout gives one window per description; for occurrences "
+            "use a Joint readout"
         )
     return found
 
@@ -162,6 +162,6 @@ def candidates(
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     if not isinstance(plan.readout, Scan):
-        raise InputError(f"candidates are those of a scan, not of {plan.readout.name}")
+        raise InputError(f"only a scan has candidates, not {plan.readout.name}")
     starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
     return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores

@@ -45,7 +45,7 @@ class NonOverlap(ScheduledReadout):
         states = int(labels.max()) + 1
         if states > MOST_STATES:
             raise InputError(
-                f"non-overlap is exact over all subsets of states and takes at most {MOST_STATES} "
+                f"non-overlap searches all subsets of states and takes at most {MOST_STATES} "
                 f"states, not {states}; use the scan readout"
             )
         pooled = np.stack([scores[labels == state].mean(axis=0) for state in range(states)])

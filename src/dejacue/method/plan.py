@@ -55,8 +55,9 @@ def chosen(
         system, preset = PRESETS[readout]
         if coordinates is not None and as_coordinates(coordinates).name != system:
             raise InputError(
-                f'"{readout}" is a preset with the coordinates {system}; for '
-                f"{as_coordinates(coordinates).name} name the readout itself: {preset.name}"
+                f'"{readout}" is a preset with {system} coordinates; to use '
+                f"{as_coordinates(coordinates).name} coordinates, name the readout itself: "
+                f"{preset.name}"
             )
         return as_coordinates(system), preset
     if isinstance(readout, str) and readout not in READOUTS:
@@ -75,13 +76,13 @@ def with_smoothing(readout: Readout, smoothing: int | None, name: str) -> Readou
     if smoothing is None:
         return readout
     if name in PRESETS:
-        raise InputError(f'"{name}" is a preset; to smooth otherwise give Scan(smoothing=…)')
+        raise InputError(f'"{name}" is a preset; for other smoothing, give Scan(smoothing=…)')
     if "smoothing" not in {field.name for field in fields(readout)}:
         kind = type(readout).__name__
         instead = (
             f"; it has its own: {kind}({readout.smoothing_in})" if readout.smoothing_in else ""
         )
-        raise InputError(f"smoothing does not apply to the readout {name}{instead}")
+        raise InputError(f"smoothing does not apply to the {name} readout{instead}")
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 
 
@@ -109,13 +110,12 @@ class Plan:
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
             what = "this pooling" if self.readout.takes_examples else f"{self.readout.name}"
             raise InputError(
-                f"with {what} words alone are read; examples are for the readouts contrast and "
-                "joint as they are (pooling 1)"
+                f"{what} reads only words; examples need the contrast or joint readout with "
+                "pooling 1"
             )
         if self.coordinates.name != DEFAULT_COORDINATES:
             raise InputError(
-                f"examples are read in the coordinates {DEFAULT_COORDINATES}, not in "
-                f"{self.coordinates.name}"
+                f"examples need {DEFAULT_COORDINATES} coordinates, not {self.coordinates.name}"
             )
 
     def columns(self, pairs: Sequence[Pair]) -> Columns:
@@ -154,7 +154,7 @@ def _plan(
         raise InputError(f"top={top}: give the number of windows, 1 or more")
     if top is not None and top > 1 and not found.gives_alternatives:
         raise InputError(
-            f"top={top}: the readout {found.name} has one window per description; scan, contrast "
+            f"top={top}: the {found.name} readout has one window per description; scan, contrast "
             "and joint have more"
         )
     top = None if top is None else int(top)  # JSON does not take numpy's numbers

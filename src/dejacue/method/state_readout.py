@@ -60,9 +60,9 @@ class StateReadout(Readout):
 
     def __post_init__(self) -> None:
         if not is_number(self.pooling, 0, 1):
-            raise InputError(f"pooling {self.pooling!r} must lie between 0 and 1")
+            raise InputError(f"pooling {self.pooling!r} must be between 0 and 1")
         if not is_number(self.smoothing_s) or not is_number(self.width or 0.0):
-            raise InputError("the width of smoothing must be 0 or more, in seconds or in frames")
+            raise InputError("the smoothing width must be 0 or more, in seconds or in frames")
         if self.bridge != AUTO and not is_count(self.bridge, 0):
             raise InputError(f'bridge {self.bridge!r} must be a number of frames or "auto"')
         plain = {  # JSON does not take numpy's numbers

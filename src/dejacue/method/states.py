@@ -70,7 +70,7 @@ def gaussian(deviation: float, span: int) -> NDArray[np.float64]:
     reach = span - 1 if REACH * deviation >= span - 1 else math.ceil(REACH * deviation)
     if reach > MOST_REACH:
         raise InputError(
-            f"smoothing across {reach} frames is too wide; smooth less, or bridge shorter gaps"
+            f"smoothing over {reach} frames is too wide; smooth less, or bridge shorter gaps"
         )
     return _weights(deviation, reach)
 

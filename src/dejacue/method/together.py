@@ -34,7 +34,9 @@ def read_together(
     plan = Plan.of(None, readout, None, top, False, engine)
     own = plan.readout
     if not isinstance(own, StateReadout) or own.pooling != 1:
-        raise InputError(f"several encoders are read with contrast or joint, not with {own.name}")
+        raise InputError(
+            f"several encoders can be read only with contrast or joint, not with {own.name}"
+        )
     pairs = _common(pairs)
     views = [plan.view(*pair) for pair in pairs]
     mean = np.mean([own.seen(view)[1].responses[0] for view in views], axis=0)
@@ -50,19 +52,23 @@ def read_together(
 
 def _common(pairs: Sequence[tuple[History, Vocabulary]]) -> list[tuple[History, Vocabulary]]:
     if len(pairs) < 2:
-        raise InputError("give the history and the vocabulary of two encoders or more")
+        raise InputError("give the history and the vocabulary of two or more encoders")
     for history, vocabulary in pairs:
         check_pair(history, vocabulary)
         if vocabulary.examples or vocabulary.changes:
-            raise InputError("examples are read with one encoder; leave them out, or the others")
+            raise InputError(
+                "examples can be read with one encoder only; leave out the examples or the other "
+                "encoders"
+            )
         if dict(vocabulary.states) != dict(pairs[0][1].states):
-            raise InputError("the vocabularies differ; several encoders answer the same question")
+            raise InputError("the vocabularies differ; all encoders must answer the same question")
     frames = pairs[0][0].frames
     for history, _ in pairs[1:]:
         frames = np.intersect1d(frames, history.frames)
     if not len(frames):
         raise InputError(
-            f"histories {pairs[0][0].id} and {pairs[1][0].id} share no frame; is it one video?"
+            f"histories {pairs[0][0].id} and {pairs[1][0].id} share no frame; do they come from "
+            "the same video?"
         )
     return [(_only(history, frames), vocabulary) for history, vocabulary in pairs]
 

@@ -223,7 +223,7 @@ class ScheduledReadout(Readout):
         lengths = d.fitting(d.as_durations(self.durations), longest)
         if not lengths:
             raise InputError(
-                f"history {history.id}: no duration fits, the longest observed stretch has "
+                f"history {history.id}: no duration fits; the longest observed stretch has "
                 f"{longest} frame{'s' if longest > 1 else ''}; add shorter durations"
             )
         return lengths
@@ -235,8 +235,8 @@ class ScheduledReadout(Readout):
         if isinstance(resolved, d.Grid) or longest <= resolved[-1]:
             return ()
         return (
-            f"the longest run has {longest} frames but no window is longer than {resolved[-1]}; "
-            'the durations "generated" try windows up to all of it',
+            f"the longest run has {longest} frames, but no window is longer than {resolved[-1]}; "
+            'durations "generated" try windows up to its whole length',
         )
 
 

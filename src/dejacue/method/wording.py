@@ -46,11 +46,11 @@ def check_spoken(vocabulary: Vocabulary) -> None:
     """Refuses a vocabulary without words."""
     silent = [state for state, texts in vocabulary.states.items() if not texts]
     if len(silent) == len(vocabulary.states):
-        raise InputError("its states are shown by examples only: there are no words to check")
+        raise InputError("its states have only examples, so there are no words to check")
     if silent:
         raise InputError(
-            f'state "{silent[0]}" has no words, and words are used only where every state has '
-            "some; add a description of it"
+            f'state "{silent[0]}" has no words, and words are used only if every state has some; '
+            "add a description of it"
         )
 
 

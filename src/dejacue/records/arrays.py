@@ -29,7 +29,9 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except (ValueError, TypeError, OverflowError):
-        raise InputError(f"{what} must have rows of one length and numbers only") from None
+        raise InputError(
+            f"{what} must have rows of equal length that contain only numbers"
+        ) from None
 
 
 def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -57,12 +59,12 @@ def _reject_row(row: NDArray[Any], index: int, what: str) -> None:
     broken = np.flatnonzero(~np.isfinite(row))
     if broken.size:
         raise InputError(
-            f"{what}: row {index} holds {row[broken[0]]} at dimension {broken[0]}; "
-            "remove the row or encode the frame again"
+            f"{what}: row {index} contains {row[broken[0]]} at dimension {broken[0]}; remove the "
+            "row or encode the frame again"
         )
     norm = float(np.linalg.norm(row))
     if norm <= NORM_RANGE[0]:
-        raise InputError(f"{what}: row {index} is a zero vector and has no direction; remove it")
+        raise InputError(f"{what}: row {index} is a zero vector, which has no direction; remove it")
     raise InputError(f"{what}: row {index} has length {norm:.3g}; rescale it to about 1")
 
 
@@ -72,11 +74,13 @@ def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str)
     given = as_array(values, what)
     whole = np.issubdtype(dtype, np.integer)
     if given.dtype.kind not in ("iu" if whole else "fiu"):
-        raise InputError(f"{what} must hold {'whole ' if whole else ''}numbers, not {given.dtype}")
+        raise InputError(
+            f"{what} must contain {'whole ' if whole else ''}numbers, not {given.dtype}"
+        )
     if given.shape != (rows,):
         raise InputError(f"{what} has shape {given.shape}, but there are {rows} observed frames")
     if not np.isfinite(given).all():
-        raise InputError(f"{what} holds a value that is not finite")
+        raise InputError(f"{what} contains a non-finite value")
     if whole and given.size and given.max() > np.iinfo(np.int64).max:
-        raise InputError(f"{what} holds {given.max()}, which is too large an index")
+        raise InputError(f"{what} contains {given.max()}, which is too large for an index")
     return frozen(np.ascontiguousarray(given, dtype=dtype))

@@ -175,8 +175,8 @@ class Retrievals(Iterator[Retrieval]):
     def _check_unread(self) -> None:
         if self._read:
             raise InputError(
-                "these retrievals have been read already, and are not kept; locate again, or keep "
-                "them: found = list(locate_many(…))"
+                "these retrievals have already been read and are not kept; call locate_many "
+                "again, or keep them: found = list(locate_many(…))"
             )
 
     def __next__(self) -> Retrieval:

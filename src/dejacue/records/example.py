@@ -46,13 +46,14 @@ class Example:
 
     def __post_init__(self) -> None:
         if self.state is not None and (not isinstance(self.state, str) or not self.state.strip()):
-            raise InputError(f"an example of {self.state!r}: a state is given by its name")
+            raise InputError(f"an example of {self.state!r}: give the name of a state")
         if (self.span is None) == (self.source is None and self.features is None):
             raise InputError(
-                "an example is a span of frames of the history that is read, or comes from a source"
+                "an example is either a span of frames of the history being read, or comes from a "
+                "source"
             )
         if self.unit not in UNITS:
-            raise InputError(f"an example counts in {', '.join(UNITS)}, not in {self.unit!r}")
+            raise InputError(f"an example is given in {', '.join(UNITS)}, not in {self.unit!r}")
         if self.span is not None:
             object.__setattr__(self, "span", _checked_span(self.span, self.unit))
         if self.features is not None:
@@ -97,8 +98,8 @@ class Example:
         """What it counts, and from one frame to the next."""
         if self.unit == "seconds" and history.times_s is None:
             raise InputError(
-                f"history {history.id} has no times, so the example {self.name} is not found; give "
-                "its frame"
+                f"history {history.id} has no times, so the example {self.name} cannot be found; "
+                "give its frame"
             )
         columns = {"source": history.source_frames, "seconds": history.times_s}
         column = columns.get(self.unit)
@@ -179,13 +180,15 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
     at = int(np.searchsorted(history.frames, frame))
     if at == len(history) or history.frames[at] != frame:
         raise InputError(
-            f"history {history.id}: frame {frame} is no example, the object is not observed there, "
-            f"but from {history.frames[0]} to {history.frames[-1]}"
+            f"history {history.id}: frame {frame} cannot be an example; the object is not "
+            f"observed there, only in frames from {history.frames[0]} to {history.frames[-1]}"
         )
     row = history.features[at].astype(np.float64)
     row = row / np.linalg.norm(row) - history.mean_direction
     if not np.linalg.norm(row) > 1e-6:
-        raise InputError(f"history {history.id}: all frames look the same, so none is an example")
+        raise InputError(
+            f"history {history.id}: all frames look the same, so none can be an example"
+        )
     return Example(
         state, source=f"{history.id}@{frame}", features=row.astype(np.float32), centred=True,
         encoder=history.encoder,
@@ -197,9 +200,9 @@ def _checked_span(span: Any, unit: str) -> tuple[float, float]:
     for value in (first, last):
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not real or not -MOST_FRAME <= value <= MOST_FRAME:  # nor is NaN
-            raise InputError("an example is at a frame or a second, a number within ±2^53")
+            raise InputError("an example is at a frame or a second, given as a number within ±2^53")
         if unit != "seconds" and value != int(value):
-            raise InputError(f"an example at {value!r}: give a frame, or seconds")
+            raise InputError(f"an example at {value!r}: give a whole frame number, or seconds")
     if last < first:
-        raise InputError(f"the example {first}-{last} ends before it begins")
+        raise InputError(f"the example {first}-{last} ends before it starts")
     return (first, last)

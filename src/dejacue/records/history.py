@@ -61,8 +61,9 @@ class History:
             what = f"history {self.id}: {name}"
             column = optional_column(getattr(self, name), len(features), dtype, what)
             if column is not None and np.abs(column.astype(np.float64)).max() > MOST_FRAME:
-                raise InputError(f"{what} goes from {column.min()} to {column.max()}, but must be "
-                                 "within ±2^53")  # fmt: skip
+                raise InputError(
+                    f"{what} ranges from {column.min()} to {column.max()}, but must be within ±2^53"
+                )
             columns[name] = column
         for name, value in columns.items():
             object.__setattr__(self, name, value)
@@ -82,8 +83,8 @@ class History:
         frames = np.arange(rows) if given is None else as_array(given, f"history {self.id}: frames")
         if frames.ndim != 1 or frames.dtype.kind not in "iu":
             raise InputError(
-                f"history {self.id}: frames must be one list of whole numbers, "
-                f"not {frames.dtype} of shape {frames.shape}"
+                f"history {self.id}: frames must be a single list of whole numbers, not "
+                f"{frames.dtype} of shape {frames.shape}"
             )
         if len(frames) != rows:
             raise InputError(
@@ -91,20 +92,20 @@ class History:
                 "give one frame index per row"
             )
         if frames.dtype.kind == "u" and frames.max() > MOST_FRAME:
-            raise InputError(f"history {self.id}: frame {frames.max()} is too large an index")
+            raise InputError(f"history {self.id}: frame {frames.max()} is too large for an index")
         frames = np.ascontiguousarray(frames, dtype=np.int64)
         if rows and max(-int(frames.min()), int(frames.max())) > MOST_FRAME:
             raise InputError(
-                f"history {self.id}: frames go from {frames.min()} to {frames.max()}, but must be "
-                "within ±2^53"
+                f"history {self.id}: frames range from {frames.min()} to {frames.max()}, but must "
+                "be within ±2^53"
             )
         steps = np.flatnonzero(frames[1:] <= frames[:-1])
         if steps.size:
             at = int(steps[0])
             word = "repeated" if frames[at] == frames[at + 1] else "not sorted"
             raise InputError(
-                f"history {self.id}: frames are {word} "
-                f"({frames[at]} is followed by {frames[at + 1]}); sort rows by frame, keep one each"
+                f"history {self.id}: frames are {word} ({frames[at]} is followed by "
+                f"{frames[at + 1]}); sort the rows by frame and keep one per frame"
             )
         return frozen(frames)
 

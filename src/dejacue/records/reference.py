@@ -32,7 +32,7 @@ class Reference:
         component = self.history_id if given is None else given
         for name, value in (("history", self.history_id), ("component", component)):
             if not isinstance(value, str) or not value.strip():
-                raise self._refuse(f"{name} name {value!r} must be text, and not empty")
+                raise self._refuse(f"{name} name {value!r} must be non-empty text")
         checked = {
             "component": component,
             "frames": None if self.frames is None else self._window(self.frames, "frames"),
@@ -88,7 +88,7 @@ class Reference:
         checked = {}
         for state, given in self.states.items():
             if not isinstance(state, str) or not state.strip():
-                raise self._refuse(f"state name {state!r} must be text, and not empty")
+                raise self._refuse(f"state name {state!r} must be non-empty text")
             if isinstance(given, Window) or not isinstance(given, Iterable):
                 raise self._refuse(f'state "{state}" must list its windows, not {given!r}')
             windows = tuple(self._window(window, f'state "{state}"') for window in given)
@@ -113,7 +113,7 @@ class Reference:
         checked = {}
         for state, texts in given.items():
             if state not in self.states:
-                raise self._refuse(f'descriptions of "{state}", a state without windows')
+                raise self._refuse(f'descriptions of "{state}", which is a state without windows')
             own = (texts,) if isinstance(texts, str) else tuple(texts or ())
             if not own or any(not isinstance(text, str) or not text.strip() for text in own):
                 raise self._refuse(f'state "{state}" has an empty or non-text description')

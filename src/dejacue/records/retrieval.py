@@ -44,8 +44,8 @@ def rows_of(history: History, window: Window) -> tuple[int, int]:
     first, last = np.searchsorted(history.frames, tuple(window)).tolist()
     if last >= len(history) or tuple(history.frames[[first, last]].tolist()) != tuple(window):
         raise InputError(
-            f'history "{history.id}" has not observed both ends of the window {window}; '
-            "give the history that the retrieval was made from"
+            f'history "{history.id}" does not observe both ends of the window {window}; give the '
+            "history that the retrieval was made from"
         )
     return first, last
 

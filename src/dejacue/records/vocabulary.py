@@ -98,7 +98,7 @@ class Vocabulary:
                     f"vocabulary: {sum(counts)} descriptions but {len(rows)} feature rows"
                 )
             if not all(states.values()):
-                raise InputError("vocabulary: text features, but not every state has words")
+                raise InputError("vocabulary: has text features, but not every state has words")
             object.__setattr__(self, "features", rows)
 
     def _check_examples(self, states: Mapping[str, Any], shown: set[str]) -> None:
@@ -107,12 +107,12 @@ class Vocabulary:
         changes = examples_of({None: self.changes})
         for change in changes:
             if change.span is None or change.span[0] != change.span[1]:
-                raise InputError(f"vocabulary: a change is at one frame, not at {change.name}")
+                raise InputError(f"vocabulary: a change is at a single frame, not at {change.name}")
         object.__setattr__(self, "changes", changes)
         for own in self.examples:
             if None not in (own.encoder, self.encoder) and own.encoder != self.encoder:
                 raise InputError(
-                    f'the example {own.name} was encoded with "{own.encoder}" but the vocabulary '
+                    f'the example {own.name} was encoded with "{own.encoder}", but the vocabulary '
                     f'with "{self.encoder}"; encode both with the same encoder'
                 )
 
@@ -169,8 +169,9 @@ class Vocabulary:
         known = {"object", "states", "none", "changes"}
         if "states" not in document or not set(document) <= known:
             raise InputError(
-                'vocabulary: beside "object" there is only "states", which holds them all, and '
-                f'perhaps "none" and "changes"; found {", ".join(str(key) for key in document)}'
+                'vocabulary: a document with "object" or "states" lists all states under "states" '
+                'and may add "none" and "changes"; found '
+                f"{', '.join(str(key) for key in document)}"
             )
         changes = document.get("changes", ())
         if isinstance(changes, str | Mapping) or not isinstance(changes, Iterable):
@@ -189,7 +190,7 @@ class Vocabulary:
             if isinstance(given, Mapping):
                 if not set(given) <= {"words", "examples"}:
                     raise InputError(
-                        f'vocabulary: state "{state}" has "words" and "examples", not '
+                        f'vocabulary: state "{state}" can have "words" and "examples", not '
                         f"{', '.join(str(key) for key in given)}"
                     )
                 words[state], shown[state] = given.get("words"), given.get("examples", ())

@@ -56,7 +56,7 @@ class Asked(Iterator[Answer]):
     def _check_unread(self) -> None:
         if self._read:
             raise InputError(
-                "these answers have been read already, and are not kept; ask again, or keep them: "
+                "these answers have already been read and are not kept; ask again, or keep them: "
                 "answers = list(store.ask(…))"
             )
 

@@ -67,27 +67,27 @@ def ask(
 def _check(store: Store, vocabulary: Vocabulary) -> None:
     if not isinstance(vocabulary, Vocabulary):
         raise InputError(
-            f"a Vocabulary is needed, not {type(vocabulary).__name__}; read_vocabulary and "
-            "encode_vocabulary make one"
+            f"expected a Vocabulary, not {type(vocabulary).__name__}; read_vocabulary and "
+            "encode_vocabulary create one"
         )
     if vocabulary.features is None:
         raise InputError(
-            f"{store.path}: which histories are meant is told by words, and the vocabulary has no "
-            "text features; encode its descriptions with the encoder of the store"
+            f"{store.path}: a store selects histories by words, but the vocabulary has no text "
+            "features; encode its descriptions with the encoder of the store"
         )
     if vocabulary.facts or vocabulary.changes:
         raise InputError(
-            "examples that are frames belong to one history; ask a store with words, pictures or "
-            "frames of named histories"
+            "examples given as frames belong to one history; query a store with words, pictures "
+            "or frames of named histories"
         )
     if None not in (store.encoder, vocabulary.encoder) and store.encoder != vocabulary.encoder:
         raise InputError(
-            f'{store.path}: holds histories of "{store.encoder}" but the vocabulary was encoded '
+            f'{store.path}: histories were encoded with "{store.encoder}", but the vocabulary '
             f'with "{vocabulary.encoder}"; encode both with the same encoder'
         )
     if store.dimension not in (None, vocabulary.features.shape[1]):
         raise InputError(
-            f"{store.path}: has {store.dimension} dimensions but the vocabulary "
+            f"{store.path}: has {store.dimension} dimensions, but the vocabulary has "
             f"{vocabulary.features.shape[1]}; encode both with the same encoder"
         )
 
@@ -198,7 +198,7 @@ class _Reader:
             number = places[np.argmin(np.isfinite(scores)), 0]
             raise InputError(
                 f"{mean_path(self._store.path / 'segments', number)}: is damaged; dejacue store "
-                "verify names the histories"
+                "verify lists the affected histories"
             )
         return scores
 

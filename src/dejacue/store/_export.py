@@ -30,10 +30,10 @@ def export(
         raise unknown("kind", kind, KINDS)
     elsewhere = remote.is_remote(path)
     if not elsewhere and Path(path).resolve().is_relative_to(store.path.resolve()):
-        raise InputError(f"{path}: is in the store itself; give another place")
+        raise InputError(f"{path}: is inside the store itself; give another place")
     ids = store.ids(where)
     if not ids:
-        raise InputError(f"{store.path}: holds no such history, so there is nothing to export")
+        raise InputError(f"{store.path}: no history matches, so there is nothing to export")
     write = _as_npz if kind == "npz" else _as_parquet
     if not elsewhere:
         write(store, Path(path), ids, progress)
@@ -52,8 +52,8 @@ def _as_npz(store: Store, folder: Path, ids: list[str], progress: Progress) -> N
         other = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
         if other != id:
             raise InputError(
-                f'histories "{other}" and "{id}" would have the same file; export them one by one '
-                "with where"
+                f'histories "{other}" and "{id}" would get the same file name; export them one by '
+                "one with where"
             )
     for done, id in enumerate(ids):
         history = store[id]

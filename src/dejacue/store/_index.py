@@ -74,9 +74,9 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
     """A connection of one's own; refuses what is no store, or one of a newer version."""
     path = folder / NAME
     if folder.is_file():
-        raise InputError(f"{folder}: is a file, and a store is a folder; give that folder")
+        raise InputError(f"{folder}: is a file, but a store is a folder; give the folder")
     if not path.is_file():
-        raise InputError(f"{folder}: is no store; make one with dejacue store create {folder}")
+        raise InputError(f"{folder}: is not a store; create one with dejacue store create {folder}")
     mode = "mode=rw"
     if not write and not os.access(folder, os.W_OK):  # a disc or share that may only be read
         mode = "mode=ro" if (folder / f"{NAME}-wal").exists() else "immutable=1"
@@ -91,10 +91,10 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                 for name in ("application_id", "user_version")
             )
             if own != APPLICATION:
-                raise InputError(f"{path}: is an SQLite file of something else, not of a store")
+                raise InputError(f"{path}: is an SQLite file, but not that of a store")
             if version > VERSION:
                 raise InputError(
-                    f"{folder}: is a store of version {version}, and this dejacue reads versions "
+                    f"{folder}: is a store of version {version}, but this dejacue reads versions "
                     f"up to {VERSION}; update dejacue"
                 )
             made.execute("PRAGMA synchronous = FULL")
@@ -112,18 +112,18 @@ def told(folder: Path) -> Iterator[None]:
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a text that is damaged
         said = str(error)
         if "closed" in said:
-            raise InputError(f"{folder}: this store was closed; open it again") from None
+            raise InputError(f"{folder}: this store is closed; open it again") from None
         if "locked" in said or "busy" in said:
             raise Busy(
-                f"{folder}: somebody else is writing to this store; wait until that has finished"
+                f"{folder}: another process is writing to this store; wait until it has finished"
             ) from None
         if "readonly" in said:
-            raise InputError(f"{folder}: may not be written to; copy the store") from None
+            raise InputError(f"{folder}: is not writable; copy the store") from None
         if "is full" in said:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from None
         raise InputError(
-            f"{folder / NAME}: the index is damaged ({said}); take a copy of the store, or make it "
-            "again"
+            f"{folder / NAME}: the index is damaged ({said}); restore the store from a copy, or "
+            "create it again"
         ) from None
 
 
@@ -185,7 +185,7 @@ def sizes(index: sqlite3.Connection) -> list[tuple[int, int, int]]:
 def whole(numbers: Sequence[Any]) -> Sequence[int]:
     """These, if they are counts: SQLite keeps anything in any column, and files get damaged."""
     if not all(type(own) is int and 0 <= own < MOST for own in numbers):
-        raise sqlite3.DatabaseError("a number that cannot be")
+        raise sqlite3.DatabaseError("an impossible number")
     return numbers
 
 
@@ -204,7 +204,9 @@ def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tup
     parts, values = ["dead = 0"], []
     for name, pattern in (where or {}).items():
         if not isinstance(name, str) or not isinstance(pattern, str):
-            raise InputError(f"where {name!r:.40}: give names and texts: {{'source': 'kitchen*'}}")
+            raise InputError(
+                f"where {name!r:.40}: give names and texts, as in {{'source': 'kitchen*'}}"
+            )
         if name in COLUMNS:
             parts.append(f"{name} GLOB ?")
         else:

@@ -34,7 +34,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
         raise InputError(
-            f"{path}: which format is told by the name; let it end in {', '.join(WRITERS)}"
+            f"{path}: the file name decides the format; use one that ends in {', '.join(WRITERS)}"
         )
     if suffix == ".parquet":
         need("pyarrow.parquet", f"pip install pyarrow, or write {Path(path).stem}.csv")

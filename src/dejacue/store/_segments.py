@@ -68,8 +68,8 @@ def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
         held = os.fstat(stream.fileno()).st_size
         if held < size:
             raise InputError(
-                f"{path}: is cut short, it has {held} of {size} bytes; dejacue store verify names "
-                "the histories that are lost"
+                f"{path}: is truncated: it has {held} of {size} bytes; dejacue store verify lists "
+                "the lost histories"
             )
         data = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     return np.frombuffer(data, dtype, rows * dimension, HEADER).reshape(rows, dimension)
@@ -91,7 +91,7 @@ def _opened(path: Path) -> Any:
             if not _allowed_more_files():
                 raise InputError(
                     f"{path}: this process may not open as many files as the store has segments; "
-                    "allow it more (ulimit -n)"
+                    "raise the limit (ulimit -n)"
                 ) from None
 
 
@@ -109,7 +109,7 @@ def _allowed_more_files() -> bool:
 
 def gone(error: FileNotFoundError) -> InputError:
     return InputError(
-        f"{error.filename}: is missing; dejacue store verify names the histories that are lost"
+        f"{error.filename}: is missing; dejacue store verify lists the lost histories"
     )
 
 

@@ -66,8 +66,8 @@ def read_part(question: Question, part: Part) -> Table | None:
         if (part.store / index.NAME).is_file():
             return None
         raise InputError(
-            f"{part.store}: is not there on {socket.gethostname()}; a store that Ray asks must lie "
-            "on a disk that all machines of the cluster share, under the same path"
+            f"{part.store}: no such folder on {socket.gethostname()}; a store queried with Ray "
+            "must be on a disk that all machines of the cluster share, under the same path"
         ) from None
     histories = [
         unpacked(own, rows[segment][first : first + length], part.encoder)

@@ -61,7 +61,9 @@ class Store:
             self._meta = index.meta(self._reader)
         if self._meta.get("dtype") not in DTYPES:
             self._reader.close()
-            raise InputError(f"{self.path}: the index is damaged (no dtype); take a copy")
+            raise InputError(
+                f"{self.path}: the index is damaged (no dtype); restore the store from a copy"
+            )
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
         self.kept: dict[int, tuple[History, str | None]] = {}
@@ -98,7 +100,7 @@ class Store:
         if folder.is_dir() and any(
             not own.name.startswith(index.UNFINISHED) for own in folder.iterdir()
         ):
-            what = "is a store already" if Store.is_at(folder) else "is not empty"
+            what = "is already a store" if Store.is_at(folder) else "is not empty"
             raise InputError(f"{folder}: {what}; give a new folder")
 
     @staticmethod

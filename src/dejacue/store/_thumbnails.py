@@ -51,7 +51,7 @@ def small(path: Path, id: str, given: Any) -> bytes:
     """The picture itself, or made smaller until it has at most MOST_BYTES."""
     which = f'{path}: the thumbnail of history "{shortened(id)}"'
     if not isinstance(given, bytes) or not given.startswith(_BEGINS):
-        raise InputError(f"{which} is no JPEG; give the bytes of one")
+        raise InputError(f"{which} is not a JPEG; give the bytes of one")
     if len(given) <= MOST_BYTES:
         return given
     from PIL import Image

@@ -34,7 +34,7 @@ def verify(store: Store, progress: Progress) -> list[tuple[str | None, str, str]
             found += _segment(store, now, number, rows, histories)
             progress("verify", done + 1, len(segments))
         for id in damaged(now):
-            what = f"its thumbnail is not as it was written; {index.REMEDY}"
+            what = f"its thumbnail has changed since it was written; {index.REMEDY}"
             found.append((id, index.NAME, what))
     return found
 
@@ -52,7 +52,7 @@ def _segment(
         size = path.stat().st_size if path.is_file() else 0
         there = min(count, max(0, size - HEADER) // (dimension * dtype.itemsize))
         if there < count:
-            what = "is cut short" if size else "is missing"
+            what = "is truncated" if size else "is missing"
             yield None, path.name, f"{what}: {there} of {count} rows are there"
         parts.append(mapped(path, dtype, dimension, there) if there else None)
     kept, means = parts
@@ -69,4 +69,4 @@ def _segment(
         if kept is None or means is None or first + length > len(kept) or slot >= len(means):
             yield own[0], name, f"its rows are lost; {index.REMEDY}"
         elif checksum(kept[first : first + length], means[slot], own) != wanted:
-            yield own[0], name, f"is not as it was written; {index.REMEDY}"
+            yield own[0], name, f"has changed since it was written; {index.REMEDY}"

@@ -44,8 +44,8 @@ def check_encoder(folder: Path, encoder: str | None) -> None:
         raise InputError(f"{folder}: the encoder {encoder!r:.80} must be text: its identity")
     if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
         raise InputError(
-            f'{folder}: "{shortened(encoder)}" names an encoder, and its identity is needed, as '
-            "histories have it; leave it out, and the first one tells it"
+            f'{folder}: "{shortened(encoder)}" is the name of an encoder, but a store needs its '
+            "identity, as recorded in histories; leave it out to take it from the first history"
         )
 
 
@@ -136,8 +136,8 @@ def add(
         for id in thumbnails:
             if id not in names:
                 raise InputError(
-                    f'{store.path}: a thumbnail of "{shortened(str(id))}" is given, and no such '
-                    "history; a thumbnail is added with its history"
+                    f'{store.path}: thumbnail of "{shortened(str(id))}", but no such history; add '
+                    "a thumbnail together with its history"
                 )
         index.settle(own.now, (*names, *settled))
     return len(names)
@@ -187,26 +187,28 @@ def _first_known(
 def _check(path: Path, history: Any, known: Mapping[str, str], names: set[str]) -> None:
     if not isinstance(history, History):
         raise InputError(
-            f"{path}: a store holds histories, not {type(history).__name__}; read them with "
+            f"{path}: a store takes histories, not {type(history).__name__}; read them with "
             "read_history"
         )
     which = f'history "{shortened(history.id)}"'
     if not is_unicode(history.id):
-        raise InputError(f"{path}: the id {history.id!r:.80} is not Unicode; give it another one")
+        raise InputError(
+            f"{path}: the id {history.id!r:.80} is not valid Unicode; choose another one"
+        )
     if history.id in names:
-        raise InputError(f"{path}: {which} is given twice; an id belongs to one history")
+        raise InputError(f"{path}: {which} is given twice; every history needs its own id")
     wanted = known.get("encoder")
     if history.encoder != wanted and (wanted is not None or "dimension" in known):
         was, has = (
             "an unnamed encoder" if own is None else f'"{own}"' for own in (history.encoder, wanted)
         )
         raise InputError(
-            f"{path}: {which} was encoded with {was} but the store holds {has}; make a store for "
-            "each encoder"
+            f"{path}: {which} was encoded with {was}, but the store contains {has}; use one store "
+            "per encoder"
         )
     if history.dimension != int(known.get("dimension", history.dimension)):
         raise InputError(
-            f"{path}: {which} has {history.dimension} dimensions but the store "
+            f"{path}: {which} has {history.dimension} dimensions, but the store has "
             f"{known['dimension']}; encode it with the encoder of the store"
         )
 
@@ -216,7 +218,7 @@ def _make_room(path: Path, now: sqlite3.Connection, id: str, replace: bool) -> N
         now.execute(_BURY, (id,))
     elif now.execute(_ALIVE, (id,)).fetchone() is not None:
         raise InputError(
-            f'{path}: has a history "{shortened(id)}" already; rename it, or replace the other '
+            f'{path}: already has a history "{shortened(id)}"; rename it, or replace the other '
             "one: --replace, add(…, replace=True)"
         )
 
@@ -228,7 +230,7 @@ def remove(path: Path, ids: Sequence[str]) -> int:
             known = isinstance(id, str) and is_unicode(id)
             if not known or not now.execute(_BURY, (id,)).rowcount:
                 raise InputError(
-                    f'{path}: has no history "{shortened(str(id))}", so none was removed'
+                    f'{path}: has no history "{shortened(str(id))}", so nothing was removed'
                 )
     return len(names)
 

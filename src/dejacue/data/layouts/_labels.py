@@ -47,9 +47,9 @@ def labels_of(path: Path) -> dict[int, int]:
                 raise InputError(f'"{",".join(cells)}" is not "second,label"')
             second, label = map(int, cells)
             if label not in (0, *STATES):
-                raise InputError(f"the label {label} is none of 0, 1, 2, 3")
+                raise InputError(f"the label {label} is not one of 0, 1, 2, 3")
             if second in labels:
-                raise InputError(f"second {second} has a label already; keep one")
+                raise InputError(f"second {second} already has a label; keep one")
             labels[second] = label
     return labels
 
@@ -69,7 +69,7 @@ def words_in(folder: Path, known: Sequence[str]) -> tuple[dict[str, Vocabulary],
         other = [state for state in vocabulary.state_names if state not in known]
         if other:
             problems.append(
-                f'{WORDS}/{path.name}: the state "{other[0]}" is none of the labels '
+                f'{WORDS}/{path.name}: the state "{other[0]}" is not one of the labels '
                 f"{', '.join(known)}; rename it"
             )
         found[path.stem] = vocabulary

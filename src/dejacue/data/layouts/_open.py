@@ -59,7 +59,9 @@ def open_dataset(
         if layout is None:
             layout = _recognised(place)
         elif not READERS[layout].recognise(place):
-            raise InputError(f"{place}: is not laid out as {layout}, {READERS[layout].NEEDS}")
+            raise InputError(
+                f"{place}: does not have the layout {layout}, which needs {READERS[layout].NEEDS}"
+            )
         found: Dataset = READERS[layout].read(place)
         return counted_in_frames(found, progress or default_progress())
     except OSError as error:
@@ -70,12 +72,12 @@ def _recognised(folder: Path) -> str:
     names = [name for name, reader in READERS.items() if reader.recognise(folder)]
     if not names:
         raise InputError(
-            f"{folder}: is laid out as none of {', '.join(READERS)}; give the folder that holds "
-            "the files of one (docs/data.md lists them), or say which it is (--as)"
+            f"{folder}: has none of the layouts {', '.join(READERS)}; give the folder that "
+            "contains the files (docs/data.md lists them), or name the layout (--as)"
         )
     if len(names) > 1:
         raise InputError(
-            f"{folder}: may be {' or '.join(names)}; say which (--as {names[0]}; in Python: "
-            f'layout="{names[0]}")'
+            f"{folder}: could be {' or '.join(names)}; name the layout (--as {names[0]}; in "
+            f'Python: layout="{names[0]}")'
         )
     return names[0]

@@ -73,7 +73,7 @@ class Clip:
                 self.images, name=self.id, times_s=times, on_white=self.transparent, **chosen
             )
         if self.video is None:
-            raise InputError(f'"{self.id}": its video is not here; fetch it first')
+            raise InputError(f'"{self.id}": its video is missing; download it first')
         return open_video(self.video, **chosen)
 
 
@@ -95,12 +95,12 @@ class Dataset:
     def __post_init__(self) -> None:
         ids = Counter(clip.id for clip in self.clips)
         twice = [
-            f'the clip "{own}" is there {times} times' for own, times in ids.items() if times > 1
+            f'the clip "{own}" appears {times} times' for own, times in ids.items() if times > 1
         ]
         check(self.folder, twice)
         if not ids:
             raise InputError(
-                f"{self.folder}: holds nothing of {self.layout}; is it the right folder?"
+                f"{self.folder}: contains nothing of {self.layout}; is it the right folder?"
             )
 
     def __iter__(self) -> Any:
@@ -154,7 +154,7 @@ def check_plain(names: Iterable[str]) -> None:
     """Refuses names of files or folders that lead elsewhere."""
     for name in names:
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
-            raise InputError(f'"{shortened(name)}" is no name of a file; is the list damaged?')
+            raise InputError(f'"{shortened(name)}" is not a file name; is the list damaged?')
 
 
 def folders_in(folder: Path) -> list[Path]:

@@ -78,7 +78,7 @@ def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> 
 
 
 def _no_pixels() -> Any:
-    raise AssertionError("only times are asked for")
+    raise AssertionError("only timestamps are needed")
 
 
 def counted_in_frames(dataset: Dataset, progress: Progress) -> Dataset:
@@ -100,8 +100,8 @@ def counted_in_frames(dataset: Dataset, progress: Progress) -> Dataset:
     clips = tuple(made.get(clip.id, clip) for clip in dataset.clips)
     left = sum(clip.in_seconds for clip in clips)
     note = (
-        f"the windows of {counted(left, 'clip')} without a video count seconds, as pictures taken "
-        "at 1 fps do"
+        f"the windows of {counted(left, 'clip')} without a video are counted in seconds, as for "
+        "pictures taken at 1 fps"
     )
     return replace(dataset, clips=clips, notes=(*dataset.notes, note) if left else dataset.notes)
 
@@ -120,7 +120,9 @@ def in_frames(
         for window in own:
             if not len(seconds) or window.end > seconds[-1] + SLACK_S:
                 last = int(seconds[-1]) if len(seconds) else 0
-                beyond.append(f"{state} lasts until second {window.end}, the video until {last}")
+                beyond.append(
+                    f"{state} lasts until second {window.end}, but the video ends at {last}"
+                )
                 continue
             inside = seconds[(seconds >= window.start) & (seconds <= window.end)]
             if len(inside):

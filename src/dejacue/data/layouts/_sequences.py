@@ -45,12 +45,12 @@ def sequences(
             own for own, here in (("pictures", images), ("masks", drawn)) if not here
         ]  # fmt: skip
         if gone:
-            missing.append(f"{name}: its {' and '.join(gone)} are not here")
+            missing.append(f"{name}: its {' and '.join(gone)} are missing")
         at = {image.stem: place for place, image in enumerate(images)}
         alone = [own.name for own in drawn if own.stem not in at]
         if images and alone:
             missing.append(
-                f"{name}: no picture belongs to {len(alone)} of its masks: {', '.join(alone[:3])}"
+                f"{name}: {len(alone)} of its masks have no picture: {', '.join(alone[:3])}"
             )
         clips[name] = Clip(
             name,

@@ -44,11 +44,11 @@ def manifest_rows(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """What ``write_manifest`` writes, and what it gives."""
     if not os.fspath(path).lower().endswith(".csv"):
-        raise InputError(f"{path}: this manifest is a .csv file; give such a name")
+        raise InputError(f"{path}: the manifest must be a .csv file; change the name")
     rows, left_out = clip_rows(dataset, masks, Path(path).absolute().parent)
     if not rows:
         first, reason = next(iter(left_out.items()))
-        raise InputError(f'{path}: nothing can be in it; "{first}": {reason}')
+        raise InputError(f'{path}: no clip can be listed; "{first}": {reason}')
     return rows, left_out
 
 
@@ -59,7 +59,9 @@ def clip_rows(
     not, of the others."""
     folder = None if masks is None else Path(masks)
     if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder}: no such folder of masks; give the one that holds ID.csv …")
+        raise InputError(
+            f"{folder}: no such folder of masks; give the folder that contains ID.csv …"
+        )
     left_out: dict[str, str] = {}
     rows = []
     for clip in dataset.clips:
@@ -78,12 +80,17 @@ def _own_masks(folder: Path, name: str) -> Path | None:
 
 def _reason(clip: Clip, masks: Path | None) -> str | None:
     if clip.transparent:
-        return "transparent pictures, which a manifest cannot lay on white; open them in Python"
+        return (
+            "its pictures are transparent, and a manifest cannot put them on white; open them in "
+            "Python"
+        )
     if clip.video is None:
         return (
-            "no video here" if not clip.images else "no folder or pattern stands for its pictures"
+            "no video" if not clip.images else "no folder or pattern matches exactly its pictures"
         )
-    return None if masks else "no masks; make some (dejacue track) and give their folder (--masks)"
+    return (
+        None if masks else "no masks; create them (dejacue track) and give their folder (--masks)"
+    )
 
 
 def _row(clip: Clip, masks: Path, base: Path | None) -> dict[str, Any]:
@@ -129,7 +136,7 @@ def vocabulary_documents(dataset: Dataset) -> dict[str, dict[str, Any]]:
     }
     if not documents:
         raise InputError(
-            f"{dataset.folder}: {dataset.layout} has no words for its states here; write a list "
-            "of your own with the states that it names"
+            f"{dataset.folder}: {dataset.layout} has no words for its states here; write your own "
+            "list with the states that it names"
         )
     return documents

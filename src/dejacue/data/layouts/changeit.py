@@ -37,7 +37,7 @@ def read(folder: Path) -> Dataset:
         same = [own for own in found if own.parent.name == category]
         video = next(iter(same or found), None)
         if video is None:
-            missing.append(f"{category}/{name}: its video is not here")
+            missing.append(f"{category}/{name}: its video is missing")
         states = {STATES[label]: own for label, own in sorted(runs(labels).items()) if label}
         clips.append(
             Clip(

@@ -35,7 +35,7 @@ def read(folder: Path) -> Dataset:
         category = place.parent.name
         path = annotations.get((category, place.name))
         if path is None:
-            missing.append(f"annotations/{category}/{place.name}.fps1.csv: is not here")
+            missing.append(f"annotations/{category}/{place.name}.fps1.csv: is missing")
         try:
             clip, unlabelled = _clip(place, path, words.get(category))
         except DejaCueError as error:

@@ -39,21 +39,24 @@ def read(folder: Path) -> Dataset:
         for split in SPLITS:
             path = scene / f"transforms_{split}.json"
             if not path.is_file():
-                missing.append(f"{name}/{path.name}: is not here")
+                missing.append(f"{name}/{path.name}: is missing")
                 continue
             with named(str(path)):
                 frames = declared(read_json(path), _Split).frames
             clip, gone = _clip(f"{name}-{split}", scene, frames)
             clips.append(clip)
-            missing += [f"{name}/{own}: is not here" for own in gone]
-    notes = ("time runs from 0 to 1, it does not count seconds",)
+            missing += [f"{name}/{own}: is missing" for own in gone]
+    notes = ("time runs from 0 to 1 and is not in seconds",)
     return Dataset("d-nerf", folder, tuple(clips), tuple(missing), notes)
 
 
 def _clip(name: str, scene: Path, frames: list[_Frame]) -> tuple[Clip, list[str]]:
     last = max(1, len(frames) - 1)
     told = [at / last if own.time is None else own.time for at, own in enumerate(frames)]
-    check(scene, [f"{own.file_path}: leaves the folder" for own in frames if _leaves(own, scene)])
+    check(
+        scene,
+        [f"{own.file_path}: points outside the folder" for own in frames if _leaves(own, scene)],
+    )
     paths = [scene / f"{own.file_path.removesuffix('.png')}.png" for own in frames]
     order = sorted(range(len(frames)), key=lambda at: told[at])
     if not order:

@@ -51,7 +51,7 @@ def read(folder: Path) -> Dataset:
             problems.append(f"{FILE}, {error}")
             continue
         if clips[-1].video is None:
-            missing.append(f"{clips[-1].id}: its video is not here")
+            missing.append(f"{clips[-1].id}: its video is missing")
     check(folder, problems)
     clips = _distinct(clips)
     return Dataset("howtochange", folder, tuple(clips), tuple(missing))
@@ -110,7 +110,7 @@ def _windows(row: dict[str, Any], state: str, duration_s: float) -> tuple[Window
         if not numbers or len(span) != 2 or not 0 <= span[0] <= span[1]:
             raise InputError(f"{state} {span!r:.40} is not [start, end] in seconds")
         if span[1] > duration_s + SLACK_S:
-            raise InputError(f"{state} ends at {span[1]} s of a clip of {duration_s:g} s")
+            raise InputError(f"{state} ends at {span[1]} s, but the clip lasts {duration_s:g} s")
         first, last = round(span[0]), round(span[1]) - 1
         if first <= last:  # shorter than the rule can hold
             found.append(Window(first, last))

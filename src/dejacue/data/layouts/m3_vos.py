@@ -37,13 +37,13 @@ def read(folder: Path) -> Dataset:
     for name, clip in found.items():
         clip = replace(clip, more={"split": splits[name]} if name in splits else {})
         if name not in labels:
-            missing.append(f'{path.name}: says nothing of the sequence "{name}"')
+            missing.append(f'{path.name}: does not mention the sequence "{name}"')
             clips.append(clip)
         for number, own in labels.get(name, {}).items():
             clips.append(_object(clip, number, own))
     same = [clip.id for clip in clips if clip.objects and clip.vocabulary is None]
     notes = [
-        f"{len(same)} objects have the same state before and after, so no vocabulary: "
+        f"{len(same)} objects have the same state before and after, so they have no vocabulary: "
         f"{', '.join(same[:3])}"
     ]
     return Dataset("m3-vos", folder, tuple(clips), tuple(missing), tuple(notes if same else ()))

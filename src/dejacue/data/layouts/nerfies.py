@@ -56,13 +56,13 @@ def read(folder: Path) -> Dataset:
 
 
 def _read_scene(scene: Path) -> tuple[list[Clip], list[str]]:
-    lacking = [f"{name}: is not here" for name in FILES if not (scene / name).is_file()]
+    lacking = [f"{name}: is missing" for name in FILES if not (scene / name).is_file()]
     scales = _scales(scene)
-    check(scene, lacking if scales else [*lacking, "rgb: holds no pictures (rgb/1x/ID.png)"])
+    check(scene, lacking if scales else [*lacking, "rgb: contains no pictures (rgb/1x/ID.png)"])
     with named(str(scene / FILES[0])):
         listed = declared(read_json(scene / FILES[0]), _Ids)
         if listed.count is not None and listed.count != len(listed.ids):
-            raise InputError(f"count is {listed.count}, but it lists {len(listed.ids)} ids")
+            raise InputError(f"count is {listed.count}, but {len(listed.ids)} ids are listed")
         check_plain(listed.ids)
     rows = read_json(scene / FILES[1])
     if not isinstance(rows, dict):
@@ -85,7 +85,7 @@ def _read_scene(scene: Path) -> tuple[list[Clip], list[str]]:
         )
         clip, gone = _camera(name, scene, scales[0], sorted(pictures), held)
         clips.append(clip)
-        missing += [f"{scene.resolve().name}/{place}: is not here" for place in gone]
+        missing += [f"{scene.resolve().name}/{place}: is missing" for place in gone]
     return clips, missing
 
 

@@ -36,11 +36,13 @@ def read(folder: Path) -> Dataset:
             )
         rows = _rows(scene / POSES)
         if rows is None:
-            missing.append(f"{name}/{POSES}: is not here")
+            missing.append(f"{name}/{POSES}: is missing")
         elif rows != len(videos):
-            missing.append(f"{name}: {POSES} has {rows} cameras, {len(videos)} videos are here")
+            missing.append(
+                f"{name}: {POSES} has {rows} cameras, but there are {len(videos)} videos"
+            )
         if not any(int(own.stem[3:]) == HELD_OUT for own in videos):
-            missing.append(f"{name}/cam00.mp4: is not here; it is the camera that is held out")
+            missing.append(f"{name}/cam00.mp4: is missing; it is the held-out camera")
     return Dataset("neu3d", folder, tuple(clips), tuple(missing))
 
 
@@ -51,7 +53,7 @@ def _rows(path: Path) -> int | None:
     with path.open("rb") as stream:
         shape, *_ = read_header(stream, str(path))
     if len(shape) != 2 or shape[1] != 17:
-        raise InputError(f"{path}: must have 17 numbers for each camera; is it of this scene?")
+        raise InputError(f"{path}: must have 17 numbers per camera; does it belong to this scene?")
     return shape[0]
 
 

@@ -60,7 +60,8 @@ def read(folder: Path) -> Dataset:
         lasting = len(listed[name]) if isinstance(listed.get(name), list) else sequence.frames
         if sequence.frames is not None and lasting != sequence.frames:
             missing.append(
-                f"{PICTURES}/{sequence.id}: has {sequence.frames} pictures, {FILE} lists {lasting}"
+                f"{PICTURES}/{sequence.id}: has {sequence.frames} pictures, but {FILE} lists "
+                f"{lasting}"
             )
         try:
             clips.append(_clip(name, declared(given, _Instance), sequence, lasting))
@@ -81,10 +82,14 @@ def _clip(name: str, given: _Instance, sequence: Clip, frames: int | None) -> Cl
     last = given.anno_end
     if last == -1:
         if frames is None:
-            raise InputError('is annotated to its end, but neither "frames" nor pictures say where')
+            raise InputError(
+                'is annotated to its end, but neither "frames" nor pictures tell where that is'
+            )
         last = frames - 1
     if frames is not None and last >= frames:
-        raise InputError(f"is annotated to frame {last} of {frames}, which count from 0")
+        raise InputError(
+            f"is annotated up to frame {last}, but has {frames} frames, counted from 0"
+        )
     about = noun(sequence.id) or sequence.id
     states = _states(given, last, about)
     words = None
@@ -111,8 +116,8 @@ def _states(given: _Instance, last: int, about: str) -> dict[str, tuple[Window, 
     for own in sorted(given.transformations, key=lambda own: own.start_frame):
         if not start <= own.start_frame <= own.end_frame <= last:
             raise InputError(
-                f"the transformation {own.start_frame}–{own.end_frame} is not inside the frames "
-                f"{start}–{last} that are left for it"
+                f"the transformation {own.start_frame}–{own.end_frame} is not inside the "
+                f"remaining frames {start}–{last}"
             )
         if start < own.start_frame:
             found[state] = (*found.get(state, ()), Window(start, own.start_frame - 1))
@@ -129,5 +134,7 @@ def _words(given: _Transformation) -> str:
     )
     texts.pop("", None)
     if not texts:
-        raise InputError(f"the transformation from frame {given.start_frame} on has no results")
+        raise InputError(
+            f"the transformation that starts at frame {given.start_frame} has no results"
+        )
     return " and ".join(texts)

@@ -34,7 +34,7 @@ def read(folder: Path) -> Dataset:
         missing += [f"{above}{sentence}" for sentence in own]
         for name, clip in found.items():
             if name not in videos:
-                missing.append(f'{above}meta.json: says nothing of the video "{name}"')
+                missing.append(f'{above}meta.json: does not mention the video "{name}"')
                 continue
             clips += _objects(clip, videos[name]["objects"], part.name if above else None)
     return Dataset("youtube-vos", folder, tuple(clips), tuple(missing))

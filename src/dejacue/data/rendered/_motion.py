@@ -71,7 +71,7 @@ def draw_exits(rng: np.random.Generator, story: Story, count: int) -> Curve:
                 break
         else:
             raise InputError(
-                f"render: {count} exits do not fit into {frames} frames; use fewer exits, or more "
+                f"render: {count} exits do not fit into {frames} frames; use fewer exits or more "
                 "frames"
             )
     return away

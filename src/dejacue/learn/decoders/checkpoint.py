@@ -44,7 +44,7 @@ class About:
         if strange or history.dimension != self.dimension:
             raise InputError(
                 f'{folder}: was trained on features of "{self.encoder}" ({self.dimension} '
-                f'numbers), but history {history.id} has those of "{history.encoder}" '
+                f'numbers), but history {history.id} has features of "{history.encoder}" '
                 f"({history.dimension}); encode with the same encoder"
             )
 
@@ -82,14 +82,16 @@ def _weights(training: Training) -> dict[str, Tensor]:
 def read_about(folder: Path) -> About:
     path = folder / SETTINGS
     if not path.is_file():
-        raise MissingData(f'{folder}: holds no trained decoder; "dejacue learn train" writes one')
+        raise MissingData(
+            f'{folder}: contains no trained decoder; "dejacue learn train" writes one'
+        )
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
             raise ValueError(f'format "{document["format"]}"')
         if document["version"] != VERSION:
             raise InputError(
-                f"{path}: is of version {document['version']}, this dejacue reads version "
+                f"{path}: has version {document['version']}, but this dejacue reads version "
                 f"{VERSION}; train the decoder again"
             )
         return About(
@@ -100,7 +102,8 @@ def read_about(folder: Path) -> About:
         raise
     except (OSError, ValueError, TypeError, LookupError) as error:
         raise InputError(
-            f"{path}: is not the settings of a decoder ({first_line(error)}); train it again"
+            f"{path}: does not contain the settings of a decoder ({first_line(error)}); train it "
+            "again"
         ) from None
 
 
@@ -121,8 +124,8 @@ def load(folder: Path, seed: int | None = None) -> tuple[Model, About]:
         model.load_state_dict({name: own[member : member + 1] for name, own in weights.items()})
     except RuntimeError:
         raise InputError(
-            f"{folder / WEIGHTS}: does not hold the weights of {about.settings.decoder}; "
-            "train it again"
+            f"{folder / WEIGHTS}: does not contain the weights of {about.settings.decoder}; train "
+            "it again"
         ) from None
     model.eval()
     return model, about
@@ -132,7 +135,7 @@ def _tensors(path: Path) -> dict[str, Any]:
     tensors = need("safetensors.torch", REMEDY)
     safe = need("safetensors", REMEDY)
     if not path.is_file():
-        raise MissingData(f"{path}: does not exist; train the decoder again")
+        raise MissingData(f"{path}: is missing; train the decoder again")
     try:
         found: dict[str, Any] = tensors.load_file(path)
     except (OSError, ValueError, safe.SafetensorError) as error:
@@ -143,15 +146,17 @@ def _tensors(path: Path) -> dict[str, Any]:
 def resume(training: Training, folder: Path) -> None:
     """Puts a training where the one in the folder stopped."""
     if not (folder / SETTINGS).is_file():
-        raise InputError(f"{folder}: holds no training to go on with; leave --resume out")
+        raise InputError(f"{folder}: contains no training run to resume; leave out --resume")
     about = read_about(folder)
     if about.settings != training.settings or about.encoder != training.encoder:
         raise InputError(
-            f"{folder}: was begun with other settings or another encoder; give the same ones, or "
-            "another folder"
+            f"{folder}: was started with other settings or another encoder; give the same ones, "
+            "or another folder"
         )
     if not (folder / STATE).is_file():
-        raise InputError(f"{folder}: its training is over; give another folder to train again")
+        raise InputError(
+            f"{folder}: the training run is already complete; give another folder to train again"
+        )
     state = _tensors(folder / STATE)
     with named(str(folder)):
         training.restore(state)
@@ -161,6 +166,6 @@ def check_free(folder: Path) -> None:
     """Refuses to begin where another training was stopped."""
     if (folder / STATE).is_file():
         raise InputError(
-            f"{folder}: holds a training that was stopped; go on with it (--resume), or give "
+            f"{folder}: contains an interrupted training run; continue it (--resume), or give "
             "another folder"
         )

@@ -47,10 +47,10 @@ def write_pack(path: Path, groups: Mapping[str, Sequence[Labelled]], half: Seque
 
 def read_pack(path: Path) -> dict[str, list[Packed]]:
     if not path.is_file():
-        raise MissingData(f"{path}: does not exist; write it with write_pack")
+        raise MissingData(f"{path}: no such file; write it with write_pack")
     with np.load(path, allow_pickle=False) as file:
         if "about" not in file:
-            raise InputError(f"{path}: is no pack of labelled histories; write it again")
+            raise InputError(f"{path}: is not a pack of labelled histories; write it again")
         groups: dict[str, list[Packed]] = {}
         for group, entries in json.loads(str(file["about"])).items():
             groups[group] = []

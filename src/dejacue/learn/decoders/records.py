@@ -107,15 +107,15 @@ def check_words(entries: Sequence[Labelled]) -> None:
 def check_labels(entries: Sequence[Labelled]) -> None:
     """What training needs: labels, of more than one state, that belong to the words."""
     if not entries:
-        raise InputError("no history to learn from; give at least one with labelled moments")
+        raise InputError("no histories to learn from; give at least one with labelled moments")
     check_words(entries)
     labelled = [[s for s, own in e.references.items() if own] for e in entries]
     if not any(labelled):
-        raise InputError("no moment is labelled in any history; label at least two states")
+        raise InputError("no history has labelled moments; label at least two states")
     if all(len(states) < 2 for states in labelled):
         raise InputError(
-            "every history has labelled moments of one state only; label at least two states of "
-            "one history, or nothing tells them apart"
+            "every history has labelled moments of only one state; label at least two states of "
+            "one history, so that there is something to tell apart"
         )
 
 
@@ -132,8 +132,8 @@ def spans_in(
         if (window.start < start or window.end > end) and not clip:
             raise InputError(
                 f'history {entry.history.id}: the moment {window.start}–{window.end} of "{state}" '
-                f"crosses a gap, its run has frames {start}–{end}; cut it there, or let --cut "
-                "(clip=True) do so"
+                f"crosses a gap; its run has frames {start}–{end}; cut it there, or use --cut "
+                "(clip=True)"
             )
         found.append((max(window.start, start) - start, min(window.end, end) - start + 1))
     return found

@@ -150,7 +150,7 @@ def run(job: Job) -> dict[str, Any]:
     condition = CONDITIONS[job.condition]
     answer: dict[str, Any] = {"decoder": job.decoder, "condition": job.condition}
     if time.time() > job.until:
-        return {**answer, "error": "not begun: the time was over"}
+        return {**answer, "error": "not started: time limit reached"}
     try:
         answer |= _run(job, condition)
     except (DejaCueError, RuntimeError) as error:  # torch raises RuntimeError for all it cannot do
@@ -176,7 +176,7 @@ def _run(job: Job, condition: Condition) -> dict[str, Any]:
 
     def note(_: str, done: int, total: int) -> None:
         if time.time() > job.until:
-            raise Cancelled(f"stopped after {done} of {total} epochs: the time was over")
+            raise Cancelled(f"stopped after {done} of {total} epochs: time limit reached")
 
     training.run(note=note)
     training.final()

@@ -50,14 +50,16 @@ class Settings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seeds", tuple(self.seeds))
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            raise InputError(f"seeds {self.seeds}: give one or more different whole numbers from 0")
+            raise InputError(
+                f"seeds {self.seeds}: give one or more different whole numbers, 0 or more"
+            )
         if self.epochs < 0 or not 0 < self.rate < 1:
             raise InputError(
                 f"epochs {self.epochs} must be 0 or more and the learning rate {self.rate} "
                 "between 0 and 1"
             )
         if self.family not in (None, *FAMILIES):
-            raise InputError(f'family "{self.family}": known are {", ".join(FAMILIES)}')
+            raise InputError(f'unknown family "{self.family}"; known: {", ".join(FAMILIES)}')
 
 
 def device_named(name: str | None) -> torch.device:
@@ -72,7 +74,7 @@ def device_named(name: str | None) -> torch.device:
     if device.type not in ("cuda", "cpu"):
         raise unknown("device", name, ("cuda", "cpu"))
     if device.type == "cuda" and not (there and (device.index or 0) < torch.cuda.device_count()):
-        raise InputError(f'the device "{name}" is not available; leave --device out, or use cpu')
+        raise InputError(f'the device "{name}" is not available; leave out --device, or use cpu')
     return device
 
 
@@ -258,7 +260,7 @@ class Training:
                 f"{self.settings.decoder}, seed {self.settings.seeds[member]}: the loss is "
                 f"{table[step, member]} in epoch {first + step // steps + 1}, step "
                 f"{step % steps + 1}; lower the learning rate ({self.settings.rate}), or look for "
-                "features that are far from the others"
+                "outliers among the features"
             )
         means = table.reshape(-1, steps, table.shape[1]).mean(axis=1)
         self.losses[first:] = means.tolist()
@@ -278,11 +280,11 @@ class Training:
         flat = self.flat
         needed = {"values", "first", "second", "count", "random", "epoch", "losses", "records"}
         if needed - state.keys() or state["values"].shape != flat.values.shape:
-            raise InputError("the state of the training does not fit the decoder; begin again")
+            raise InputError("the state of the training run does not fit the decoder; start again")
         if not torch.equal(state["records"], self._digest()):
             raise InputError(
-                "the training was begun with other histories, words or labels; give the same ones, "
-                "or another folder"
+                "the training run was started with other histories, words or labels; give the "
+                "same ones, or another folder"
             )
         with torch.no_grad():
             for name, own in (("values", flat.values), ("first", flat.first),
