@@ -360,7 +360,7 @@ def test_a_pipe_gets_the_whole_table_whatever_its_width(monkeypatch, capsys):
 
 def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "1000")
     onnx = tmp_path / "onnx-community" / "siglip2-base-patch16-224-ONNX" / "onnx"
     google = tmp_path / "google" / "siglip2-base-patch16-224"
     for folder in (onnx, google):
