@@ -16,10 +16,17 @@ $(VENV)/.developer: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
 demo: $(VENV)/.installed ## render a video, find the states of its object, write a report
 	$(BIN)/dejacue demo --output out/demo
 
-studio: demo ## the page on the demo scene
+out/demo/finding.json: | $(VENV)/.installed # what was saved in the studio is not made anew
+	$(BIN)/dejacue demo --output out/demo
+
+studio: out/demo/finding.json ## the page on the demo scene
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[studio]'
 	$(BIN)/dejacue studio out/demo --encoder mini
 
@@ -35,7 +42,7 @@ bench: $(VENV)/.developer ## ratios against plain numpy, in one run
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/tables.py
 
-docs: $(VENV)/.developer ## the site, in out/site; opens from disk
+docs: $(VENV)/.docs ## the site, in out/site; opens from disk
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 tables: $(VENV)/.developer ## pages and figures made by commands, and a check of the examples

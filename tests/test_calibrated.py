@@ -440,6 +440,12 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
         write_references(files / f"{name}.json", labels)
     for words, said in (
         ((true,), "give the findings and, last, the references"),
+        (
+            (files / "generated-0.npz", files / "findings"),
+            "the last argument must be the references",
+        ),
+        ((files / "findings", true, "--features", "vocabulry"), 'unknown feature "vocabulry"'),
+        ((files / "findings", true, "--rule", "summ"), 'unknown rule "summ"'),
         ((files / "generated-0.npz", true), "--words"),
         ((files, true), "is not a store"),
         ((files / "findings" / "generated-0", true), "not among the histories given"),
@@ -451,10 +457,14 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
         ran = dejacue("learn", "fit", *words, "-o", output)
         assert ran.code != 0
         assert said in ran.err
+        assert "true.json: unknown" not in ran.err
         assert len(ran.err.strip().splitlines()) == 1
         assert not output.exists()
     ran = dejacue("learn", "fit", files / "findings", true, "-o", files / "model.pickle")
     assert "ends so" in ran.err
+    ran = dejacue("locate", files / "findings" / "generated-0", "--encoder", "minni")
+    assert ran.code == 2
+    assert "so encoder has no effect" in ran.err
     ran = dejacue("locate", files / "generated-0.npz", "-v", files / "cup.npz", "-r", true)
     assert ran.code != 0
     assert "dejacue.calibrated/1" in ran.err

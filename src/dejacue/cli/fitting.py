@@ -11,7 +11,7 @@ from dejacue.cli.tables import notes, say, say_written, show_tables
 from dejacue.errors import InputError
 from dejacue.evaluation import METRICS
 from dejacue.learn.calibrated import Calibrated, Fitted
-from dejacue.learn.calibrated_fit import Pair, fit
+from dejacue.learn.calibrated_fit import Pair, candidates, fit
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.words import encoded_words
 from dejacue.records import History
@@ -37,10 +37,16 @@ def run(
         raise InputError(f"{output}: a model is written as .json; give a name that ends so")
     check_place(output)
     *places, last = files
+    if last.is_dir():
+        raise InputError(
+            f"{last}: is a folder, but the last argument must be the references; dejacue learn fit "
+            "FINDING… REFERENCES.json -o MODEL.json"
+        )
+    names = None if features is None else [part.strip() for part in features.split(",")]
+    candidates(names, rule)
     references = read_references(last)
     wanted = {own.history_id for own in references}
     pairs = [pair for place in places for pair in _pairs(place, wanted, words, encoder)]
-    names = None if features is None else [part.strip() for part in features.split(",")]
     with named(str(last)):
         model = fit(pairs, references, features=names, rule=rule)
     _show(model)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, shown
+from dejacue.errors import InputError, shown, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
-from dejacue.learn.calibrated import Calibrated, Fitted
+from dejacue.learn.calibrated import RULES, Calibrated, Fitted
 from dejacue.learn.calibrated_features import check_features, features_of
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
@@ -99,7 +99,7 @@ def fit(
     Says in ``fitted`` what it is worth on components that it has not seen, and in ``recommended``
     whether that is more than contrast.
     """
-    chosen = _asked(features, rule)
+    chosen = candidates(features, rule)
     if not (math.isfinite(ridge) and ridge > 0):
         raise InputError(f"ridge {ridge}: give a number above 0")
     true = list(references)
@@ -120,12 +120,12 @@ def fit(
     return replace(_best(known, tried, ridge), fitted=fitted, recommended=recommended)
 
 
-def _asked(features: Sequence[str] | None, rule: str | None) -> Sequence[Candidate]:
+def candidates(features: Sequence[str] | None, rule: str | None) -> Sequence[Candidate]:
+    """The pairs of evidence and rule to choose from; refuses names that are not known."""
+    if rule is not None and rule not in RULES:
+        raise unknown("rule", rule, RULES)
     if features is None:
-        found = [own for own in CANDIDATES if rule in (None, own[1])]
-        if not found:
-            Calibrated(("contrast",), (0.0,), (1.0,), (1.0,), 0.0, rule or "")  # says what is known
-        return found
+        return [own for own in CANDIDATES if rule in (None, own[1])]
     names = check_features((features,) if isinstance(features, str) else features)
     return [(names, rule or "sum")]
 

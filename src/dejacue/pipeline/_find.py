@@ -176,6 +176,11 @@ def _find(
         if search.masks is not None or search.shown:
             raise InputError(f"{name}: is a history, which needs no masks and no boxes")
         unused = [*changed(sampling), *(["object"] if search.objects not in (None, "all") else [])]
+        if vocabulary is None and not search.examples_shown and search.encoder is not None:
+            raise InputError(
+                f"{name}: without other words nothing is encoded, so encoder has no effect; leave it "
+                "out, or give words"
+            )
         if unused:
             raise InputError(
                 f"{name}: is a history, so {unused[0]} has no effect; give it with the video"
