@@ -697,7 +697,7 @@ def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, pa
     assert (letters(made), made.annotator) == ("ppppptqqqqqq", "consensus")
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
-        f"{output}: the consensus on H001; go on with: dejacue annotate events {output}"
+        f"{output}: the consensus on H001; continue with: dejacue annotate events {output}"
     )
 
 
@@ -717,7 +717,7 @@ def test_consensus_command_needs_no_decisions_where_all_agree(wide, tmp_path, ca
     assert "disagreements" not in shown
     assert shown.splitlines()[-1] == (
         f"the passes agree on every frame; {output} is the consensus, "
-        f"go on with: dejacue annotate events {output}"
+        f"continue with: dejacue annotate events {output}"
     )
 
 
@@ -811,7 +811,9 @@ def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_p
 def test_events_command_refuses_a_history_that_comes_twice(tmp_path) -> None:
     paths = [agreed(tmp_path / name) for name in ("a.json", "b.json")]
     output = tmp_path / "truth.json"
-    with pytest.raises(InputError, match=r"a\.json and .*b\.json: both are of history H001; give"):
+    with pytest.raises(
+        InputError, match=r"a\.json and .*b\.json: both belong to history H001; give"
+    ):
         annotating.events(paths, output)
     with pytest.raises(InputError, match="give each history once"):
         annotating.events(paths[:1] * 2, output)
@@ -837,7 +839,7 @@ def test_events_command_writes_no_csv_which_has_no_place_for_frames(tmp_path, pa
 
 def test_events_command_says_when_a_pass_is_no_consensus(wide, passes, capsys) -> None:
     annotating.events([passes[0]])
-    assert "a.json: is the pass of Ann alone, not a consensus" in capsys.readouterr().err
+    assert "a.json: is the pass of Ann only, not a consensus" in capsys.readouterr().err
 
 
 def test_events_command_without_an_event_says_why_and_writes_nothing(wide, tmp_path) -> None:
@@ -974,7 +976,7 @@ def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
         done = dejacue("annotate", "template", "-a", name, "--frames", "0:9", "--id", "cup",
                        "--states", "empty, full", "-o", tmp_path / f"{name}.json")  # fmt: skip
         assert done.code == 0
-        assert "replace every null by empty, full, none, unobserved" in done.out
+        assert "replace every null with one of empty, full, none, unobserved" in done.out
         text = "eeeeefffff" if name == "A" else "eeeeenffff"
         labels = tuple(CUP_LETTERS[letter] for letter in text)
         write_pass(tmp_path / f"{name}.json",
@@ -990,4 +992,4 @@ def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
     assert truth.states == {"empty": (Window(0, 4),), "full": (Window(5, 9),)}
     refused = dejacue("annotate", "events", places[3], "--pre", "empty")
     assert refused.code == 2
-    assert "do not go with passes that name their states" in refused.err
+    assert "cannot be combined with passes that name their states" in refused.err

@@ -336,7 +336,7 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
         "--references", folder / "references.json", "-o", tmp_path / "out",
     )  # fmt: skip
     assert ran.code == 0
-    assert "frames count what was sampled" in ran.out
+    assert "frames are numbered as sampled" in ran.out
     overlaps = [
         float(line.split("│")[-2]) for line in ran.out.splitlines() if " – " in line and "│" in line
     ]
@@ -359,7 +359,7 @@ def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
     files = ("--masks", tmp_path / "scene" / "Annotations", "--encoder", "mini")
     ran = dejacue("encode", tmp_path / "scene" / "scene.mp4", *files, "-o", tmp_path / "x.npz")
     assert (ran.code, ran.out) == (2, "")
-    assert "holds the objects 1, 2; say which one with --object 1" in ran.err
+    assert "holds the objects 1, 2; choose one with --object 1" in ran.err
     ran = dejacue(
         "encode", tmp_path / "scene" / "scene.mp4", *files, "--objects", "all", "-o", tmp_path / "o"
     )
@@ -384,7 +384,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), ": say where the object is"),
+        ((), ": show where the object is"),
         (("--masks", "nowhere"), "nowhere: "),
         (("--masks", "MASKS", "--object", "7"), "7"),
         (("--masks", "MASKS", "--object", "cup"), 'the pieces of one (1+2), or "all"'),
@@ -394,7 +394,7 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--start", "500"), "after the last of its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),
         (("--masks", "MASKS", "-o", "x.pdf"), ".rrd, .txt (the table), or a folder"),
-        (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be made there"),
+        (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be created there"),
     ],
 )
 def test_bad_input_from_pixels_is_one_sentence(

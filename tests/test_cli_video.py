@@ -144,7 +144,7 @@ def test_stopping_before_the_first_crop_leaves_nothing(encode, tmp_path, monkeyp
     monkeypatch.setattr(Mini, "encode_images", stop)
     ran = encode("-o", "cup.history.npz")
     assert ran.code == 130
-    assert "dejacue: stopped; nothing was encoded yet\n" in ran.err
+    assert "dejacue: stopped before anything was encoded\n" in ran.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,7 +194,7 @@ def test_a_glob_and_a_folder_name_the_output_after_the_folder(dejacue, tmp_path,
         ran = dejacue("locate", source, *words, "--object", 1)
         assert ran.code == 0
         assert "report: out/kitchen.v2/report.html" in ran.err
-        assert ran.out.count("note: images have no times, so there are no seconds") == 1
+        assert ran.out.count("note: images have no timestamps, so there are no seconds") == 1
     assert not (tmp_path / "out" / "kitchen.v2" / "retrieval.vtt").exists()
     timed = dejacue("locate", "kitchen.v2", *words, "--object", 1, "--rate", 10)
     assert "images have no times" not in timed.out + timed.err

@@ -155,7 +155,9 @@ def test_a_folder_or_repository_has_its_own_settings(open_clip, weights) -> None
     with pytest.raises(InputError, match="has no preprocess_cfg, which says how images are scaled"):
         load_encoder(f"openclip:{folder}", device="cpu")
     (folder / "open_clip_config.json").unlink()
-    with pytest.raises(InputError, match=r"has no open_clip_config\.json, so it is no model of"):
+    with pytest.raises(
+        InputError, match=r"has no open_clip_config\.json, so it is not an open_clip model"
+    ):
         load_encoder(f"openclip:{folder}", device="cpu")
 
 
@@ -261,7 +263,9 @@ def test_a_model_of_timm_has_its_settings_and_no_words(timm, weights) -> None:
     assert encoder.details["images"] == "shorter side 20 bilinear, middle 16, mean 0.5 std 0.5"
     assert encoder.encode_images(crops()).shape == (5, 12)
     assert not encoder.has_text
-    with pytest.raises(InputError, match=r"timm:vit_small\.dino has no words; show the states"):
+    with pytest.raises(
+        InputError, match=r"timm:vit_small\.dino cannot encode words; show the states"
+    ):
         encoder.encode_texts(["cup"])
     default = load_encoder("timm:vit_small", device="cpu")
     assert default.identity == encoder.identity
@@ -273,7 +277,7 @@ def test_names_and_files_of_timm_that_are_not_there_are_one_sentence(timm, weigh
     with pytest.raises(InputError, match=r"timm:resnet50\.a1 has no weights on the hub"):
         load_encoder("timm:resnet50.a1", device="cpu")
     (weights / "timm" / "vit_small.dino" / "config.json").unlink()
-    with pytest.raises(InputError, match=r"has no config\.json, so it is no model of timm"):
+    with pytest.raises(InputError, match=r"has no config\.json, so it is not a timm model"):
         load_encoder("timm:vit_small.dino", device="cpu")
 
 

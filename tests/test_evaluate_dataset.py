@@ -170,7 +170,7 @@ def test_what_was_made_of_something_else_is_made_again_only_when_asked(
         shutil.copy("a/JPEGImages/3_use_cup/00030.jpg", picture)
     ran = dejacue(*words)
     assert ran.code == 2
-    assert "is in the store, made of another video" in ran.err
+    assert "is already in the store, made from another video" in ran.err
     ran = dejacue(*words, "--replace")
     assert (ran.code, "1 replaced" in ran.err) == (0, True)
 
@@ -179,7 +179,7 @@ def test_what_was_made_of_something_else_is_made_again_only_when_asked(
     ("words", "sentence"),
     [
         (("-r", "contrats"), 'did you mean "contrast"'),
-        (("-r", ","), "no readout is named"),
+        (("-r", ","), "no readout is given"),
         (("-r", "fit/a.json,other/a.json"), "fit/a.json"),
         (("-o", "set"), "is a folder"),
         (("--as", "davis"), "is not laid out as davis"),
@@ -206,7 +206,7 @@ def test_a_data_set_without_words_or_times_says_so(tmp_path) -> None:
     root = tmp_path / "set"
     for second in range(4):
         text(root / "annotations" / "cup" / "a.fps1.csv", f"{second},1\n")
-    with pytest.raises(InputError, match='"cup-a": no words for its states; put a list into'):
+    with pytest.raises(InputError, match='"cup-a": no words for its states; add a list to'):
         evaluate_dataset(root, tmp_path / "corpus", encoder="mini")
 
 

@@ -551,7 +551,7 @@ def test_a_mask_that_does_not_fit_is_refused(options, sentence):
 
 def test_pictures_and_words_that_do_not_fit_are_refused(scene):
     live = Live(scene[0] / "vocabulary.yaml", encoder="mini")
-    with pytest.raises(InputError, match="give uint8 of"):
+    with pytest.raises(InputError, match="give RGB as uint8"):
         live.push(np.zeros((4, 4, 3)), box=(0, 0, 2, 2))
     with pytest.raises(InputError, match='was encoded with "generated"'):
         Live(SCENE.vocabulary, encoder="mini")

@@ -165,7 +165,7 @@ def test_a_damaged_mask_is_told_in_one_sentence(tmp_path) -> None:
     Image.fromarray(flat(30, 200, 1)).save(path)
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(InputError, match="not a picture that can be read, or a damaged one"):
+    with pytest.raises(InputError, match="is not a readable picture, or is damaged"):
         read_picture(path)
     with pytest.raises(InputError, match=r"x\.png: no such file"):
         read_picture(Path(tmp_path / "none" / "x.png"))

@@ -21,7 +21,7 @@ from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
 from dejacue.sources.video import open_video, write_video
 
-TOO_LARGE = r"40 × 30 pixels are more than the 1000 that are read; .* --max-pixels 1200"
+TOO_LARGE = r"40 × 30 pixels exceed the limit of 1000; .* --max-pixels 1200"
 
 
 def frames_in(tmp_path, kind):
@@ -145,7 +145,7 @@ def test_where_no_thread_can_be_started_the_command_says_so(dejacue, question, m
     monkeypatch.setattr("threading.Thread.start", start)
     ran = dejacue(*question)
     assert ran.code == 1
-    assert "dejacue: the memory of this machine, or the limit that is set for it" in ran.err
+    assert "dejacue: not enough memory on this machine, or under its limit" in ran.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")

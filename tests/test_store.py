@@ -586,7 +586,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     assert "that of the store" in " ".join(dejacue("store", "ask", "--help").out.split())
     for asking in (("ls", folder), ("ask", folder, "-v", tmp_path / "v.npz")):
         ran = dejacue("store", *asking, "--where", "id=nobody")
-        assert (ran.code, "no history is as --where wants it" in ran.err) == (0, True)
+        assert (ran.code, "no history matches --where" in ran.err) == (0, True)
     asked = dejacue("store", "ask", folder, "-v", tmp_path / "v.npz", "--top", 2)
     assert asked.code == 0
     assert "open" in asked.out
@@ -596,9 +596,9 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     assert dejacue("store", "rm", folder, "h0").code == 0
     assert dejacue("store", "rm", folder, "h0").code == 2
     for more, sentence in (
-        ((), "give the names of histories, or --where"),
-        (("h1", "--where", "id=h1"), "one of the two"),
-        (("--where", "id=x*"), "no history is as --where wants it, so none was removed"),
+        ((), "give either names of histories or --where"),
+        (("h1", "--where", "id=h1"), "give either names of histories or --where"),
+        (("--where", "id=x*"), "no history matches --where, so none was removed"),
     ):
         ran = dejacue("store", "rm", folder, *more)
         assert (ran.code, sentence in ran.err) == (2, True)

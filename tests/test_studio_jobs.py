@@ -193,10 +193,10 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
     ({"folder": "../out"}, "no place in the workspace"),
     ({"folder": "scene"}, "holds other things"),
     ({"folder": "scene/scene.mp4"}, "is a file; give a folder"),
-    ({"masks": None}, "say where the object is"),
-    ({"prompts": BOX}, "say where the object is"),
+    ({"masks": None}, "show where the object is"),
+    ({"prompts": BOX}, "show where the object is"),
     ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
-    ({"masks": "scene/vocabulary.yaml"}, "masks are a folder of PNG"),
+    ({"masks": "scene/vocabulary.yaml"}, "is not a format of masks; give a folder of PNG"),
     ({"vocabulary": None}, "give the states"),
     ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
     ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
@@ -213,7 +213,7 @@ def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
     ({"objects": [9]}, "no object 9"),
     ({"encoder": "nothing"}, 'unknown encoder "nothing"'),
     ({"readout": "nothing"}, 'unknown readout "nothing"'),
-    ({"start": 999}, "start 999 is after the last"),
+    ({"start": 999}, "start 999 is past the last"),
 ])  # fmt: skip
 def test_a_job_that_fails_carries_the_sentence_and_leaves_nothing(
     studio, client, wrong, sentence
@@ -260,7 +260,7 @@ def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplo
     problems = [job.problem for job in made[3:7]]
     assert problems[0] == "x.npz: No space left on device"
     assert problems[1] == "ValueError: odd"
-    assert problems[2].startswith("memory is not enough")
+    assert problems[2].startswith("not enough memory")
     assert problems[3] == "cup.mp4: wrong"
     jobs.close()
 
