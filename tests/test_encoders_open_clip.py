@@ -263,9 +263,7 @@ def test_a_model_of_timm_has_its_settings_and_no_words(timm, weights) -> None:
     assert encoder.details["images"] == "shorter side 20 bilinear, middle 16, mean 0.5 std 0.5"
     assert encoder.encode_images(crops()).shape == (5, 12)
     assert not encoder.has_text
-    with pytest.raises(
-        InputError, match=r"timm:vit_small\.dino cannot encode words; show the states"
-    ):
+    with pytest.raises(InputError, match=r"timm:vit_small\.dino has no words; show the states"):
         encoder.encode_texts(["cup"])
     default = load_encoder("timm:vit_small", device="cpu")
     assert default.identity == encoder.identity

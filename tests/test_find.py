@@ -561,7 +561,10 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": None, "box": (1, 2, 3)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
         ({"masks": None, "box": "1,2,3,4"}, r"box: give \(x0, y0, x1, y1\) in pixels"),
         ({"masks": None, "point": 5}, r"point: give \(x, y\) in pixels"),
-        ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "leave one of them out"),
+        (
+            {"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))},
+            "leave one of them out",
+        ),
         ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
         ({"smoothing": 9}, "smoothing does not apply to the readout contrast; it has its own"),

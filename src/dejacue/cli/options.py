@@ -155,7 +155,7 @@ Match = Annotated[
 Objects = Annotated[
     Text,
     _video(
-        "Mask ids: one (1), several, with a history each (1,2 or all), or the pieces of one (1+2).",
+        "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
         "--object",
         "--objects",
     ),

@@ -113,9 +113,7 @@ class Words:
             return vocabulary, ()
         said: list[str] = []
         if not encoder.has_text and any(vocabulary.states.values()):
-            said.append(
-                f"{encoder.name} cannot encode words, so only the examples define the states"
-            )
+            said.append(f"{encoder.name} has no words, so only the examples define the states")
         elif not vocabulary.spoken and any(vocabulary.states.values()):
             said.append("not every state has words, so only the examples define the states")
         elif vocabulary.spoken:

@@ -77,7 +77,7 @@ class ImageEncoder(Encoder):
 
 def _no_words(encoder: Encoder) -> InputError:
     return InputError(
-        f"{encoder.name} cannot encode words; show the states by examples (--example empty=120)"
+        f"{encoder.name} has no words; show the states by examples (--example empty=120)"
     )
 
 
