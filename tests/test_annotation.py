@@ -858,7 +858,7 @@ def test_events_command_names_every_file_without_an_event(wide, tmp_path, capsys
     good = agreed(tmp_path / "a.json", history="cup")
     bad = [agreed(tmp_path / "b.json", "pq", "pan"), agreed(tmp_path / "c.json", "pt", "pot")]
     output = tmp_path / "truth.json"
-    with pytest.raises(DejaCueError, match=r"in 2 of 3 files, nothing is written; --skip leaves"):
+    with pytest.raises(DejaCueError, match=r"in 2 of 3 files; nothing was written; --skip leaves"):
         annotating.events([good, *bad], output)
     assert capsys.readouterr().err.splitlines() == [
         f"{bad[0]}: no event qualifies: no frame is labelled transition",

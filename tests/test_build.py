@@ -123,7 +123,7 @@ def test_options_of_opening_reach_the_video_and_the_masks(scene) -> None:
     assert history.source_frames.tolist() == seen
     with pytest.raises(InputError, match='option of build_history "strid"; did you mean "stride"'):
         build_history(*given, strid=3)
-    with pytest.raises(InputError, match="stride: an option of open_video; give it there"):
+    with pytest.raises(InputError, match="stride: is an option of open_video; give it there"):
         build_history(open_video(given[0]), *given[1:], stride=3)
 
 
@@ -389,9 +389,9 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
         (("--masks", "MASKS", "--object", "7"), "7"),
         (("--masks", "MASKS", "--object", "cup"), 'the pieces of one (1+2), or "all"'),
         (("--masks", "MASKS", "--encoder", "minni"), 'did you mean "mini"'),
-        (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no device"),
+        (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no option device"),
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
-        (("--masks", "MASKS", "--start", "500"), "after the last of its 90 frames"),
+        (("--masks", "MASKS", "--start", "500"), "past the last of its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),
         (("--masks", "MASKS", "-o", "x.pdf"), ".rrd, .txt (the table), or a folder"),
         (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be created there"),

@@ -368,7 +368,7 @@ def test_larger_sizes_of_siglip2_are_loaded_by_their_names(name, tmp_path, monke
     assert encoder.fit is None  # the compiled crop is what it needs
     rows = History(encoder.encode_images(crops()), encoder=encoder.identity)
     assert encoder_name(rows) == name
-    with pytest.raises(InputError, match=f"{name} has no backend; leave it out"):
+    with pytest.raises(InputError, match=f"{name} has no option backend; leave it out"):
         load_encoder(name, backend="onnx")
 
 
@@ -415,9 +415,13 @@ def test_a_family_without_a_name_is_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("siglip2", {"backend": "onnx", "device": "cpu"}, "siglip2 through onnx has no device"),
+        (
+            "siglip2",
+            {"backend": "onnx", "device": "cpu"},
+            "siglip2 through onnx has no option device",
+        ),
         ("siglip2", {"backend": "torch", "threads": 2}, "siglip2 through torch has no threads"),
-        ("mini", {"device": "cpu"}, "mini has no device; leave it out"),
+        ("mini", {"device": "cpu"}, "mini has no option device; leave it out"),
         ("hf:a/b", {"precision": "fp8"}, 'unknown precision "fp8"; did you mean'),
         ("hf:a/b", {"device": "tpu"}, 'unknown device "tpu"; did you mean'),
         ("hf:a/b", {"batches": 3}, "hf:a/b has no batches; leave it out"),

@@ -152,7 +152,7 @@ def test_changeit_with_masks_of_ones_own(tmp_path, dejacue, monkeypatch) -> None
     words = ("data", "evaluate", "set", "--store", "corpus", "--encoder", "mini")
     ran = dejacue(*words, "-r", "contrast", "--where", "category=cup")
     assert ran.code == 2
-    assert 'nothing can be evaluated; "cup-scene": no masks' in ran.err
+    assert 'nothing can be evaluated; for example, "cup-scene": no masks' in ran.err
     ran = dejacue(*words, "-r", "contrast", "--masks", "set/tracked", "-o", "table.json")
     assert ran.code == 0, ran.err
     figures = json.loads(Path("table.json").read_text())

@@ -569,7 +569,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
         ({"smoothing": 9}, "smoothing does not apply to the readout contrast; it has its own"),
         ({"readout": "peak", "absent_at": 0.1}, "do not apply to the readout peak"),
-        ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no device"),
+        ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no option device"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_before_anything_is_decoded(

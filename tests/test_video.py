@@ -705,7 +705,9 @@ def test_a_pattern_without_images_is_refused(tmp_path):
 def test_images_of_different_sizes_are_refused_by_name(tmp_path):
     folder = image_files(tmp_path / "cup", ".png", [str(at) for at in range(COUNT)])
     Image.new("RGB", (60, 32)).save(folder / "17.png")
-    with refused(folder, r"0\.png has 64 × 32 pixels, 17\.png 60 × 32; resize all images to one"):
+    with refused(
+        folder, r"0\.png has 64 × 32 pixels, but 17\.png has 60 × 32; resize all images to one"
+    ):
         open_video(folder)
     assert len(list(open_video(folder, end=16))) == 17
     video = open_video(folder, stride=2)
