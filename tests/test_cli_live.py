@@ -319,7 +319,7 @@ def test_sources_that_cannot_be_used(live, monkeypatch, source, more, sentence):
     ("where", "sentence"),
     [
         ((), "show where the object is: either --box"),
-        ((*BOX, "--masks", "x"), "one of them"),
+        ((*BOX, "--masks", "x"), "either --box"),
         (("--box", "1,2,3"), "1,2,3"),
         (("--box", "1,2,30,40@9"), "leave @FRAME out"),
         ((*BOX, "--tracker", "bax"), 'did you mean "box"'),

@@ -272,7 +272,7 @@ def test_a_model_of_timm_has_its_settings_and_no_words(timm, weights) -> None:
 def test_names_and_files_of_timm_that_are_not_there_are_one_sentence(timm, weights) -> None:
     with pytest.raises(InputError, match=r'no weights "vit_smal"; did you mean vit_small\.'):
         load_encoder("timm:vit_smal", device="cpu")
-    with pytest.raises(InputError, match=r"timm:resnet50\.a1 has no weights on the hub"):
+    with pytest.raises(InputError, match=r"timm:resnet50\.a1 has no weights on the Hub"):
         load_encoder("timm:resnet50.a1", device="cpu")
     (weights / "timm" / "vit_small.dino" / "config.json").unlink()
     with pytest.raises(InputError, match=r"has no config\.json, so it is not a timm model"):

@@ -792,8 +792,8 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
 @pytest.mark.parametrize(
     ("example", "words"),
     [
-        ("empty=missing.jpg", "missing.jpg is not there"),
-        ("empty=words.txt", "words.txt is no picture"),
+        ("empty=missing.jpg", "missing.jpg does not exist"),
+        ("empty=words.txt", "words.txt is not a picture"),
         ("empty=broken.png", "cannot be read as a picture"),
         ("empty=scene.mp4@100000", "100000"),
         ("empty=99999", "is not observed; the object is observed in frames"),

@@ -536,7 +536,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"objects": None}, r"holds the objects 1, 2; say which one"),
+        ({"objects": None}, r"holds the objects 1, 2; choose one"),
         ({"objects": "all"}, "find returns one object; use find_each for all of them"),
         ({"objects": []}, "give at least one mask id"),
         ({"objects": 1.5}, "objects 1.5: give at least one mask id"),

@@ -110,7 +110,7 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
     for text in (
         'column "vidoe": did you mean "video"',
         'column "precision": histories already have a field of this name',
-        'line 3: the id "a" is that of line 2, too',
+        'line 3: the id "a" is also that of line 2',
         f"line 4: {tmp_path / 'gone.mp4'} is not there",
         f"line 4: {tmp_path / 'gone.npz'} is not there",
         'line 5: stride "x" is not a whole number',
@@ -128,19 +128,19 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
     ("name", "text", "message"),
     [
         ("m.csv", "video,masks\n", "lists no video"),
-        ("m.csv", "video,video\na,b\n", '"video" is there twice'),
+        ("m.csv", "video,video\na,b\n", '"video" appears twice'),
         ("m.csv", 'video,masks\n"a', "not CSV"),
         (
             "m.csv",
             "video;masks\na;b\n",
             "line 1: cells are separated by semicolons; save the file with commas",
         ),
-        ("m.csv", "video\tmasks\na\tb\n", "line 1: tabs part its cells"),
-        ("m.csv", "Video,video,masks\na,b,c\n", '"video" is there twice'),
+        ("m.csv", "video\tmasks\na\tb\n", "line 1: cells are separated by tabs"),
+        ("m.csv", "Video,video,masks\na,b,c\n", '"video" appears twice'),
         ("m.txt", "video,masks\n", "a manifest is a .csv or .jsonl file"),
         ("m.jsonl", "[1]\n", "line 1: give an object"),
         ("m.jsonl", "{\n", "line 1: "),
-        ("m.jsonl", '{"video": "x", "Video": "y", "masks": "m"}\n', '"Video" is there twice'),
+        ("m.jsonl", '{"video": "x", "Video": "y", "masks": "m"}\n', '"Video" appears twice'),
         ("m.jsonl", '{"video": "x"}\n', "line 1: give either masks or boxes"),
         ("m.jsonl", '{"video": "x", "masks": "y", "stride": 2.5}\n', "stride"),
         ("m.jsonl", '{"video": "x", "masks": "y", "objects": [1.5]}\n', "objects"),
@@ -656,7 +656,9 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     ran = dejacue(*words)
     assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: 2 added\n")
     assert f"2 videos, {2 * FRAMES} crops in" in ran.err
-    assert dejacue("ingest", manifest, "--store", tmp_path / "s").out.endswith("2 there already\n")
+    assert dejacue("ingest", manifest, "--store", tmp_path / "s").out.endswith(
+        "2 already in the store\n"
+    )
     assert "no failures" in dejacue("store", "failures", tmp_path / "s").out
     listed = ("store", "ls", tmp_path / "s", "--where", "camera=1")
     assert json.loads(dejacue(*listed, "--jsonl").out)["columns"] == {"camera": "1"}
@@ -736,7 +738,7 @@ def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
         patched.setattr("dejacue.cli.encode.encode", None)  # nothing is decoded
         ran = dejacue(*words, "--store", tmp_path / "s")
         assert ran.code == 2
-        assert 'has a history "v0" already; --replace' in ran.err
+        assert 'already has a history "v0"; --replace' in ran.err
     ran = dejacue(*words, "--store", tmp_path / "s", "--replace", "--stride", 2, "-o",
                   tmp_path / "x.npz")  # fmt: skip
     assert ran.code == 0, ran.err

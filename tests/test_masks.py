@@ -508,13 +508,13 @@ def test_rows_of_one_frame_are_its_objects(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"masks": np.zeros((1, H, W))}, "masks of type float64"),
+        ({"masks": np.zeros((1, H, W))}, "masks have type float64"),
         ({"masks": np.zeros((1, 2, H, W), np.uint8)}, "give bool, or integer labels"),
         (
             {"masks": np.zeros((H, W), bool)},
             r"masks have shape \(6, 8\); give a non-empty \(N, H, W\)",
         ),
-        ({"masks": np.zeros((0, H, W), bool)}, "not empty"),
+        ({"masks": np.zeros((0, H, W), bool)}, "give a non-empty"),
         ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, 'name the array .* "masks"'),
         ({"masks": np.ones((2, H, W), bool), "frames": [0]}, r"frames of .* shape \(1,\) for 2"),
         ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, "frames of type float64"),
@@ -525,7 +525,7 @@ def test_rows_of_one_frame_are_its_objects(tmp_path):
         ({"masks": np.ones((3, 2, H, W), bool), "ids": [1]}, "1 ids for 2 objects"),
         ({"masks": np.ones((1, H, W), bool), "ids": ["a"]}, "ids of type <U1"),
         ({"masks": np.array([[[{}]]], dtype=object)}, "pickled objects"),
-        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, "column by column"),
+        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, "column-major order"),
     ],
 )
 def test_a_stack_of_another_form_is_refused(tmp_path, content, message):
@@ -854,7 +854,7 @@ def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
         (["1,1,0,0,1,inf"], "line 1: h 'inf' is not a finite number"),
         (["1,1,0,0,1e300,1"], "is not a finite number"),
         (["1,1,0,0,1,x"], "line 1: h 'x' is not a finite number"),
-        (["1,1,0,0"], "line 1: 4 cells, too few"),
+        (["1,1,0,0"], "line 1: has 4 cells, too few"),
         (["0,1,0,0,1,1"], "frame 0 is not a frame number; .* count from 1, as in MOT"),
         (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is not a frame number"),
         (["1.5,1,0,0,1,1"], "frame '1.5' is not a whole number"),

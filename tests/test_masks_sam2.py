@@ -106,8 +106,16 @@ def test_a_dictionary_may_change_after_it_was_given_and_its_content_is_its_key()
             None,
             "frame 0, object cup: the object id is not a whole number",
         ),
-        ({0: {1: np.ones((2, H, W), bool)}}, None, r"a mask of shape \(2, 12, 16\); give \(H, W\)"),
-        ({0: {1: np.ones((1, H, W))}}, None, 'a mask of float64; say above .* the kind "logits"'),
+        (
+            {0: {1: np.ones((2, H, W), bool)}},
+            None,
+            r"the mask has shape \(2, 12, 16\); give \(H, W\)",
+        ),
+        (
+            {0: {1: np.ones((1, H, W))}},
+            None,
+            'the mask has type float64; give the value above .* the kind "logits"',
+        ),
         ({0: {1: [["a"]]}}, None, "the mask has type <U1; give bool, or logits"),
         ({0: {1: np.ones((H, W))}}, "logits:x", "give logits, or logits:0.5 with a number"),
         ({0: {1: np.ones((H, W))}}, "logits:nan", "give logits, or logits:0.5 with a number"),
@@ -177,7 +185,9 @@ def test_logits_in_a_stack_need_a_threshold(tmp_path) -> None:
     assert np.array_equal(
         look(open_masks(tmp_path / "m.npz", kind="logits"), 0, 7), box(2, 1, 3, 2)
     )
-    with pytest.raises(InputError, match=r'type float16; say above which .* "logits:0\.5"'):
+    with pytest.raises(
+        InputError, match=r'type float16; give the value above which .* "logits:0\.5"'
+    ):
         open_masks(tmp_path / "m.npy")
     with pytest.raises(InputError, match=r"logits are read from an \.npz or \.npy file"):
         open_masks(tmp_path, kind="logits")
@@ -320,7 +330,9 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     soft = logits(segments)
     observed = observe(sample(video), masks=soft, kind="logits", objects="1,2")
     assert list(observed.objects) == ["scene-1", "scene-2"]
-    with pytest.raises(InputError, match=re.escape("video_segments: holds the objects 1, 2; say")):
+    with pytest.raises(
+        InputError, match=re.escape("video_segments: holds the objects 1, 2; choose one")
+    ):
         find(video, words, masks=segments, encoder=encoder)
 
 

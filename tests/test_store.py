@@ -606,7 +606,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     ran = dejacue("store", "rm", folder, "--where", "id=*0")
     assert "removed: 1 history" in ran.out
     assert "freed: 0.0 MB" in dejacue("store", "compact", folder).out
-    assert "all is well: 2 histories" in dejacue("store", "verify", folder).out
+    assert "no damage found: 2 histories" in dejacue("store", "verify", folder).out
     assert dejacue("store", "export", folder, "-o", tmp_path / "x.parquet").code == 0
     assert dejacue("store", "export", folder, "-o", tmp_path / "out").code == 0
     assert len(list((tmp_path / "out").iterdir())) == 2

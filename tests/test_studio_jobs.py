@@ -193,8 +193,8 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
     ({"folder": "../out"}, "no place in the workspace"),
     ({"folder": "scene"}, "holds other things"),
     ({"folder": "scene/scene.mp4"}, "is a file; give a folder"),
-    ({"masks": None}, "show where the object is"),
-    ({"prompts": BOX}, "show where the object is"),
+    ({"masks": None}, "say where the object is"),
+    ({"prompts": BOX}, "say where the object is"),
     ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
     ({"masks": "scene/vocabulary.yaml"}, "is not a format of masks; give a folder of PNG"),
     ({"vocabulary": None}, "give the states"),
@@ -260,7 +260,7 @@ def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplo
     problems = [job.problem for job in made[3:7]]
     assert problems[0] == "x.npz: No space left on device"
     assert problems[1] == "ValueError: odd"
-    assert problems[2].startswith("not enough memory")
+    assert problems[2].startswith("memory is not enough")
     assert problems[3] == "cup.mp4: wrong"
     jobs.close()
 

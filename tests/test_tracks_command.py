@@ -127,14 +127,14 @@ def test_a_second_run_takes_what_is_there_and_an_added_piece_is_followed_alone(
 ) -> None:
     masks = tmp_path / "masks"
     run(folder, "--box", text(1, 0), "-o", masks)
-    assert "taken from" in run(folder, "--box", text(1, 0), "-o", masks)
+    assert "reused" in run(folder, "--box", text(1, 0), "-o", masks)
     assert exact[1].steps == 0
     out = run(folder, "--add", f"{text(3, 9)}@9", "-o", masks)
     assert all(list(session.colours) == [2] for session in exact[2].sessions)
     assert "object 2 (a piece of 1): seen in 16 of 24 frames" in out
     assert "locate with --object 1+2" in out
     assert read_notes(masks).lineages == {1: (1, 2)}
-    assert "taken from" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
+    assert "reused" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
 
 
 def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run) -> None:
@@ -142,11 +142,11 @@ def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run)
     run(folder, "--box", text(1, 0), "-o", masks)
     third, second = f"{text(3, 9)}@9", f"{text(2, 0)}"
     run(folder, "--add", third, "-o", masks)
-    assert "taken from" in run(folder, "--add", third, "-o", masks)
+    assert "reused" in run(folder, "--add", third, "-o", masks)
     run(folder, "--add", third, "--add", second, "-o", masks)
     assert read_notes(masks).lineages == {1: (1, 2, 3)}
     both = run(folder, "--box", text(1, 0), "--add", third, "--add", second, "-o", masks)
-    assert "taken from" in both
+    assert "reused" in both
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_the_sheet_is_drawn_anew_whenever_the_masks_are(folder, tmp_path, exact,
     first = sheet.read_bytes()
     said = run(folder, "--box", f"2:{text(2, 0)}", "-o", masks)
     assert exact[1].steps == 0  # nothing was followed, and yet the masks are others
-    assert "taken from" not in said
+    assert "reused" not in said
     assert "masks: rewritten from the earlier tracking" in said
     assert sheet.read_bytes() != first
     run(folder, *both, "-o", masks)
     assert sheet.read_bytes() == first
     sheet.unlink()
-    assert "taken from" in run(folder, *both, "-o", masks)
+    assert "reused" in run(folder, *both, "-o", masks)
     assert sheet.read_bytes() == first
 
 
@@ -200,7 +200,7 @@ def test_an_old_sheet_does_not_outlive_a_run_that_failed_to_draw_one(
     with monkeypatch.context() as patched:
         patched.setattr(track_sheet, "contact_sheet", fail)
         assert dejacue("track", folder, "--box", text(2, 0), "-o", masks).code == 1
-    assert "taken from" in run(folder, "--box", text(2, 0), "-o", masks)
+    assert "reused" in run(folder, "--box", text(2, 0), "-o", masks)
     assert sheet.read_bytes() != first
 
 
@@ -258,7 +258,7 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
     [
         ([], "show where the object is"),
         (["--box", "99,1,120,9"], "lies outside the frame of 60 × 40"),
-        (["--box", "1,1,9,9@24"], "frame 24 lies past the end"),
+        (["--box", "1,1,9,9@24"], "frame 24 is past the end"),
         (["--add", "1,1,9,9@3"], "there is no object yet"),
         (["--box", "1,1,9,9", "--presence", 3], "presence 3.0 must be between 0 and 1"),
         (["--mask", "none.png"], "no such file"),
@@ -373,7 +373,7 @@ def test_locate_follows_the_object_from_a_box_and_takes_the_masks_again(locate, 
     assert (tmp_path / "out" / "masks-contact.png").is_file()
     before = (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns
     again = locate()
-    assert f"taken from {tmp_path / 'out' / 'masks'}: " in again
+    assert f"reused {tmp_path / 'out' / 'masks'}: " in again
     assert "scene.history.npz: made of the same video, masks and options" in again
     assert (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns == before
 

@@ -215,7 +215,7 @@ def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     for wrong, sentence in (
         (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3 is past the end"),
         (Prompt(0, 0, box=(1, 1, 9, 9)), "numbered 1 to 254"),
-        (Prompt(0, 1), "says nothing"),
+        (Prompt(0, 1), "the prompt is empty"),
         (Prompt(0, 1, mask=np.ones((3, 3), bool)), "give bool of the frame's"),
     ):
         with pytest.raises(InputError, match=sentence):

@@ -440,7 +440,7 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
     with pytest.raises(MissingData, match="the default encoder"):
         find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=1)
     ran = dejacue("locate", *given, *words, "--precision", "int8")
-    assert "weights fetch siglip2:int8 gets it (about 375 MB" in ran.err
+    assert "weights fetch siglip2:int8 (about 375 MB" in ran.err
     assert "fetch siglip2:torch" in dejacue("locate", *given, *words, "--backend", "torch").err
 
 

@@ -390,7 +390,7 @@ def test_the_command_shows_tables_and_notes(dejacue, tmp_path):
     for part in (
         "descriptions",
         "pairs of descriptions of a state",
-        "two states",
+        "pairs of states",
         "not known: grublix",
     ):
         assert part in ran.out

@@ -124,7 +124,7 @@ def _run(training: Training, output: Path) -> None:
                     kept, saved = training.epoch, time.monotonic()
     except KeyboardInterrupt:
         if not kept:
-            raise Cancelled("stopped before anything was saved; start again") from None
+            raise Cancelled("stopped before anything was kept; start again") from None
         raise Cancelled(
             f"stopped; {output} has the state after {counted(kept, 'epoch')}; run the same "
             "command with --resume to continue"
