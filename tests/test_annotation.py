@@ -866,7 +866,7 @@ def test_events_command_names_every_file_without_an_event(wide, tmp_path, capsys
         "1 frame, 5 are needed; the transition [1, 1] is followed by nothing, not by post",
     ]
     assert not output.exists()
-    with pytest.raises(DejaCueError, match=r"in 2 of 2 files, nothing is written$"):
+    with pytest.raises(DejaCueError, match=r"in 2 of 2 files; nothing was written$"):
         annotating.events(bad, output, skip=True)
     assert not output.exists()
     capsys.readouterr()

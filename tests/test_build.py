@@ -308,10 +308,10 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     assert len(list(clip)) == own["end"] - own["start"] + 1
     again = dejacue(*words)
     assert again.code == 0
-    assert "taken from" in again.err
+    assert "reused" in again.err
     other = dejacue(*words, "--stride", 2)
     assert other.code == 0
-    assert "taken from" not in other.err
+    assert "reused" not in other.err
 
 
 def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) -> None:
@@ -322,7 +322,7 @@ def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) ->
     for id in (1, 2):
         ran = dejacue("locate", tmp_path / "scene" / "scene.mp4", *files, "--object", id)
         assert ran.code == 0
-        assert "taken from" not in ran.err
+        assert "reused" not in ran.err
         rows.append(read_history(tmp_path / "out" / "scene.history.npz"))
     assert [history.made_with["objects"] for history in rows] == ["1", "2"]
     assert not np.array_equal(rows[0].features, rows[1].features)

@@ -227,5 +227,5 @@ def test_pictures_without_a_compiler_are_the_same(monkeypatch) -> None:
     fast = crops.picture(image, mask, 32)
     monkeypatch.setattr(crops, "compiled", None)
     assert np.array_equal(crops.picture(image, mask, 32), fast)
-    with pytest.raises(InputError, match="a mask of shape"):
+    with pytest.raises(InputError, match="the mask has shape"):
         crops.picture(image, mask[:5], 32)

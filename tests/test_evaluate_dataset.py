@@ -73,7 +73,7 @@ def test_nothing_is_encoded_twice_and_the_table_is_also_csv_and_markdown(
     assert dejacue(*words, "--encoder", "mini", "-r", "contrast").code == 0
     ran = dejacue(*words, "-r", "contrast, peak", "-o", "table.md")  # the encoder of the store
     assert ran.code == 0, ran.err
-    assert "corpus: 2 there already" in ran.err
+    assert "corpus: 2 already in the store" in ran.err
     lines = Path("table.md").read_text().splitlines()
     assert lines[2:4] == [
         "| method | R@1 .3 | R@1 .5 | Top-1 tIoU |",

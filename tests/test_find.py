@@ -450,7 +450,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message) 
 
 
 def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> None:
-    with pytest.raises(InputError, match=r"holds no finding, finding\.json is not there"):
+    with pytest.raises(InputError, match=r"is not the folder of a finding \(finding\.json is missing\)"):
         Finding.read(tmp_path)
     first.write(tmp_path)
     (tmp_path / "scene.history.npz").unlink()

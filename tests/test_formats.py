@@ -498,7 +498,7 @@ def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
     path.write_text(eaf())
     with pytest.raises(InputError, match=r't\.eaf: state "empty": is in seconds, .*--times'):
         read_references(path)
-    with pytest.raises(InputError, match=r'x\.srt: history "cup": .srt counts in seconds, .*times'):
+    with pytest.raises(InputError, match=r'x\.srt: history "cup": .srt is in seconds, .*times'):
         write_references(tmp_path / "x.srt", [CUP])
     assert not (tmp_path / "x.srt").exists()
 

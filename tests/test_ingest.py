@@ -111,8 +111,8 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         'column "vidoe": did you mean "video"',
         'column "precision": histories already have a field of this name',
         'line 3: the id "a" is also that of line 2',
-        f"line 4: {tmp_path / 'gone.mp4'} is not there",
-        f"line 4: {tmp_path / 'gone.npz'} is not there",
+        f"line 4: {tmp_path / 'gone.mp4'} does not exist",
+        f"line 4: {tmp_path / 'gone.npz'} does not exist",
         'line 5: stride "x" is not a whole number',
         'line 5: objects "one": give at least one mask id',
         "line 5: give either masks or boxes",
@@ -611,7 +611,7 @@ def test_files_elsewhere_are_fetched_and_exports_put(
         with pytest.raises(InputError, match=r"s3nope://x: cannot be reached \(Protocol not kn"):
             store.export("s3nope://x")
     gone = [{**videos[0], "video": "memory://bucket/gone.mp4"}]
-    with pytest.raises(ManifestError, match=r"item 1: memory://bucket/gone.mp4 is not there"):
+    with pytest.raises(ManifestError, match=r"item 1: memory://bucket/gone.mp4 does not exist"):
         ingest(gone, tmp_path / "store", encoder=counting)
 
 
@@ -677,7 +677,7 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     manifest.write_text("video,masks\ngone.mp4,gone.npz\n")
     ran = dejacue(*words)
     assert ran.code == 2
-    assert ran.err.count("is not there") == 2  # each once
+    assert ran.err.count("does not exist") == 2  # each once
     assert "Traceback" not in ran.err
 
 

@@ -540,7 +540,7 @@ def test_a_box_is_the_mask_of_its_pixels(scene):
         ({"box": (1, 2, 3)}, "give \\(x0, y0, x1, y1\\)"),
         ({"box": (9, 2, 3, 4)}, "x0 < x1"),
         ({"box": (1, 2, 3, np.nan)}, "x0 < x1"),
-        ({"mask": np.ones((4, 4))}, "a mask of shape"),
+        ({"mask": np.ones((4, 4))}, "the mask has shape"),
         ({"mask": np.ones((40, 60)), "box": (1, 2, 3, 4)}, "leave one of them out"),
     ],
 )

@@ -136,7 +136,7 @@ def test_an_npz_holds_an_array_for_each_mask(tmp_path, save, mark) -> None:
     check(open_masks(tmp_path / "masks.npz"))
     save(tmp_path / "soft.npz", **{n: np.where(m, 0.9, 0.1) for n, m in own.items()})
     check(open_masks(tmp_path / "soft.npz", kind="logits:0.5"))
-    with pytest.raises(InputError, match=r"soft\.npz: 0.1: a mask of float64; say above which"):
+    with pytest.raises(InputError, match=r"soft\.npz: 0.1: the mask has type float64; give the value above which"):
         open_masks(tmp_path / "soft.npz")
 
 
@@ -158,7 +158,7 @@ def test_live_takes_a_mask_as_sam_2_gives_it() -> None:
     flat.push(picture, mask=box(2, 1, 9, 9))
     deep.push(picture, mask=box(2, 1, 9, 9)[None])
     assert deep.reading.observed == flat.reading.observed == 1
-    with pytest.raises(InputError, match="a mask of shape"):
+    with pytest.raises(InputError, match="the mask has shape"):
         deep.push(picture, mask=np.ones((2, H, W), bool))
 
 

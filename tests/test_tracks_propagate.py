@@ -198,7 +198,7 @@ def test_progress_tells_every_step(folder) -> None:
 
 def test_what_is_wrong_with_prompts_is_said_before_a_step(folder) -> None:
     tracker = Colour()
-    with pytest.raises(InputError, match="frame 99 lies past the end"):
+    with pytest.raises(InputError, match="frame 99 is past the end"):
         track(folder, Prompt(99, 1, box=(1, 1, 5, 5)), tracker)
     assert tracker.steps == 0
 
