@@ -280,7 +280,7 @@ def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub)
     towers = "onnx/vision_model_fp16.onnx, onnx/text_model_fp16.onnx"
     assert str(caught.value) == (
         f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine "
-        "(download: No connection); with a connection they are downloaded once; without one "
+        "(download: No connection); with a connection they are downloaded once; without one, "
         f"put {towers} (revision main) into FOLDER/{ONNX_REPOSITORY} and tokenizer.json (revision "
         f"{siglip.REVISION}) into FOLDER/{siglip.REPOSITORY}, and set DEJACUE_WEIGHTS to that "
         "FOLDER"

@@ -255,7 +255,7 @@ def test_a_folder_keeps_the_history_and_a_second_call_decodes_nothing(
     monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
     with caplog.at_level(logging.INFO, "dejacue"):
         again = cup(folder=tmp_path)
-    assert "taken from" in caplog.text
+    assert "reused" in caplog.text
     assert again.thumbnails == before.thumbnails
     assert again.crops == before.crops
     assert again.warnings == before.warnings
@@ -450,7 +450,9 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message) 
 
 
 def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> None:
-    with pytest.raises(InputError, match=r"is not the folder of a finding \(finding\.json is missing\)"):
+    with pytest.raises(
+        InputError, match=r"is not the folder of a finding \(finding\.json is missing\)"
+    ):
         Finding.read(tmp_path)
     first.write(tmp_path)
     (tmp_path / "scene.history.npz").unlink()

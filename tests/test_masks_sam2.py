@@ -136,7 +136,9 @@ def test_an_npz_holds_an_array_for_each_mask(tmp_path, save, mark) -> None:
     check(open_masks(tmp_path / "masks.npz"))
     save(tmp_path / "soft.npz", **{n: np.where(m, 0.9, 0.1) for n, m in own.items()})
     check(open_masks(tmp_path / "soft.npz", kind="logits:0.5"))
-    with pytest.raises(InputError, match=r"soft\.npz: 0.1: the mask has type float64; give the value above which"):
+    with pytest.raises(
+        InputError, match=r"soft\.npz: 0.1: the mask has type float64; give the value above which"
+    ):
         open_masks(tmp_path / "soft.npz")
 
 

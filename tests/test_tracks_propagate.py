@@ -365,11 +365,11 @@ def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, most, monkeypatch
     done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
     kept = done if done <= 16 else done - 16  # of the pass that it was in
     said = (
-        f"{kept} frames are kept in .*masks.partial and will be"
+        f"stopped; {kept} frames are kept in .*masks.partial and will be"
         if done
-        else "before anything was kept"
+        else "stopped before anything was kept"
     )
-    with pytest.raises(Cancelled, match=f"^stopped; {said}"):
+    with pytest.raises(Cancelled, match=f"^{said}"):
         write_track(tmp_path / "masks", request_of(folder, prompts, Colour(stop)))
     assert not (tmp_path / "masks").exists()
     assert partial_path(tmp_path / "masks").exists() == bool(done)
