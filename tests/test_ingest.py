@@ -117,7 +117,7 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         'line 5: objects "one": give at least one mask id',
         "line 5: give either masks or boxes",
         'line 5: unknown kind of masks "nice"',
-        "line 6: 3 cells under 7 columns",
+        "line 6: 3 cells for 7 columns",
     ):
         assert text in found
     assert len(raised.value.problems) == 10

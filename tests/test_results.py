@@ -378,8 +378,8 @@ def test_frames_are_whole_numbers_in_order(tmp_path, pair, message) -> None:
         ("cup,empty,4,3", r"line 3: window \[4, 3\] ends before it starts"),
         ("cup,,0,3", 'line 3: has no "state"; add it'),
         (",empty,0,3", 'line 3: has no "history"; add it'),
-        ("cup,empty,0", "line 3: 3 cells under 4 columns"),
-        ("cup,empty,0,3,4", "line 3: 5 cells under 4 columns"),
+        ("cup,empty,0", "line 3: 3 cells for 4 columns"),
+        ("cup,empty,0,3,4", "line 3: 5 cells for 4 columns"),
         ('cup,"empty,0,3', r"line 3: not CSV \(unexpected end of data\)"),
     ],
 )
