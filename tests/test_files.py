@@ -311,7 +311,7 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path, suffix):
 
 def test_a_word_list_of_more_than_a_megabyte_is_refused(tmp_path):
     path = write_text(tmp_path / "cup.yaml", "#" * (1 << 20) + "\n" + WORDS)
-    with refused(path, "larger than 1 MB; is it a vocabulary"):
+    with refused(path, "larger than 1 MB; check that it is a vocabulary"):
         read_vocabulary(path)
 
 
@@ -483,7 +483,7 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("features.npy", npy(ROWS))
-    with refused(path, r"features\.npy is in it twice"):
+    with refused(path, r"contains features\.npy twice"):
         read_history(path)
 
 

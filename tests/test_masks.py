@@ -142,7 +142,7 @@ def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
     assert masks.kind == "binary"
     assert one(masks, frame(0)) is not None
     with refused(
-        tmp_path / "001.png", 'holds 3 though .* only 0 and 255; choose the kind "indexed"'
+        tmp_path / "001.png", 'holds 3 but .* only 0 and 255; choose the kind "indexed"'
     ):
         masks.unions(frame(1), [None])
 
@@ -306,7 +306,7 @@ def test_names_without_numbers_can_be_taken_in_their_order(tmp_path):
     assert one(masks, frame(1), frozenset({1})) is not None
     with refused(folder, 'mask "a" has no number'):
         open_masks(folder).unions(frame(0), [None])
-    with refused(folder, 'called "a", "b", the frames "f1" and so on; .*match "index"'):
+    with refused(folder, 'named "a", "b", but the frames "f1" and so on; .*match "index"'):
         open_masks(folder).unions(frame(0, name="f1"), [None])
 
 

@@ -283,7 +283,7 @@ def test_many_numbers_and_255_in_one_picture_may_be_a_soft_edge(tmp_path, count)
     if count == 32:
         assert open_masks(tmp_path).ids() == tuple(range(1, count))  # 255 is void
     else:
-        with refused(tmp_path, '33 different numbers, .* choose the kind "indexed" or "binary"'):
+        with refused(tmp_path, '33 different values, .* choose the kind "indexed" or "binary"'):
             open_masks(tmp_path).ids()
 
 

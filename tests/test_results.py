@@ -397,7 +397,7 @@ def test_columns_of_references_are_checked(tmp_path) -> None:
     with refused(path, "two columns have the same name"):
         read_references(path)
     save(path, "history,state,start,end,component\ncup,a,0,1,x\ncup,b,2,3,y\n")
-    with refused(path, 'line 3: history "cup" has the component "y" here and "x" before'):
+    with refused(path, 'line 3: history "cup" has the component "y" here, but "x" above'):
         read_references(path)
 
 

@@ -712,7 +712,7 @@ def test_images_of_different_sizes_are_refused_by_name(tmp_path):
     assert len(list(open_video(folder, end=16))) == 17
     video = open_video(folder, stride=2)
     Image.new("RGB", (60, 32)).save(folder / "4.png")  # behind our back
-    with refused(folder, "frame 0 has 64 × 32 pixels, frame 4 60 × 32"):
+    with refused(folder, "frame 0 has 64 × 32 pixels, but frame 4 has 60 × 32"):
         list(video)
 
 

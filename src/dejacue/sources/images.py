@@ -120,7 +120,7 @@ def read_rgb(file: Path, on_white: bool = False) -> NDArray[np.uint8]:
         with open_picture(file) as opened:
             image = ImageOps.exif_transpose(opened)
             if image.mode == "F":
-                raise Unreadable("has floating-point pixels; save it with 8 or 16 bits")
+                raise Unreadable("floating-point pixels; save it with 8 or 16 bits")
             if image.mode.startswith("I"):
                 deep = np.asarray(image).astype(np.int64).clip(0, 65535)
                 return np.repeat(((deep + 128) // 257).astype(np.uint8)[..., None], 3, axis=2)
