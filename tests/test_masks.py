@@ -141,9 +141,7 @@ def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
     masks = open_masks(save(tmp_path, pictures))
     assert masks.kind == "binary"
     assert one(masks, frame(0)) is not None
-    with refused(
-        tmp_path / "001.png", 'holds 3 but .* only 0 and 255; choose the kind "indexed"'
-    ):
+    with refused(tmp_path / "001.png", 'holds 3 but .* only 0 and 255; choose the kind "indexed"'):
         masks.unions(frame(1), [None])
 
 
@@ -222,7 +220,9 @@ def test_other_sizes_are_resized_with_one_warning(tmp_path):
     assert np.array_equal(found, expected)
     assert one(masks, frame(1, shape=(12, 16))).shape == (12, 16)
     (told,) = (text for text in masks.problems if "resized" in text)
-    assert told.startswith(f'{folder}: mask "00000" is 8×6, the frame 16×12; masks are resized')
+    assert told.startswith(
+        f'{folder}: mask "00000" is 8×6, but the frame is 16×12; masks are resized'
+    )
 
 
 @given(
@@ -696,7 +696,7 @@ def test_masks_drawn_for_another_size_are_resized(tmp_path):
     rows = [{"frame": 0, "id": 1, "segmentation": rle(block(1))}]
     masks = open_masks(document(tmp_path / "m.json", rows))
     assert one(masks, frame(0, shape=(12, 16))).sum() == 4 * 6
-    assert any("mask 0 is 8×6, the frame 16×12" in text for text in masks.problems)
+    assert any("mask 0 is 8×6, but the frame is 16×12" in text for text in masks.problems)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,9 @@ def test_masks_of_another_shape_are_refused_with_both_sizes(tmp_path):
 def test_a_rounded_size_is_the_same_shape(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)))
     assert masks.unions(frame(0, shape=(80, 107)), [None])[0].shape == (80, 107)
-    assert any("is 80×60, the frame 107×80; masks are resized" in own for own in masks.problems)
+    assert any(
+        "is 80×60, but the frame is 107×80; masks are resized" in own for own in masks.problems
+    )
 
 
 def told(masks, frames) -> list[str]:

@@ -570,7 +570,7 @@ def test_a_truncated_video_gives_what_it_has_and_says_where_it_stops(tmp_path, s
     video = open_video(path)
     frames = list(video)
     assert [read_ordinal(frame.image) for frame in frames] == list(range(15))
-    assert re.search(r"stops at 1\.[56]00 .*, so it is truncated$", video.problems[-1])
+    assert re.search(r"stops at 1\.[56]00 .*: the file is truncated$", video.problems[-1])
     with refused(path, "(is truncated|cannot be decoded).*; copy or re-encode the file, or ignore"):
         list(open_video(path, errors="fail"))
     assert len(list(open_video(path, end=9, errors="fail"))) == 10
@@ -844,7 +844,9 @@ def test_the_orientation_of_a_photograph_is_honoured(tmp_path, orientation, stor
     Image.fromarray(picture(7)).save(tmp_path / "7.jpg", quality=95)  # of the same size as shown
     assert [read_ordinal(frame.image) for frame in open_video(tmp_path)] == [5, 6, 7]
     Image.fromarray(picture(8)[:16]).save(tmp_path / "8.png")
-    with refused(tmp_path, f"5.jpg has {WIDTH} × {HEIGHT} pixels, 8.png {WIDTH} × 16; resize all"):
+    with refused(
+        tmp_path, f"5.jpg has {WIDTH} × {HEIGHT} pixels, but 8.png has {WIDTH} × 16; resize"
+    ):
         open_video(tmp_path)
 
 
