@@ -660,7 +660,7 @@ def test_template_command_refuses_what_it_cannot_read(tmp_path, options, message
 def test_filled_in_files_are_not_written_over(wide, tmp_path, passes) -> None:
     first, second = passes
     before = first.read_bytes()
-    with pytest.raises(InputError, match=r"a\.json: is already there; .* --force"):
+    with pytest.raises(InputError, match=r"a\.json: already exists; .* --force"):
         annotating.template(None, "A", first, frames="0:9", id="cup")
     with pytest.raises(InputError, match=r"b\.json: is read by this command"):
         annotating.consensus(first, second, None, second, force=True)
@@ -668,7 +668,7 @@ def test_filled_in_files_are_not_written_over(wide, tmp_path, passes) -> None:
         annotating.events([second, first], first, force=True)
     decisions = tmp_path / "d.json"
     annotating.consensus(first, second, None, decisions)
-    with pytest.raises(InputError, match=r"d\.json: is already there"):
+    with pytest.raises(InputError, match=r"d\.json: already exists"):
         annotating.consensus(first, second, None, decisions)
     assert first.read_bytes() == before
     annotating.template(None, "A", first, frames="0:9", id="cup", force=True)
@@ -790,7 +790,7 @@ def test_events_command_has_no_notes_where_everything_counts(wide, tmp_path, cap
     annotating.events([agreed(tmp_path / "c.json", "pppp" + "u" + ONE_EVENT)])
     shown = capsys.readouterr().out
     assert "note:" not in shown
-    assert "nothing is written" in shown
+    assert "nothing was written" in shown
 
 
 def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_path, capsys):
@@ -823,7 +823,7 @@ def test_events_command_refuses_a_history_that_comes_twice(tmp_path) -> None:
 def test_events_command_replaces_references_only_when_forced(wide, tmp_path) -> None:
     path, output = agreed(tmp_path / "a.json"), tmp_path / "truth.json"
     output.write_text("mine")
-    with pytest.raises(InputError, match=r"truth\.json: is already there; .* --force"):
+    with pytest.raises(InputError, match=r"truth\.json: already exists; .* --force"):
         annotating.events([path], output)
     assert output.read_text() == "mine"
     annotating.events([path], output, force=True)

@@ -117,7 +117,11 @@ def test_two_annotators_of_elan_have_a_consensus(tmp_path, dejacue) -> None:
         ({"empty": [(0, 4)], "full": [(4, 9)]}, (), 'frame 4 is marked as "empty" and as "full"'),
         (MARKS, ("--states", "empty,filled"), 'unknown state "full"; '),
         (MARKS, ("--rest", "gone"), 'unknown label "gone"'),
-        (MARKS, ("--id", "jug"), 'marks nothing of "jug", but of cup; give one of them with --id'),
+        (
+            MARKS,
+            ("--id", "jug"),
+            'has no marks for "jug", only for cup; choose one of them with --id',
+        ),
         (MARKS, ("-a", "consensus"), "is reserved for what two annotators agree on"),
         (MARKS, ("--frames", "0:3"), "give either a history file or --frames"),
     ],

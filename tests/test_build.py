@@ -109,7 +109,7 @@ def test_an_object_that_is_never_visible_is_refused() -> None:
 def test_one_id_may_be_a_number_and_words_a_plain_mapping() -> None:
     one = build_history(Still(), Boxes(), Means(), objects=1)
     assert len(one) == 8
-    with pytest.raises(InputError, match='objects "all": build_history makes one'):
+    with pytest.raises(InputError, match='objects "all": build_history takes one'):
         build_history(Still(), Boxes(), Means(), objects="all")
     made = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
     assert made.descriptions == ("empty cup", "full cup")

@@ -113,7 +113,7 @@ def test_every_frame_is_a_line_of_json_and_the_last_is_what_locate_finds(live, d
         for own in (lines[-1]["retrieval"], offline)
     ]
     assert windows[0] == windows[1]
-    assert "note: mini knows" in ran.err
+    assert "note: mini only knows" in ran.err
 
 
 def test_elsewhere_than_on_a_terminal_every_change_is_a_line(live):
@@ -157,7 +157,7 @@ def test_the_strip_shows_states_evidence_and_the_last_windows():
     gone = command.strip(replace(update, state=None, evidence={}), ["a"], [])
     screen.print(waiting, gone)
     text = screen.export_text()
-    assert "not said before 8 more frames" in text
+    assert "no answer for 8 more frames" in text
     assert "not seen" in text
 
 

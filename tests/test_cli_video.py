@@ -132,7 +132,7 @@ def test_stopping_says_what_is_kept_and_the_next_run_goes_on(encode, tmp_path, m
     monkeypatch.setattr(Mini, "encode_images", real)
     ran = encode("-o", "cup.history.npz")
     assert ran.code == 0
-    assert "note: going on from 24 encoded crops" in ran.err
+    assert "note: resuming after 24 encoded crops" in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["cup.history.npz"]
     assert len(read_history(tmp_path / "cup.history.npz")) == 60
 

@@ -420,11 +420,15 @@ def test_a_family_without_a_name_is_one_sentence() -> None:
             {"backend": "onnx", "device": "cpu"},
             "siglip2 through onnx has no option device",
         ),
-        ("siglip2", {"backend": "torch", "threads": 2}, "siglip2 through torch has no threads"),
+        (
+            "siglip2",
+            {"backend": "torch", "threads": 2},
+            "siglip2 through torch has no option threads",
+        ),
         ("mini", {"device": "cpu"}, "mini has no option device; leave it out"),
         ("hf:a/b", {"precision": "fp8"}, 'unknown precision "fp8"; did you mean'),
         ("hf:a/b", {"device": "tpu"}, 'unknown device "tpu"; did you mean'),
-        ("hf:a/b", {"batches": 3}, "hf:a/b has no batches; leave it out"),
+        ("hf:a/b", {"batches": 3}, "hf:a/b has no option batches; leave it out"),
         ("siglip2", {"device": "tpu"}, 'unknown device "tpu"'),  # so it is torch
     ],
 )

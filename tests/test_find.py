@@ -539,13 +539,13 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
     ("more", "sentence"),
     [
         ({"objects": None}, r"holds the objects 1, 2; choose one"),
-        ({"objects": "all"}, "find returns one object; use find_each for all of them"),
+        ({"objects": "all"}, "find returns one; use find_each for all"),
         ({"objects": []}, "give at least one mask id"),
         ({"objects": 1.5}, "objects 1.5: give at least one mask id"),
         ({"objects": [[]]}, r"objects \[\[\]\]: give at least one mask id"),
         ({"objects": "1,x"}, 'objects "1,x": give at least one mask id: one \\(1\\), several'),
         ({"objects": "1+2,2"}, "an id appears twice"),
-        ({"objects": "1,2"}, "find returns one object; use find_each for all of them"),
+        ({"objects": "1,2"}, "find returns one; use find_each for all"),
         ({"masks": None}, "show where the object is"),
         ({"masks": np.ones((1, 4, 4), bool)}, r"an array of shape \(1, 4, 4\); np\.savez\("
          r'"masks.npz", masks=array\) saves an array \(N, H, W\)'),

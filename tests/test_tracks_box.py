@@ -100,7 +100,9 @@ def test_a_session_goes_on_from_its_state() -> None:
 def test_trackers_have_names() -> None:
     assert load_tracker("box").name == "box"
     for options in ({"device": "cuda"}, {"precision": "fp16"}, {"fallback": True}):
-        with pytest.raises(InputError, match=f"the tracker box has no {next(iter(options))}"):
+        with pytest.raises(
+            InputError, match=f"the tracker box has no option {next(iter(options))}"
+        ):
             load_tracker("box", **options)
     for name in ("sma2", "box:x", "light", "other:folder"):
         with pytest.raises(InputError, match=f'unknown tracker "{name}".*known: box, sam2'):

@@ -313,7 +313,7 @@ def test_a_box_that_stays_is_called_approximate(tmp_path, run) -> None:
         warnings.simplefilter("error")
         out = run(tmp_path / "scene" / "JPEGImages", "--box", "65,35,128,119", "--tracker", "box",
                   "-o", masks)  # fmt: skip
-    assert "note: box: nothing is followed" in out
+    assert "note: box: the object is not tracked" in out
     assert "object 1: seen in 24 of 24 frames" in out
     notes = read_notes(masks)
     assert notes.approximate
@@ -374,7 +374,7 @@ def test_locate_follows_the_object_from_a_box_and_takes_the_masks_again(locate, 
     before = (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns
     again = locate()
     assert f"reused {tmp_path / 'out' / 'masks'}: " in again
-    assert "scene.history.npz: made of the same video, masks and options" in again
+    assert "scene.history.npz: made from the same video, masks and options" in again
     assert (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns == before
 
 

@@ -173,7 +173,7 @@ def test_a_name_that_is_none_is_refused(dejacue) -> None:
     ran = dejacue("weights", "fetch", "siglip3")
     assert ran.code == 2
     assert 'unknown model "siglip3"; did you mean "siglip2"?' in ran.err
-    assert "hf download a/b gets them" in dejacue("weights", "path", "hf:a/b").err
+    assert "hf download a/b downloads them" in dejacue("weights", "path", "hf:a/b").err
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -450,7 +450,9 @@ def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, 
     file.parent.mkdir(parents=True)
     file.write_bytes(b"junk!")
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
-    with pytest.raises(MissingData, match=r"is damaged \(.*vision_model\.onnx\); dejacue weights"):
+    with pytest.raises(
+        MissingData, match=r"is damaged \(.*vision_model\.onnx\); download it with dejacue weights"
+    ):
         models.check_default()
     file.write_bytes(onnx_file(300))
     with pytest.raises(MissingData, match="is not all on this machine"):
@@ -460,7 +462,7 @@ def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, 
 
 def test_on_a_gpu_it_is_the_files_of_torch_that_are_asked_for(nothing, monkeypatch) -> None:
     monkeypatch.setattr(models, "may_be_accelerated", lambda: True)
-    with pytest.raises(MissingData, match="weights fetch siglip2:torch gets it"):
+    with pytest.raises(MissingData, match="weights fetch siglip2:torch \("):
         models.check_default()
-    with pytest.raises(MissingData, match="weights fetch siglip2 gets it"):
+    with pytest.raises(MissingData, match="download it with dejacue weights fetch siglip2 "):
         models.check_default(backend="onnx")

@@ -209,8 +209,7 @@ def _find(
     if single and len(observed.objects) > 1:
         names = ", ".join(observed.objects)
         raise InputError(
-            f"{opened.path}: holds {names}, but find returns one object; use find_each for all of "
-            "them"
+            f"{opened.path}: holds {names}, but find returns one; use find_each for all"
         )
     named = described.facts or described.changes  # frames that must be among those looked at
     every = 1 if named or isinstance(video, Video) else sampling.every(opened, encoder)

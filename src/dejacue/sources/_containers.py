@@ -236,7 +236,7 @@ class _StreamEnd:
                 "is truncated"
             )
         if last_s + slack_s < self._seconds:
-            return f"stops at {last_s:.3f} of {self._seconds:.3f} s, so it is truncated"
+            return f"stops at {last_s:.3f} of {self._seconds:.3f} s: the file is truncated"
         return ""
 
 
