@@ -663,7 +663,7 @@ def test_template_command_refuses_what_it_cannot_read(tmp_path, options, message
 def test_filled_in_files_are_not_written_over(wide, tmp_path, passes) -> None:
     first, second = passes
     before = first.read_bytes()
-    with pytest.raises(InputError, match=r"a\.json: is already there; .* --force"):
+    with pytest.raises(InputError, match=r"a\.json: already exists; .* --force"):
         annotating.template(None, "A", first, frames="0:9", id="cup")
     with pytest.raises(InputError, match=r"b\.json: is read by this command"):
         annotating.consensus(first, second, None, second, force=True)
@@ -671,7 +671,7 @@ def test_filled_in_files_are_not_written_over(wide, tmp_path, passes) -> None:
         annotating.events([second, first], first, force=True)
     decisions = tmp_path / "d.json"
     annotating.consensus(first, second, None, decisions)
-    with pytest.raises(InputError, match=r"d\.json: is already there"):
+    with pytest.raises(InputError, match=r"d\.json: already exists"):
         annotating.consensus(first, second, None, decisions)
     assert first.read_bytes() == before
     annotating.template(None, "A", first, frames="0:9", id="cup", force=True)
@@ -700,7 +700,7 @@ def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, pa
     assert (letters(made), made.annotator) == ("ppppptqqqqqq", "consensus")
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
-        f"{output}: the consensus on H001; go on with: dejacue annotate events {output}"
+        f"{output}: the consensus on H001; continue with: dejacue annotate events {output}"
     )
 
 
@@ -720,7 +720,7 @@ def test_consensus_command_needs_no_decisions_where_all_agree(wide, tmp_path, ca
     assert "disagreements" not in shown
     assert shown.splitlines()[-1] == (
         f"the passes agree on every frame; {output} is the consensus, "
-        f"go on with: dejacue annotate events {output}"
+        f"continue with: dejacue annotate events {output}"
     )
 
 
@@ -793,7 +793,7 @@ def test_events_command_has_no_notes_where_everything_counts(wide, tmp_path, cap
     annotating.events([agreed(tmp_path / "c.json", "pppp" + "u" + ONE_EVENT)])
     shown = capsys.readouterr().out
     assert "note:" not in shown
-    assert "nothing is written" in shown
+    assert "nothing was written" in shown
 
 
 def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_path, capsys):
@@ -814,7 +814,9 @@ def test_events_command_takes_many_files_and_the_names_of_the_states(wide, tmp_p
 def test_events_command_refuses_a_history_that_comes_twice(tmp_path) -> None:
     paths = [agreed(tmp_path / name) for name in ("a.json", "b.json")]
     output = tmp_path / "truth.json"
-    with pytest.raises(InputError, match=r"a\.json and .*b\.json: both are of history H001; give"):
+    with pytest.raises(
+        InputError, match=r"a\.json and .*b\.json: both belong to history H001; give"
+    ):
         annotating.events(paths, output)
     with pytest.raises(InputError, match="give each history once"):
         annotating.events(paths[:1] * 2, output)
@@ -824,7 +826,7 @@ def test_events_command_refuses_a_history_that_comes_twice(tmp_path) -> None:
 def test_events_command_replaces_references_only_when_forced(wide, tmp_path) -> None:
     path, output = agreed(tmp_path / "a.json"), tmp_path / "truth.json"
     output.write_text("mine")
-    with pytest.raises(InputError, match=r"truth\.json: is already there; .* --force"):
+    with pytest.raises(InputError, match=r"truth\.json: already exists; .* --force"):
         annotating.events([path], output)
     assert output.read_text() == "mine"
     annotating.events([path], output, force=True)
@@ -840,7 +842,7 @@ def test_events_command_writes_no_csv_which_has_no_place_for_frames(tmp_path, pa
 
 def test_events_command_says_when_a_pass_is_no_consensus(wide, passes, capsys) -> None:
     annotating.events([passes[0]])
-    assert "a.json: is the pass of Ann alone, not a consensus" in capsys.readouterr().err
+    assert "a.json: is the pass of Ann only, not a consensus" in capsys.readouterr().err
 
 
 def test_events_command_without_an_event_says_why_and_writes_nothing(wide, tmp_path) -> None:
@@ -859,7 +861,7 @@ def test_events_command_names_every_file_without_an_event(wide, tmp_path, capsys
     good = agreed(tmp_path / "a.json", history="cup")
     bad = [agreed(tmp_path / "b.json", "pq", "pan"), agreed(tmp_path / "c.json", "pt", "pot")]
     output = tmp_path / "truth.json"
-    with pytest.raises(DejaCueError, match=r"in 2 of 3 files, nothing is written; --skip leaves"):
+    with pytest.raises(DejaCueError, match=r"in 2 of 3 files; nothing was written; --skip leaves"):
         annotating.events([good, *bad], output)
     assert capsys.readouterr().err.splitlines() == [
         f"{bad[0]}: no event qualifies: no frame is labelled transition",
@@ -867,7 +869,7 @@ def test_events_command_names_every_file_without_an_event(wide, tmp_path, capsys
         "1 frame, but 5 are needed; the transition [1, 1] is followed by nothing, not by post",
     ]
     assert not output.exists()
-    with pytest.raises(DejaCueError, match=r"in 2 of 2 files, nothing is written$"):
+    with pytest.raises(DejaCueError, match=r"in 2 of 2 files; nothing was written$"):
         annotating.events(bad, output, skip=True)
     assert not output.exists()
     capsys.readouterr()
@@ -979,7 +981,7 @@ def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
         done = dejacue("annotate", "template", "-a", name, "--frames", "0:9", "--id", "cup",
                        "--states", "empty, full", "-o", tmp_path / f"{name}.json")  # fmt: skip
         assert done.code == 0
-        assert "replace every null by empty, full, none, unobserved" in done.out
+        assert "replace every null with one of empty, full, none, unobserved" in done.out
         text = "eeeeefffff" if name == "A" else "eeeeenffff"
         labels = tuple(CUP_LETTERS[letter] for letter in text)
         write_pass(tmp_path / f"{name}.json",
@@ -995,4 +997,4 @@ def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
     assert truth.states == {"empty": (Window(0, 4),), "full": (Window(5, 9),)}
     refused = dejacue("annotate", "events", places[3], "--pre", "empty")
     assert refused.code == 2
-    assert "do not go with passes that name their states" in refused.err
+    assert "cannot be combined with passes that name their states" in refused.err

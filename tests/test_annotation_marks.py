@@ -80,7 +80,7 @@ def test_labels_of_the_protocol_make_a_pass_of_it_and_leave_the_rest_open(
     words = ("annotate", "import", file, cup, "-a", "Anna", "-o", out)
     ran = dejacue(*words)
     assert ran.code == 0, ran.err
-    assert "note: 2 frames not labelled yet; mark them, or name their label: --rest" in ran.err
+    assert "note: 2 frames not labelled yet; mark them, or set their label with --rest" in ran.err
     assert json.loads(out.read_text())["schema"] == "dejacue.annotation/1"
     ran = dejacue(*words, "--rest", "transition", "--force")
     assert ran.code == 0, ran.err
@@ -117,7 +117,11 @@ def test_two_annotators_of_elan_have_a_consensus(tmp_path, dejacue) -> None:
         ({"empty": [(0, 4)], "full": [(4, 9)]}, (), 'frame 4 is marked both "empty" and "full"'),
         (MARKS, ("--states", "empty,filled"), 'unknown state "full"; '),
         (MARKS, ("--rest", "gone"), 'unknown label "gone"'),
-        (MARKS, ("--id", "jug"), 'marks nothing of "jug", but of cup; give one of them with --id'),
+        (
+            MARKS,
+            ("--id", "jug"),
+            'has no marks for "jug", only for cup; choose one of them with --id',
+        ),
         (MARKS, ("-a", "consensus"), "is reserved for what two annotators agree on"),
         (MARKS, ("--frames", "0:3"), "give either a history file or --frames"),
     ],
@@ -136,10 +140,10 @@ def test_an_export_names_its_format_and_replaces_nothing(tmp_path, dejacue) -> N
     own = Pass("cup", "Anna", Window(0, 10), tuple(LABELS), ("empty", "full"))
     path = write_pass(tmp_path / "anna.json", own)
     ran = dejacue("annotate", "export", path, tmp_path / "anna.doc")
-    assert (ran.code, "the ending names no format" in ran.err) == (2, True)
+    assert (ran.code, "the suffix is not a format" in ran.err) == (2, True)
     (tmp_path / "anna.csv").write_text("kept")
     ran = dejacue("annotate", "export", path, tmp_path / "anna.csv")
-    assert (ran.code, "is already there" in ran.err) == (2, True)
+    assert (ran.code, "already exists" in ran.err) == (2, True)
     assert (tmp_path / "anna.csv").read_text() == "kept"
     ran = dejacue("annotate", "export", path, tmp_path / "anna.eaf")
     assert (ran.code, "--times" in ran.err) == (2, True)

@@ -40,7 +40,7 @@ from dejacue.sources.video import Video
 FILES = Path(__file__).resolve().parent.parent / "docs" / "files.md"
 STEP, RATE = 3, 15  # every third frame of a file with 15 a second
 WARNINGS = (
-    "mini knows this project's rendered scenes only; for real footage use --encoder siglip2",
+    "mini only knows the rendered scenes of this project; for real footage use --encoder siglip2",
     "words that mini does not know: xyzzy",
     "the tracker may be wrong in frames 30 – 36 of the file: out of sight --> look",
     "masks: only 3 of 8 frames have a mask",
@@ -419,7 +419,7 @@ def test_an_ending_and_a_format_that_differ_are_refused(saved, dejacue):
     for format, name in (("table", "x.vtt"), ("csv", "x.json"), ("json", "x.activitynet.json")):
         ran = dejacue("locate", "f", "-v", "v.npz", "-f", format, "-o", name)
         assert (ran.code, Path(name).exists()) == (2, False)
-        assert f"{name}: its ending is not that of --format {format}" in ran.err
+        assert f"{name}: the suffix does not match --format {format}" in ran.err
     assert dejacue("locate", "f", "-v", "v.npz", "-f", "csv", "-o", "x.log").code == 0
     assert Path("x.log").read_text(encoding="utf-8").startswith("history,")
 
@@ -447,7 +447,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     source = "out" if change == "folder" else "out/scene.history.npz"
     ran = dejacue("locate", source, "-v", "other.yaml", "-o", "out")
     assert ran.code == 0
-    assert "note: mini knows this project's rendered scenes only" in ran.out
+    assert "note: mini only knows the rendered scenes of this project" in ran.out
     page = Path("out/report.html").read_text("utf-8")
     assert re.findall('data:image[^"]*', page) == pictures
     assert "dry" in page

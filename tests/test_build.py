@@ -109,7 +109,7 @@ def test_an_object_that_is_never_visible_is_refused() -> None:
 def test_one_id_may_be_a_number_and_words_a_plain_mapping() -> None:
     one = build_history(Still(), Boxes(), Means(), objects=1)
     assert len(one) == 8
-    with pytest.raises(InputError, match='objects "all": build_history makes one'):
+    with pytest.raises(InputError, match='objects "all": build_history takes one'):
         build_history(Still(), Boxes(), Means(), objects="all")
     made = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
     assert made.descriptions == ("empty cup", "full cup")
@@ -123,7 +123,7 @@ def test_options_of_opening_reach_the_video_and_the_masks(scene) -> None:
     assert history.source_frames.tolist() == seen
     with pytest.raises(InputError, match='option of build_history "strid"; did you mean "stride"'):
         build_history(*given, strid=3)
-    with pytest.raises(InputError, match="stride: an option of open_video; give it there"):
+    with pytest.raises(InputError, match="stride: is an option of open_video; give it there"):
         build_history(open_video(given[0]), *given[1:], stride=3)
 
 
@@ -308,10 +308,10 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     assert len(list(clip)) == own["end"] - own["start"] + 1
     again = dejacue(*words)
     assert again.code == 0
-    assert "taken from" in again.err
+    assert "reused" in again.err
     other = dejacue(*words, "--stride", 2)
     assert other.code == 0
-    assert "taken from" not in other.err
+    assert "reused" not in other.err
 
 
 def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) -> None:
@@ -322,7 +322,7 @@ def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) ->
     for id in (1, 2):
         ran = dejacue("locate", tmp_path / "scene" / "scene.mp4", *files, "--object", id)
         assert ran.code == 0
-        assert "taken from" not in ran.err
+        assert "reused" not in ran.err
         rows.append(read_history(tmp_path / "out" / "scene.history.npz"))
     assert [history.made_with["objects"] for history in rows] == ["1", "2"]
     assert not np.array_equal(rows[0].features, rows[1].features)
@@ -336,7 +336,7 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
         "--references", folder / "references.json", "-o", tmp_path / "out",
     )  # fmt: skip
     assert ran.code == 0
-    assert "frames count what was sampled" in ran.out
+    assert "frames are numbered as sampled" in ran.out
     overlaps = [
         float(line.split("│")[-2]) for line in ran.out.splitlines() if " – " in line and "│" in line
     ]
@@ -359,7 +359,7 @@ def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
     files = ("--masks", tmp_path / "scene" / "Annotations", "--encoder", "mini")
     ran = dejacue("encode", tmp_path / "scene" / "scene.mp4", *files, "-o", tmp_path / "x.npz")
     assert (ran.code, ran.out) == (2, "")
-    assert "holds the objects 1, 2; say which one with --object 1" in ran.err
+    assert "holds the objects 1, 2; choose one with --object 1" in ran.err
     ran = dejacue(
         "encode", tmp_path / "scene" / "scene.mp4", *files, "--objects", "all", "-o", tmp_path / "o"
     )
@@ -384,17 +384,17 @@ def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), ": say where the object is"),
+        ((), ": show where the object is"),
         (("--masks", "nowhere"), "nowhere: "),
         (("--masks", "MASKS", "--object", "7"), "7"),
         (("--masks", "MASKS", "--object", "cup"), 'the pieces of one (1+2), or "all"'),
         (("--masks", "MASKS", "--encoder", "minni"), 'did you mean "mini"'),
-        (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no device"),
+        (("--masks", "MASKS", "--encoder", "mini", "--device", "cpu"), "mini has no option device"),
         (("--masks", "MASKS", "--start", "soon"), "give a frame"),
-        (("--masks", "MASKS", "--start", "500"), "after the last of its 90 frames"),
+        (("--masks", "MASKS", "--start", "500"), "past the last of its 90 frames"),
         (("--masks", "MASKS", "--match", "names"), "unknown"),
         (("--masks", "MASKS", "-o", "x.pdf"), ".rrd, .txt (the table), or a folder"),
-        (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be made there"),
+        (("--masks", "MASKS", "-o", "/proc/x/y"), "no file can be created there"),
     ],
 )
 def test_bad_input_from_pixels_is_one_sentence(

@@ -439,7 +439,7 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     }.items():
         write_references(files / f"{name}.json", labels)
     for words, said in (
-        ((true,), "give the findings and, last, the references"),
+        ((true,), "give the findings, then the references"),
         (
             (files / "generated-0.npz", files / "findings"),
             "the last argument must be the references",
@@ -461,7 +461,7 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
         assert len(ran.err.strip().splitlines()) == 1
         assert not output.exists()
     ran = dejacue("learn", "fit", files / "findings", true, "-o", files / "model.pickle")
-    assert "ends so" in ran.err
+    assert "ends in .json" in ran.err
     ran = dejacue("locate", files / "findings" / "generated-0", "--encoder", "minni")
     assert ran.code == 2
     assert "so encoder has no effect" in ran.err

@@ -140,11 +140,10 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
         ("-r joint --stay 900", "longer than every stretch"),
         ("--absent-at 2", "must be between 0 and 1"),
         ("-r scan --absent-at 0.1", "do not apply to the scan readout"),
-        ("--absent-at 0.1", "which need an encoder"),
+        ("--absent-at 0.1", "needs an encoder"),
         (
             "-r published --norm sum",
-            "--norm does not apply to published, a preset; its readout "
-            "with other settings is --readout scan",
+            "--norm does not apply to the preset published; to change settings, use --readout scan",
         ),
         ("-r published -c dual", "to use dual coordinates, name the readout itself: scan"),
     ],
@@ -352,7 +351,7 @@ def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_pat
     assert facts["dejacue"].strip() == __version__
     assert facts["numpy"].strip() == np.__version__
     assert facts["pandas"].strip() != "not installed"
-    assert facts["release"].startswith("not here (dejacue data fetch)")
+    assert facts["release"].startswith("not installed (dejacue data fetch)")
 
 
 @pytest.mark.parametrize(
@@ -706,7 +705,7 @@ def test_a_device_is_not_a_file_to_replace(dejacue, files, name):
     assert ran == (
         2,
         "",
-        f"dejacue: {name}: is a folder or a device, not a file that can be replaced\n",
+        f"dejacue: {name}: is a folder or a device, not a file; give another name\n",
     )
 
 
@@ -736,7 +735,7 @@ def test_a_vocabulary_given_as_the_history_is_recognised(dejacue, files, tmp_pat
     )
     ran = dejacue("locate", bare, "-v", bare)
     assert ran.code == 2
-    assert "is a vocabulary, not a history" in ran.err
+    assert "is a vocabulary; give a history" in ran.err
 
 
 def test_a_failed_write_names_the_file_that_was_asked_for(tmp_path):

@@ -243,7 +243,7 @@ def test_two_passes_lead_to_references(dejacue, tmp_path):
     decide.write_text(json.dumps(document), encoding="utf-8")
     ran = dejacue("annotate", "consensus", first, second, "-d", decide, "-o", agreed)
     assert ran.code == 0
-    assert ran.out.endswith(f"go on with: dejacue annotate events {agreed}\n")
+    assert ran.out.endswith(f"continue with: dejacue annotate events {agreed}\n")
     truth = tmp_path / "truth.json"
     words = ("annotate", "events", agreed, "-o", truth, "--pre", "empty", "--post", "filled")
     assert dejacue(*words, "--component", "kitchen").code == 0
@@ -252,7 +252,7 @@ def test_two_passes_lead_to_references(dejacue, tmp_path):
     assert history["component"] == "kitchen"
     ran = dejacue(*words)
     assert (ran.code, ran.out) == (2, "")
-    assert f"{truth}: is already there" in ran.err
+    assert f"{truth}: already exists" in ran.err
     assert dejacue(*words, "--force").code == 0
     ran = dejacue("annotate", "events", agreed, "--minimum", 12)
     assert (ran.code, ran.out) == (1, "")

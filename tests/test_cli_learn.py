@@ -89,12 +89,12 @@ def refusals(files):
     known = ("--words", files / "words.npz", "--references")
     true = (*known, files / "true.json")
     return [
-        ((cups[0], *known, files / "none.json"), "has no moments of history generated-1; label"),
+        ((cups[0], *known, files / "none.json"), "has no windows for history generated-1; label"),
         ((cups[0], *known, files / "one.json"), "only one state"),
         ((cups[0], *known, files / "other.json"), 'is labelled "boiling", but the vocabulary has'),
         ((files / "gap.npz", *true), "crosses a gap"),
         ((files / "strange.npz", *true), 'was encoded with "another"'),
-        ((files / "other.npz", *true), "has no moments of history generated-2"),
+        ((files / "other.npz", *true), "has no windows for history generated-2"),
         ((*cups, *true), "given twice"),
         ((cups[0],), "histories need --words"),
         (("--group", "six"), 'unknown group "six"'),
@@ -189,7 +189,7 @@ def test_a_stopped_training_is_kept_and_goes_on_with_its_own_data(
     monkeypatch.setattr(learn, "KEEP_EVERY", 1)
     ran = dejacue(*begin, *given(), "-o", files / "model", *settings)
     assert ran.code == 130
-    assert "has what was learned in 1 epoch, and the same command with --resume" in ran.err
+    assert "has the state after 1 epoch; run the same command with --resume" in ran.err
     monkeypatch.setattr(Training, "run", run)
     ran = dejacue(*begin, *given(), "-o", files / "model", *settings)
     assert "contains an interrupted training run" in ran.err

@@ -113,7 +113,7 @@ def test_every_frame_is_a_line_of_json_and_the_last_is_what_locate_finds(live, d
         for own in (lines[-1]["retrieval"], offline)
     ]
     assert windows[0] == windows[1]
-    assert "note: mini knows" in ran.err
+    assert "note: mini only knows" in ran.err
 
 
 def test_elsewhere_than_on_a_terminal_every_change_is_a_line(live):
@@ -157,7 +157,7 @@ def test_the_strip_shows_states_evidence_and_the_last_windows():
     gone = command.strip(replace(update, state=None, evidence={}), ["a"], [])
     screen.print(waiting, gone)
     text = screen.export_text()
-    assert "not said before 8 more frames" in text
+    assert "no answer for 8 more frames" in text
     assert "not seen" in text
 
 
@@ -194,7 +194,7 @@ def test_a_file_may_be_played_at_its_own_rate(live, monkeypatch):
     taken = 0.2
     ran = live("--realtime", "--jsonl")
     late = 59 * (0.2 - 1 / 12)
-    assert f"at the end it was {late:.1f} s behind" in ran.err
+    assert f"the reading ended {late:.1f} s behind" in ran.err
 
 
 def test_images_without_a_rate_cannot_be_played_at_it(live, scene, tmp_path):
@@ -202,7 +202,7 @@ def test_images_without_a_rate_cannot_be_played_at_it(live, scene, tmp_path):
     ran = live("--realtime", source=tmp_path / "s" / "JPEGImages",
                where=("--masks", tmp_path / "s" / "Annotations"))  # fmt: skip
     assert ran.code == 2
-    assert "has no times to keep to; give images a --rate" in ran.err
+    assert "has no timestamps to play by; for images, give --rate" in ran.err
 
 
 # How it ends
@@ -261,7 +261,7 @@ def test_a_stream_is_read_to_its_end(live, transport_stream, tmp_path):
     last = json.loads(ran.out.splitlines()[-1])["retrieval"]
     assert last["history"] == "stream"
     assert any("only the last 36 of 60 observed frames are kept" in own for own in last["notes"])
-    assert "broke off" not in ran.err
+    assert "was interrupted" not in ran.err
     written = [path.read_bytes() for path in (tmp_path / "out").iterdir()]
     assert len(written) > 10
     assert not any(b"secret" in content for content in written)
@@ -273,7 +273,7 @@ def test_a_stream_that_stalls_ends_with_a_sentence(live, transport_stream):
     with served(transport_stream[: size * 3 // 4], size, hang=True) as address:
         ran = live("--jsonl", "--timeout", 0.5, source=address, where=BOX)
     assert ran.code == 0, ran.err
-    assert "no frame came for 0.5 s, so it was taken to have ended" in ran.err
+    assert "no frame arrived for 0.5 s, so the stream was taken to have ended" in ran.err
     assert "secret" not in ran.out + ran.err
     assert json.loads(ran.out.splitlines()[-1])["retrieval"]["moments"]
 
@@ -284,7 +284,7 @@ def test_a_stream_that_breaks_off_ends_with_a_sentence(live, transport_stream):
     with served(damaged, 2 * size) as address:
         ran = live("--jsonl", source=address, where=BOX)
     assert ran.code == 0, ran.err
-    assert "the stream broke off" in ran.err
+    assert "the stream was interrupted" in ran.err
     assert len(ran.out.splitlines()) > 50
 
 
@@ -300,7 +300,7 @@ def test_a_stream_that_says_nothing_is_named(live):
     ("source", "more", "sentence"),
     [
         ("http://127.0.0.1:9/x", BOX, "http://127.0.0.1:9/x: cannot be opened"),
-        ("camera:0", ("--masks", "x"), "masks are those of a file; give a --box"),
+        ("camera:0", ("--masks", "x"), "--masks needs a video file; for a stream give --box"),
         ("camera:front", BOX, "camera:front: a camera has a number, such as camera:0"),
         ("camera:57", BOX, "camera:57: cannot be opened"),
         ("rtsp://127.0.0.1/x", (*BOX, "--timeout", "0"), "must be more than 0 seconds"),
@@ -318,10 +318,10 @@ def test_sources_that_cannot_be_used(live, monkeypatch, source, more, sentence):
 @pytest.mark.parametrize(
     ("where", "sentence"),
     [
-        ((), "say where the object is, with --box"),
-        ((*BOX, "--masks", "x"), "one of them"),
+        ((), "show where the object is: either --box"),
+        ((*BOX, "--masks", "x"), "either --box"),
         (("--box", "1,2,3"), "1,2,3"),
-        (("--box", "1,2,30,40@9"), "leave the @FRAME out"),
+        (("--box", "1,2,30,40@9"), "leave @FRAME out"),
         ((*BOX, "--tracker", "bax"), 'did you mean "box"'),
         ((*BOX, "--delay", "-1"), "delay must be 0 or more"),
         ((*BOX, "--horizon", "0"), "horizon must be more than 0"),
@@ -338,7 +338,7 @@ def test_what_does_not_fit_is_refused_in_one_line(live, where, sentence):
 def test_of_several_objects_one_is_chosen(live, scene):
     ran = live(where=("--masks", scene / "Annotations", "--objects", "all"))
     assert ran.code == 2
-    assert "choose with --object" in ran.err
+    assert "choose it with --object" in ran.err
 
 
 def test_an_address_shows_no_password():
@@ -354,7 +354,7 @@ def test_a_camera_is_a_device_by_number(monkeypatch):
         monkeypatch.setattr(stream.sys, "platform", platform)
         assert stream._device("1") == found
     monkeypatch.setattr(stream.sys, "platform", "win32")
-    with pytest.raises(Exception, match="Linux and macOS only"):
+    with pytest.raises(Exception, match="only supported on Linux and macOS"):
         stream._device("1")
 
 

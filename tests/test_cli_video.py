@@ -64,7 +64,7 @@ def test_a_second_run_decodes_nothing_and_shows_the_same_pictures(locate, tmp_pa
     monkeypatch.setattr(Video, "_frames", never)
     again = locate("-o", "out")
     assert again.code == 0
-    assert "note: taken from out/scene.history.npz" in again.err
+    assert "note: reused out/scene.history.npz" in again.err
     assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == page
 
 
@@ -74,7 +74,7 @@ def test_pictures_that_are_gone_are_made_again(locate, tmp_path, damage):
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     damage(tmp_path / "out" / "scene.thumbnails.npz")
     again = locate("-o", "out")
-    assert "taken from out/scene.history.npz" in again.err
+    assert "reused out/scene.history.npz" in again.err
     assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == page
 
 
@@ -90,7 +90,7 @@ def test_only_the_objects_that_are_missing_are_built(locate, tmp_path):
     (tmp_path / "out" / "scene-2.history.npz").unlink()
     again = locate("-o", "out", "--objects", "all")
     assert again.code == 0
-    assert "taken from out/scene-1.history.npz: " in again.err
+    assert "reused out/scene-1.history.npz: " in again.err
     assert "60 frames, " in again.err
     assert (tmp_path / "out" / "scene-2.history.npz").exists()
 
@@ -100,13 +100,13 @@ def test_encode_takes_a_finished_file_as_it_is(encode, tmp_path, monkeypatch):
     assert first.code == 0
     state = (tmp_path / "cup.history.npz").stat().st_mtime_ns
     other = encode("-o", "cup.history.npz", "--stride", 2)
-    assert "taken from" not in other.err
+    assert "reused" not in other.err
     encode("-o", "cup.history.npz")
     state = (tmp_path / "cup.history.npz").stat().st_mtime_ns
     monkeypatch.setattr(Video, "_frames", never)
     again = encode("-o", "cup.history.npz")
     assert (again.code, again.out) == (0, first.out)
-    assert "note: taken from cup.history.npz" in again.err
+    assert "note: reused cup.history.npz" in again.err
     assert (tmp_path / "cup.history.npz").stat().st_mtime_ns == state
 
 
@@ -132,7 +132,7 @@ def test_stopping_says_what_is_kept_and_the_next_run_goes_on(encode, tmp_path, m
     monkeypatch.setattr(Mini, "encode_images", real)
     ran = encode("-o", "cup.history.npz")
     assert ran.code == 0
-    assert "note: going on from 24 encoded crops" in ran.err
+    assert "note: resuming after 24 encoded crops" in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["cup.history.npz"]
     assert len(read_history(tmp_path / "cup.history.npz")) == 60
 
@@ -144,7 +144,7 @@ def test_stopping_before_the_first_crop_leaves_nothing(encode, tmp_path, monkeyp
     monkeypatch.setattr(Mini, "encode_images", stop)
     ran = encode("-o", "cup.history.npz")
     assert ran.code == 130
-    assert "dejacue: stopped; nothing was encoded yet\n" in ran.err
+    assert "dejacue: stopped before anything was encoded\n" in ran.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -169,7 +169,7 @@ def test_one_file_is_written_where_one_is_asked_for(locate, tmp_path, name, star
     assert [path.name for path in (tmp_path / "new").iterdir()] == [name]
     assert [path.name for path in (tmp_path / "out" / "scene").iterdir()] == ["scene.history.npz"]
     assert "history: out/scene/scene.history.npz" in ran.err
-    assert "taken from out/scene/scene.history.npz" in locate("-o", name).err
+    assert "reused out/scene/scene.history.npz" in locate("-o", name).err
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.json"])
@@ -194,10 +194,10 @@ def test_a_glob_and_a_folder_name_the_output_after_the_folder(dejacue, tmp_path,
         ran = dejacue("locate", source, *words, "--object", 1)
         assert ran.code == 0
         assert "report: out/kitchen.v2/report.html" in ran.err
-        assert ran.out.count("note: images have no times, so there are no seconds") == 1
+        assert ran.out.count("note: images have no timestamps, so there are no seconds") == 1
     assert not (tmp_path / "out" / "kitchen.v2" / "retrieval.vtt").exists()
     timed = dejacue("locate", "kitchen.v2", *words, "--object", 1, "--rate", 10)
-    assert "images have no times" not in timed.out + timed.err
+    assert "images have no timestamps" not in timed.out + timed.err
 
 
 def test_a_glob_without_quotes_is_recognised(dejacue, tmp_path):

@@ -236,7 +236,7 @@ def test_info_tells_files_that_are_not_whole_from_those_that_are(
 
 @pytest.mark.parametrize("words", ["", "{}", "[1]", "[" * 100_000])
 def test_an_embedded_model_without_its_words_says_what_to_do(words) -> None:
-    with pytest.raises(InputError, match="holds no list of words; install dejacue again"):
+    with pytest.raises(InputError, match="has no list of words; reinstall dejacue"):
         mini._words({"words": words})
 
 
@@ -280,7 +280,7 @@ def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub)
     towers = "onnx/vision_model_fp16.onnx, onnx/text_model_fp16.onnx"
     assert str(caught.value) == (
         f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine "
-        "(download: No connection); with a connection they are fetched once, without one "
+        "(download: No connection); with a connection they are downloaded once; without one, "
         f"put {towers} (revision main) into FOLDER/{ONNX_REPOSITORY} and tokenizer.json (revision "
         f"{siglip.REVISION}) into FOLDER/{siglip.REPOSITORY}, and set DEJACUE_WEIGHTS to that "
         "FOLDER"

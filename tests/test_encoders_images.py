@@ -123,7 +123,9 @@ def test_a_model_that_hides_parts_of_an_image_by_chance_is_refused(tmp_path) -> 
     transformers.ViTMAEModel(config).save_pretrained(tmp_path)
     write(tmp_path, "preprocessor_config.json", size={"height": 32, "width": 32}, resample=2,
           image_mean=[0.5] * 3, image_std=[0.5] * 3)  # fmt: skip
-    with pytest.raises(InputError, match="gives other rows for the same image; choose another"):
+    with pytest.raises(
+        InputError, match="gives different features for the same image; choose another model"
+    ):
         load_encoder(f"hf:{tmp_path}", device="cpu")
 
 
@@ -133,7 +135,9 @@ def test_a_model_that_cannot_take_its_images_is_one_sentence(saved, tmp_path) ->
     folder = shutil.copytree(saved["vit"], tmp_path / "vit")
     write(folder, "preprocessor_config.json", size={"height": 40, "width": 40}, resample=2,
           image_mean=[0.5] * 3, image_std=[0.5] * 3)  # fmt: skip
-    with pytest.raises(InputError, match="gives no row for an image of 40×40 pixels") as caught:
+    with pytest.raises(
+        InputError, match="gives no features for an image of 40×40 pixels"
+    ) as caught:
         load_encoder(f"hf:{folder}", device="cpu")
     assert one_sentence(str(caught.value))
 
@@ -212,19 +216,19 @@ PLAIN = {"size": {"height": 8, "width": 8}, "resample": 2, "image_mean": [0.5] *
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"max_num_patches": 256}, "asks for max_num_patches, which dejacue does not do"),
-        ({"size": {"height": 8, "width": 9}}, "is not one side"),
-        ({"size": {"longest_edge": 8}}, "is not one side"),
-        ({"size": "large"}, "size 'large' is not one side"),
+        ({"max_num_patches": 256}, "asks for max_num_patches, which dejacue does not support"),
+        ({"size": {"height": 8, "width": 9}}, "is not the length of one side"),
+        ({"size": {"longest_edge": 8}}, "is not the length of one side"),
+        ({"size": "large"}, "size 'large' is not the length of one side"),
         ({"resample": None}, "resample is missing"),
         ({"resample": 9}, 'the filter "9" is not one of'),
-        ({"image_std": [0.5, 0, 0.5]}, "give three of each"),
-        ({"image_mean": [0.5]}, "give three of each"),
+        ({"image_std": [0.5, 0, 0.5]}, "give three values for each"),
+        ({"image_mean": [0.5]}, "give three values for each"),
         ({"do_resize": False}, "not resized"),
-        ({"do_center_crop": True, "crop_size": 9}, "9 pixels cut out of 8"),
+        ({"do_center_crop": True, "crop_size": 9}, "crop of 9 pixels from 8"),
         ({"do_center_crop": True, "crop_size": {"height": 4, "width": 5}}, "is not a square"),
-        ({"do_center_crop": True}, "does not say how images are scaled .'crop_size'."),
-        ({"size": {"height": 10**9, "width": 10**9}}, "they must be 1 to 8192"),
+        ({"do_center_crop": True}, "does not state how images are scaled .'crop_size'."),
+        ({"size": {"height": 10**9, "width": 10**9}}, "give 1 to 8192"),
     ],
 )
 def test_settings_that_cannot_be_followed_are_one_sentence(tmp_path, changes, words) -> None:
@@ -271,13 +275,13 @@ def test_settings_of_open_clip_and_timm_are_the_same_record() -> None:
     assert not of_open_clip({**listed, "resize_mode": "shortest"}, 336, "it").usual
     with pytest.raises(InputError, match="it: its images are resized by longest"):
         of_open_clip({**listed, "resize_mode": "longest"}, 336, "it")
-    with pytest.raises(InputError, match="it: does not say how images are scaled"):
+    with pytest.raises(InputError, match="it: does not state how images are scaled"):
         of_open_clip({}, 336, "it")
     own = {**listed, "input_size": (3, 224, 224), "crop_pct": 0.875, "crop_mode": "center"}
     assert of_timm(own, "it") == Preprocessing(224, 256, False, "bilinear", *grey, rounded=True)
     with pytest.raises(InputError, match='it: the filter "random" is not one of'):
         of_timm({**own, "interpolation": "random"}, "it")
-    with pytest.raises(InputError, match="it: its images are cut by border"):
+    with pytest.raises(InputError, match="it: its images are cropped by border"):
         of_timm({**own, "crop_mode": "border"}, "it")
     with pytest.raises(InputError, match="it: takes images of 112×224 pixels, not squares"):
         of_timm({**own, "input_size": (3, 224, 112)}, "it")

@@ -160,7 +160,7 @@ def test_a_name_that_is_not_here_is_one_sentence_with_the_line_that_fetches_it(
         load_encoder("hf:nobody/nothing", device="cpu")
     assert "hf download nobody/nothing --local-dir FOLDER/nobody/nothing" in str(caught.value)
     assert one_sentence(str(caught.value))
-    with pytest.raises(MissingData, match=r"hf:\./nothing/here: there is no folder") as caught:
+    with pytest.raises(MissingData, match=r"hf:\./nothing/here: the folder") as caught:
         load_encoder("hf:./nothing/here", device="cpu")
 
 
@@ -214,7 +214,7 @@ def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, monkeypatch)
     assert [name for name in hub.wanted if "*" not in name] == ["model.safetensors"]
     assert encoder.identity.startswith("someone/small@")
     hub.files = ["README.md", "weights.gguf"]
-    with pytest.raises(MissingData, match="hf:someone/small: the hub has no weights of it"):
+    with pytest.raises(MissingData, match="hf:someone/small: has no weights on the Hub"):
         load_encoder("hf:someone/small", device="cpu")
 
 
@@ -223,7 +223,7 @@ def test_gated_and_unknown_models_are_told_apart(monkeypatch) -> None:
 
     for kind, words in (
         (GatedRepoError, "accept its terms.*hf auth login"),
-        (RepositoryNotFoundError, "has no such model.*check the name"),
+        (RepositoryNotFoundError, "is not on the Hub, or needs a login.*check the name"),
     ):
         hub_of(monkeypatch, files=[], error=kind.__new__(kind))
         with pytest.raises(MissingData, match=words) as caught:
@@ -236,7 +236,7 @@ def copied(folder: Path, place: Path) -> Path:
 
 
 def test_folders_that_hold_no_model_are_named(saved, tmp_path) -> None:
-    with pytest.raises(MissingData, match="holds no weights of a model") as caught:
+    with pytest.raises(MissingData, match="holds no model weights") as caught:
         load_encoder(f"hf:{tmp_path}", device="cpu")
     assert one_sentence(str(caught.value))
     broken = copied(saved["clip"], tmp_path / "broken")
@@ -249,8 +249,8 @@ def test_folders_that_hold_no_model_are_named(saved, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("file", "words"),
     [
-        ("config.json", "has no config.json, so it is no model of transformers"),
-        ("preprocessor_config.json", "has no preprocessor_config.json, which says how its images"),
+        ("config.json", "has no config.json, so it is not a transformers model"),
+        ("preprocessor_config.json", "has no preprocessor_config.json, which defines how images"),
     ],
 )
 def test_a_file_that_is_missing_is_named(saved, tmp_path, file, words) -> None:
@@ -264,7 +264,9 @@ def test_a_file_that_is_missing_is_named(saved, tmp_path, file, words) -> None:
 def test_a_tokenizer_whose_words_are_missing_is_refused(saved, tmp_path) -> None:
     folder = copied(saved["clip"], tmp_path / "speechless")
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(InputError, match="its tokenizer knows no words; are its files complete"):
+    with pytest.raises(
+        InputError, match="its tokenizer knows no words; check that its files are complete"
+    ):
         load_encoder(f"hf:{folder}", device="cpu")
 
 
@@ -272,7 +274,7 @@ def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
     from dejacue.sources.encoders._transformers import _length
 
     encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
-    with pytest.raises(InputError, match="it: its files do not say how many tokens it reads"):
+    with pytest.raises(InputError, match="it: its files do not state how many tokens it reads"):
         _length("it", object(), encoder._tokenizer)
 
 
@@ -306,7 +308,7 @@ def test_weights_that_are_missing_are_not_made_up(saved, tmp_path) -> None:
 def test_a_model_without_images_is_refused(tmp_path) -> None:
     config = transformers.BertConfig(**SHARED, vocab_size=20)
     transformers.BertModel(config).save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="is a BertModel, not a model of images"):
+    with pytest.raises(InputError, match="is a BertModel, not an image model"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
 
 
@@ -366,7 +368,7 @@ def test_larger_sizes_of_siglip2_are_loaded_by_their_names(name, tmp_path, monke
     assert encoder.fit is None  # the compiled crop is what it needs
     rows = History(encoder.encode_images(crops()), encoder=encoder.identity)
     assert encoder_name(rows) == name
-    with pytest.raises(InputError, match=f"{name} has no backend; leave it out"):
+    with pytest.raises(InputError, match=f"{name} has no option backend; leave it out"):
         load_encoder(name, backend="onnx")
 
 
@@ -413,12 +415,20 @@ def test_a_family_without_a_name_is_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("siglip2", {"backend": "onnx", "device": "cpu"}, "siglip2 through onnx has no device"),
-        ("siglip2", {"backend": "torch", "threads": 2}, "siglip2 through torch has no threads"),
-        ("mini", {"device": "cpu"}, "mini has no device; leave it out"),
+        (
+            "siglip2",
+            {"backend": "onnx", "device": "cpu"},
+            "siglip2 through onnx has no option device",
+        ),
+        (
+            "siglip2",
+            {"backend": "torch", "threads": 2},
+            "siglip2 through torch has no option threads",
+        ),
+        ("mini", {"device": "cpu"}, "mini has no option device; leave it out"),
         ("hf:a/b", {"precision": "fp8"}, 'unknown precision "fp8"; did you mean'),
         ("hf:a/b", {"device": "tpu"}, 'unknown device "tpu"; did you mean'),
-        ("hf:a/b", {"batches": 3}, "hf:a/b has no batches; leave it out"),
+        ("hf:a/b", {"batches": 3}, "hf:a/b has no option batches; leave it out"),
         ("siglip2", {"device": "tpu"}, 'unknown device "tpu"'),  # so it is torch
     ],
 )

@@ -155,7 +155,9 @@ def test_a_folder_or_repository_has_its_own_settings(open_clip, weights) -> None
     with pytest.raises(InputError, match="has no preprocess_cfg, which says how images are scaled"):
         load_encoder(f"openclip:{folder}", device="cpu")
     (folder / "open_clip_config.json").unlink()
-    with pytest.raises(InputError, match=r"has no open_clip_config\.json, so it is no model of"):
+    with pytest.raises(
+        InputError, match=r"has no open_clip_config\.json, so it is not an open_clip model"
+    ):
         load_encoder(f"openclip:{folder}", device="cpu")
 
 
@@ -270,10 +272,10 @@ def test_a_model_of_timm_has_its_settings_and_no_words(timm, weights) -> None:
 def test_names_and_files_of_timm_that_are_not_there_are_one_sentence(timm, weights) -> None:
     with pytest.raises(InputError, match=r'no weights "vit_smal"; did you mean vit_small\.'):
         load_encoder("timm:vit_smal", device="cpu")
-    with pytest.raises(InputError, match=r"timm:resnet50\.a1 has no weights on the hub"):
+    with pytest.raises(InputError, match=r"timm:resnet50\.a1 has no weights on the Hub"):
         load_encoder("timm:resnet50.a1", device="cpu")
     (weights / "timm" / "vit_small.dino" / "config.json").unlink()
-    with pytest.raises(InputError, match=r"has no config\.json, so it is no model of timm"):
+    with pytest.raises(InputError, match=r"has no config\.json, so it is not a timm model"):
         load_encoder("timm:vit_small.dino", device="cpu")
 
 

@@ -423,12 +423,12 @@ def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_fewer_than_two_files_are_refused(printed, files, count) -> None:
-    with pytest.raises(InputError, match="and, last, the references"):
+    with pytest.raises(InputError, match="then the references"):
         printed(files[:count])
 
 
 def test_files_in_the_wrong_order_are_refused(printed, files) -> None:
-    with pytest.raises(InputError, match=r"base.json: references are one JSON object"):
+    with pytest.raises(InputError, match=r"base.json: references are a JSON object"):
         printed([files[2], files[0]])
 
 

@@ -73,7 +73,7 @@ def test_nothing_is_encoded_twice_and_the_table_is_also_csv_and_markdown(
     assert dejacue(*words, "--encoder", "mini", "-r", "contrast").code == 0
     ran = dejacue(*words, "-r", "contrast, peak", "-o", "table.md")  # the encoder of the store
     assert ran.code == 0, ran.err
-    assert "corpus: 2 there already" in ran.err
+    assert "corpus: 2 already in the store" in ran.err
     lines = Path("table.md").read_text().splitlines()
     assert lines[2:4] == [
         "| method | R@1 .3 | R@1 .5 | Top-1 tIoU |",
@@ -152,7 +152,7 @@ def test_changeit_with_masks_of_ones_own(tmp_path, dejacue, monkeypatch) -> None
     words = ("data", "evaluate", "set", "--store", "corpus", "--encoder", "mini")
     ran = dejacue(*words, "-r", "contrast", "--where", "category=cup")
     assert ran.code == 2
-    assert 'nothing can be evaluated; "cup-scene": no masks' in ran.err
+    assert 'nothing can be evaluated; for example, "cup-scene": no masks' in ran.err
     ran = dejacue(*words, "-r", "contrast", "--masks", "set/tracked", "-o", "table.json")
     assert ran.code == 0, ran.err
     figures = json.loads(Path("table.json").read_text())
@@ -170,7 +170,7 @@ def test_what_was_made_of_something_else_is_made_again_only_when_asked(
         shutil.copy("a/JPEGImages/3_use_cup/00030.jpg", picture)
     ran = dejacue(*words)
     assert ran.code == 2
-    assert "is in the store, made of another video" in ran.err
+    assert "is already in the store, made from another video" in ran.err
     ran = dejacue(*words, "--replace")
     assert (ran.code, "1 replaced" in ran.err) == (0, True)
 
@@ -179,7 +179,7 @@ def test_what_was_made_of_something_else_is_made_again_only_when_asked(
     ("words", "sentence"),
     [
         (("-r", "contrats"), 'did you mean "contrast"'),
-        (("-r", ","), "no readout is named"),
+        (("-r", ","), "no readout is given"),
         (("-r", "fit/a.json,other/a.json"), "fit/a.json"),
         (("-o", "set"), "is a folder"),
         (("--as", "davis"), "does not have the layout davis"),
@@ -206,7 +206,7 @@ def test_a_data_set_without_words_or_times_says_so(tmp_path) -> None:
     root = tmp_path / "set"
     for second in range(4):
         text(root / "annotations" / "cup" / "a.fps1.csv", f"{second},1\n")
-    with pytest.raises(InputError, match='"cup-a": no words for its states; put a list into'):
+    with pytest.raises(InputError, match='"cup-a": no words for its states; add a list to'):
         evaluate_dataset(root, tmp_path / "corpus", encoder="mini")
 
 

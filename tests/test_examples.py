@@ -726,7 +726,7 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
     assert [m.description for m in alone] == [one, other]
     for word in ("read with examples", f"{one} {middle}"):
         assert any(word in note for note in both.retrieval.notes)
-    assert any("examples alone tell" in note for note in find(
+    assert any("only the examples define" in note for note in find(
         folder / "scene.mp4", {one: "cup", other: {"examples": [away]}},
         examples={one: middle}, **given).retrieval.notes)  # fmt: skip
     both.write(tmp_path / "saved")
@@ -798,12 +798,12 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
 @pytest.mark.parametrize(
     ("example", "words"),
     [
-        ("empty=missing.jpg", "missing.jpg is not there"),
-        ("empty=words.txt", "words.txt is no picture"),
+        ("empty=missing.jpg", "missing.jpg does not exist"),
+        ("empty=words.txt", "words.txt is not a picture"),
         ("empty=broken.png", "cannot be read as a picture"),
         ("empty=scene.mp4@100000", "100000"),
         ("empty=99999", "shows no observed frame; the object is observed in frames"),
-        ("empty", "give STATE=WHAT"),
+        ("empty", "give STATE=EXAMPLE"),
         ("nope=3", 'unknown state of an example "nope"'),
     ],
 )
@@ -834,11 +834,11 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     document = json.loads((tmp_path / "x.json").read_text())
     notes = json.dumps(document)
     assert f"read with examples: {one} {at}; none 0-2; changes at 30" in notes
-    assert ran.err.count("ask: what is frame") == 2
+    assert ran.err.count("ask: which state is frame") == 2
     assert "--example STATE=" in ran.err
     assert dejacue("locate", folder / "out", "--ask", 0).code != 0
     published = dejacue("locate", folder / "out", "--ask", 1, "-r", "published")
-    assert "--ask goes with" in published.err
+    assert "--ask works only with" in published.err
     nothing = dejacue("locate", folder / "out", "--example", f"{one}={at}")
     assert nothing.code == 0  # the words of the finding
     bare = dejacue(
@@ -846,7 +846,7 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
         "--encoder", "mini", "--example", f"{one}={at}", "-o", tmp_path / "y.json",
     )  # fmt: skip
     assert bare.code != 0
-    assert "examples of two states at least" in bare.err
+    assert "examples of at least two states" in bare.err
 
 
 def test_an_encoder_without_words_reads_examples(cup):

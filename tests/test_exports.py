@@ -240,7 +240,7 @@ def test_label_studio_regions_are_predictions_of_a_task() -> None:
 @pytest.mark.parametrize("name", [name for name, export in EXPORTS.items() if export.timed])
 def test_formats_in_seconds_refuse_a_history_without_times(name) -> None:
     export = EXPORTS[name]
-    with pytest.raises(InputError, match=r'history "cup" has no times, and this format counts in'):
+    with pytest.raises(InputError, match=r'history "cup" has no timestamps, but this format is in'):
         export(found(), cup(times_s=None))
     with pytest.raises(InputError, match=r'history "cup" is not given, .*give the history'):
         export(found())
@@ -282,9 +282,9 @@ def test_a_state_that_was_not_found_is_left_out_where_a_format_cannot_say_so() -
 
 
 def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:
-    with pytest.raises(InputError, match=r"times_s do not increase at frame 2"):
+    with pytest.raises(InputError, match=r"times_s does not increase at frame 2"):
         frame_ends_s(History(np.ones((3, 2)), times_s=[0.0, 1.0, 1.0]))
-    with pytest.raises(InputError, match=r"has a single frame, and nothing says how long"):
+    with pytest.raises(InputError, match=r"has a single frame of unknown duration"):
         frame_ends_s(History(np.ones((1, 2)), times_s=[0.0]))
 
 

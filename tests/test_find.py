@@ -107,7 +107,7 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
     assert first.made.masks == str(scene / "Annotations")
     assert first.made.encoder.startswith("dejacue-mini@")
     assert first.made.version == dejacue.__version__
-    assert first.warnings[0].startswith("mini knows this project's rendered scenes only")
+    assert first.warnings[0].startswith("mini only knows the rendered scenes of this project")
     assert first.retrieval.settings["readout"]["name"] == "contrast"
 
 
@@ -168,7 +168,7 @@ def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
     found = cup(start=10, stride=2)
     assert found.history.source_frames.tolist()[:2] == [10, 12]
     assert found.made.options == {"start": "10", "stride": "2"}
-    assert any(text.startswith("frames count what was sampled") for text in found.warnings)
+    assert any(text.startswith("frames are numbered as sampled") for text in found.warnings)
     assert found["full"][0].source is not None
 
 
@@ -211,7 +211,7 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     )
     assert found.made.tracker is not None
     assert found.made.masks is None
-    assert any("nothing is followed" in text for text in found.warnings)
+    assert any("the object is not tracked" in text for text in found.warnings)
     assert list(tmp_path.iterdir()) == []
     shown = find(
         scene / "scene.mp4", scene / "vocabulary.yaml", encoder="mini", folder=tmp_path / "kept",
@@ -255,7 +255,7 @@ def test_a_folder_keeps_the_history_and_a_second_call_decodes_nothing(
     monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
     with caplog.at_level(logging.INFO, "dejacue"):
         again = cup(folder=tmp_path)
-    assert "taken from" in caplog.text
+    assert "reused" in caplog.text
     assert again.thumbnails == before.thumbnails
     assert again.crops == before.crops
     assert again.warnings == before.warnings
@@ -273,7 +273,7 @@ def test_a_cancelled_run_says_what_is_kept_and_goes_on_from_it(
 
     with pytest.raises(Cancelled, match=r"stopped; 24 of 60 frames are kept in .*partial and will"):
         cup(folder=tmp_path, progress=stop)
-    with pytest.raises(Cancelled, match="nothing is kept without a folder"):
+    with pytest.raises(Cancelled, match="without a folder, nothing is kept"):
         cup(progress=stop)
     given = counted(monkeypatch, Mini, "encode_images")
     cup(folder=tmp_path)
@@ -377,7 +377,7 @@ def damage(folder: Path, change) -> None:
     ("change", "sentence"),
     [
         (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/7"),
-         r"finding\.json: was written by a newer dejacue \(version 7 .*update dejacue"),
+         r"finding\.json: was written by a newer dejacue \(format version 7; .*update dejacue"),
         (lambda text: text.replace("dejacue.finding/1", "dejacue.track/1"), "not a finding"),
         (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/²"), "not a finding"),
         (lambda text: text.replace("dejacue.finding/1", f"dejacue.finding/{'9' * 5000}"),
@@ -450,7 +450,9 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message) 
 
 
 def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> None:
-    with pytest.raises(InputError, match=r"holds no finding, finding\.json is not there"):
+    with pytest.raises(
+        InputError, match=r"is not the folder of a finding \(finding\.json is missing\)"
+    ):
         Finding.read(tmp_path)
     first.write(tmp_path)
     (tmp_path / "scene.history.npz").unlink()
@@ -476,7 +478,7 @@ def test_an_object_that_is_seen_in_less_than_half_of_the_frames_is_noted(cup, sc
 def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_path) -> None:
     page = first.report()
     assert page.count("data:image/jpeg") == 24  # frames, and the object in each
-    assert "mini knows this project" in page
+    assert "mini only knows the rendered scenes" in page
     assert first.report(tmp_path / "r.html").read_text(encoding="utf-8") == page
     for kind, export in EXPORTS.items():
         if kind == "rerun" and find_spec("rerun") is None:
@@ -536,18 +538,18 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"objects": None}, r"holds the objects 1, 2; say which one"),
-        ({"objects": "all"}, "find gives one object, find_each all of them"),
+        ({"objects": None}, r"holds the objects 1, 2; choose one"),
+        ({"objects": "all"}, "find returns one; use find_each for all"),
         ({"objects": []}, "give at least one mask id"),
         ({"objects": 1.5}, "objects 1.5: give at least one mask id"),
         ({"objects": [[]]}, r"objects \[\[\]\]: give at least one mask id"),
         ({"objects": "1,x"}, 'objects "1,x": give at least one mask id: one \\(1\\), several'),
-        ({"objects": "1+2,2"}, "an id is there twice"),
-        ({"objects": "1,2"}, "find gives one object, find_each all of them"),
-        ({"masks": None}, "say where the object is"),
+        ({"objects": "1+2,2"}, "an id appears twice"),
+        ({"objects": "1,2"}, "find returns one; use find_each for all"),
+        ({"masks": None}, "show where the object is"),
         ({"masks": np.ones((1, 4, 4), bool)}, r"an array of shape \(1, 4, 4\); np\.savez\("
          r'"masks.npz", masks=array\) saves an array \(N, H, W\)'),
-        ({"masks": 5}, "masks are given by their path, not as int"),
+        ({"masks": 5}, "masks are given as a path, not as int"),
         ({"masks": None, "mask": [[1, 2], [3]]}, "the mask must have rows of equal length"),
         ({"masks": None, "box": (1, 2, 3, 10**400)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
         ({"masks": None, "prompts": 5}, "prompts 5: give a list of Prompt records"),
@@ -557,16 +559,19 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": None, "prompts": Prompt(0, 1, (1, 2, "x", 4))}, r"a box is \(x0, y0, x1, y1\)"),
         ({"masks": None, "prompts": Prompt(points=(5, 5))}, r"a point is \(x, y, inside\)"),
         ({"encoder": 5}, "encoder 5 is neither a name nor an Encoder"),
-        ({"box": (1, 2, 3, 4)}, "masks are given, and a box or click as well"),
+        ({"box": (1, 2, 3, 4)}, "masks are given as well as a box or click"),
         ({"masks": None, "box": (1, 2, 3)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
         ({"masks": None, "box": "1,2,3,4"}, r"box: give \(x0, y0, x1, y1\) in pixels"),
         ({"masks": None, "point": 5}, r"point: give \(x, y\) in pixels"),
-        ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "leave one out"),
+        (
+            {"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))},
+            "leave one of them out",
+        ),
         ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
         ({"smoothing": 9}, "smoothing does not apply to the contrast readout; it has its own"),
         ({"readout": "peak", "absent_at": 0.1}, "do not apply to the peak readout"),
-        ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no device"),
+        ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no option device"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_before_anything_is_decoded(
@@ -600,7 +605,7 @@ def test_a_mask_of_a_model_with_an_axis_of_one_is_one_mask(scene, edges) -> None
 
 
 def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
-    with pytest.raises(InputError, match="stride: the video is open already"):
+    with pytest.raises(InputError, match="stride: the video is already open"):
         find(open_video(scene / "scene.mp4"), WORDS, masks="x", stride=2)
     with pytest.raises(InputError, match="is a history, which needs no masks"):
         find(generate(3).history, generate(3).vocabulary, masks=scene / "Annotations")
@@ -610,7 +615,7 @@ def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
     "words", [{"a": ["cookie xyzzy"], "b": ["plugh"]}, {"a": ["the the"], "b": ["чашка with it"]}]
 )
 def test_words_of_which_the_encoder_knows_none_are_refused(first, scene, words) -> None:
-    told = "the vocabulary: mini knows none of its words, so that whatever it finds means nothing"
+    told = "the vocabulary: mini knows none of its words, so its answers mean nothing"
     with pytest.raises(InputError, match=told):
         first.ask(words)
     with pytest.raises(InputError, match=told):
@@ -625,7 +630,7 @@ def test_a_history_alone_says_what_was_wrong_when_it_was_made(first) -> None:
         history = replace(first.history, made_with=made | {"frames": frames})
         warnings = find(history, first.vocabulary).warnings
         assert warnings[1:3] == ("v.mp4: is cut off", "m: half are missing")
-        assert warnings[0].startswith("mini knows this project's rendered scenes only")
+        assert warnings[0].startswith("mini only knows the rendered scenes of this project")
         assert any("is seen in only" in text for text in warnings) is seldom
 
 
@@ -639,7 +644,7 @@ def test_states_that_do_not_occur_are_marked_when_asked_for(first) -> None:
     asked = first.ask(absent_at=0.2)
     assert all(0 < moment.p_value <= 1 for moment in asked)
     made = generate(3)
-    with pytest.raises(InputError, match="which need an encoder"):
+    with pytest.raises(InputError, match="needs an encoder"):
         find(made.history, made.vocabulary, absent_at=0.2)
 
 
@@ -712,7 +717,7 @@ def test_a_history_without_a_video_has_no_clips(dejacue, tmp_path) -> None:
     words = dejacue_vocabulary(tmp_path, made.vocabulary)
     ran = dejacue("locate", history, "-v", words, "--cut", "-o", tmp_path / "o")
     assert ran.code == 2
-    assert "is a history; clips are cut from a video" in ran.err
+    assert "is a history; --cut needs the video" in ran.err
     assert not (tmp_path / "o").exists()
 
 
@@ -747,7 +752,7 @@ def test_values_complete_in_the_shell(words, expected) -> None:
 def test_flags_are_flags_in_the_help(dejacue) -> None:
     text = " ".join(dejacue("locate", "--help").out.split())
     assert "--diagnostics Include diagnostics." in text
-    assert "--irreversible joint: no state is entered twice." in text
+    assert "--irreversible joint: enter no state twice." in text
 
 
 def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:
@@ -788,7 +793,7 @@ def test_what_was_wrong_with_the_video_is_said_again_when_its_history_is_reused(
 def test_nothing_is_written_over_the_video_or_under_a_wrong_name(first, scene, tmp_path) -> None:
     with pytest.raises(InputError, match="is the video"):
         first.report(scene / "scene.mp4")
-    with pytest.raises(InputError, match="give a name that ends so"):
+    with pytest.raises(InputError, match="give a name that ends in"):
         first.plot(tmp_path / "x.jpg")
 
 

@@ -423,12 +423,12 @@ BAD = [
     (".eaf", eaf(b=""), 'tier "empty", annotation a1: has no time; align it in ELAN'),
     (".eaf", eaf(b='TIME_VALUE="0"'), "ends at 0 s, not after its start at 0 s"),
     (".eaf", eaf(a="51", b='TIME_VALUE="90"'), "starts in 0.051 to 0.09 s"),
-    (".eaf", eaf().replace("milliseconds", "PAL-frames"), 'counts in "PAL-frames"'),
+    (".eaf", eaf().replace("milliseconds", "PAL-frames"), 'uses the time unit "PAL-frames"'),
     (".eaf", eaf()[:200], "not valid XML, or cut short ("),
     (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), "defines entities (<!DOCTYPE>)"),
     (".eaf", "<View/>", "begins with <View>, not with <ANNOTATION_DOCUMENT>"),
     (".eaf", "<ANNOTATION_DOCUMENT/>", "marks no state"),
-    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", "is not two times of hours"),
+    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", "is not two times in hours"),
     (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", 'state "full"; did you mean "half full"?'),
     (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", "has no text; give the state"),
     (".vtt", "WEBVTT\n\nNOTE nothing\n", "has no cue"),
@@ -442,8 +442,8 @@ BAD = [
     (".activitynet.json", activity(0, 1e999), "Infinity is not a JSON number"),
     (".activitynet.json", activity(0, "x"), "time x is not a finite number"),
     (".activitynet.json", activity(0), '"segment" is not a list of pairs'),
-    (".activitynet.json", '{"results": {}}', 'holds answers ("results")'),
-    (".qvhighlights.jsonl", '{"qid": 3, "pred_relevant_windows": []}', "qid 3: holds answers"),
+    (".activitynet.json", '{"results": {}}', 'holds predictions ("results")'),
+    (".qvhighlights.jsonl", '{"qid": 3, "pred_relevant_windows": []}', "qid 3: holds predictions"),
     (".qvhighlights.jsonl", '{"qid": 3, "query": "a"}', 'qid 3: has no "query" and "vid"'),
     (".cvat.xml", "<annotations><image/></annotations>", "holds images, not tracks"),
     (".cvat.xml", '<annotations><track id="1" label="cup"><box frame="x"/></track></annotations>',
@@ -456,11 +456,11 @@ BAD = [
      "task 1: has 2 annotations; keep one"),
     (".labelstudio.json", json.dumps([{"annotations": [{"result": [region(1, 2.5)]}]}]),
      'task 1: region "r": frame 2.5 is not a whole number'),
-    (".otio", "{}", "is no OpenTimelineIO document"),
+    (".otio", "{}", "is not an OpenTimelineIO document"),
     (".otio", json.dumps({"OTIO_SCHEMA": "Track.1", "markers": [{"name": "empty"}]}),
-     'marker "empty": counts the time of an edit'),
+     'marker "empty": refers to the time of the edit'),
     (".otio", json.dumps({"OTIO_SCHEMA": "Clip.2", "markers": [{"name": "empty"}]}),
-     'marker "empty": has no range of a start and a duration'),
+     'marker "empty": has no range with a start, a duration'),
     (".parquet", "PAR1", "cannot be read as a table ("),
     (".arrow", "nothing", "cannot be read as a table ("),
 ]  # fmt: skip
@@ -496,9 +496,9 @@ def test_a_table_whose_text_is_damaged_is_refused(tmp_path) -> None:
 def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
     path = tmp_path / "t.eaf"
     path.write_text(eaf())
-    with pytest.raises(InputError, match=r't\.eaf: state "empty": counts in seconds, .*--times'):
+    with pytest.raises(InputError, match=r't\.eaf: state "empty": is in seconds, .*--times'):
         read_references(path)
-    with pytest.raises(InputError, match=r'x\.srt: history "cup": .srt counts in seconds, .*times'):
+    with pytest.raises(InputError, match=r'x\.srt: history "cup": .srt is in seconds, .*times'):
         write_references(tmp_path / "x.srt", [CUP])
     assert not (tmp_path / "x.srt").exists()
 
@@ -516,7 +516,7 @@ def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) 
 def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
     pytest.importorskip("rerun", reason="rerun-sdk is not installed")
     late = history(1e12 + np.arange(10))
-    with pytest.raises(InputError, match=r't\.rrd: history "cup": Rerun counts no more than 1e'):
+    with pytest.raises(InputError, match=r't\.rrd: history "cup": Rerun holds at most 1e'):
         write_references(tmp_path / "t.rrd", [CUP], times=late)
 
 

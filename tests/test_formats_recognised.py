@@ -51,7 +51,7 @@ def test_what_is_ours_or_nobodys_is_not_taken_for_an_export(name, text, tmp_path
 def test_a_folder_or_an_archive_of_an_export_says_what_to_give(tmp_path) -> None:
     (tmp_path / "task.zip").touch()
     for path, what in ((tmp_path, "a folder; give"), (tmp_path / "task.zip", "unpack it and give")):
-        with pytest.raises(InputError, match=f"{what} the file in it: labels.json"):
+        with pytest.raises(InputError, match=f"{what} the file inside: labels.json"):
             read_references(path)
 
 

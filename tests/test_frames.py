@@ -107,7 +107,7 @@ def test_images_have_names_and_no_times(made) -> None:
 @pytest.mark.parametrize("number", [-1, COUNT, 10**15])
 def test_a_frame_that_is_not_there_is_refused(made, kind, number) -> None:
     frames = open_frames(made[kind])
-    with pytest.raises(InputError, match=f"there is no frame {number}; they go from 0 to 89"):
+    with pytest.raises(InputError, match=f"has no frame {number}; its frames are 0 to 89"):
         frames.image(number)
     frames.close()
 

@@ -109,15 +109,15 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
     found = "\n".join(raised.value.problems)
     for text in (
         'column "vidoe": did you mean "video"',
-        'column "precision": histories have this name already',
-        'line 3: the id "a" is that of line 2, too',
-        f"line 4: {tmp_path / 'gone.mp4'} is not there",
-        f"line 4: {tmp_path / 'gone.npz'} is not there",
+        'column "precision": histories already have a field of this name',
+        'line 3: the id "a" is also that of line 2',
+        f"line 4: {tmp_path / 'gone.mp4'} does not exist",
+        f"line 4: {tmp_path / 'gone.npz'} does not exist",
         'line 5: stride "x" is not a whole number',
         'line 5: objects "one": give at least one mask id',
         "line 5: give either masks or boxes",
         'line 5: unknown kind of masks "nice"',
-        "line 6: 3 cells under 7 columns",
+        "line 6: 3 cells for 7 columns",
     ):
         assert text in found
     assert len(raised.value.problems) == 10
@@ -127,16 +127,20 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("m.csv", "video,masks\n", "names no video"),
-        ("m.csv", "video,video\na,b\n", '"video" is there twice'),
+        ("m.csv", "video,masks\n", "lists no video"),
+        ("m.csv", "video,video\na,b\n", '"video" appears twice'),
         ("m.csv", 'video,masks\n"a', "not CSV"),
-        ("m.csv", "video;masks\na;b\n", "line 1: semicolons part its cells; save it with commas"),
-        ("m.csv", "video\tmasks\na\tb\n", "line 1: tabs part its cells"),
-        ("m.csv", "Video,video,masks\na,b,c\n", '"video" is there twice'),
+        (
+            "m.csv",
+            "video;masks\na;b\n",
+            "line 1: cells are separated by semicolons; save the file with commas",
+        ),
+        ("m.csv", "video\tmasks\na\tb\n", "line 1: cells are separated by tabs"),
+        ("m.csv", "Video,video,masks\na,b,c\n", '"video" appears twice'),
         ("m.txt", "video,masks\n", "a manifest is a .csv or .jsonl file"),
         ("m.jsonl", "[1]\n", "line 1: give an object"),
         ("m.jsonl", "{\n", "line 1: "),
-        ("m.jsonl", '{"video": "x", "Video": "y", "masks": "m"}\n', '"Video" is there twice'),
+        ("m.jsonl", '{"video": "x", "Video": "y", "masks": "m"}\n', '"Video" appears twice'),
         ("m.jsonl", '{"video": "x"}\n', "line 1: give either masks or boxes"),
         ("m.jsonl", '{"video": "x", "masks": "y", "stride": 2.5}\n', "stride"),
         ("m.jsonl", '{"video": "x", "masks": "y", "objects": [1.5]}\n', "objects"),
@@ -150,7 +154,9 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, message
 def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
     tmp_path, videos, counting
 ) -> None:
-    with pytest.raises(ManifestError, match='column "mixing": histories have this name'):
+    with pytest.raises(
+        ManifestError, match='column "mixing": histories already have a field of this name'
+    ):
         ingest([one(videos[0], mixing="x")], tmp_path / "store", encoder=counting)
     assert not (tmp_path / "store").exists()
 
@@ -257,7 +263,7 @@ def test_the_same_id_of_something_else_is_told_and_replaced(tmp_path, videos, co
     ingest([one(videos[0])], store, encoder=counting)
     other = [one(videos[0], stride=2)]
     made = ingest(other, store, encoder=counting)
-    assert "made of another video, masks or options; give another id, or" in made.failed[0].what
+    assert "made from another video, masks or options; give another id, or" in made.failed[0].what
     assert len(stored(store)["v0"]) == FRAMES
     with Store.open(store) as now:
         assert now.failures() == []  # the history "v0" is there
@@ -307,7 +313,7 @@ def test_what_fails_is_recorded_and_the_rest_goes_on(tmp_path, videos, mixed, co
     assert sorted(made.added) == ["v0", "v1"]
     reasons = {own.id: own.what for own in made.failed}
     assert sorted(reasons) == ["cut", "empty", "noise", "wide"]
-    assert "another aspect ratio" in reasons["wide"]
+    assert "a different aspect ratio" in reasons["wide"]
     assert "never visible" in reasons["empty"]
     assert all(len(own) < 600 and "\n" not in own for own in reasons.values())
     with Store.open(tmp_path / "store") as store:
@@ -363,7 +369,7 @@ def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, coun
     assert sorted(made.added) == ["v0", "v1", "v2"]
     (failure,) = made.failed
     assert failure.id == "dark"
-    assert "was killed by SIGKILL; the memory may not be enough" in failure.what
+    assert "was killed by SIGKILL; there may be too little memory" in failure.what
 
 
 def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting, monkeypatch):
@@ -382,7 +388,7 @@ def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting
         if (stage, done) == ("videos", 2):
             raise KeyboardInterrupt
 
-    with pytest.raises(Cancelled, match=r"stopped; .*store: 2 added; what was encoded of the"):
+    with pytest.raises(Cancelled, match=r"stopped; .*store: 2 added; partly encoded videos"):
         ingest(rows, tmp_path / "store", encoder=counting, workers=1, progress=stop)
     assert len(stored(tmp_path / "store")) == 2
     assert [own.poll() is None for own in workers] == [False]
@@ -435,9 +441,9 @@ def test_another_writer_of_the_store_is_waited_for(tmp_path, videos, counting, m
 
 def test_a_store_of_another_encoder_is_refused(tmp_path, videos, counting) -> None:
     Store.create(tmp_path / "store", encoder="siglip").close()
-    with pytest.raises(InputError, match='holds histories of "siglip", and this encoder is "coun'):
+    with pytest.raises(InputError, match='holds histories of "siglip", but this encoder is "coun'):
         ingest([one(videos[0])], tmp_path / "store", encoder=counting)
-    with pytest.raises(InputError, match="name it: --encoder"):
+    with pytest.raises(InputError, match="name the encoder with --encoder"):
         ingest([one(videos[0])], tmp_path / "store")
 
 
@@ -457,7 +463,7 @@ def test_a_store_of_a_version_without_failures_is_read_and_written(tmp_path) -> 
     [
         ({"engine": "spark"}, 'unknown engine "spark"'),
         ({"workers": 0}, "give at least 1"),
-        ({"retry": True}, "is no store yet"),
+        ({"retry": True}, "is not a store yet"),
     ],
 )
 def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options, message) -> None:
@@ -605,7 +611,7 @@ def test_files_elsewhere_are_fetched_and_exports_put(
         with pytest.raises(InputError, match=r"s3nope://x: cannot be reached \(Protocol not kn"):
             store.export("s3nope://x")
     gone = [{**videos[0], "video": "memory://bucket/gone.mp4"}]
-    with pytest.raises(ManifestError, match=r"item 1: memory://bucket/gone.mp4 is not there"):
+    with pytest.raises(ManifestError, match=r"item 1: memory://bucket/gone.mp4 does not exist"):
         ingest(gone, tmp_path / "store", encoder=counting)
 
 
@@ -650,8 +656,10 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     ran = dejacue(*words)
     assert (ran.code, ran.out) == (0, f"{tmp_path / 's'}: 2 added\n")
     assert f"2 videos, {2 * FRAMES} crops in" in ran.err
-    assert dejacue("ingest", manifest, "--store", tmp_path / "s").out.endswith("2 there already\n")
-    assert "nothing has failed" in dejacue("store", "failures", tmp_path / "s").out
+    assert dejacue("ingest", manifest, "--store", tmp_path / "s").out.endswith(
+        "2 already in the store\n"
+    )
+    assert "no failures" in dejacue("store", "failures", tmp_path / "s").out
     listed = ("store", "ls", tmp_path / "s", "--where", "camera=1")
     assert json.loads(dejacue(*listed, "--jsonl").out)["columns"] == {"camera": "1"}
     assert "camera" in dejacue(*listed).out
@@ -669,7 +677,7 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     manifest.write_text("video,masks\ngone.mp4,gone.npz\n")
     ran = dejacue(*words)
     assert ran.code == 2
-    assert ran.err.count("is not there") == 2  # each once
+    assert ran.err.count("does not exist") == 2  # each once
     assert "Traceback" not in ran.err
 
 
@@ -730,7 +738,7 @@ def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
         patched.setattr("dejacue.cli.encode.encode", None)  # nothing is decoded
         ran = dejacue(*words, "--store", tmp_path / "s")
         assert ran.code == 2
-        assert 'has a history "v0" already; --replace' in ran.err
+        assert 'already has a history "v0"; --replace' in ran.err
     ran = dejacue(*words, "--store", tmp_path / "s", "--replace", "--stride", 2, "-o",
                   tmp_path / "x.npz")  # fmt: skip
     assert ran.code == 0, ran.err

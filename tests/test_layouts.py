@@ -280,7 +280,7 @@ def test_m3_vos_has_words_and_no_times(tmp_path, dejacue) -> None:
     assert "0001_melt_ice-2" in found.notes[0]
     ran = dejacue("data", "open", tmp_path, "--references", tmp_path / "r.json")
     assert ran.code == 2
-    assert "m3-vos does not say when" in ran.err
+    assert "m3-vos has no times of states" in ran.err
     assert not (tmp_path / "r.json").exists()
 
 

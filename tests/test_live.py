@@ -540,7 +540,7 @@ def test_a_box_is_the_mask_of_its_pixels(scene):
         ({"box": (1, 2, 3)}, "give \\(x0, y0, x1, y1\\)"),
         ({"box": (9, 2, 3, 4)}, "x0 < x1"),
         ({"box": (1, 2, 3, np.nan)}, "x0 < x1"),
-        ({"mask": np.ones((4, 4))}, "a mask of shape"),
+        ({"mask": np.ones((4, 4))}, "the mask has shape"),
         ({"mask": np.ones((40, 60)), "box": (1, 2, 3, 4)}, "leave one of them out"),
     ],
 )
@@ -551,7 +551,7 @@ def test_a_mask_that_does_not_fit_is_refused(options, sentence):
 
 def test_pictures_and_words_that_do_not_fit_are_refused(scene):
     live = Live(scene[0] / "vocabulary.yaml", encoder="mini")
-    with pytest.raises(InputError, match="give uint8 of"):
+    with pytest.raises(InputError, match="give RGB as uint8"):
         live.push(np.zeros((4, 4, 3)), box=(0, 0, 2, 2))
     with pytest.raises(InputError, match='was encoded with "generated"'):
         Live(SCENE.vocabulary, encoder="mini")

@@ -130,7 +130,7 @@ def test_a_jpeg_is_binary_and_its_blurred_edge_is_cut_in_the_middle(tmp_path):
     assert (masks.kind, masks.ids()) == ("binary", (1,))
     assert np.array_equal(one(masks, frame(0, name="a", shape=(48, 40))), labels > 0)
     assert one(masks, frame(1, name="b", shape=(48, 40))) is None
-    with refused(tmp_path, "cannot be indexed; save as PNG"):
+    with refused(tmp_path, "cannot hold indexed masks; save it as PNG"):
         open_masks(tmp_path, kind="indexed")
 
 
@@ -141,9 +141,7 @@ def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
     masks = open_masks(save(tmp_path, pictures))
     assert masks.kind == "binary"
     assert one(masks, frame(0)) is not None
-    with refused(
-        tmp_path / "001.png", 'holds 3 though .* only 0 and 255; choose the kind "indexed"'
-    ):
+    with refused(tmp_path / "001.png", 'holds 3 but .* only 0 and 255; choose the kind "indexed"'):
         masks.unions(frame(1), [None])
 
 
@@ -158,7 +156,7 @@ def test_soft_edges_are_not_taken_for_objects(tmp_path):
     soft[10, 10:60] = np.arange(50) * 5 + 1
     folder = save(tmp_path, {"a.png": soft})
     with refused(
-        folder / "a.png", r'soft edge of one; choose the kind "indexed" or "binary" \(--k'
+        folder / "a.png", r'soft edge of one object; choose the kind "indexed" or "binary" \(--k'
     ):
         open_masks(folder)
     found = one(open_masks(folder, kind="binary"), frame(0, name="a", shape=(64, 80)))
@@ -197,7 +195,7 @@ def test_absent_ids_are_refused_and_the_others_listed(tmp_path):
     folder = save(tmp_path, {"0.png": block(2), "1.png": block(5)})
     masks = open_masks(folder)
     assert one(masks, frame(0, name="0"), frozenset({5})) is None  # in another frame
-    with refused(folder, "no object 1, 3; the ids in these masks: 2, 5"):
+    with refused(folder, "no object 1, 3; the ids in these masks are 2, 5"):
         masks.unions(frame(0, name="0"), [frozenset({2, 3}), frozenset({1})])
 
 
@@ -222,7 +220,9 @@ def test_other_sizes_are_resized_with_one_warning(tmp_path):
     assert np.array_equal(found, expected)
     assert one(masks, frame(1, shape=(12, 16))).shape == (12, 16)
     (told,) = (text for text in masks.problems if "resized" in text)
-    assert told.startswith(f'{folder}: mask "00000" is 8×6, the frame 16×12; masks are resized')
+    assert told.startswith(
+        f'{folder}: mask "00000" is 8×6, but the frame is 16×12; masks are resized'
+    )
 
 
 @given(
@@ -306,7 +306,7 @@ def test_names_without_numbers_can_be_taken_in_their_order(tmp_path):
     assert one(masks, frame(1), frozenset({1})) is not None
     with refused(folder, 'mask "a" has no number'):
         open_masks(folder).unions(frame(0), [None])
-    with refused(folder, 'called "a", "b", the frames "f1" and so on; .*match "index"'):
+    with refused(folder, 'named "a", "b", but the frames "f1" and so on; .*match "index"'):
         open_masks(folder).unions(frame(0, name="f1"), [None])
 
 
@@ -323,7 +323,7 @@ def test_of_several_numbers_in_a_name_the_changing_one_counts(tmp_path):
     with refused(folder, "differ in 2 numbers"):
         open_masks(folder).unions(frame(0), [None])
     folder = save(tmp_path / "c", {"0.png": block(1), "v1_2.png": block(1)})
-    with refused(folder, "named differently"):
+    with refused(folder, "different naming patterns"):
         open_masks(folder).unions(frame(0), [None])
     folder = save(tmp_path / "d", {"1.png": block(1), "01.png": block(1)})
     with refused(folder, "have the same number"):
@@ -342,7 +342,7 @@ def test_stems_need_names_on_both_sides(tmp_path):
 
 
 def test_the_same_stem_twice_is_refused(tmp_path):
-    with refused(save(tmp_path, {"a.png": block(1), "a.bmp": block(1)}), "two masks are called"):
+    with refused(save(tmp_path, {"a.png": block(1), "a.bmp": block(1)}), "two masks are named"):
         open_masks(tmp_path)
 
 
@@ -388,7 +388,7 @@ def test_youtube_vos_is_found_from_its_root(tmp_path):
 def test_of_several_videos_one_must_be_given(tmp_path):
     numbered(tmp_path / "Annotations" / "v1", [0])
     numbered(tmp_path / "Annotations" / "v2", [0])
-    with refused(tmp_path / "Annotations", "holds the folders v1, v2; give the one of this video"):
+    with refused(tmp_path / "Annotations", "holds the folders v1, v2; give the one for this video"):
         open_masks(tmp_path)
     with refused(tmp_path / "Annotations" / "v1", "no meta.json above it lists this video"):
         open_masks(tmp_path / "Annotations" / "v1", kind="youtube-vos")
@@ -397,13 +397,13 @@ def test_of_several_videos_one_must_be_given(tmp_path):
 def test_what_is_not_there_or_empty_is_named(tmp_path):
     with refused(tmp_path / "none", "no such file or folder"):
         open_masks(tmp_path / "none")
-    with refused(tmp_path, "is an empty folder, or holds no pictures"):
+    with refused(tmp_path, "is empty, or holds no mask pictures"):
         open_masks(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
-    with refused(tmp_path, "is an empty folder, or holds no pictures"):
+    with refused(tmp_path, "is empty, or holds no mask pictures"):
         open_masks(tmp_path)
     (tmp_path / "a.mp4").write_bytes(b"")
-    with refused(tmp_path / "a.mp4", "masks are a folder of PNG, or"):
+    with refused(tmp_path / "a.mp4", "is not a format of masks; give a folder of PNGs, or"):
         open_masks(tmp_path / "a.mp4")
     save(tmp_path, {"a.png": block(1)})
     with refused(tmp_path / "a.png", "single picture; give the folder"):
@@ -413,10 +413,10 @@ def test_what_is_not_there_or_empty_is_named(tmp_path):
 def test_the_kind_must_exist_and_fit(tmp_path):
     with pytest.raises(InputError, match='unknown kind of masks "indxed"; did you mean "indexed"'):
         open_masks(tmp_path, kind="indxed")
-    with refused(tmp_path, "masks of the kind coco are a single file"):
+    with refused(tmp_path, "masks of kind coco are a single file"):
         open_masks(tmp_path, kind="coco")
     np.save(tmp_path / "m.npy", np.ones((1, H, W), dtype=bool))
-    with refused(tmp_path / "m.npy", "is not of the kind youtube-vos"):
+    with refused(tmp_path / "m.npy", "is not of kind youtube-vos"):
         open_masks(tmp_path / "m.npy", kind="youtube-vos")
 
 
@@ -427,7 +427,7 @@ def test_a_damaged_picture_is_named(tmp_path, content):
     whole = (folder / "b.png").read_bytes()
     (folder / "b.png").write_bytes(whole[: len(whole) // 2] if content is None else content)
     masks = open_masks(folder)
-    with refused(folder / "b.png", "not a picture that can be read, or a damaged one"):
+    with refused(folder / "b.png", "is not a readable picture, or is damaged"):
         masks.unions(frame(1, name="b"), [None])
 
 
@@ -508,11 +508,14 @@ def test_rows_of_one_frame_are_its_objects(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"masks": np.zeros((1, H, W))}, "masks of type float64"),
+        ({"masks": np.zeros((1, H, W))}, "masks have type float64"),
         ({"masks": np.zeros((1, 2, H, W), np.uint8)}, "give bool, or integer labels"),
-        ({"masks": np.zeros((H, W), bool)}, r"masks of shape \(6, 8\); give \(N, H, W\)"),
-        ({"masks": np.zeros((0, H, W), bool)}, "not empty"),
-        ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, 'call the array .* "masks"'),
+        (
+            {"masks": np.zeros((H, W), bool)},
+            r"masks have shape \(6, 8\); give a non-empty \(N, H, W\)",
+        ),
+        ({"masks": np.zeros((0, H, W), bool)}, "give a non-empty"),
+        ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, 'name the array .* "masks"'),
         ({"masks": np.ones((2, H, W), bool), "frames": [0]}, r"frames of .* shape \(1,\) for 2"),
         ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, "frames of type float64"),
         ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, "frames contain -1"),
@@ -522,7 +525,7 @@ def test_rows_of_one_frame_are_its_objects(tmp_path):
         ({"masks": np.ones((3, 2, H, W), bool), "ids": [1]}, "1 ids for 2 objects"),
         ({"masks": np.ones((1, H, W), bool), "ids": ["a"]}, "ids of type <U1"),
         ({"masks": np.array([[[{}]]], dtype=object)}, "pickled objects"),
-        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, "column by column"),
+        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, "column-major order"),
     ],
 )
 def test_a_stack_of_another_form_is_refused(tmp_path, content, message):
@@ -555,7 +558,7 @@ def test_a_damaged_stack_is_named(tmp_path):
     path = tmp_path / "m.npy"
     np.save(path, np.ones((5, H, W), dtype=bool))
     path.write_bytes(path.read_bytes()[:-1])
-    with refused(path, "truncated, or damaged"):
+    with refused(path, "truncated or damaged"):
         open_masks(path)
     path.write_bytes(b"not numpy")
     with refused(path, "no usable array header"):
@@ -693,7 +696,7 @@ def test_masks_drawn_for_another_size_are_resized(tmp_path):
     rows = [{"frame": 0, "id": 1, "segmentation": rle(block(1))}]
     masks = open_masks(document(tmp_path / "m.json", rows))
     assert one(masks, frame(0, shape=(12, 16))).sum() == 4 * 6
-    assert any("mask 0 is 8×6, the frame 16×12" in text for text in masks.problems)
+    assert any("mask 0 is 8×6, but the frame is 16×12" in text for text in masks.problems)
 
 
 @pytest.mark.parametrize(
@@ -723,7 +726,10 @@ def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation, message):
         ({"frame": 0, "id": 1, "segmentation": {"size": [0, 4], "counts": ""}}, "not .height, wi"),
         ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]}, "at least three corners"),
         ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]}, "at least three corners"),
-        ({"frame": 0, "id": 1, "segmentation": "abc"}, "neither a run-length mask nor polygons"),
+        (
+            {"frame": 0, "id": 1, "segmentation": "abc"},
+            "neither a run-length mask nor a list of polygons",
+        ),
         ({"frame": 0, "id": 1}, "neither a segmentation nor a bbox"),
         ({"frame": 0, "id": 1, "bbox": [1, 1, -2, 2]}, "negative width or height"),
         ({"frame": -1, "id": 1, "bbox": [1, 1, 2, 2]}, "frame -1 is not a whole number"),
@@ -848,13 +854,13 @@ def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
         (["1,1,0,0,1,inf"], "line 1: h 'inf' is not a finite number"),
         (["1,1,0,0,1e300,1"], "is not a finite number"),
         (["1,1,0,0,1,x"], "line 1: h 'x' is not a finite number"),
-        (["1,1,0,0"], "line 1: 4 cells, too few"),
-        (["0,1,0,0,1,1"], "frame 0 is not a frame number; .* count from 1 as in MOT"),
+        (["1,1,0,0"], "line 1: has 4 cells, too few"),
+        (["0,1,0,0,1,1"], "frame 0 is not a frame number; .* count from 1, as in MOT"),
         (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "line 2: frame -2 is not a frame number"),
         (["1.5,1,0,0,1,1"], "frame '1.5' is not a whole number"),
         (["frame,id,x,y,w", "0,1,0,0,1"], "line 1: no column h"),
         (["frame,id,left,top", "0,1,0,0"], "line 1: no column w, h"),
-        (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], "two columns of one name"),
+        (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], "two columns have the same name"),
         (["frame,id,x,y,w,h"], "contains no boxes"),
         (["hello world"], "no column frame, x1, y1, x2, y2; the columns are"),
         ([""], "is empty"),
@@ -936,8 +942,8 @@ def test_the_palette_is_that_of_davis():
         ([], "there is no mask to write"),
         ([(0, {})], "there is no mask to write"),
         ([(0, {1: np.ones((H, W), bool)}), (0, {})], "given twice"),
-        ([(0, {1: np.ones((H, W), bool)}), ("a", {})], "partly by number and partly by name"),
-        ([(0, {1: np.ones((H, W), bool), 2: np.ones((W, H), bool)})], "all of the size"),
+        ([(0, {1: np.ones((H, W), bool)}), ("a", {})], "some by number and some by name"),
+        ([(0, {1: np.ones((H, W), bool), 2: np.ones((W, H), bool)})], "all of size"),
         ([(0, {1: np.ones((H, W), np.uint8)})], "give bool masks"),
         ([("../x", {1: np.ones((H, W), bool)})], "neither a number nor a file stem"),
         ([(0, {255: np.ones((H, W), bool)})], "object 255: an indexed folder holds the ids 1 to"),
@@ -995,7 +1001,7 @@ def test_vost_masks_belong_to_their_frames_by_name(footage):
     with Image.open(folder / "frame00012.png") as picture:
         expected = np.asarray(picture) == 1
     assert np.array_equal(one(masks, at, frozenset({1})), expected)
-    with refused(folder, "no object 2; the ids in these masks: 1"):
+    with refused(folder, "no object 2; the ids in these masks are 1"):
         masks.unions(at, [frozenset({2})])
 
 

@@ -63,7 +63,7 @@ def photograph(channels: int | None = 3) -> np.ndarray:
 @pytest.mark.parametrize("kind", [None, "binary"])
 def test_a_photograph_is_no_mask(tmp_path, name, channels, kind):
     Image.fromarray(photograph(channels)).save(tmp_path / name)
-    with refused(tmp_path / name, "is a photograph, not a mask; a mask is flat: 0 where"):
+    with refused(tmp_path / name, "is a photograph, not a mask; a mask has flat values: 0 where"):
         open_masks(tmp_path, kind=kind)
 
 
@@ -86,7 +86,7 @@ def test_a_stack_of_grey_frames_is_no_mask(tmp_path):
 def test_a_jpeg_of_more_than_black_and_white_is_refused(tmp_path, values):
     labels = np.repeat(np.array(values, np.uint8), 16)[None].repeat(H, 0)
     Image.fromarray(labels).save(tmp_path / "a.jpg")
-    with refused(tmp_path / "a.jpg", "more than black and white, .*; save as PNG"):
+    with refused(tmp_path / "a.jpg", "more than black and white, .*; save it as PNG"):
         open_masks(tmp_path)
 
 
@@ -120,14 +120,18 @@ def test_real_frames_are_photographs_and_real_masks_are_not(footage, tmp_path):
 
 def test_masks_of_another_shape_are_refused_with_both_sizes(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)))
-    with refused(tmp_path, 'mask "00000" is 80×60, the frame 80×45, which is another aspect ratio'):
+    with refused(
+        tmp_path, 'mask "00000" is 80×60, but the frame is 80×45, a different aspect ratio'
+    ):
         masks.unions(frame(0, shape=(45, 80)), [None])
 
 
 def test_a_rounded_size_is_the_same_shape(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)))
     assert masks.unions(frame(0, shape=(80, 107)), [None])[0].shape == (80, 107)
-    assert any("is 80×60, the frame 107×80; masks are resized" in own for own in masks.problems)
+    assert any(
+        "is 80×60, but the frame is 107×80; masks are resized" in own for own in masks.problems
+    )
 
 
 def told(masks, frames) -> list[str]:
@@ -159,8 +163,8 @@ def test_masks_without_a_frame_are_told(tmp_path):
     masks = open_masks(numbered(tmp_path / "odd", range(21)))
     assert told(masks, map(frame, range(11))) == []
     assert told(masks, map(frame, range(10))) == [
-        "11 of 21 masks belong to no frame that was read; are they of this video, or left out by "
-        "--end?"
+        "11 of 21 masks belong to no frame that was read; check that they are for this video, "
+        "and --end"
     ]
 
 
@@ -245,7 +249,7 @@ def test_more_masks_than_sampled_frames_are_numbered_as_the_file_is(tmp_path):
     folder = numbered(tmp_path, range(20))
     frames = [frame(i, 5 * i) for i in range(4)]
     assert widths(open_masks(folder, frames=4), frames) == [0, 5, 10, 15]
-    with refused(folder, "can be read in two ways"):
+    with refused(folder, "are ambiguous: as frames of the source"):
         widths(open_masks(folder), frames)
 
 
@@ -281,7 +285,7 @@ def test_many_numbers_and_255_in_one_picture_may_be_a_soft_edge(tmp_path, count)
     if count == 32:
         assert open_masks(tmp_path).ids() == tuple(range(1, count))  # 255 is void
     else:
-        with refused(tmp_path, '33 different numbers, .* choose the kind "indexed" or "binary"'):
+        with refused(tmp_path, '33 different values, .* choose the kind "indexed" or "binary"'):
             open_masks(tmp_path).ids()
 
 

@@ -75,7 +75,7 @@ def test_boxes_without_ids_are_one_object(tmp_path, lines):
 
 def test_two_boxes_in_a_frame_need_ids(tmp_path):
     path = text(tmp_path / "m.csv", "frame,x,y,w,h", "0,2,1,3,2", "1,2,1,3,2", "0,5,5,2,2")
-    with refused(path, "line 4: the second box of a frame, and no id says which object it is"):
+    with refused(path, "line 4: is a second box in the same frame, without an id"):
         open_masks(path)
 
 
@@ -156,14 +156,17 @@ def test_the_texts_of_yolo_for_images_are_named_as_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([FIRST, SECOND], "line 2: the second box of a frame, and no id"),
+        ([FIRST, SECOND], "line 2: is a second box in the same frame, without an id"),
         (["0 100 80 20 20 3"], "line 1: box .* fractions of the frame, 0 to 1"),
         ([FIRST + " 0.9 3.5"], "line 1: track 3.5 is not a whole number"),
         ([FIRST, "0 .1 .1 .2"], "line 2: 4 numbers; a line is class cx cy w h .* or an outline"),
         (["0 1 1 20 1 20 20 .1 .2"], "line 1: outline .* fractions of the frame, 0 to 1"),
         (["0 .1 .1 .2 .1 .2 nan"], "line 1: "),
-        (["0 .1 .1 .2 .1 .2 .2 .1 .3", FIRST], "line 2: the second box of a frame, and no id"),
-        ([FIRST, "0 a b c d"], "a YOLO line must be numbers"),
+        (
+            ["0 .1 .1 .2 .1 .2 .2 .1 .3", FIRST],
+            "line 2: is a second box in the same frame, without an id",
+        ),
+        ([FIRST, "0 a b c d"], "a YOLO line holds only numbers"),
         ([FIRST + " 0.9 3", "0 0 nan 1 1 0.5 3"], "line 2: box .*fractions of the frame"),
         (["0 0 nan 1 1 0.5 3"], "line 1: box .*fractions of the frame"),
         ([FIRST + " nan 3"], "line 1: nan and inf are not allowed"),
@@ -212,7 +215,7 @@ def test_triangles_of_yolo_are_no_boxes_with_a_track(tmp_path):
 
 def test_corners_at_the_lower_edge_are_not_taken_for_tracks(tmp_path):
     text(tmp_path / "v_1.txt", "0 0 .5 0.25 .5 .25 1 0 1", "0 .5 .5 .75 .5 .75 1 .5 1")
-    with refused(tmp_path, "line 2: the second box of a frame, and no id"):
+    with refused(tmp_path, "line 2: is a second box in the same frame, without an id"):
         open_masks(tmp_path)
 
 
@@ -297,16 +300,16 @@ def test_numbers_of_thousands_of_digits_in_names_are_refused(tmp_path):
     digits = "1" * 5000
     images = {"images": [{"id": 1, "file_name": f"{digits}.png"}], "annotations": []}
     path = text(tmp_path / "m.json", json.dumps(images))
-    with refused(path, 'a mask is called "1111.*no file has a name of more than 255 letters'):
+    with refused(path, 'a mask is named "1111.*names have at most 255 characters'):
         open_masks(path)
     np.savez(tmp_path / "m.npz", masks=np.ones((1, 4, 4), bool), names=[digits])
-    with refused(tmp_path / "m.npz", 'a mask is called "1111'):
+    with refused(tmp_path / "m.npz", 'a mask is named "1111'):
         open_masks(tmp_path / "m.npz")
     folder = save(tmp_path / "v", {"0.png": box(0, 0, 2, 2)})
     meta = text(tmp_path / "meta.json", json.dumps({"videos": {"v": {"objects": {digits: {}}}}}))
     with refused(meta, 'has no "objects" with their numbers'):
         open_masks(folder)
-    with pytest.raises(InputError, match="a frame is numbered above 9007199254740992"):
+    with pytest.raises(InputError, match="a frame number is above 9007199254740992"):
         write_masks(tmp_path / "new.npz", [(10**5000, {1: np.ones((4, 4), bool)})])
 
 
@@ -368,7 +371,7 @@ def test_numbered_videos_are_not_taken_for_objects(tmp_path):
     both = box(2, 1, 3, 2).astype(np.uint8) + 2 * box(8, 8, 2, 2).astype(np.uint8)
     single = box(2, 1, 3, 2).astype(np.uint8)
     save(tmp_path / "indexed", {"1/0.png": both, "2/0.png": single})
-    with refused(tmp_path / "indexed", "holds the folders 1, 2; give the one of this video"):
+    with refused(tmp_path / "indexed", "holds the folders 1, 2; give the one for this video"):
         open_masks(tmp_path / "indexed")
     save(tmp_path / "Annotations", {"1/0.png": single, "2/0.png": single})
     with refused(tmp_path / "Annotations", "holds the folders 1, 2"):
@@ -376,7 +379,9 @@ def test_numbered_videos_are_not_taken_for_objects(tmp_path):
     save(tmp_path / "mixed", {"1/0.png": single, "1/1.png": both, "2/0.png": single})
     masks = open_masks(tmp_path / "mixed")
     assert one(masks, frame(0), 2).sum() == 6
-    with refused(tmp_path / "mixed" / "1" / "1.png", "several numbers, though its folder is that"):
+    with refused(
+        tmp_path / "mixed" / "1" / "1.png", "several values, but its folder is for one object"
+    ):
         masks.unions(frame(1), [None])
 
 
@@ -389,7 +394,7 @@ def test_a_pattern_is_a_folder_of_its_matches(tmp_path):
     assert masks.path == tmp_path / "m" / "0*.png"
     with refused(tmp_path / "m" / "x*.png", "no picture matches this pattern; .* quote it"):
         open_masks(tmp_path / "m" / "x*.png")
-    with refused(tmp_path / "m" / "0*.png", "masks of the kind coco are a single file"):
+    with refused(tmp_path / "m" / "0*.png", "masks of kind coco are a single file"):
         open_masks(str(tmp_path / "m" / "0*.png"), kind="coco")
 
 

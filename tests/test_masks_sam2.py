@@ -101,10 +101,22 @@ def test_a_dictionary_may_change_after_it_was_given_and_its_content_is_its_key()
         ({"a": {1: box(0, 0, 1, 1)}}, None, "a dictionary of masks is {frame: {object: mask}}"),
         ({-1: {1: box(0, 0, 1, 1)}}, None, "frames counted from 0"),
         ({0: box(0, 0, 1, 1)}, None, "a dictionary of masks is"),
-        ({0: {"cup": box(0, 0, 1, 1)}}, None, "frame 0, object cup: the object is no whole number"),
-        ({0: {1: np.ones((2, H, W), bool)}}, None, r"a mask of shape \(2, 12, 16\); give \(H, W\)"),
-        ({0: {1: np.ones((1, H, W))}}, None, 'a mask of float64; say above .* the kind "logits"'),
-        ({0: {1: [["a"]]}}, None, "a mask of type <U1; give bool, or logits"),
+        (
+            {0: {"cup": box(0, 0, 1, 1)}},
+            None,
+            "frame 0, object cup: the object id is not a whole number",
+        ),
+        (
+            {0: {1: np.ones((2, H, W), bool)}},
+            None,
+            r"the mask has shape \(2, 12, 16\); give \(H, W\)",
+        ),
+        (
+            {0: {1: np.ones((1, H, W))}},
+            None,
+            'the mask has type float64; give the value above .* the kind "logits"',
+        ),
+        ({0: {1: [["a"]]}}, None, "the mask has type <U1; give bool, or logits"),
         ({0: {1: np.ones((H, W))}}, "logits:x", "give logits, or logits:0.5 with a number"),
         ({0: {1: np.ones((H, W))}}, "logits:nan", "give logits, or logits:0.5 with a number"),
         ({0: {1: np.ones((H, W))}}, "stack:1", 'unknown kind of masks "stack:1"'),
@@ -124,7 +136,9 @@ def test_an_npz_holds_an_array_for_each_mask(tmp_path, save, mark) -> None:
     check(open_masks(tmp_path / "masks.npz"))
     save(tmp_path / "soft.npz", **{n: np.where(m, 0.9, 0.1) for n, m in own.items()})
     check(open_masks(tmp_path / "soft.npz", kind="logits:0.5"))
-    with pytest.raises(InputError, match=r"soft\.npz: 0.1: a mask of float64; say above which"):
+    with pytest.raises(
+        InputError, match=r"soft\.npz: 0.1: the mask has type float64; give the value above which"
+    ):
         open_masks(tmp_path / "soft.npz")
 
 
@@ -146,7 +160,7 @@ def test_live_takes_a_mask_as_sam_2_gives_it() -> None:
     flat.push(picture, mask=box(2, 1, 9, 9))
     deep.push(picture, mask=box(2, 1, 9, 9)[None])
     assert deep.reading.observed == flat.reading.observed == 1
-    with pytest.raises(InputError, match="a mask of shape"):
+    with pytest.raises(InputError, match="the mask has shape"):
         deep.push(picture, mask=np.ones((2, H, W), bool))
 
 
@@ -173,9 +187,11 @@ def test_logits_in_a_stack_need_a_threshold(tmp_path) -> None:
     assert np.array_equal(
         look(open_masks(tmp_path / "m.npz", kind="logits"), 0, 7), box(2, 1, 3, 2)
     )
-    with pytest.raises(InputError, match=r'type float16; say above which .* "logits:0\.5"'):
+    with pytest.raises(
+        InputError, match=r'type float16; give the value above which .* "logits:0\.5"'
+    ):
         open_masks(tmp_path / "m.npy")
-    with pytest.raises(InputError, match=r"logits are a \.npz or \.npy file"):
+    with pytest.raises(InputError, match=r"logits are read from an \.npz or \.npy file"):
         open_masks(tmp_path, kind="logits")
 
 
@@ -213,7 +229,7 @@ def test_the_detections_of_a_json_sink(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"x_min": 1, "y_min": 1, "x_max": 3, "y_max": 3}, 'detection 1: does not say its frame; '
+        ({"x_min": 1, "y_min": 1, "x_max": 3, "y_max": 3}, 'detection 1: has no frame; '
          r"write it with sink.append\(detections, custom_data="),
         (detection(0.5, 1, 2, 1), "detection 1: frame '0.5' is not a whole number"),
         (detection(0, "x", 2, 1), "detection 1: id 'x' is not a finite number"),
@@ -241,7 +257,7 @@ def test_commas_part_objects_and_plus_joins_their_pieces() -> None:
         with pytest.raises(InputError, match="give at least one mask id"):
             object_groups(wrong)
     for twice in ("1,1", "1+2,2", [[1], [1]]):
-        with pytest.raises(InputError, match="an id is there twice"):
+        with pytest.raises(InputError, match="an id appears twice"):
             object_groups(twice)
 
 
@@ -283,7 +299,7 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
     assert (tmp_path / "found" / "scene-2" / "report.html").is_file()
     ran = dejacue("live", *given, *words, "--objects", "1,2")
     assert ran.code == 2
-    assert "choose with --object 1, or 1+2 for its pieces" in ran.err
+    assert "choose it with --object 1, or its pieces with 1+2" in ran.err
     for column, ids in (("1+2", ["scene"]), ('"1,2"', ["scene-1", "scene-2"])):
         manifest = tmp_path / "all.csv"
         line = f"{folder / 'scene.mp4'},{folder / 'halves'},{column}"
@@ -297,7 +313,7 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
                         masks=folder / "halves", objects="1,2")  # fmt: skip
     assert [own.history.id for own in several] == ["scene-1", "scene-2"]
     ran = dejacue("locate", *given, *words)
-    assert "pieces of one as --object 1+2, or take several with --objects 1,2" in ran.err
+    assert "pieces of one with --object 1+2, or take several with --objects 1,2" in ran.err
 
 
 def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
@@ -311,12 +327,14 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     assert given.read(tmp_path / "out").made.masks is None
     alone = build_history(video, segments, encoder, objects=1)
     assert np.array_equal(alone.features, given.history.features)
-    with pytest.raises(InputError, match="build_history makes one"):
+    with pytest.raises(InputError, match="build_history takes one"):
         build_history(video, segments, encoder, objects="1,2")
     soft = logits(segments)
     observed = observe(sample(video), masks=soft, kind="logits", objects="1,2")
     assert list(observed.objects) == ["scene-1", "scene-2"]
-    with pytest.raises(InputError, match=re.escape("video_segments: holds the objects 1, 2; say")):
+    with pytest.raises(
+        InputError, match=re.escape("video_segments: holds the objects 1, 2; choose one")
+    ):
         find(video, words, masks=segments, encoder=encoder)
 
 
@@ -327,7 +345,7 @@ def test_mini_says_of_itself_what_it_is_in_ingest_and_over_a_store(
     manifest = tmp_path / "all.csv"
     line = f"{folder / 'scene.mp4'},{folder / 'halves'},1"
     manifest.write_text(f"video,masks,objects\n{line}\n")
-    told = "note: mini knows this project's rendered scenes only"
+    told = "note: mini only knows the rendered scenes of this project"
     ran = dejacue("ingest", manifest, "--store", tmp_path / "s", "--encoder", "mini")
     assert ran.code == 0
     assert told in ran.err

@@ -13,8 +13,8 @@ from dejacue.pipeline.ingest._ingest import _items
 from dejacue.sources.encoders.mini import Mini
 
 SAID = (
-    "one of 3 frames was looked at (20 in all), so that a CPU takes about as long as the video; "
-    "--stride 1 takes all"
+    "only one in 3 frames was used (20 in all), so that a CPU takes about as long as the video "
+    "lasts; --stride 1 uses all"
 )
 
 
@@ -111,7 +111,7 @@ def test_the_command_says_it_and_takes_all_on_demand(scene, tmp_path, dejacue, m
     assert SAID in " ".join(ran.err.split())
     ran = dejacue(*words, "--stride", 1)
     assert ran.code == 0
-    assert "frames was looked at" not in ran.err
+    assert "frames was used" not in ran.err
 
 
 def test_a_gpu_that_does_not_decode_is_told_in_one_sentence(
@@ -130,7 +130,7 @@ def test_a_gpu_that_does_not_decode_is_told_in_one_sentence(
     for words in commands:
         ran = dejacue(*words, "--encoder", "mini", "--decoder", "hardware")
         assert ran.code == 2
-        said = "cannot be decoded on a GPU here (no such device); leave out the hardware decoder"
+        said = "cannot be decoded on this GPU (no such device); use the software decoder"
         assert said in " ".join(ran.err.split())
     for words in (*commands, ("ingest", tmp_path / "m.csv", "--store", tmp_path / "store")):
         ran = dejacue(*words, "--encoder", "mini", "--decoder", "hardwar")

@@ -218,7 +218,7 @@ def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None
     [
         ({"engine": "ray", "actors": 0}, "actors 0: give at least 1"),
         ({"engine": "ray", "gpus_per_actor": -1}, "GPUs per actor -1: give 0 or more"),
-        ({"actors": 2}, "actors are those of Ray; add --engine ray"),
+        ({"actors": 2}, "actors need Ray; add --engine ray"),
         ({"engine": "ray", "gpus_per_actor": 0.5, "actors": 3}, "the cluster has 0; give fewer"),
     ],
 )
@@ -241,7 +241,7 @@ def test_an_encoder_that_is_another_one_elsewhere_is_told(ray, videos, tmp_path)
 def test_an_encoder_that_cannot_be_sent_is_told(ray, videos, tmp_path) -> None:
     encoder = Counting(tmp_path / "b")
     encoder.session = threading.Lock()
-    with pytest.raises(InputError, match=r"cannot be sent .* give its name"):
+    with pytest.raises(InputError, match=r"cannot be sent .* give the encoder by name"):
         ingest(videos, tmp_path / "s", encoder=encoder, engine="ray")
 
 

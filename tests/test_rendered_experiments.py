@@ -295,7 +295,7 @@ def test_the_list_names_them_as_on_request(dejacue) -> None:
     assert ran.code == 0
     for name in NAMES:
         (line,) = [line for line in ran.out.splitlines() if line.strip().startswith(name)]
-        assert "on request" in line
+        assert "only by name" in line
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def test_rows_of_a_csv_may_come_in_any_order_and_with_a_byte_order_mark(tmp_path
 
 def test_a_csv_has_no_place_for_frames_and_nothing_is_written(tmp_path) -> None:
     path = tmp_path / "r.csv"
-    with refused(path, 'no place for the frames and descriptions of history "cup"'):
+    with refused(path, 'cannot hold the frames and descriptions of history "cup"'):
         write_references(path, [CUP])
     assert list(tmp_path.iterdir()) == []
 
@@ -278,7 +278,7 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> Non
         ("a.json", b"\xff\xfe{", "is not UTF-8"),
         ("a.csv", b"history,\xe9tat", "is not UTF-8"),
         ("a.json", b'{"histories": [', "not valid JSON, or cut short .*line 1 column 16"),
-        ("a.json", b"history,state,start,end", "not valid JSON, .* a CSV file ends in .csv"),
+        ("a.json", b"history,state,start,end", "not valid JSON, .* give a name that ends in .csv"),
         ("a.json", b'{"x": 1, "y": 2, "x": 3}', '"x" is given twice in one object'),
         ("a.json", b'{"start":\n-Infinity}', "line 2: -Infinity is not a JSON number"),
         ("a.json", b"[" * 100_000, "not valid JSON, .*nested too deep"),
@@ -296,7 +296,7 @@ def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, message)
 
 @pytest.mark.parametrize(
     ("read", "message"),
-    [(read_references, "is a folder; give the file in it"), (read_retrievals, "cannot be read")],
+    [(read_references, "is a folder; give the file inside"), (read_retrievals, "cannot be read")],
 )
 def test_a_missing_file_and_a_folder_are_named(tmp_path, read, message) -> None:
     with refused(tmp_path / "none.json", "no such file"):
@@ -311,8 +311,8 @@ GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ([GOOD], 'one JSON object with the key "histories"'),
-        (3, 'one JSON object with the key "histories"'),
+        ([GOOD], 'a JSON object with the key "histories"'),
+        (3, 'a JSON object with the key "histories"'),
         ({"schema": "dejacue.references/1"}, 'has no "histories"; add it'),
         ({"schema": None, "histories": []}, '"schema" is missing or not text'),
         ({"schema": "dejacue.retrieval/1"}, 'is "dejacue.retrieval/1", not "dejacue.references/1"'),
@@ -381,8 +381,8 @@ def test_frames_are_whole_numbers_in_order(tmp_path, pair, message) -> None:
         ("cup,empty,4,3", r"line 3: window \[4, 3\] ends before it starts"),
         ("cup,,0,3", 'line 3: has no "state"; add it'),
         (",empty,0,3", 'line 3: has no "history"; add it'),
-        ("cup,empty,0", "line 3: 3 cells under 4 columns"),
-        ("cup,empty,0,3,4", "line 3: 5 cells under 4 columns"),
+        ("cup,empty,0", "line 3: 3 cells for 4 columns"),
+        ("cup,empty,0,3,4", "line 3: 5 cells for 4 columns"),
         ('cup,"empty,0,3', r"line 3: not CSV \(unexpected end of data\)"),
     ],
 )
@@ -400,7 +400,7 @@ def test_columns_of_references_are_checked(tmp_path) -> None:
     with refused(path, "two columns have the same name"):
         read_references(path)
     save(path, "history,state,start,end,component\ncup,a,0,1,x\ncup,b,2,3,y\n")
-    with refused(path, 'line 3: history "cup" has the component "y" here and "x" before'):
+    with refused(path, 'line 3: history "cup" has the component "y" here, but "x" above'):
         read_references(path)
 
 
@@ -414,7 +414,7 @@ FOUND = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
         (3, "retrieval 1: is not a retrieval"),
         ([FOUND, 3], "retrieval 2: is not a retrieval"),
         ({"retrievals": FOUND}, '"retrievals" must be a list'),
-        ({"histories": []}, "no list of moments; it holds references, which come last"),
+        ({"histories": []}, "no list of moments but holds references; give references last"),
         ({"main": {}}, 'retrieval 1: has no "history"; add it'),
         ([FOUND | {"schema": "retrieval/9"}], 'history "cup": is "retrieval/9", not "dejacue.ret'),
         (FOUND | {"history": None}, "retrieval 1: history None: expected text"),

@@ -21,7 +21,7 @@ from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
 from dejacue.sources.video import open_video, write_video
 
-TOO_LARGE = r"40 × 30 pixels are more than the 1000 that are read; .* --max-pixels 1200"
+TOO_LARGE = r"40 × 30 pixels exceed the limit of 1000; .* --max-pixels 1200"
 
 
 def frames_in(tmp_path, kind):
@@ -62,7 +62,10 @@ def test_masks_that_are_too_large_are_refused_when_opened(tmp_path, kind) -> Non
 
 @pytest.mark.parametrize(
     ("shape", "message"),
-    [((1 << 23, 1, 1), "more than 4194304; split them"), ((1, 1 << 21, 32, 32), "more than 1 GB")],
+    [
+        ((1 << 23, 1, 1), "more than 4194304 masks; split them"),
+        ((1, 1 << 21, 32, 32), "more than 1 GB"),
+    ],
 )
 def test_a_stack_of_more_masks_than_any_video_has_is_refused(tmp_path, shape, message) -> None:
     path = tmp_path / "x.npy"
@@ -85,7 +88,7 @@ def test_commands_take_the_limit(dejacue, tmp_path) -> None:
     given = ("track", path, "--tracker", "box", "--box", "1,1,9,9", "-o", tmp_path / "masks")
     ran = dejacue(*given, "--max-pixels", 1000)
     assert ran.code == 2
-    assert "more than the 1000 that are read" in ran.err
+    assert "exceed the limit of 1000" in ran.err
     assert dejacue(*given, "--max-pixels", 1200).code == 0
     ran = dejacue(*given, "--max-pixels", 0)
     assert (ran.code, "max_pixels 0 is less than 1" in ran.err) == (2, True)
@@ -145,7 +148,7 @@ def test_where_no_thread_can_be_started_the_command_says_so(dejacue, question, m
     monkeypatch.setattr("threading.Thread.start", start)
     ran = dejacue(*question)
     assert ran.code == 1
-    assert "dejacue: the memory of this machine, or the limit that is set for it" in ran.err
+    assert "dejacue: not enough memory on this machine, or under its limit" in ran.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is that of Linux")

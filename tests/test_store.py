@@ -591,7 +591,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     assert "that of the store" in " ".join(dejacue("store", "ask", "--help").out.split())
     for asking in (("ls", folder), ("ask", folder, "-v", tmp_path / "v.npz")):
         ran = dejacue("store", *asking, "--where", "id=nobody")
-        assert (ran.code, "no history is as --where wants it" in ran.err) == (0, True)
+        assert (ran.code, "no history matches --where" in ran.err) == (0, True)
     asked = dejacue("store", "ask", folder, "-v", tmp_path / "v.npz", "--top", 2)
     assert asked.code == 0
     assert "open" in asked.out
@@ -601,9 +601,9 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     assert dejacue("store", "rm", folder, "h0").code == 0
     assert dejacue("store", "rm", folder, "h0").code == 2
     for more, sentence in (
-        ((), "give the names of histories, or --where"),
-        (("h1", "--where", "id=h1"), "one of the two"),
-        (("--where", "id=x*"), "no history is as --where wants it, so none was removed"),
+        ((), "give either names of histories or --where"),
+        (("h1", "--where", "id=h1"), "give either names of histories or --where"),
+        (("--where", "id=x*"), "no history matches --where, so none was removed"),
     ):
         ran = dejacue("store", "rm", folder, *more)
         assert (ran.code, sentence in ran.err) == (2, True)
@@ -611,7 +611,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     ran = dejacue("store", "rm", folder, "--where", "id=*0")
     assert "removed: 1 history" in ran.out
     assert "freed: 0.0 MB" in dejacue("store", "compact", folder).out
-    assert "all is well: 2 histories" in dejacue("store", "verify", folder).out
+    assert "no damage found: 2 histories" in dejacue("store", "verify", folder).out
     assert dejacue("store", "export", folder, "-o", tmp_path / "x.parquet").code == 0
     assert dejacue("store", "export", folder, "-o", tmp_path / "out").code == 0
     assert len(list((tmp_path / "out").iterdir())) == 2

@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
         ("add store b.npz w.yaml", "w.yaml: not an .npz file"),
         ("add newer b.npz", "newer: is a store of version 99, .* versions up to 3; update dejacue"),
         ("ls w.yaml", "w.yaml: is a file, but a store is a folder"),
-        ("ask store -v w.yaml --top -1", "--top -1: give how many histories, or 0 for all of them"),
+        ("ask store -v w.yaml --top -1", "--top -1: give a number of histories, or 0 for all"),
         ("ls newer", "newer: is a store of version 99"),
         ("ask newer -v w.yaml", "newer: is a store of version 99"),
         (

@@ -196,7 +196,7 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
     ({"masks": None}, "mark the object with a box"),
     ({"prompts": BOX}, "mark the object with a box"),
     ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
-    ({"masks": "scene/vocabulary.yaml"}, "masks are a folder of PNG"),
+    ({"masks": "scene/vocabulary.yaml"}, "is not a format of masks; give a folder of PNG"),
     ({"vocabulary": None}, "give the states"),
     ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
     ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
@@ -213,7 +213,7 @@ def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
     ({"objects": [9]}, "no object 9"),
     ({"encoder": "nothing"}, 'unknown encoder "nothing"'),
     ({"readout": "nothing"}, 'unknown readout "nothing"'),
-    ({"start": 999}, "start 999 is after the last"),
+    ({"start": 999}, "start 999 is past the last"),
 ])  # fmt: skip
 def test_a_job_that_fails_carries_the_sentence_and_leaves_nothing(
     studio, client, wrong, sentence

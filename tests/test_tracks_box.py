@@ -74,7 +74,7 @@ def test_the_notes_say_that_nothing_was_followed(folder, tmp_path) -> None:
     write_track(tmp_path / "masks.npz", TrackRequest.of(folder, prompts, "box"))
     notes = read_notes(tmp_path / "masks.npz")
     assert (notes.tracker, notes.approximate) == ("box", True)
-    assert notes.problems[0].startswith("box: nothing is followed: the box stays where it is")
+    assert notes.problems[0].startswith("box: the object is not tracked: the box stays in place")
     assert {one: own.seen for one, own in notes.objects.items()} == {1: FRAMES, 2: FRAMES}
 
 
@@ -100,7 +100,9 @@ def test_a_session_goes_on_from_its_state() -> None:
 def test_trackers_have_names() -> None:
     assert load_tracker("box").name == "box"
     for options in ({"device": "cuda"}, {"precision": "fp16"}, {"fallback": True}):
-        with pytest.raises(InputError, match=f"the tracker box has no {next(iter(options))}"):
+        with pytest.raises(
+            InputError, match=f"the tracker box has no option {next(iter(options))}"
+        ):
             load_tracker("box", **options)
     for name in ("sma2", "box:x", "light", "other:folder"):
         with pytest.raises(InputError, match=f'unknown tracker "{name}".*known: box, sam2'):

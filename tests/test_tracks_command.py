@@ -127,14 +127,14 @@ def test_a_second_run_takes_what_is_there_and_an_added_piece_is_followed_alone(
 ) -> None:
     masks = tmp_path / "masks"
     run(folder, "--box", text(1, 0), "-o", masks)
-    assert "taken from" in run(folder, "--box", text(1, 0), "-o", masks)
+    assert "reused" in run(folder, "--box", text(1, 0), "-o", masks)
     assert exact[1].steps == 0
     out = run(folder, "--add", f"{text(3, 9)}@9", "-o", masks)
     assert all(list(session.colours) == [2] for session in exact[2].sessions)
     assert "object 2 (a piece of 1): seen in 16 of 24 frames" in out
     assert "locate with --object 1+2" in out
     assert read_notes(masks).lineages == {1: (1, 2)}
-    assert "taken from" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
+    assert "reused" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
 
 
 def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run) -> None:
@@ -142,11 +142,11 @@ def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run)
     run(folder, "--box", text(1, 0), "-o", masks)
     third, second = f"{text(3, 9)}@9", f"{text(2, 0)}"
     run(folder, "--add", third, "-o", masks)
-    assert "taken from" in run(folder, "--add", third, "-o", masks)
+    assert "reused" in run(folder, "--add", third, "-o", masks)
     run(folder, "--add", third, "--add", second, "-o", masks)
     assert read_notes(masks).lineages == {1: (1, 2, 3)}
     both = run(folder, "--box", text(1, 0), "--add", third, "--add", second, "-o", masks)
-    assert "taken from" in both
+    assert "reused" in both
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_added_must_be_followed_as_the_rest_was(
     masks = tmp_path / "masks"
     run(folder, "--box", text(1, 0), "-o", masks)
     said = refused(folder, "--add", f"{text(3, 9)}@9", "-o", masks, *words)
-    assert re.search(f"masks: was made with {was}, and now it is {now}; give the same", said)
+    assert re.search(f"masks: was made with {was}, but now it is {now}; give the same", said)
     assert list(read_notes(masks).objects) == [1]
     run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks, *words)
 
@@ -177,13 +177,13 @@ def test_the_sheet_is_drawn_anew_whenever_the_masks_are(folder, tmp_path, exact,
     first = sheet.read_bytes()
     said = run(folder, "--box", f"2:{text(2, 0)}", "-o", masks)
     assert exact[1].steps == 0  # nothing was followed, and yet the masks are others
-    assert "taken from" not in said
-    assert "masks: written anew from what was followed before" in said
+    assert "reused" not in said
+    assert "masks: rewritten from the earlier tracking" in said
     assert sheet.read_bytes() != first
     run(folder, *both, "-o", masks)
     assert sheet.read_bytes() == first
     sheet.unlink()
-    assert "taken from" in run(folder, *both, "-o", masks)
+    assert "reused" in run(folder, *both, "-o", masks)
     assert sheet.read_bytes() == first
 
 
@@ -200,7 +200,7 @@ def test_an_old_sheet_does_not_outlive_a_run_that_failed_to_draw_one(
     with monkeypatch.context() as patched:
         patched.setattr(track_sheet, "contact_sheet", fail)
         assert dejacue("track", folder, "--box", text(2, 0), "-o", masks).code == 1
-    assert "taken from" in run(folder, "--box", text(2, 0), "-o", masks)
+    assert "reused" in run(folder, "--box", text(2, 0), "-o", masks)
     assert sheet.read_bytes() != first
 
 
@@ -256,13 +256,13 @@ def test_the_masks_of_a_second_object_need_no_new_pass_of_the_first(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "say where the object is"),
+        ([], "show where the object is"),
         (["--box", "99,1,120,9"], "lies outside the frame of 60 × 40"),
-        (["--box", "1,1,9,9@24"], "frame 24 lies past the end"),
+        (["--box", "1,1,9,9@24"], "frame 24 is past the end"),
         (["--add", "1,1,9,9@3"], "there is no object yet"),
         (["--box", "1,1,9,9", "--presence", 3], "presence 3.0 must be between 0 and 1"),
         (["--mask", "none.png"], "no such file"),
-        (["--mask", "."], "--masks are those of every frame"),
+        (["--mask", "."], "--masks takes the masks of all frames"),
         (["--box", "1,1,9,9", "--tracker", "sma2"], "unknown tracker"),
         (["--box", "1,1,9,9", "--tracker", "box:x"], "unknown tracker"),
     ],
@@ -313,7 +313,7 @@ def test_a_box_that_stays_is_called_approximate(tmp_path, run) -> None:
         warnings.simplefilter("error")
         out = run(tmp_path / "scene" / "JPEGImages", "--box", "65,35,128,119", "--tracker", "box",
                   "-o", masks)  # fmt: skip
-    assert "note: box: nothing is followed" in out
+    assert "note: box: the object is not tracked" in out
     assert "object 1: seen in 24 of 24 frames" in out
     notes = read_notes(masks)
     assert notes.approximate
@@ -365,7 +365,7 @@ def locate(dejacue, cup, tmp_path, monkeypatch):
 
 def test_locate_follows_the_object_from_a_box_and_takes_the_masks_again(locate, tmp_path) -> None:
     first = locate()
-    assert "note: box: nothing is followed: the box stays where it is" in first
+    assert "note: box: the object is not tracked: the box stays in place" in first
     assert "30 frames in" in first
     notes = read_notes(tmp_path / "out" / "masks")
     assert notes.objects[1].seen == 30
@@ -373,8 +373,8 @@ def test_locate_follows_the_object_from_a_box_and_takes_the_masks_again(locate, 
     assert (tmp_path / "out" / "masks-contact.png").is_file()
     before = (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns
     again = locate()
-    assert f"taken from {tmp_path / 'out' / 'masks'}: " in again
-    assert "scene.history.npz: made of the same video, masks and options" in again
+    assert f"reused {tmp_path / 'out' / 'masks'}: " in again
+    assert "scene.history.npz: made from the same video, masks and options" in again
     assert (tmp_path / "out" / "masks" / "00000.png").stat().st_mtime_ns == before
 
 
@@ -453,7 +453,7 @@ def test_doubtful_pictures_are_framed_in_red() -> None:
 
 def test_nothing_that_the_contact_sheet_says_is_cut() -> None:
     font = ImageFont.load_default(12)
-    text = f"00012.jpg · 4.00 s · presence 0.93 0.88 {'x' * 90} is it the same?"
+    text = f"00012.jpg · 4.00 s · presence 0.93 0.88 {'x' * 90} is it the same object?"
     lines = _lines(text, font, 100)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(font.getlength(line) <= 100 for line in lines)
@@ -493,7 +493,7 @@ def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, c
     lines = capsys.readouterr().out.splitlines()
     shown = [line for line in lines if ": doubt" in line]
     assert shown == [f"  frame {at}: doubt {at}" for at in range(min(count, 10))]
-    assert f"{count} doubt{'s' if count > 1 else ''}, worth a look:" in lines
+    assert f"{count} doubt{'s' if count > 1 else ''} to check:" in lines
     assert [line for line in lines if "more" in line] == ([tail] if tail else [])
 
 
@@ -510,9 +510,9 @@ def test_locate_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:
     )  # fmt: skip
     assert ran.code == 0, ran.err
     assert "object 1: seen in 40 of 40 frames" in ran.err
-    assert "frame 20: it looks unlike before" in ran.err.replace("frames 20", "frame 20")
+    assert "frame 20: it looks different" in ran.err.replace("frames 20", "frame 20")
     assert f"contact sheet: {tmp_path / 'out' / 'masks-contact.png'}" in ran.err
     history = read_history(next((tmp_path / "out").glob("*.history.npz")))
     assert history.made_with["frames"] == "40"
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "it looks unlike before" in page
+    assert "it looks different" in page

@@ -67,7 +67,7 @@ def test_loss_and_return_are_told_with_their_frames() -> None:
     found = find_doubts(series(area, frames=frames))
     assert found == [
         Doubt("lost", 26, 32, "it is out of sight (7 frames)"),
-        Doubt("back", 34, 34, "it comes back: is it the same?"),
+        Doubt("back", 34, 34, "it comes back: is it the same object?"),
         Doubt("lost", 54, 58, "it is out of sight to the end (5 frames)"),
     ]
 

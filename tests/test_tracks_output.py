@@ -160,7 +160,10 @@ def test_a_state_that_the_tracker_cannot_take_is_named_with_its_file(
     with pytest.raises(Cancelled):
         write(tmp_path / "m", {1: A}, stop=8)
     monkeypatch.setattr(StillSession, "restore", lambda self, state: json.loads(state))
-    with pytest.raises(InputError, match=r"\.m\.partial: .* cannot be gone on with .*; remove it"):
+    with pytest.raises(
+        InputError,
+        match=r"\.m\.partial: cannot resume from this file of an earlier run .*; remove it",
+    ):
         write(tmp_path / "m", {1: A})
 
 

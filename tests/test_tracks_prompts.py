@@ -76,7 +76,7 @@ def test_pieces_alone_are_added_to_what_was_given_before() -> None:
     [
         ([], "1,1,5,5@3", "there is no object yet"),
         (["1,1,9,9"], "7:1,1,5,5@3", "there is no object 7; known: 1"),
-        (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", r"of which object it is a piece \(1, 2\)"),
+        (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", r"the object it is a piece of \(1, 2\)"),
     ],
 )
 def test_a_piece_of_an_unknown_object_is_refused(boxes, add, sentence) -> None:
@@ -94,10 +94,10 @@ def test_frames_of_the_file_become_positions_of_the_sample(folder) -> None:
 @pytest.mark.parametrize(
     ("frame", "sampling", "sentence"),
     [
-        (30, {}, "frame 30 lies past the end; the last frame is 29"),
-        (12, {"stride": 5}, "frame 12 is not looked at .* 10 and 15: give one of them"),
-        (3, {"start": 10}, "frame 3 is not looked at; the first one that is, is 10"),
-        (25, {"end": 20}, "frame 25 lies past the end; the last frame is 20"),
+        (30, {}, "frame 30 is past the end; the last frame is 29"),
+        (12, {"stride": 5}, "frame 12 is not used .*; give one of its neighbours, 10 or 15"),
+        (3, {"start": 10}, "frame 3 is not sampled; the first sampled frame is 10"),
+        (25, {"end": 20}, "frame 25 is past the end; the last frame is 20"),
     ],
 )
 def test_a_frame_that_is_not_looked_at_is_refused(folder, frame, sampling, sentence) -> None:
@@ -109,7 +109,7 @@ def test_a_frame_that_cannot_be_decoded_is_refused(folder, tmp_path) -> None:
     for at in range(4):
         data = (folder / f"{at:03d}.png").read_bytes()
         (tmp_path / f"{at}.png").write_bytes(data if at != 2 else data[:60])
-    with pytest.raises(InputError, match=r"frame 2 is not looked at .*cannot be decoded"):
+    with pytest.raises(InputError, match=r"frame 2 is not used .*cannot be decoded"):
         placed(tmp_path, "1,1,9,9@2")
 
 
@@ -189,9 +189,9 @@ def test_masks_that_cannot_be_used_are_refused(folder, picture, tmp_path) -> Non
         with pytest.raises(InputError, match=sentence):
             placed(folder, *boxes, masks=[text], **more)
 
-    refused(str(picture), "holds the objects 3, 5; say which one, as in first.png#3")
-    refused(f"{picture}#4", "no object 4; the numbers in this picture: 3, 5")
-    refused(f"{picture}#3", "do not meet", "30,5,39,20")
+    refused(str(picture), "holds the objects 3, 5; choose one, as in first.png#3")
+    refused(f"{picture}#4", "no object 4; the numbers in this picture are 3, 5")
+    refused(f"{picture}#3", "do not overlap", "30,5,39,20")
     refused(f"{picture}#3", "the point 30,5 lies outside the mask", points=["30,5"])
     refused(f"{picture}#3", "the point 5,5 lies inside the mask", not_points=["5,5"])
     refused(str(tmp_path / "none.png"), "no such file")
@@ -213,9 +213,9 @@ def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     (prompt,) = check_prompts(video, [Prompt(2, 1, box=(-3, 0, 9, 9))])
     assert (prompt.frame, prompt.box) == (2, (0, 0, 9, 9))
     for wrong, sentence in (
-        (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3 lies past the end"),
+        (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3 is past the end"),
         (Prompt(0, 0, box=(1, 1, 9, 9)), "numbered 1 to 254"),
-        (Prompt(0, 1), "says nothing"),
+        (Prompt(0, 1), "the prompt is empty"),
         (Prompt(0, 1, mask=np.ones((3, 3), bool)), "give bool of the frame's"),
     ):
         with pytest.raises(InputError, match=sentence):

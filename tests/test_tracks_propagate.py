@@ -198,7 +198,7 @@ def test_progress_tells_every_step(folder) -> None:
 
 def test_what_is_wrong_with_prompts_is_said_before_a_step(folder) -> None:
     tracker = Colour()
-    with pytest.raises(InputError, match="frame 99 lies past the end"):
+    with pytest.raises(InputError, match="frame 99 is past the end"):
         track(folder, Prompt(99, 1, box=(1, 1, 5, 5)), tracker)
     assert tracker.steps == 0
 
@@ -248,7 +248,7 @@ def test_a_full_disk_is_said_in_one_sentence(folder, tmp_path, monkeypatch) -> N
             Full.closed = True
 
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: Full())
-    with pytest.raises(DejaCueError, match=r"no room left .*--no-backward"):
+    with pytest.raises(DejaCueError, match=r"no space left .*--no-backward"):
         ReversedVideo(open_video(folder), 5, folder=tmp_path)
     assert Full.closed
 
@@ -364,8 +364,12 @@ def test_a_stopped_run_goes_on_exactly(folder, tmp_path, stop, most, monkeypatch
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
     done = (stop - 1) // 4 * 4 if stop <= 16 else 16 + (stop - 17) // 4 * 4
     kept = done if done <= 16 else done - 16  # of the pass that it was in
-    said = f"{kept} frames are kept in .*masks.partial and will be" if done else "nothing was kept"
-    with pytest.raises(Cancelled, match=f"^stopped; {said}"):
+    said = (
+        f"stopped; {kept} frames are kept in .*masks.partial and will be"
+        if done
+        else "stopped before anything was kept"
+    )
+    with pytest.raises(Cancelled, match=f"^{said}"):
         write_track(tmp_path / "masks", request_of(folder, prompts, Colour(stop)))
     assert not (tmp_path / "masks").exists()
     assert partial_path(tmp_path / "masks").exists() == bool(done)
@@ -400,7 +404,7 @@ def test_a_run_stopped_while_frames_are_read_keeps_nothing(folder, tmp_path) -> 
         raise Cancelled
 
     request = request_of(folder, Prompt(5, 1, box=box(1, 5)))
-    with pytest.raises(Cancelled, match=r"^stopped; nothing was kept yet$"):
+    with pytest.raises(Cancelled, match=r"^stopped before anything was kept$"):
         write_track(tmp_path / "masks", request, progress=stop)
     assert list(tmp_path.iterdir()) == []
 
@@ -499,7 +503,7 @@ def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
 
 def test_nothing_is_written_where_nothing_is_seen(folder, tmp_path) -> None:
     request = request_of(folder, [Prompt(0, 1, box=box(1, 0))], presence=1.0)
-    with pytest.raises(InputError, match="nothing is seen in any frame"):
+    with pytest.raises(InputError, match="the object is not seen in any frame"):
         write_track(tmp_path / "masks", request)
     assert not (tmp_path / "masks").exists()
 
@@ -516,12 +520,12 @@ def test_damaged_notes_are_named(folder, tmp_path) -> None:
     ):  # fmt: skip
         path.write_text(json.dumps({**document, key: value}))
         sentence = (
-            r"track\.json: is not what dejacue track writes \(.*\); remove it, or track again"
+            r"track\.json: was not written by dejacue track \(.*\); remove it, or track again"
         )
         with pytest.raises(InputError, match=sentence):
             read_notes(tmp_path / "masks")
     path.write_text(json.dumps(document)[:-3])
-    with pytest.raises(InputError, match=r"track\.json: is not what dejacue track writes"):
+    with pytest.raises(InputError, match=r"track\.json: was not written by dejacue track"):
         read_notes(tmp_path / "masks")
     assert read_notes(tmp_path) is None
 

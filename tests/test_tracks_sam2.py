@@ -278,7 +278,7 @@ def test_a_state_of_another_model_or_a_damaged_one_is_refused() -> None:
     session.step(frames(1)[0], [CLICK])
     state = session.state()
     other = sam2.Sam2Tracker(own.model, "other", device="cpu", precision="fp32", key="other")
-    with pytest.raises(InputError, match="saved by another tracker than other"):
+    with pytest.raises(InputError, match="was not saved by other"):
         other.session().restore(state)
     for damaged in (b"", b"nothing", state[: len(state) // 2], state[:100]):
         with pytest.raises(InputError, match="damaged; start over"):
@@ -379,7 +379,7 @@ def test_it_runs_in_half_precision(kind, precision) -> None:
 
 def test_a_full_device_is_said_in_a_sentence_or_left_for_the_cpu(monkeypatch) -> None:
     given = frames(6)
-    with pytest.raises(InputError, match=r"memory of the device cuda:7 is full; .*sam2-tiny"):
+    with pytest.raises(InputError, match=r"the device cuda:7 is out of memory; .*sam2-tiny"):
         _run_until_full(given, fallback=False, monkeypatch=monkeypatch)
     seen, own = _run_until_full(given, fallback=True, monkeypatch=monkeypatch)
     plain = tracker().session()
@@ -387,7 +387,7 @@ def test_a_full_device_is_said_in_a_sentence_or_left_for_the_cpu(monkeypatch) ->
         assert same(seen[k], plain.step(image, [CLICK] if k == 0 else []))
     assert own.details["device"] == "cpu"
     assert own.details["precision"] == "fp32"
-    assert "memory of cuda:7 was full; it fell back to the CPU" in own.details["note"]
+    assert "cuda:7 ran out of memory, so tracking continued on the CPU" in own.details["note"]
 
 
 def _run_until_full(given, fallback, monkeypatch):
@@ -421,21 +421,21 @@ def test_other_errors_of_the_device_are_not_taken_for_a_full_one() -> None:
     own = tracker()
     with pytest.raises(RuntimeError, match="something else"):
         own.make_room(RuntimeError("something else"))
-    with pytest.raises(InputError, match="device cpu is full"):
+    with pytest.raises(InputError, match="device cpu is out of memory"):
         own.make_room(RuntimeError("MPS backend out of memory"))
 
 
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        ([Prompt(4, 2)], "^object 2: the prompt says nothing; give a box, points or a mask"),
-        ([Prompt(0, 1, box=(40, 25, 44, 30), mask=BLOB)], "the mask do not meet; keep one"),
+        ([Prompt(4, 2)], "^object 2: the prompt is empty; give a box, points or a mask"),
+        ([Prompt(0, 1, box=(40, 25, 44, 30), mask=BLOB)], "the mask do not overlap; keep one"),
         ([Prompt(0, 1, mask=~BLOB), CLICK], "the point 20,15 lies outside the mask; keep one"),
         (
             [Prompt(0, 1, box=(1, 1, 9, 9)), Prompt(0, 1, box=(2, 2, 9, 9))],
             "1,1,9,9 and 2,2,9,9 contradict each other; keep one",
         ),
-        ([Prompt(0, 1, mask=BLOB), Prompt(0, 1, mask=~BLOB)], "two masks are given, which differ"),
+        ([Prompt(0, 1, mask=BLOB), Prompt(0, 1, mask=~BLOB)], "two different masks are given"),
         ([Prompt(0, 1, mask=BLOB.T)], re.escape("shape (48, 36); give bool of the frame's")),
     ],
 )
@@ -486,7 +486,7 @@ def test_weights_check_follows_a_box_for_two_frames(folder, dejacue) -> None:
     ran = dejacue("weights", "check", "sam2")
     assert ran.code == 0
     assert "model.safetensors: sha256 " in " ".join(ran.out.split())
-    assert "no hash of it is known" in " ".join(ran.out.split())
+    assert "no known hash" in " ".join(ran.out.split())
     assert "sam2-small: frame 1: a mask of " in ran.out
     assert "sam2-small: works" in ran.out
     (folder / "model.safetensors").write_bytes(b"junk!")

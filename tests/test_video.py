@@ -351,22 +351,22 @@ def test_sampling_reads_no_further_than_the_end():
         ({"end_s": 1e308}, "end_s 1e+308 is not a time"),
         ({"end_s": 10**400}, "end_s 1000"),
         ({"start_s": [1]}, "start_s [1] is not a time"),
-        ({"stride": 2**63}, "stride is beyond 2^53"),
-        ({"start": 10**5000}, "start is beyond 2^53"),
-        ({"end": 10**5000}, "end is beyond 2^53"),
-        ({"fps": 2, "stride": 2}, "stride and fps are both given"),
+        ({"stride": 2**63}, "stride is above 2^53"),
+        ({"start": 10**5000}, "start is above 2^53"),
+        ({"end": 10**5000}, "end is above 2^53"),
+        ({"fps": 2, "stride": 2}, "both stride and fps are given"),
         ({"start": 5, "end": 4}, "start 5 is after end 4"),
         ({"start_s": 5.0, "end_s": 4.0}, "start 5.0 is after end 4.0"),
-        ({"start": 5.0}, "start 5.0 is not a whole number of frames; seconds are start_s"),
+        ({"start": 5.0}, "start 5.0 is not a whole number of frames; for seconds, use start_s"),
         ({"end": True}, "end True is not a whole number"),
         ({"start": -1}, "start -1 is negative"),
         ({"end_s": -0.5}, "end_s -0.5 is not a time"),
-        ({"start": 1, "start_s": 1.0}, "start and start_s are both given"),
+        ({"start": 1, "start_s": 1.0}, "both start and start_s are given"),
         (
             {"start": COUNT},
-            f"start {COUNT} is after the last of its {COUNT} frames; give at most 29",
+            f"start {COUNT} is past the last of its {COUNT} frames; give at most 29",
         ),
-        ({"rate": 25}, "rate is for images"),
+        ({"rate": 25}, "rate is only for images"),
         ({"rate": 0}, "rate 0 is invalid"),
         ({"rate": 5e-324}, "rate 5e-324 is invalid"),
         ({"rate": "x"}, "rate x is invalid"),
@@ -382,7 +382,7 @@ def test_options_that_make_no_sense_are_refused(made, options, message):
 def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_tell(made):
     for name, options in (("transport stream", {"start": 500}), ("mp4", {"start_s": 99.0})):
         video = open_video(made(name).path, **options)
-        with refused(made(name).path, "start is after the last frame; give an earlier one"):
+        with refused(made(name).path, "start is past the last frame; give an earlier one"):
             next(iter(video))
 
 
@@ -391,7 +391,7 @@ def test_a_start_is_refused_where_index_and_duration_both_end_before_it(tmp_path
     container = Container(write_video(tmp_path / "cup.mp4", pictures(), RATE))
     container._seconds = seconds  # a header may tell a duration that is wrong
     assert container.expected(Sampling(start=refuses - 1)) == max(0, COUNT - refuses + 1)
-    with pytest.raises(InputError, match=f"start {refuses} is after the last of its 30 frames"):
+    with pytest.raises(InputError, match=f"start {refuses} is past the last of its 30 frames"):
         container.expected(Sampling(start=refuses))
 
 
@@ -458,7 +458,7 @@ def test_a_stream_without_timestamps_has_frames_but_no_times(tmp_path):
     frames = list(open_video(path))
     assert [read_ordinal(frame.image) for frame in frames] == list(range(COUNT))
     assert {frame.time_s for frame in frames} == {None}
-    with refused(path, "frame 0 has no time; sample by start, end and stride"):
+    with refused(path, "frame 0 has no timestamp; sample by start, end and stride"):
         list(open_video(path, fps=2))
 
 
@@ -570,7 +570,7 @@ def test_a_truncated_video_gives_what_it_has_and_says_where_it_stops(tmp_path, s
     video = open_video(path)
     frames = list(video)
     assert [read_ordinal(frame.image) for frame in frames] == list(range(15))
-    assert re.search(r"stops at 1\.[56]00 .*, so it is truncated$", video.problems[-1])
+    assert re.search(r"stops at 1\.[56]00 .*: the file is truncated$", video.problems[-1])
     with refused(path, "(is truncated|cannot be decoded).*; copy or re-encode the file, or ignore"):
         list(open_video(path, errors="fail"))
     assert len(list(open_video(path, end=9, errors="fail"))) == 10
@@ -648,9 +648,9 @@ def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
         (tmp_path / "none.mp4", "no such file or folder; check the path$"),
         (tmp_path / "no:thing.mp4", "no such file or folder"),
         (file("zero.mp4", b""), r"is empty \(0 bytes\)"),
-        (file("text.mp4", b"hello world\n" * 50), "is not a video, or was cut off before"),
+        (file("text.mp4", b"hello world\n" * 50), "is not a video, or is truncated before"),
         (file("text.txt", b"hello world\n" * 50), "is text, not a video"),
-        (file("noise.mkv", noise), "is not a video, or was cut off before its index"),
+        (file("noise.mkv", noise), "is not a video, or is truncated before its index"),
     ):
         with refused(path, message):
             open_video(path)
@@ -659,7 +659,7 @@ def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
 def test_a_video_cut_off_before_its_index_is_refused(tmp_path):
     path = write_video(tmp_path / "cup.mp4", pictures(), RATE)
     path.write_bytes(path.read_bytes()[:-2000])
-    with refused(path, "is not a video, or was cut off before its index"):
+    with refused(path, "is not a video, or is truncated before its index"):
         open_video(path)
 
 
@@ -705,23 +705,25 @@ def test_a_pattern_without_images_is_refused(tmp_path):
 def test_images_of_different_sizes_are_refused_by_name(tmp_path):
     folder = image_files(tmp_path / "cup", ".png", [str(at) for at in range(COUNT)])
     Image.new("RGB", (60, 32)).save(folder / "17.png")
-    with refused(folder, r"0\.png has 64 × 32 pixels, 17\.png 60 × 32; resize all images to one"):
+    with refused(
+        folder, r"0\.png has 64 × 32 pixels, but 17\.png has 60 × 32; resize all images to one"
+    ):
         open_video(folder)
     assert len(list(open_video(folder, end=16))) == 17
     video = open_video(folder, stride=2)
     Image.new("RGB", (60, 32)).save(folder / "4.png")  # behind our back
-    with refused(folder, "frame 0 has 64 × 32 pixels, frame 4 60 × 32"):
+    with refused(folder, "frame 0 has 64 × 32 pixels, but frame 4 has 60 × 32"):
         list(video)
 
 
 def test_images_beyond_the_end_or_without_times_are_refused(tmp_path):
     folder = image_files(tmp_path / "cup", ".png")
-    with refused(folder, "start is after the last of its 30 images; give an earlier one"):
+    with refused(folder, "start is past the last of its 30 images; give an earlier one"):
         open_video(folder, start=30)
-    with refused(folder, "start is after the last of its 30 images"):
+    with refused(folder, "start is past the last of its 30 images"):
         open_video(folder, start_s=3.0, rate=10)
     for options in ({"fps": 2}, {"start_s": 1.0}, {"end_s": 1.0}):
-        with refused(folder, "images have no times; give their rate"):
+        with refused(folder, "images have no timestamps; give their rate"):
             open_video(folder, **options)
 
 
@@ -842,7 +844,9 @@ def test_the_orientation_of_a_photograph_is_honoured(tmp_path, orientation, stor
     Image.fromarray(picture(7)).save(tmp_path / "7.jpg", quality=95)  # of the same size as shown
     assert [read_ordinal(frame.image) for frame in open_video(tmp_path)] == [5, 6, 7]
     Image.fromarray(picture(8)[:16]).save(tmp_path / "8.png")
-    with refused(tmp_path, f"5.jpg has {WIDTH} × {HEIGHT} pixels, 8.png {WIDTH} × 16; resize all"):
+    with refused(
+        tmp_path, f"5.jpg has {WIDTH} × {HEIGHT} pixels, but 8.png has {WIDTH} × 16; resize"
+    ):
         open_video(tmp_path)
 
 
@@ -933,10 +937,18 @@ def test_fractional_rates_are_kept(tmp_path):
     ("frames", "options", "message"),
     [
         ([], {}, "there are no frames to write"),
-        ([picture(0), picture(0)[:-2]], {}, r"frame 1 has the shape \(30, 64, 3\), the first one"),
+        (
+            [picture(0), picture(0)[:-2]],
+            {},
+            r"frame 1 has shape \(30, 64, 3\), but the first frame has",
+        ),
         ([picture(0).astype(float)], {}, "frame 0 is float64 of shape"),
         ([picture(0)[..., 0]], {}, r"frame 0 is uint8 of shape \(32, 64\)"),
-        ([picture(0)] * 2, {"times_s": [0.0, 0.0]}, "frame 1 has the time 0.0; times start at 0"),
+        (
+            [picture(0)] * 2,
+            {"times_s": [0.0, 0.0]},
+            "frame 1 has the time 0.0; times must start at 0",
+        ),
         ([picture(0)] * 2, {"times_s": [-1.0, 0.0]}, "frame 0 has the time -1.0"),
         ([picture(0)] * 2, {"times_s": [0.0]}, "frame 1 has the time None"),
         ([picture(0)], {"rate": 0}, "rate 0 is invalid"),
@@ -1101,7 +1113,7 @@ def test_without_a_gpu_the_hardware_decoder_is_refused_in_one_sentence(made) -> 
         pytest.skip("there is a GPU that decodes")
     except OSError:
         pass
-    with refused(path, r"cannot be decoded on a GPU here \(.+\); leave out the hardware decoder"):
+    with refused(path, r"cannot be decoded on this GPU \(.+\); use the software decoder"):
         open_video(path, decoder="hardware")
     with refused(path, 'unknown decoder "gpu"'):
         open_video(path, decoder="gpu")

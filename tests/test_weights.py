@@ -173,7 +173,7 @@ def test_a_name_that_is_none_is_refused(dejacue) -> None:
     ran = dejacue("weights", "fetch", "siglip3")
     assert ran.code == 2
     assert 'unknown model "siglip3"; did you mean "siglip2"?' in ran.err
-    assert "hf download a/b gets them" in dejacue("weights", "path", "hf:a/b").err
+    assert "hf download a/b downloads them" in dejacue("weights", "path", "hf:a/b").err
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -197,7 +197,7 @@ def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue)
     assert state() == "partial"
     lacking = dejacue("weights", "path", "siglip2")
     assert lacking.code == 1
-    assert "onnx/vision_model.onnx not on this machine; dejacue weights fetch" in lacking.err
+    assert "onnx/vision_model.onnx not on this machine; run dejacue weights fetch" in lacking.err
 
 
 # check
@@ -329,7 +329,7 @@ def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(hub, tmp_pat
     assert path.read_bytes() == whole
     assert (tmp_path / "weights" in path.parents) == own
     hub.asked.clear()
-    assert "is here already" in shell("weights", "fetch", "sam2-tiny", **place).stdout
+    assert "already installed" in shell("weights", "fetch", "sam2-tiny", **place).stdout
     assert hub.asked == []
     path.resolve().write_bytes(whole[:-5])
     assert shell("weights", "fetch", "sam2-tiny", **place).returncode == 0
@@ -342,7 +342,7 @@ def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:
     ran = shell("weights", "fetch", "sam2-tiny", HF_ENDPOINT=hub.address,
                 HF_HOME=str(tmp_path / "home"), XDG_CACHE_HOME=str(tmp_path / "c"))  # fmt: skip
     assert ran.returncode == 2
-    assert "model.safetensors came with another sha256 than the hub says" in ran.stderr
+    assert "the sha256 of model.safetensors differs from the one on the Hub" in ran.stderr
     assert not list(tmp_path.rglob("*.safetensors"))
     assert not list(tmp_path.rglob("*.incomplete"))
 
@@ -353,7 +353,7 @@ def test_without_a_connection_it_fails_at_once_and_says_what_to_do(tmp_path) -> 
                 HF_HOME=str(tmp_path))  # fmt: skip
     assert ran.returncode == 1
     assert len(ran.stderr.splitlines()) <= 3
-    assert "siglip2 could not be fetched (no connection to 127.0.0.1)" in ran.stderr
+    assert "siglip2 could not be downloaded (no connection to 127.0.0.1)" in ran.stderr
     assert "hf download" in ran.stderr
     assert "set DEJACUE_WEIGHTS to it" in ran.stderr
     assert len(ran.stderr.splitlines()[-1]) < 610
@@ -423,8 +423,8 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
     monkeypatch.setattr(video.Video, "__iter__", decoded)
     monkeypatch.setattr(weights, "no_connection", decoded)  # nor is the hub asked
     told = (
-        "siglip2, the encoder where none is named, is not on this machine; dejacue weights fetch "
-        "siglip2 gets it (about 1501 MB, apache-2.0)"
+        "siglip2, the default encoder, is not on this machine; download it with dejacue weights "
+        "fetch siglip2 (about 1501 MB, apache-2.0)"
     )
     for command in (
         ["locate", *given, *words], ["encode", *given, "-o", tmp_path / "x.npz"],
@@ -434,13 +434,13 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
         ran = dejacue(*command)
         assert ran.code == 1
         assert told in ran.err
-        assert "--encoder mini needs nothing, but knows this project's rendered scenes" in ran.err
+        assert "--encoder mini is bundled, but only knows the rendered scenes" in ran.err
         assert len(ran.err.splitlines()[-1]) < 610
     assert not (tmp_path / "store").exists()
-    with pytest.raises(MissingData, match="the encoder where none is named"):
+    with pytest.raises(MissingData, match="the default encoder"):
         find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=1)
     ran = dejacue("locate", *given, *words, "--precision", "int8")
-    assert "weights fetch siglip2:int8 gets it (about 375 MB" in ran.err
+    assert "weights fetch siglip2:int8 (about 375 MB" in ran.err
     assert "fetch siglip2:torch" in dejacue("locate", *given, *words, "--backend", "torch").err
 
 
@@ -450,7 +450,9 @@ def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, 
     file.parent.mkdir(parents=True)
     file.write_bytes(b"junk!")
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
-    with pytest.raises(MissingData, match=r"is damaged \(.*vision_model\.onnx\); dejacue weights"):
+    with pytest.raises(
+        MissingData, match=r"is damaged \(.*vision_model\.onnx\); download it with dejacue weights"
+    ):
         models.check_default()
     file.write_bytes(onnx_file(300))
     with pytest.raises(MissingData, match="is not all on this machine"):
@@ -460,7 +462,7 @@ def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, 
 
 def test_on_a_gpu_it_is_the_files_of_torch_that_are_asked_for(nothing, monkeypatch) -> None:
     monkeypatch.setattr(models, "may_be_accelerated", lambda: True)
-    with pytest.raises(MissingData, match="weights fetch siglip2:torch gets it"):
+    with pytest.raises(MissingData, match="weights fetch siglip2:torch \("):
         models.check_default()
-    with pytest.raises(MissingData, match="weights fetch siglip2 gets it"):
+    with pytest.raises(MissingData, match="download it with dejacue weights fetch siglip2 "):
         models.check_default(backend="onnx")

@@ -387,7 +387,12 @@ def test_the_command_shows_tables_and_notes(dejacue, tmp_path):
     path.write_text(yaml.safe_dump({**CUP, "empty": [*CUP["empty"], "grublix [bold] cup"]}))
     ran = dejacue("words", path, "--encoder", "mini")
     assert ran.code == 0, ran.err
-    for part in ("descriptions", "two descriptions of a state", "two states", "not known: grublix"):
+    for part in (
+        "descriptions",
+        "pairs of descriptions of a state",
+        "pairs of states",
+        "not known: grublix",
+    ):
         assert part in ran.out
     assert "[bold]" in ran.out
     assert "note:" in ran.out

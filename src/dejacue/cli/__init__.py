@@ -15,8 +15,8 @@ from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, on
 
 STOPPED = 130  # what shells give for Ctrl-C
 NO_MEMORY = (
-    "the memory of this machine, or the limit that is set for it (ulimit -v), is not enough; free "
-    "some, raise the limit, or give a smaller video"
+    "not enough memory on this machine, or under its limit (ulimit -v); free some, raise the "
+    "limit, or give a smaller video"
 )
 
 

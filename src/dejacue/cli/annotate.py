@@ -34,7 +34,7 @@ def template(
     passes.write_pass(output, made)
     say(
         f"{output}: {made.frames.length} frames of {made.history} for {made.annotator}; split the "
-        f"runs where the state changes and replace every null by {', '.join(made.known)}"
+        f"runs where the state changes and replace every null with one of {', '.join(made.known)}"
     )
 
 
@@ -44,14 +44,14 @@ def blank(
 ) -> Pass:  # fmt: skip
     """A pass without labels."""
     if (history is None) == (frames is None):
-        raise InputError("give either a history file or --frames FIRST:LAST, one of the two")
+        raise InputError("give either a history file or --frames FIRST:LAST")
     if history is not None:
         found = read_history(history)
         with named(str(history)):
             return annotation.template(id or found.id, annotation.seen(found), annotator, states)
     window = _frames(frames or "")
     if not id:
-        raise InputError("--frames needs the name of the history, too; give it with --id")
+        raise InputError("--frames also needs the name of the history; give it with --id")
     return annotation.template(id, range(window.start, window.end + 1), annotator, states)
 
 
@@ -82,7 +82,7 @@ def consensus(
         passes.write_decisions(output, to_decide)
         done = (
             f"{output}: runs to decide: {len(to_decide.rows)}; replace every null, splitting runs "
-            f"where needed, and give the file with --decisions {output} and another output"
+            f"where needed, then run again with --decisions {output} and another output"
         )
     else:
         decided = passes.read_decisions(decisions) if decisions else None
@@ -94,7 +94,7 @@ def consensus(
             if to_decide.rows
             else f"the passes agree on every frame; {output} is the consensus,"
         )
-        done += f" go on with: dejacue annotate events {output}"
+        done += f" continue with: dejacue annotate events {output}"
     show_tables(_agreement_table(a, b))
     if to_decide.rows:
         show_tables(_disagreement_table(a, b, to_decide.rows))
@@ -139,7 +139,7 @@ def events(
     if output is not None:
         say(f"{output}: the references of {what}, states {pre} and {post}")
     else:
-        say(f"nothing is written; -o truth.json writes the references of {what}")
+        say(f"nothing was written; -o truth.json writes the references of {what}")
 
 
 def _stable(
@@ -149,8 +149,8 @@ def _stable(
     """Of passes that name their states every stable run is a reference."""
     if renamed or any(pass_.states is None for pass_ in given.values()):
         raise InputError(
-            "--pre and --post, and passes of pre and post, do not go with passes that name their "
-            "states; give these alone"
+            "--pre and --post, and passes of pre and post, cannot be combined with passes that "
+            "name their states; give those alone"
         )
     references, rows = [], []
     for path, pass_ in given.items():
@@ -162,10 +162,10 @@ def _stable(
     show_tables(_change_table(rows))
     for path, pass_ in given.items():
         if pass_.annotator != passes.CONSENSUS:
-            note(f"{path}: is the pass of {pass_.annotator} alone, not a consensus")
+            note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
     what = references[0].history_id if len(references) == 1 else f"{len(references)} histories"
-    done = "nothing is written; -o truth.json writes" if output is None else f"{output}:"
-    say(f"{done} the references of {what}, every run of a state of {minimum} frames or more")
+    done = "nothing was written; -o truth.json writes" if output is None else f"{output}:"
+    say(f"{done} the references of {what}, with every run of a state of {minimum} frames or more")
 
 
 def _change_table(rows: Iterable[tuple[str, annotation.Change]]) -> Table:
@@ -189,7 +189,8 @@ def _histories(files: list[Path]) -> dict[Path, Pass]:
         history = given[path].history
         if history in of:
             raise InputError(
-                f"{of[history]} and {path}: both are of history {history}; give each history once"
+                f"{of[history]} and {path}: both belong to history {history}; give each history "
+                "once"
             )
         of[history] = path
     return given
@@ -203,7 +204,7 @@ def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
         say(miss, stderr=True)
     hint = "; --skip leaves them out" if can_skip else ""
     raise DejaCueError(
-        f"no qualifying event in {len(misses)} of {files} files, nothing is written{hint}"
+        f"no qualifying event in {len(misses)} of {files} files; nothing was written{hint}"
     )
 
 
@@ -211,7 +212,7 @@ def _say_notes(
     path: Path, pass_: Pass, event: Event, minimum: int, states: Mapping[str, str]
 ) -> None:
     if pass_.annotator != passes.CONSENSUS:
-        note(f"{path}: is the pass of {pass_.annotator} alone, not a consensus")
+        note(f"{path}: is the pass of {pass_.annotator} only, not a consensus")
     for side, windows in annotation.other_runs(pass_, event, minimum).items():
         if windows:
             note(
@@ -228,7 +229,7 @@ def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None
         if path is not None and resolved(path) == resolved(output):
             raise InputError(f"{output}: is read by this command; give another output")
     if output.exists() and not force:
-        raise InputError(f"{output}: is already there; give another name, or --force to replace it")
+        raise InputError(f"{output}: already exists; give another name, or --force to replace it")
 
 
 def _agreement_table(a: Pass, b: Pass) -> Table:

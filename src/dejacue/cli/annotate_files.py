@@ -40,11 +40,13 @@ def take(
         f"{made.history}; labels: {labels}"
     )
     if outside:
-        note(f"{counted(outside, 'marked frame')} outside {made.frames}, the frames of the "
-             "history, left out")  # fmt: skip
+        note(
+            f"{counted(outside, 'marked frame')} left out, outside the frames {made.frames} of "
+            "the history")  # fmt: skip
     if None in made.labels:
-        note(f"{counted(made.labels.count(None), 'frame')} not labelled yet; mark them, or name "
-             "their label: --rest")  # fmt: skip
+        note(
+            f"{counted(made.labels.count(None), 'frame')} not labelled yet; mark them, or set "
+            "their label with --rest")  # fmt: skip
 
 
 def _is_timed(history: Path) -> bool:
@@ -56,7 +58,7 @@ def _of(path: Path, history: str, found: list[Reference]) -> Reference:
     if own is None:
         names = ", ".join(one.history_id for one in found)
         raise InputError(
-            f'{path}: marks nothing of "{history}", but of {names}; give one of them with --id'
+            f'{path}: has no marks for "{history}", only for {names}; choose one of them with --id'
         )
     return own
 
@@ -71,4 +73,4 @@ def give(given: Path, output: Path, times: list[Path] | None, force: bool) -> No
     path = write_references(output, [marks], times=times)
     say(f"{path}: the pass of {own.annotator} over {own.history}")
     if None in own.labels:
-        note(f"{counted(own.labels.count(None), 'frame')} without a label, not marked")
+        note(f"{counted(own.labels.count(None), 'frame')} without a label left unmarked")

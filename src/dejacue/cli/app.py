@@ -14,7 +14,7 @@ from dejacue.cli.weights_options import weights
 
 app = typer.Typer(
     name="dejacue",
-    help="When is this object in which state? Finds the frames in which each description holds.",
+    help="When is an object in which state? Finds the frames in which each description holds.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,7 +55,7 @@ def encode(
     output: Annotated[
         Path | None, o.option("x.history.npz, or a folder for several objects.", "--output", "-o")
     ] = None,
-    store: Annotated[Path | None, o.option("Store to add it to, made if it is not there.")] = None,
+    store: Annotated[Path | None, o.option("Store to add it to; created if missing.")] = None,
     replace: o.Replace = False,
     masks: o.Masks = None,
     kind: o.MaskKind = None,
@@ -116,7 +116,7 @@ def track(
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
-    """Follow an object through a video from a box, a click or a mask."""
+    """Track an object through a video from a box, a click or a mask."""
     from dejacue.cli import track as command
     from dejacue.pipeline import TrackerOptions
 
@@ -136,8 +136,8 @@ def locate(
     source: Annotated[
         Path,
         typer.Argument(
-            help="A video, a folder of images, or a glob in quotes; or what an earlier run has "
-            "written: a history (.npz), or its folder."
+            help="A video, a folder of images, or a quoted glob; or the result of an earlier run: "
+            "a history (.npz) or its folder."
         ),
     ],
     vocabulary: o.Words = None,
@@ -181,11 +181,9 @@ def locate(
     durations: o.DurationsName = None,
     norm: o.Norm = None,
     runs: o.Runs = None,
-    prompts: Annotated[
-        str | None, o.option("Form of the descriptions: ensemble (default), raw, photo, definite.")
-    ] = None,
+    prompts: o.PromptForm = None,
     references: Annotated[
-        Path | None, o.option("True windows (.json, .csv, .eaf, …) to show beside the found ones.")
+        Path | None, o.option("True windows (.json, .csv, .eaf, …) to show beside the results.")
     ] = None,
     diagnostics: Annotated[bool, o.flag("Include diagnostics.", "--diagnostics")] = False,
     format: o.OutputFormat = None,
@@ -196,8 +194,8 @@ def locate(
             "--output", "-o",
         ),
     ] = None,
-    plot: Annotated[Path | None, o.option("Also draw the evidence as a PNG.")] = None,
-    cut: Annotated[bool, o.flag("Write the found intervals as clips.", "--cut")] = False,
+    plot: Annotated[Path | None, o.option("Also plot the evidence to this PNG.")] = None,
+    cut: Annotated[bool, o.flag("Also cut the windows found into video clips.", "--cut")] = False,
     engine: o.Engine = "auto",
 ) -> None:  # fmt: skip
     """Find the window of frames in which each description holds."""
@@ -235,40 +233,38 @@ def locate(
 @app.command()
 def live(
     source: Annotated[
-        str, typer.Argument(help="A video, a folder of images, camera:0, or rtsp://…, http://…")
+        str, typer.Argument(help="A video, a folder of images, camera:0, rtsp://… or http://…")
     ],
     vocabulary: o.Vocabulary,
     box: Annotated[
-        str | None, o.option("x0,y0,x1,y1 around the object in the first frame.")
+        str | None, o.option("Box x0,y0,x1,y1 around the object in the first frame.")
     ] = None,
-    tracker: Annotated[str, o.option("That follows the box: box (stays put), sam2, …")] = "box",
+    tracker: Annotated[str, o.option("Tracker: box (does not move), sam2, …")] = "box",
     masks: o.Masks = None,
     match: o.Match = "auto",
     objects: o.Objects = None,
     fps: o.Fps = None,
     rate: o.Rate = None,
-    delay: Annotated[
-        float, o.option("Seconds after which what is said of a frame changes no more.")
-    ] = 4.0,
+    delay: Annotated[float, o.option("Seconds after which the answer for a frame is final.")] = 4.0,
     horizon: Annotated[
-        float | None, o.option("Seconds that are kept (default: of a file all, else 600).")
+        float | None, o.option("Seconds to keep (default: all of a file, 600 of a stream).")
     ] = None,
     like: Annotated[
-        Path | None, o.option("x.history.npz of such an object, to begin the calibration with.")
+        Path | None, o.option("x.history.npz of a similar object, to start the calibration from.")
     ] = None,
     timeout: Annotated[float, o.option("Seconds without a frame that end a stream.")] = 10.0,
-    realtime: Annotated[bool, o.flag("Play a file at its own rate.", "--realtime")] = False,
+    realtime: Annotated[bool, o.flag("Play a file at its own frame rate.", "--realtime")] = False,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
     readout: o.ReadoutName = "contrast",
-    jsonl: Annotated[bool, o.flag("A JSON object a frame, a line each.", "--jsonl")] = False,
+    jsonl: Annotated[bool, o.flag("Print a JSON object per frame and line.", "--jsonl")] = False,
     output: Annotated[
-        Path | None, o.option("Folder for what locate writes, at the end.", "--output", "-o")
+        Path | None, o.option("Folder for the files that locate writes.", "--output", "-o")
     ] = None,
 ) -> None:
-    """Say which state the object is in while it is being filmed; Ctrl-C ends it."""
+    """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli import live as command
     from dejacue.pipeline import EncoderOptions
 
@@ -286,25 +282,23 @@ def live(
 @app.command()
 def words(
     vocabulary: Annotated[
-        Path, typer.Argument(help="Descriptions by state: words (.yaml, .json), features (.npz).")
+        Path, typer.Argument(help="Descriptions of each state: .yaml, .json or features (.npz).")
     ],
     history: Annotated[
         Path | None,
-        typer.Argument(help="Also look at what they find: a history (.npz), or the folder of one."),
+        typer.Argument(help="Also check what they find in a history (.npz) or its folder."),
     ] = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
-    prompts: Annotated[
-        str | None, o.option("Form of the descriptions: ensemble (default), raw, photo, definite.")
-    ] = None,
+    prompts: o.PromptForm = None,
     suggest: Annotated[
-        bool, o.flag("Only print further descriptions to edit, as YAML.", "--suggest")
+        bool, o.flag("Only print suggested descriptions as YAML, for you to edit.", "--suggest")
     ] = False,
     json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
 ) -> None:
-    """Check the words: which disagree, which the encoder cannot tell apart or does not know."""
+    """Check the words: which ones disagree, look alike to the encoder, or are unknown to it."""
     from dejacue.cli import words as command
     from dejacue.pipeline import EncoderOptions
 
@@ -324,23 +318,23 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Retrievals of one method or more (.json, .jsonl, .csv, .parquet); last, the "
+            help="Retrievals of one or more methods (.json, .jsonl, .csv, .parquet), then the "
             "references (.json, .csv, .eaf, .srt, …).",
             show_default=False,
         ),
     ],
     only_common: Annotated[
-        bool, o.flag("Leave out what they do not all share.", "--only-common")
+        bool, o.flag("Compare only what all files share.", "--only-common")
     ] = False,
     times: o.Times = None,
     format: o.OutputFormat = None,
-    json: Annotated[bool, o.flag("The same as --format json.", "--json")] = False,
-    csv: Annotated[bool, o.flag("The same as --format csv.", "--csv")] = False,
+    json: Annotated[bool, o.flag("Same as --format json.", "--json")] = False,
+    csv: Annotated[bool, o.flag("Same as --format csv.", "--csv")] = False,
     output: Annotated[
         Path | None, o.option("Write to a file instead of the screen.", "--output", "-o")
     ] = None,
 ) -> None:
-    """Measure retrievals by references, and compare methods: recall, overlap, intervals, p."""
+    """Score retrievals against references and compare methods: recall, overlap, intervals, p."""
     from dejacue.cli import evaluate as command
 
     o.refuse_values(files)
@@ -353,7 +347,7 @@ def demo(
     output: Annotated[Path, o.option("Folder for the results.", "--output", "-o")] = Path(
         "out/demo"
     ),
-    seed: Annotated[int, o.option("Another seed, another history.")] = 7,
+    seed: Annotated[int, o.option("Seed of the rendered video.")] = 7,
 ) -> None:
     """Render a short video, find the states of its object, and write a report."""
     from dejacue.cli import demo as command
@@ -370,17 +364,17 @@ def reproduce(
     data: o.Release = None,
     out: Annotated[Path | None, o.option("Write JSON, CSV and Markdown into this folder.")] = None,
     figures: Annotated[
-        bool, o.flag("Draw the figures too (default folder out/reproduce).", "--figures")
+        bool, o.flag("Also draw the figures (default folder: out/reproduce).", "--figures")
     ] = False,
     windows: Annotated[
         Path | None, o.option("Write every selected window to this JSON file.")
     ] = None,
     engine: o.Engine = "auto",
     list_: Annotated[
-        bool, o.flag("List what there is, and what is not released.", "--list")
+        bool, o.flag("List the tables, and those whose data are not released.", "--list")
     ] = False,
 ) -> None:
-    """Re-compute published tables and show them beside the published figures."""
+    """Recompute published tables and show them beside the published figures."""
     from dejacue.cli import reproduce as command
 
     o.refuse_values(names or ())
@@ -392,7 +386,7 @@ def reproduce(
 
 @app.command()
 def info() -> None:
-    """Versions, the kernel in use, the extras that are installed, the encoders that are ready."""
+    """Show versions, the kernel in use, installed extras and available encoders."""
     from dejacue.cli import info as command
 
     command.run()

@@ -64,4 +64,4 @@ class Bars:
 
     def _say(self, what: str, count: int, seconds: float) -> None:
         rate = count / max(seconds, 1e-9)
-        self._screen.print(f"{what} in {seconds:.1f} s ({rate:.0f} a second)", soft_wrap=True)
+        self._screen.print(f"{what} in {seconds:.1f} s ({rate:.0f} per second)", soft_wrap=True)

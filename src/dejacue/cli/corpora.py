@@ -10,13 +10,17 @@ import typer
 from dejacue.cli import options as o
 
 store = typer.Typer(
-    help="Many histories in one folder, and questions over all of them.", no_args_is_help=True
+    help="A folder of many histories, and queries over all of them.", no_args_is_help=True
 )
 
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of a store.")]
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the store.")]
 Where = Annotated[
     list[str] | None,
-    o.option("NAME=PATTERN: id, object, source or a name that show lists (kitchen*).", "--where"),
+    o.option(
+        "Only histories that match NAME=PATTERN: id, object, source (kitchen*), or a name listed "
+        "by show.",
+        "--where",
+    ),
 ]
 
 
@@ -24,11 +28,11 @@ Where = Annotated[
 def create(
     path: StorePath,
     encoder: Annotated[
-        str | None, o.option("Its identity (default: that of the first history).")
+        str | None, o.option("Identity of the encoder (default: that of the first history).")
     ] = None,
-    dtype: Annotated[str, o.option("float16 or float32.")] = "float16",
+    dtype: Annotated[str, o.option("Type of the stored features: float16 or float32.")] = "float16",
 ) -> None:
-    """Make an empty store."""
+    """Create an empty store."""
     from dejacue.cli import store as command
 
     command.create(path, encoder, dtype)
@@ -41,10 +45,10 @@ def add(
         list[Path], typer.Argument(metavar="FILE", help="Histories (.npz), or folders of them.")
     ],
     replace: o.Replace = False,
-    object: Annotated[str | None, o.option("What they are: cup.")] = None,
-    source: Annotated[str | None, o.option("Where they are from: kitchen.mp4.")] = None,
+    object: Annotated[str | None, o.option("Name of the object, such as cup.")] = None,
+    source: Annotated[str | None, o.option("Source of the histories, such as kitchen.mp4.")] = None,
 ) -> None:
-    """Add histories, with a picture of each where one lies beside it: all of them, or none."""
+    """Add histories, with the pictures beside them: all of them, or none."""
     from dejacue.cli import store as command
 
     command.add(path, files, replace, object, source)
@@ -54,8 +58,10 @@ def add(
 def failures(
     path: StorePath,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Only these.")] = None,
-    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
-    clear: Annotated[bool, o.flag("Forget them instead.", "--clear")] = False,
+    jsonl: Annotated[bool, o.flag("Print one JSON object per line.", "--jsonl")] = False,
+    clear: Annotated[
+        bool, o.flag("Clear the failures instead of listing them.", "--clear")
+    ] = False,
 ) -> None:
     """List what ingest could not add, and why."""
     from dejacue.cli import store as command
@@ -67,7 +73,7 @@ def failures(
 def ls(
     path: StorePath,
     where: Where = None,
-    jsonl: Annotated[bool, o.flag("A JSON object for each, a line each.", "--jsonl")] = False,
+    jsonl: Annotated[bool, o.flag("Print one JSON object per line.", "--jsonl")] = False,
 ) -> None:
     """List the histories."""
     from dejacue.cli import store as command
@@ -80,10 +86,10 @@ def show_history(
     path: StorePath,
     id: Annotated[str, typer.Argument(help="Name of the history.")],
     thumbnail: Annotated[
-        Path | None, o.option("Write its picture to this file (.jpg).", "--thumbnail")
+        Path | None, o.option("Write the thumbnail to this file (.jpg).", "--thumbnail")
     ] = None,
 ) -> None:
-    """What is known of a history."""
+    """Show the details of a history."""
     from dejacue.cli import store as command
 
     command.show(path, id, thumbnail)
@@ -92,10 +98,12 @@ def show_history(
 @store.command()
 def rm(
     path: StorePath,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Names.")] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Names of histories.")
+    ] = None,
     where: Where = None,
 ) -> None:
-    """Take histories out, by their names or as --where says: all of them, or none."""
+    """Remove histories, by name or with --where: all of them, or none."""
     from dejacue.cli import store as command
 
     command.rm(path, ids or [], where or [])
@@ -103,7 +111,7 @@ def rm(
 
 @store.command()
 def verify(path: StorePath) -> None:
-    """Read every byte again, and name the histories that are damaged (exit code 1)."""
+    """Read every byte and list damaged histories (then the exit code is 1)."""
     from dejacue.cli import store as command
 
     command.verify(path)
@@ -111,7 +119,7 @@ def verify(path: StorePath) -> None:
 
 @store.command()
 def compact(path: StorePath) -> None:
-    """Free the bytes of histories that were removed or replaced."""
+    """Free the space of removed or replaced histories."""
     from dejacue.cli import store as command
 
     command.compact(path)
@@ -121,12 +129,13 @@ def compact(path: StorePath) -> None:
 def export(
     path: StorePath,
     output: Annotated[
-        str, o.option("A folder, or a .parquet file; also s3://… and others.", "--output", "-o")
+        str,
+        o.option("A folder or a .parquet file; also s3://… and others.", "--output", "-o"),
     ],
-    kind: Annotated[str | None, o.option("npz or parquet (default: by the name).")] = None,
+    kind: Annotated[str | None, o.option("npz or parquet (default: by the suffix).")] = None,
     where: Where = None,
 ) -> None:
-    """Write the histories for others to read."""
+    """Export the histories as files for other tools."""
     from dejacue.cli import store as command
 
     command.export(path, output, kind, where or [])
@@ -137,16 +146,17 @@ def ask(
     path: StorePath,
     vocabulary: o.Vocabulary,
     readout: o.ReadoutName = "contrast",
-    top: Annotated[int, o.option("How many histories; 0: all of them.")] = 10,
+    top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
     where: Where = None,
     jsonl: Annotated[
-        bool, o.flag("A JSON object for each answer, a line each, as they are found.", "--jsonl")
+        bool,
+        o.flag("Print one JSON object per answer, one per line, as answers are found.", "--jsonl"),
     ] = False,
     output: Annotated[
         Path | None,
         o.option("Write the answers to a .parquet, .csv, .jsonl or .json file.", "--output", "-o"),
     ] = None,
-    threads: Annotated[int, o.option("Kernel calls side by side.")] = 1,
+    threads: Annotated[int, o.option("Number of parallel kernel calls.")] = 1,
     engine: o.Workers = "local",
     ray_address: o.RayAddress = None,
     encoder: o.WordEncoder = None,
@@ -154,7 +164,7 @@ def ask(
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
-    """Where are these states, in all histories? The likeliest objects first.
+    """Find these states in all histories, the likeliest objects first.
 
     Histories are ranked by the object score: the mean cosine of their frames
     with what all the words have in common. The score says how clear a window
@@ -171,30 +181,34 @@ def ask(
 
 
 def ingest(
-    manifest: Annotated[str, typer.Argument(help="Videos, masks, objects: a .csv or .jsonl.")],
-    store: Annotated[Path, o.option("Where they go; made if it is not there.")],
+    manifest: Annotated[
+        str, typer.Argument(help="Manifest of videos, masks and objects: a .csv or .jsonl file.")
+    ],
+    store: Annotated[Path, o.option("Store for the histories; created if missing.")],
     engine: o.Workers = "local",
     ray_address: o.RayAddress = None,
     actors: Annotated[
-        int | None, o.option("Models on Ray (default: one for each GPU or, without, machine).")
+        int | None,
+        o.option("Number of models on Ray (default: one per GPU; without GPUs, one per machine)."),
     ] = None,
     gpus_per_actor: Annotated[
-        float | None, o.option("GPUs of each, or a part of one (default: 1 where there are any).")
+        float | None,
+        o.option("GPUs per model, or a fraction of one (default: 1 if there are any)."),
     ] = None,
     workers: o.Decoders = None,
-    retry: Annotated[bool, o.flag("Only what has failed before.", "--retry")] = False,
+    retry: Annotated[bool, o.flag("Only retry what failed before.", "--retry")] = False,
     replace: o.ReplaceOther = False,
     max_pixels: o.MaxPixels = None,
     decoder: Annotated[
         str | None,
-        o.option("Of all videos: software, or hardware (default: as the manifest says)."),
+        o.option("Decoder for all videos: software or hardware (default: as in the manifest)."),
     ] = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:
-    """Turn many videos into histories in a store; run it again to go on."""
+    """Turn many videos into histories in a store; run it again to resume."""
     from dejacue.cli import ingest as command
     from dejacue.pipeline import EncoderOptions
     from dejacue.pipeline.ingest import RayOptions

@@ -25,7 +25,7 @@ def fetch(folder: Path | None) -> None:
     if terms.is_file():
         say(terms.read_text(encoding="utf-8"))
     else:
-        say("No DATA_LICENSE.md came with it; read the terms on the dataset's page.")
+        say("It has no DATA_LICENSE.md; read the terms on the data set's page.")
 
 
 def show(folder: Path | None) -> None:
@@ -64,7 +64,7 @@ def check_ending(output: Path) -> None:
     if format_of(output) is None and output.suffix.lower() not in OWN:
         known = [suffix for own in FORMATS.values() for suffix in own.suffixes]
         raise InputError(
-            f"{output}: the ending names no format of references; use one of "
+            f"{output}: the suffix is not a format of references; use one of "
             f"{', '.join([*OWN, *known])}"
         )
 

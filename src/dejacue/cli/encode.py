@@ -21,7 +21,7 @@ def run(
 ) -> None:  # fmt: skip
     """What is wrong with the input is said before a model is loaded."""
     if output is None and store is None:
-        raise InputError("say where the history goes: -o x.history.npz, or --store FOLDER")
+        raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")
     video = sample(path, frames)
     options.check(encoder)
     observed = observe(video, **where)

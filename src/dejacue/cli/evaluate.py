@@ -37,8 +37,8 @@ def run(
     """The last file holds the references, each of the others the retrievals of a method."""
     if len(files) < 2:
         raise InputError(
-            "give the retrievals of one method or more and, last, the references: "
-            "dejacue evaluate FOUND.json REFERENCES.json"
+            "give the retrievals of one or more methods, then the references: dejacue evaluate "
+            "FOUND.json REFERENCES.json"
         )
     if output is not None and any(_same(output, path) for path in files):
         raise InputError(f"{output}: is read by this command; give another output")

@@ -32,7 +32,9 @@ def run(
     chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
     files = [] if retrievals is None else [retrievals / f"{Path(own).stem}.json" for own in chosen]
     if len(set(files)) < len(files):
-        raise InputError(f"--readouts {readouts}: two of them are called alike; give one of them")
+        raise InputError(
+            f"--readouts {readouts}: two of them have the same name; give only one of them"
+        )
     if output is not None:
         if output.is_dir():
             raise InputError(f"{output}: is a folder; give the name of a file")

@@ -30,11 +30,11 @@ def run(
     """The last file holds the references."""
     if len(files) < 2:
         raise InputError(
-            "give the findings and, last, the references: dejacue learn fit FINDING… "
-            "REFERENCES.json -o MODEL.json"
+            "give the findings, then the references: dejacue learn fit FINDING… REFERENCES.json "
+            "-o MODEL.json"
         )
     if output.suffix != ".json":
-        raise InputError(f"{output}: a model is written as .json; give a name that ends so")
+        raise InputError(f"{output}: a model is written as JSON; give a name that ends in .json")
     check_place(output)
     *places, last = files
     if last.is_dir():
@@ -72,7 +72,7 @@ def _described(histories: Iterable[History], words: Path | None, encoder: str | 
     found: list[Pair] = []
     for history in histories:
         if words is None:
-            raise InputError(f"history {history.id}: give the descriptions as well, with --words")
+            raise InputError(f"history {history.id}: also give the descriptions, with --words")
         known = found[0][1] if found else encoded_words(words, history, encoder)[0]
         found.append((history, known))
     return found
@@ -83,11 +83,11 @@ def _show(model: Calibrated) -> None:
     fitted = model.fitted
     said = (
         f"{fitted.moments} descriptions, {fitted.histories} histories, {fitted.components} "
-        f"components in {fitted.folds} folds: each is read by a model that has not seen it"
+        f"components in {fitted.folds} folds: each is scored by a model that has not seen it"
     )
     show_tables(
         _table("cross-validated, means in %", fitted.table),
-        _table("what there was to choose from", fitted.candidates),
+        _table("candidates, means in %", fitted.candidates),
         _weights(model),
     )
     say(said)
@@ -106,7 +106,7 @@ def _table(title: str, rows: Sequence[tuple[str, float, float, float]]) -> Table
 
 
 def _weights(model: Calibrated) -> Table:
-    table = Table(title=f"the model, rule {model.rule}", title_justify="left")
+    table = Table(title=f"model, rule {model.rule}", title_justify="left")
     table.add_column("evidence")
     table.add_column("weight", justify="right")
     for name, weight in zip((*model.features, "bias"), (*model.weights, model.bias), strict=True):

@@ -10,11 +10,11 @@ import typer
 from dejacue.cli import options as o
 
 data = typer.Typer(
-    help="The public release of frozen features, and folders of other data sets.",
+    help="The public release of frozen features, and other data sets.",
     no_args_is_help=True,
 )
 annotate = typer.Typer(
-    help="Two passes over the frames of a history, their consensus, its events.",
+    help="Annotate a history: two independent passes, their consensus and its events.",
     no_args_is_help=True,
 )
 
@@ -27,11 +27,11 @@ def _layouts() -> list[str]:
 
 Layout = Annotated[
     str | None,
-    o.option("Its layout, where it may be several (docs/data.md).", "--as", values=_layouts),
+    o.option("Layout of the folder, if it is ambiguous (docs/data.md).", "--as", values=_layouts),
 ]
 OwnMasks = Annotated[
     Path | None,
-    o.option("Masks or boxes of your own: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
+    o.option("Your own masks or boxes: a folder of ID.csv, ID.npz, ID/ …", "--masks"),
 ]
 
 
@@ -40,18 +40,19 @@ def open_folder(
     folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
     layout: Layout = None,
     references: Annotated[
-        Path | None, o.option("Write the true windows, for evaluate: .json.", "--references")
+        Path | None, o.option("Write the true windows to this .json, for evaluate.", "--references")
     ] = None,
     manifest: Annotated[
-        Path | None, o.option("Write a manifest for ingest: .csv.", "--manifest")
+        Path | None, o.option("Write a manifest to this .csv, for ingest.", "--manifest")
     ] = None,
     masks: OwnMasks = None,
     vocabularies: Annotated[
-        Path | None, o.option("Write ID.json with the words of each clip.", "--vocabularies")
+        Path | None,
+        o.option("Write the words of each clip to ID.json in this folder.", "--vocabularies"),
     ] = None,
-    json: Annotated[bool, o.flag("Say what is in it as JSON.", "--json")] = False,
+    json: Annotated[bool, o.flag("Print the contents as JSON.", "--json")] = False,
 ) -> None:
-    """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and say what is in it."""
+    """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and show its contents."""
     from dejacue.cli import open_data as command
 
     command.run(folder, layout, references, manifest, masks, vocabularies, json)
@@ -60,13 +61,13 @@ def open_folder(
 @data.command("evaluate")
 def evaluate_folder(
     folder: Annotated[Path, typer.Argument(help="The folder of a data set.")],
-    store: Annotated[Path, o.option("Where its histories go; made if it is not there.")],
+    store: Annotated[Path, o.option("Store for the histories; created if missing.")],
     layout: Layout = None,
     readouts: Annotated[
         str,
         o.option(
-            "Names, with commas, or .json files of dejacue learn fit; each is compared with the "
-            "first.",
+            "Readouts, separated by commas: names, or .json files of dejacue learn fit. Each is "
+            "compared with the first.",
             "--readouts",
             "-r",
         ),
@@ -74,7 +75,9 @@ def evaluate_folder(
     masks: OwnMasks = None,
     where: Annotated[
         list[str] | None,
-        o.option("Only clips with NAME=PATTERN: id, object, source, split, category …", "--where"),
+        o.option(
+            "Only clips that match NAME=PATTERN: id, object, source, split, category …", "--where"
+        ),
     ] = None,
     workers: o.Decoders = None,
     replace: o.ReplaceOther = False,
@@ -83,18 +86,20 @@ def evaluate_folder(
     precision: o.Precision = None,
     device: o.Device = None,
     output: Annotated[
-        Path | None, o.option("Write the table to .json, .csv, .md or .txt.", "--output", "-o")
+        Path | None,
+        o.option("Write the table to this .json, .csv, .md or .txt file.", "--output", "-o"),
     ] = None,
     by: Annotated[
-        str | None, o.option("Also a table for each object, source, split, category …")
+        str | None, o.option("Also show a table per object, source, split, category …")
     ] = None,
     retrievals: Annotated[
-        Path | None, o.option("Also write READOUT.json with what each found into this folder.")
+        Path | None,
+        o.option("Also write the results of each readout to READOUT.json in this folder."),
     ] = None,
 ) -> None:
-    """Encode a data set, ask for its states, and measure readouts by its true windows.
+    """Encode a data set, locate its states, and score readouts against its true windows.
 
-    Run it again to go on: what is in the store is not encoded again.
+    Run it again to resume: histories already in the store are not encoded again.
     """
     from dejacue.cli import evaluate_data as command
     from dejacue.pipeline import EncoderOptions
@@ -108,10 +113,10 @@ def evaluate_folder(
 @data.command()
 def fetch(
     folder: Annotated[
-        Path | None, typer.Argument(help="Where to put it (default: the user's cache).")
+        Path | None, typer.Argument(help="Target folder (default: the user's cache).")
     ] = None,
 ) -> None:
-    """Download the release from the Hugging Face hub and show its terms."""
+    """Download the release from the Hugging Face Hub and show its terms."""
     from dejacue.cli import data as command
 
     command.fetch(folder)
@@ -121,7 +126,7 @@ def fetch(
 def show(
     folder: Annotated[Path | None, typer.Argument(help=o.RELEASE)] = None,
 ) -> None:
-    """List what is in the release."""
+    """List the contents of the release."""
     from dejacue.cli import data as command
 
     command.show(folder)
@@ -133,7 +138,7 @@ def references(
     output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
     folder: Annotated[Path | None, o.option(o.RELEASE, "--data")] = None,
 ) -> None:
-    """Write the benchmark's references, to evaluate your own retrievals on it."""
+    """Write the references of the benchmark, to evaluate your own retrievals."""
     from dejacue.cli import data as command
 
     command.references(group, folder, output)
@@ -142,36 +147,41 @@ def references(
 @data.command()
 def convert(
     given: Annotated[Path, typer.Argument(metavar="IN", help="A file of references.")],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending names the format.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Output file; its suffix sets the format.")
+    ],
     times: o.Times = None,
     vocabulary: Annotated[
-        Path | None, o.option("Refuse labels that are no state of it.", "--vocabulary", "-v")
+        Path | None,
+        o.option("Reject labels that are not states of this vocabulary.", "--vocabulary", "-v"),
     ] = None,
 ) -> None:
-    """Turn references or annotations of one tool into those of another."""
+    """Convert references or annotations from one tool's format to another's."""
     from dejacue.cli import data as command
 
     command.convert(given, output, times, vocabulary)
 
 
-Force = Annotated[bool, o.flag("Replace an output that is already there.", "--force")]
+Force = Annotated[bool, o.flag("Replace an existing output.", "--force")]
 
 
 @annotate.command()
 def template(
-    annotator: Annotated[str, o.option("Who will fill it in.", "--annotator", "-a")],
+    annotator: Annotated[str, o.option("Name of the annotator.", "--annotator", "-a")],
     output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
     history: Annotated[
         Path | None, typer.Argument(help="Features of one object: an .npz file.")
     ] = None,
-    frames: Annotated[str | None, o.option("FIRST:LAST, both included, instead of a file.")] = None,
+    frames: Annotated[
+        str | None, o.option("FIRST:LAST, both included, instead of a history file.")
+    ] = None,
     id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
     states: Annotated[
-        str | None, o.option("That are told apart, as empty,full (default: pre, transition, post).")
+        str | None, o.option("States to label, as in empty,full (default: pre, transition, post).")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write a pass to fill in: every frame from the first to the last observed one."""
+    """Write a blank pass to fill in, from the first to the last observed frame."""
     from dejacue.cli import annotate as command
 
     command.template(history, annotator, output, frames, id, force, states)
@@ -181,26 +191,30 @@ def template(
 def import_pass(
     given: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="What was marked: .eaf, .cvat.xml, .csv, .json …"),
+        typer.Argument(
+            metavar="FILE", help="File with the annotations: .eaf, .cvat.xml, .csv, .json …"
+        ),
     ],
-    annotator: Annotated[str, o.option("Who marked it.", "--annotator", "-a")],
+    annotator: Annotated[str, o.option("Name of the annotator.", "--annotator", "-a")],
     output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
     history: Annotated[
-        Path | None, typer.Argument(help="Features of the object (.npz), which say its frames.")
+        Path | None, typer.Argument(help="History of the object (.npz), which defines the frames.")
     ] = None,
-    frames: Annotated[str | None, o.option("FIRST:LAST, both included, instead of a file.")] = None,
+    frames: Annotated[
+        str | None, o.option("FIRST:LAST, both included, instead of a history file.")
+    ] = None,
     id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
     states: Annotated[
-        str | None, o.option("That are told apart, as empty,full (default: the labels there).")
+        str | None, o.option("States to label, as in empty,full (default: the labels in the file).")
     ] = None,
     rest: Annotated[
         str | None,
-        o.option("Label of frames that are not marked (default: none; open with pre and post)."),
+        o.option("Label for unmarked frames (default: none; with pre and post, left open)."),
     ] = None,
     times: o.Times = None,
     force: Force = False,
 ) -> None:
-    """Make a pass of what was marked in ELAN, CVAT, Label Studio, FiftyOne, a CSV …"""
+    """Make a pass from annotations in ELAN, CVAT, Label Studio, FiftyOne, CSV …"""
     from dejacue.cli import annotate_files as command
 
     command.take(given, history, annotator, output, frames, id, states, rest, times, force)
@@ -209,11 +223,13 @@ def import_pass(
 @annotate.command("export")
 def export_pass(
     given: Annotated[Path, typer.Argument(metavar="PASS", help="A pass or consensus, as JSON.")],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending names the format.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Output file; its suffix sets the format.")
+    ],
     times: o.Times = None,
     force: Force = False,
 ) -> None:
-    """Give a pass to another tool, to look at or go on with: spans of each label."""
+    """Export a pass for another tool, as spans of each label."""
     from dejacue.cli import annotate_files as command
 
     command.give(given, output, times, force)
@@ -222,12 +238,13 @@ def export_pass(
 @annotate.command()
 def consensus(
     first: Annotated[Path, typer.Argument(help="The pass of one annotator.")],
-    second: Annotated[Path, typer.Argument(help="The pass of another one.")],
+    second: Annotated[Path, typer.Argument(help="The pass of the other annotator.")],
     output: Annotated[
-        Path, o.option("The consensus, or what has to be decided first.", "--output", "-o")
+        Path,
+        o.option("The consensus, or the disagreements to decide first.", "--output", "-o"),
     ],
     decisions: Annotated[
-        Path | None, o.option("The decisions, filled in.", "--decisions", "-d")
+        Path | None, o.option("The decisions file, filled in.", "--decisions", "-d")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -250,16 +267,16 @@ def events(
     output: Annotated[
         Path | None, o.option("Write the references to this file.", "--output", "-o")
     ] = None,
-    pre: Annotated[str, o.option("The state before, as in the vocabulary.")] = "pre",
-    post: Annotated[str, o.option("The state after, as in the vocabulary.")] = "post",
+    pre: Annotated[str, o.option("State before the event, as named in the vocabulary.")] = "pre",
+    post: Annotated[str, o.option("State after the event, as named in the vocabulary.")] = "post",
     component: Annotated[
-        str | None, o.option("The source (video) they all come from (default: each its own).")
+        str | None, o.option("Source (video) that all files come from (default: each its own).")
     ] = None,
-    minimum: Annotated[int, o.option("Frames that a stable side needs.")] = 5,
-    skip: Annotated[bool, o.flag("Leave out files without an event.", "--skip")] = False,
+    minimum: Annotated[int, o.option("Minimum number of frames of a stable side.")] = 5,
+    skip: Annotated[bool, o.flag("Skip files without an event.", "--skip")] = False,
     force: Force = False,
 ) -> None:
-    """List the qualifying events; the earliest one of each history gives the references."""
+    """List the qualifying events; the earliest of each history gives the references."""
     from dejacue.cli import annotate as command
 
     command.events(files, output, minimum, pre, post, component, force, skip)
@@ -272,17 +289,17 @@ def studio(
             metavar="[FOLDER|VIDEO]", help="What to open (default: the current folder)."
         ),
     ] = None,
-    host: Annotated[str, o.option("Address to listen to; other than this machine's own: with "
-                                  "care.")] = "127.0.0.1",
-    port: Annotated[int, o.option("0: any that is free.")] = 8765,
-    no_browser: Annotated[bool, o.flag("Do not open the page.", "--no-browser")] = False,
+    host: Annotated[str, o.option(
+        "Address to listen on; take care with any other than localhost.")] = "127.0.0.1",
+    port: Annotated[int, o.option("Port; 0 picks a free one.")] = 8765,
+    no_browser: Annotated[bool, o.flag("Do not open a browser.", "--no-browser")] = False,
     tracker: o.TrackerName = None,
     encoder: o.EncoderName = None,
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
 ) -> None:  # fmt: skip
-    """Open a page to look, correct, compare, track and label: a folder of videos and findings."""
+    """Open a page to view, correct, compare, track and label videos and findings in a folder."""
     from dejacue.cli import studio as command
     from dejacue.pipeline import EncoderOptions
 

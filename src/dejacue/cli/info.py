@@ -42,7 +42,7 @@ def run() -> None:
     try:
         rows["release"] = str(load_release().folder)
     except DejaCueError:
-        rows["release"] = "not here (dejacue data fetch)"
+        rows["release"] = "not installed (dejacue data fetch)"
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -59,7 +59,7 @@ def _version(package: str) -> str:
 
 
 def _weights() -> str:
-    return os.environ.get(FOLDER) or f"in the cache of the hub ({FOLDER} is not set)"
+    return os.environ.get(FOLDER) or f"in the Hugging Face cache ({FOLDER} is not set)"
 
 
 def _encoders() -> dict[str, str]:

@@ -44,5 +44,5 @@ def run(
             kept = {own.id for own in there.failures()} & {own.id for own in made.failed}
         if kept:
             which = counted(len(kept), "failure")
-            say(f"dejacue store failures {store} lists {which}; --retry takes them again")
+            say(f"dejacue store failures {store} lists {which}; --retry tries again")
         raise typer.Exit(1)

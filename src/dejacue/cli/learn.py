@@ -56,8 +56,8 @@ def labelled(
         for path, history in zip(histories, read, strict=True):
             if history.id not in true:
                 raise InputError(
-                    f"{path}: {references} has no moments of history {history.id}; label some, or "
-                    "leave the history out"
+                    f"{path}: {references} has no windows for history {history.id}; label some, "
+                    "or leave the history out"
                 )
         return [
             Files(history, vocabulary, _observed(history, true[history.id])) for history in read
@@ -75,8 +75,8 @@ def _observed(history: History, true: Mapping[str, Iterable[Window]]) -> dict[st
         found[state] = tuple(from_source(history, window) for window in windows)
         if None in found[state]:
             raise InputError(
-                f'history {history.id}: in a window of state "{state}" the object is never '
-                "observed; correct the window, or take it out"
+                f"history {history.id}: the object is never observed in a window of state "
+                f'"{state}"; correct or remove the window'
             )
     return found
 
@@ -124,10 +124,10 @@ def _run(training: Training, output: Path) -> None:
                     kept, saved = training.epoch, time.monotonic()
     except KeyboardInterrupt:
         if not kept:
-            raise Cancelled("stopped before anything was kept; begin again") from None
+            raise Cancelled("stopped before anything was kept; start again") from None
         raise Cancelled(
-            f"stopped; {output} has what was learned in {counted(kept, 'epoch')}, and the same "
-            "command with --resume goes on"
+            f"stopped; {output} has the state after {counted(kept, 'epoch')}; run the same "
+            "command with --resume to continue"
         ) from None
 
 
@@ -153,7 +153,10 @@ def evaluate(model: Path, entries: Sequence[Any]) -> None:
     for readout in BESIDE:
         add(readout, [_windows(entry, readout) for entry in entries])
     show_tables(table)
-    note("same: overlap of the windows of different states; near 1, the words do not matter")
+    note(
+        "same: overlap between the windows of different states; near 1, the words make no "
+        "difference"
+    )
 
 
 def _windows(entry: Any, readout: str) -> Any:

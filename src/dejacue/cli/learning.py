@@ -10,14 +10,14 @@ import typer
 from dejacue.cli import options as o
 from dejacue.errors import InputError
 
-learn = typer.Typer(help="Readouts that are fitted to labels.", no_args_is_help=True)
+learn = typer.Typer(help="Fit readouts to labels.", no_args_is_help=True)
 
 Histories = Annotated[
     list[Path] | None, typer.Argument(help="Histories (.npz), instead of a group of the release.")
 ]
 Group = Annotated[str | None, o.option("Group of the release: development, seven or vost.")]
-Words = Annotated[Path | None, o.option("Vocabulary of the histories, an .npz with features.")]
-References = Annotated[Path | None, o.option("When each state truly holds: .json or .csv.")]
+Words = Annotated[Path | None, o.option("Vocabulary of the histories: an .npz with features.")]
+References = Annotated[Path | None, o.option("True windows of each state: .json or .csv.")]
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -33,8 +33,8 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="FINDINGS... REFERENCES",
-            help="Folders of findings (or, with --words, histories or a store) and, last, the "
-            "true windows of some of their states.",
+            help="Folders of findings (or, with --words, histories or a store), then the true "
+            "windows of some of their states.",
             show_default=False,
         ),
     ],
@@ -44,13 +44,15 @@ def fit(
     ] = None,
     features: Annotated[
         str | None,
-        o.option("Evidence to weigh: vocabulary,absolute,dual,sibling,share,margin,contrast "
-                 "(default: chosen by cross-validation)."),
+        o.option(
+            "Evidence to weight: vocabulary,absolute,dual,sibling,share,margin,contrast "
+            "(default: chosen by cross-validation)."),
     ] = None,
-    rule: Annotated[str | None, o.option("sum or contrast (default: chosen).")] = None,
+    rule: Annotated[str | None, o.option(
+        "sum or contrast (default: chosen by cross-validation).")] = None,
     encoder: o.EncoderName = None,
 ) -> None:  # fmt: skip
-    """Fit a few weights to labels, and say whether that is better than contrast."""
+    """Fit a few weights to labels, and report whether they beat contrast."""
     from dejacue.cli import fitting as command
 
     command.run(files, output, words, features, rule, encoder)
@@ -61,20 +63,20 @@ def train(
     decoder: Annotated[
         str, typer.Argument(help="moment, qd, eatr, cg, uvcom, tr, taskweave or sim.")
     ],
-    output: Annotated[Path, o.option("Folder for the trained decoder.", "--output", "-o")],
+    output: Annotated[Path, o.option("Output folder for the trained decoder.", "--output", "-o")],
     histories: Histories = None,
     group: Group = None,
     words: Words = None,
     references: References = None,
     data: o.Release = None,
-    seeds: Annotated[str, o.option("Trained side by side, as in 3407,3408.")] = "3407",
-    epochs: Annotated[int, o.option("How often every record is seen.")] = 200,
+    seeds: Annotated[str, o.option("Seeds to train in parallel, as in 3407,3408.")] = "3407",
+    epochs: Annotated[int, o.option("Passes over the training records.")] = 200,
     rate: Annotated[float, o.option("Learning rate.")] = 1e-4,
     as_published: Annotated[
-        bool, o.flag("Batches, masks and losses of the published code.", "--as-published")
+        bool, o.flag("Use the batches, masks and losses of the published code.", "--as-published")
     ] = False,
     cut: Annotated[bool, o.flag("Cut moments that cross a gap.", "--cut")] = False,
-    resume: Annotated[bool, o.flag("Go on with a training that was stopped.", "--resume")] = False,
+    resume: Annotated[bool, o.flag("Resume an interrupted training.", "--resume")] = False,
     device: Annotated[str | None, o.option("cuda or cpu.")] = None,
 ) -> None:
     """Train one of the eight decoders."""
@@ -95,7 +97,7 @@ def evaluate(
     references: References = None,
     data: o.Release = None,
 ) -> None:
-    """What a trained decoder is worth on labelled histories, and whether it uses the words."""
+    """Score a trained decoder on labelled histories, and check whether it uses the words."""
     from dejacue.cli import learn as command
 
     if not histories and group is None:
@@ -107,11 +109,13 @@ def evaluate(
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder of a trained decoder.")],
     history: Annotated[Path, typer.Argument(help="Features of one object: an .npz file.")],
-    words: Annotated[Path, o.option("Vocabulary, an .npz with features.")],
-    seed: Annotated[int | None, o.option("Which of its seeds (default: the first).")] = None,
+    words: Annotated[Path, o.option("Vocabulary: an .npz with features.")],
+    seed: Annotated[
+        int | None, o.option("Seed of the decoder to use (default: the first).")
+    ] = None,
     output: Annotated[Path | None, o.option("A .json file.", "--output", "-o")] = None,
 ) -> None:
-    """The windows that a trained decoder gives for a history."""
+    """Print the windows that a trained decoder finds in a history."""
     from dejacue.cli import learn as command
 
     command.predict(model, history, words, seed, output)

@@ -60,7 +60,9 @@ class Shown:
     def open(self) -> Video:
         if is_stream(self.source):
             if self.masks is not None:
-                raise InputError(f"{self.source}: masks are those of a file; give a --box")
+                raise InputError(
+                    f"{self.source}: --masks needs a video file; for a stream give --box"
+                )
             return open_stream(self.source, fps=self.fps, timeout_s=self.timeout_s)
         return open_video(self.source, fps=self.fps, rate=self.rate)
 
@@ -68,15 +70,16 @@ class Shown:
         """Gives the mask of each frame, one after the other."""
         if (self.masks is None) == (self.box is None):
             raise InputError(
-                f"{self.source}: say where the object is, with --box x0,y0,x1,y1 in the first "
-                "frame or, for a file, with --masks; one of them"
+                f"{self.source}: show where the object is: either --box x0,y0,x1,y1 in the first "
+                "frame or, for a file, --masks"
             )
         if self.masks is not None:
             return self._from_masks(video, self.masks)
         given, _ = read_prompts(TypedPrompts(boxes=[self.box or ""]))
         if given[0].frame not in (None, 0):
-            raise InputError(f"--box {self.box}: a live reading begins with the first frame; leave "
-                             "the @FRAME out")  # fmt: skip
+            raise InputError(
+                f"--box {self.box}: a live reading starts at the first frame; leave @FRAME out"
+            )
         session = load_tracker(self.tracker).session()
         prompts = [Prompt(box=given[0].box)]
 
@@ -93,8 +96,8 @@ class Shown:
         if len(observed.objects) > 1:
             names = ", ".join(observed.objects)
             raise InputError(
-                f"{masks}: {names}: a live reading is of one; choose with --object 1, "
-                "or 1+2 for its pieces"
+                f"{masks}: holds {names}, but a live reading follows one object; choose it with "
+                "--object 1, or its pieces with 1+2"
             )
         lineages = list(observed.objects.values())
         return lambda frame: observed.masks.unions(frame, lineages)[0]
@@ -120,8 +123,8 @@ def run(
             show(live.flush())
     if problems.late_s > LATE_S and (realtime or is_stream(shown.source)):
         problems.said.append(
-            f"{video.path}: at the end it was {problems.late_s:.1f} s behind, since a frame takes "
-            "longer than it lasts; take fewer of them with --fps"
+            f"{video.path}: the reading ended {problems.late_s:.1f} s behind the video, because "
+            "frames arrive faster than they can be processed; take fewer with --fps"
         )
     finding = _finish(live, video, shown, [*video.problems, *problems.said])
     if jsonl:
@@ -161,7 +164,7 @@ def _push_all(
     except InputError as error:
         if not live.reading.observed:
             raise
-        ended.said.append(f"{error}; what came before was read")
+        ended.said.append(f"{error}; the frames before it were read")
     return ended
 
 
@@ -180,7 +183,7 @@ def _paced(video: Video) -> Iterator[Frame]:
     began: float | None = None
     for frame in video:
         if frame.time_s is None:
-            raise InputError(f"{video.path}: has no times to keep to; give images a --rate")
+            raise InputError(f"{video.path}: has no timestamps to play by; for images, give --rate")
         now = time.monotonic()
         began = now - frame.time_s if began is None else began
         time.sleep(max(0.0, began + frame.time_s - now))
@@ -240,7 +243,7 @@ def strip(update: Update, states: Sequence[str], closed: Sequence[Moment]) -> Gr
     if update.state is not None:
         what = f"{update.state} (since frame {update.since})"
     else:
-        what = f"not said before {update.waits} more frames" if update.waits else "not seen"
+        what = f"no answer for {update.waits} more frames" if update.waits else "not seen"
     wide = max(map(len, states))
     lines = [Text(f"{when} · {what}", style="bold")]
     for name in states:

@@ -54,7 +54,9 @@ class Wanted:
 def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted) -> None:
     """``search`` are the options of find, and the vocabulary."""
     if wanted.plot is not None and wanted.plot.suffix.lower() != ".png":
-        raise InputError(f"{wanted.plot}: the plot is a PNG picture; give a name that ends in .png")
+        raise InputError(
+            f"{wanted.plot}: the plot is written as PNG; give a name that ends in .png"
+        )
     known = [] if wanted.references is None else _references(wanted.references, source)
     truth: dict[str, References] = {own.history_id: own.states for own in known}
     if _is_saved(source):
@@ -62,7 +64,7 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         _check(file, folder, wanted, source, search)
         findings = find_each(source, **search, **vars(frames))
         if wanted.cut and findings[0].made.video is None:
-            raise InputError(f"{source}: is a history; clips are cut from a video")
+            raise InputError(f"{source}: is a history; --cut needs the video")
     else:
         folder, file, findings = _from_video(source, frames, search, wanted)
     shown = [(own, _of(truth, own)) for own in findings]
@@ -105,7 +107,7 @@ def _ask(findings: list[Finding], count: int) -> None:
                 for state, share in question.expects.items()
             )
             when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
-            say(f"ask: what is frame {at}{when}? {likely}; answer with --example STATE={at}",
+            say(f"ask: which state is frame {at}{when}? {likely}; answer with --example STATE={at}",
                 stderr=True)  # fmt: skip
 
 
@@ -156,7 +158,9 @@ def _check(
     if wanted.ask is not None and wanted.ask < 1:
         raise InputError(f"--ask {wanted.ask}: give a number of frames, 1 or more")
     if wanted.ask is not None and not as_readout(search["readout"]).takes_examples:
-        raise InputError("--ask goes with the readouts contrast and joint, which read the answers")
+        raise InputError(
+            "--ask works only with the readouts contrast and joint, which use the answers"
+        )
     for place in (file, wanted.plot):
         if place is None:
             continue
@@ -192,7 +196,7 @@ def _format_of(file: Path, format: str | None) -> Export | None:
         raise InputError(f"{error}, {TABLE} (the table), or a folder") from None
     if format is not None and export is not EXPORTS.get(format):
         raise InputError(
-            f"{file}: its ending is not that of --format {format}; leave one of them out"
+            f"{file}: the suffix does not match --format {format}; leave one of them out"
         )
     return export
 

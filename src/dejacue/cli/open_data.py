@@ -34,7 +34,7 @@ def run(
 ) -> None:  # fmt: skip
     """All that can be refused is refused before the first file is written."""
     if masks is not None and manifest is None:
-        raise InputError("--masks is for a manifest; give --manifest, too")
+        raise InputError("--masks is for a manifest; also give --manifest")
     try:
         with Bars() as bars:
             dataset = open_dataset(folder, layout, progress=bars)
@@ -45,7 +45,10 @@ def run(
         if place is not None:
             check_place(place)
     if references is not None and not dataset.references:
-        raise InputError(f"{folder}: {dataset.layout} does not say when; it has no references")
+        raise InputError(
+            f"{folder}: {dataset.layout} has no times of states, so there are no references to "
+            "write"
+        )
     if manifest is not None:
         manifest_rows(manifest, dataset, masks)
     if vocabularies is not None:
@@ -78,7 +81,7 @@ def _say_what_is_in_it(dataset: Dataset, as_json: bool) -> None:
     show_tables(table)
     notes(*dataset.notes, *(f"missing: {sentence}" for sentence in dataset.missing[:MOST_NAMED]))
     if len(dataset.missing) > MOST_NAMED:
-        notes(f"missing: {len(dataset.missing) - MOST_NAMED} more, which --json lists")
+        notes(f"missing: {len(dataset.missing) - MOST_NAMED} more; --json lists all")
 
 
 def by_reason(left_out: Mapping[str, str]) -> dict[str, list[str]]:

@@ -79,83 +79,96 @@ Number = float | None
 Count = int | None
 File = Path | None
 
-Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a glob in quotes.")]
-RELEASE = "The release folder (default: DEJACUE_DATA, or fetched)."
+Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
+RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
 Release = Annotated[File, option(RELEASE)]
 OutputFormat = Annotated[
-    Format | None, option("Default: by the name of the output, else a table.", "--format", "-f")
+    Format | None,
+    option("Output format (default: by the suffix of --output, else table).", "--format", "-f"),
 ]
 Times = Annotated[
     list[Path] | None,
-    option("For references in seconds: the video or history (.npz) that has them; for several, "
-           "one of the same name each.", metavar="FILE"),
+    option(
+        "Video or history (.npz) with the timestamps, for references in seconds; for several "
+        "objects, one file of the same name each.", metavar="FILE"),
 ]  # fmt: skip
+PromptForm = Annotated[
+    Text,
+    option("Form of the descriptions: ensemble (default), raw, photo, definite.", "--prompts"),
+]
 ENGINES = ["auto", "avx2", "baseline", "numpy"]
 Engine = Annotated[
-    str, option(f"{', '.join(ENGINES)}: the same answer, another speed.", values=lambda: ENGINES)
+    str, option(f"{', '.join(ENGINES)}: same answer, different speed.", values=lambda: ENGINES)
 ]
 WHERE = ["local", "ray"]
 Workers = Annotated[
     str,
     option(
-        "local, or ray: on the machines of a cluster; the same answer.", "--engine",
+        "local, or ray (the machines of a cluster): same answer.", "--engine",
         values=lambda: WHERE,
     ),
 ]  # fmt: skip
 Decoders = Annotated[
-    Count, option("Processes that decode and crop (default: one less than cores).", "--workers")
+    Count,
+    option("Processes that decode and crop (default: number of cores minus one).", "--workers"),
 ]
 RayAddress = Annotated[
-    Text, option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, or this machine alone).")
+    Text,
+    option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, else this machine only)."),
 ]
 Vocabulary = Annotated[
     Path,
-    option("Descriptions by state: words (.yaml, .json), features (.npz).", "--vocabulary", "-v"),
+    option(
+        "Descriptions of each state: words (.yaml, .json) or features (.npz).", "--vocabulary", "-v"
+    ),
 ]
 Words = Annotated[
     File,
     option(
-        "Descriptions by state: words (.yaml, .json), features (.npz); not needed where examples "
-        "show every state.", "--vocabulary", "-v",
+        "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
+        "examples show every state.", "--vocabulary", "-v",
     ),
 ]  # fmt: skip
 Example = Annotated[Texts, _shown(
-    "STATE=WHAT, what shows it: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
-    "cup.jpg, other.history.npz@33; none=45: none of the states.", "--example", "-e",
+    "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), cup.jpg, "
+    "other.history.npz@33; none=45: in none of the states.", "--example", "-e",
 )]  # fmt: skip
-Change = Annotated[Texts, _shown("A frame (300) or time (4.5s) at which one state ends.")]
+Change = Annotated[Texts, _shown("Frame (300) or time (4.5s) at which a state ends.")]
 AskNext = Annotated[
-    Count, _shown("Also name this many frames to ask a person about next.", "--ask")
+    Count, _shown("Also list this many frames to ask a person about next.", "--ask")
 ]
 
 Masks = Annotated[
-    File, _video("Of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.")
+    File,
+    _video("Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt."),
 ]
 MaskKind = Annotated[
     Text,
     _video(
-        "indexed, binary, youtube-vos, stack, coco, boxes, logits (above 0), logits:0.5; default: "
-        "looks at them."
+        "Kind of masks: indexed, binary, youtube-vos, stack, coco, boxes, logits (above 0), "
+        "logits:0.5 (default: detected)."
     ),
 ]
 Match = Annotated[
-    str, _video("How masks belong to frames: auto, stem, source, one-based or index.")
+    str, _video("How masks are matched to frames: auto, stem, source, one-based or index.")
 ]
 Objects = Annotated[
     Text,
     _video(
-        "Mask ids: one (1), a history each (1,2; all), or the pieces of one (1+2).",
+        "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
         "--object",
         "--objects",
     ),
 ]
 Start = Annotated[Text, _video("First frame (120), second (4.5s) or time (1:30).")]
 End = Annotated[Text, _video("Last frame, second or time, included.")]
-Stride = Annotated[Count, _video("Take every n-th frame (default: all; on a CPU some 5 a second).")]
-Fps = Annotated[Number, _video("Take this many frames a second.")]
-Rate = Annotated[Number, _video("Images a second, for a folder of images.")]
-Errors = Annotated[str, _video("Frames that cannot be decoded: skip or fail.")]
-Decoder = Annotated[str, _video("Of a video file: software, or hardware (an NVIDIA GPU).")]
+Stride = Annotated[
+    Count, _video("Take every n-th frame (default: all; on a CPU, about 5 per second).")
+]
+Fps = Annotated[Number, _video("Take this many frames per second.")]
+Rate = Annotated[Number, _video("Images per second, for a folder of images.")]
+Errors = Annotated[str, _video("What to do with frames that cannot be decoded: skip or fail.")]
+Decoder = Annotated[str, _video("Video decoder: software, or hardware (an NVIDIA GPU).")]
 
 
 def _limit(context: typer.Context, value: int | None) -> int | None:
@@ -166,14 +179,14 @@ def _limit(context: typer.Context, value: int | None) -> int | None:
     return value
 
 
-Replace = Annotated[bool, flag("Take the place of histories of the same id.", "--replace")]
+Replace = Annotated[bool, flag("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
-    bool, flag("Make again what is there but was made of something else.", "--replace")
+    bool, flag("Redo histories that were made from other inputs or options.", "--replace")
 ]
 MaxPixels = Annotated[
     Count,
     typer.Option(
-        help="Pixels of the largest picture or mask that is read (default: 67108864).",
+        help="Largest picture or mask to read, in pixels (default: 67108864).",
         rich_help_panel="Video and masks", callback=_limit,
     ),
 ]  # fmt: skip
@@ -186,36 +199,43 @@ def _encoders() -> list[str]:
 
 
 EncoderName = Annotated[Text, _encoder(
-    "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, openclip:NAME, "
-    "timm:NAME, a plug-in.", "--encoder", values=_encoders,
+    "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, "
+    "openclip:NAME, timm:NAME, or a plug-in.", "--encoder", values=_encoders,
 )]  # fmt: skip
 WordEncoder = Annotated[
-    Text, _encoder("Of the words (default: that of the store).", "--encoder", values=_encoders)
+    Text,
+    _encoder("Encoder for the words (default: that of the store).", "--encoder", values=_encoders),
 ]
-Backend = Annotated[Text, _encoder("Of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])]
+Backend = Annotated[
+    Text, _encoder("Backend of siglip2: onnx or torch.", values=lambda: ["onnx", "torch"])
+]
 Precision = Annotated[Text, _encoder("fp32, fp16, bf16 (torch) or int8 (onnx).")]
 Device = Annotated[Text, _encoder("cuda, mps or cpu, with torch.")]
 
-Box = Annotated[Texts, _object("x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]
-Point = Annotated[Texts, _object("x,y@FRAME on the object.")]
-NotPoint = Annotated[Texts, _object("x,y@FRAME on what does not belong to it.")]
-FirstMask = Annotated[Texts, _object("PICTURE#ID@FRAME with the object.", "--mask")]
-At = Annotated[Count, _object("Frame of the file for those without @ (default: the first).")]
-Add = Annotated[Texts, _object("A piece of the object: a box, point or mask.")]
+Box = Annotated[Texts, _object("Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]
+Point = Annotated[Texts, _object("Point x,y@FRAME on the object.")]
+NotPoint = Annotated[Texts, _object("Point x,y@FRAME outside the object.")]
+FirstMask = Annotated[Texts, _object("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
+At = Annotated[Count, _object("Frame of the file for prompts without @FRAME (default: the first).")]
+Add = Annotated[Texts, _object("Another piece of the object: a box, point or mask.")]
 TrackerName = Annotated[Text, _object(
-    "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best one installed).",
+    "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best installed).",
     "--tracker", values=_trackers,
 )]  # fmt: skip
-Presence = Annotated[float, _object("Where it is less sure than this, it is not seen.")]
+Presence = Annotated[
+    float, _object("The object counts as seen where the tracker's confidence is at least this.")
+]
 Fallback = Annotated[
     bool,
     _object(
-        "sam2: fall back to the CPU where the memory of the GPU is full.", "--fallback", metavar=" "
+        "sam2: fall back to the CPU when the GPU runs out of memory.", "--fallback", metavar=" "
     ),
 ]
 Backward = Annotated[
     bool,
-    _object("Follow it back to the first frame, too.", "--backward/--no-backward", metavar=" "),
+    _object(
+        "Also track the object back to the first frame.", "--backward/--no-backward", metavar=" "
+    ),
 ]
 
 Coordinates = Annotated[Text, _method(
@@ -224,38 +244,38 @@ Coordinates = Annotated[Text, _method(
 )]  # fmt: skip
 ReadoutName = Annotated[str, _method(
     "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, boxcar, "
-    "max-frame, single-median, non-overlap, whole-history, longest-run; or what dejacue learn "
-    "wrote: a .json file, or a folder.",
+    "max-frame, single-median, non-overlap, whole-history, longest-run; or a .json file or "
+    "folder written by dejacue learn.",
     "--readout", "-r", values=_readouts,
 )]  # fmt: skip
 Top = Annotated[Count, _method(
-    "Windows per description, none overlapping (default: 3 with contrast, all with joint, else 1).",
+    "Non-overlapping windows per description (default: 3 with contrast, all with joint, else 1).",
 )]  # fmt: skip
-AbsentAt = Annotated[Number, _method("Call a state not found where p is above this (contrast).")]
+AbsentAt = Annotated[
+    Number, _method("contrast: report a state as not found if its p is above this.")
+]
 Smoothing = Annotated[
-    Text, _method("contrast, joint: 0.8s or 4 (frames); others: an odd number of frames (3).")
+    Text,
+    _method("contrast, joint: seconds (0.8s) or frames (4); others: an odd number of frames (3)."),
 ]
 Pooling = Annotated[
-    Number, _method("contrast: 1, paraphrases share a window; 0, each has its own.")
+    Number, _method("contrast: 1: paraphrases share a window; 0: each has its own.")
 ]
-Bridge = Annotated[
-    Text, _method("contrast, joint: gaps up to this many frames are crossed (auto).")
-]
-Order = Annotated[
-    Text, _method("joint: the states as they follow each other: a,b,c (then a; no others).")
-]
+Bridge = Annotated[Text, _method("contrast, joint: cross gaps of up to this many frames (auto).")]
+Order = Annotated[Text, _method("joint: the only order of the states: a,b,c (then a again).")]
 Irreversible = Annotated[
-    bool, _method("joint: no state is entered twice.", "--irreversible", metavar=" ")
+    bool, _method("joint: enter no state twice.", "--irreversible", metavar=" ")
 ]
 NoState = Annotated[
-    bool, _method("joint: a frame may be in none of the states.", "--none", metavar=" ")
+    bool, _method("joint: allow frames in none of the states.", "--none", metavar=" ")
 ]
-Stay = Annotated[Count, _method("joint: least number of frames in a state.")]
+Stay = Annotated[Count, _method("joint: minimum number of frames in a state.")]
 DurationsName = Annotated[
-    Text, _method("scan …: published, published-1.25, published-2.0, generated, or 5,10,20.")
+    Text,
+    _method("scan and others: published, published-1.25, published-2.0, generated, or 5,10,20."),
 ]
 Norm = Annotated[Text, _method("scan: sqrt, sum or mean.")]
-Runs = Annotated[Text, _method("scan: strict, or bridged: windows may cross missing frames.")]
+Runs = Annotated[Text, _method("scan: strict, or bridged (windows may cross missing frames).")]
 
 
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -281,8 +301,8 @@ def one(path: Path, further: Sequence[str]) -> Path:
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
         raise InputError(
-            f"{len(paths)} paths are given, {paths[0]} first; give one: a video, a folder of "
-            "images, or a glob in quotes"
+            f"{len(paths)} paths are given, the first is {paths[0]}; give one: a video, a folder "
+            "of images, or a quoted glob"
         )
     folder, suffix = folders.pop(), paths[0].suffix
     raise InputError(
@@ -325,7 +345,7 @@ def examples(texts: Texts) -> dict[str | None, list[str]] | None:
     for text in texts or ():
         state, mark, what = text.partition("=")
         if not mark or not state.strip() or not what.strip():
-            raise InputError(f'--example "{text}": give STATE=WHAT, as in --example empty=120')
+            raise InputError(f'--example "{text}": give STATE=EXAMPLE, as in --example empty=120')
         found.setdefault(state.strip(), []).append(what)
     return found or None
 

@@ -24,8 +24,8 @@ def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
     readout = as_readout(chosen)
     if name in PRESETS:
         raise InputError(
-            f"--{next(iter(given))} does not apply to {name}, a preset; its readout with other "
-            f"settings is --readout {readout.name}"
+            f"--{next(iter(given))} does not apply to the preset {name}; to change settings, use "
+            f"--readout {readout.name}"
         )
     known = {one.name for one in fields(readout)}
     width = None

@@ -34,11 +34,11 @@ WIDTHS = (25, 22, 22, 7)  # metric, here, published, difference: 80 columns with
 
 
 def show_list() -> None:
-    table = Table("name", "what", "why it is not here", box=SIMPLE_HEAD)
+    table = Table("name", "what", "why it is missing", box=SIMPLE_HEAD)
     for entry in REGISTRY.values():
         table.add_row(entry.name, entry.title, entry.reason)
     for entry in ON_REQUEST.values():
-        table.add_row(entry.name, entry.title, "on request: not in all")
+        table.add_row(entry.name, entry.title, "only by name, not part of all")
     show_tables(table)
 
 
@@ -59,7 +59,7 @@ def run(
     if folder is not None:
         drawn = _write(folder, chosen, results, absent, figures, " ".join(names))
         if figures and not drawn:
-            screen.print(f"no figure belongs to {', '.join(results)}")
+            screen.print(f"there is no figure for {', '.join(results)}")
         screen.print(escape(f"written to {folder}"), soft_wrap=True)
     if windows is not None:
         write_text(windows, as_windows(results))

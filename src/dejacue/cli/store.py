@@ -26,7 +26,7 @@ from dejacue.sources.findings import pictures_path, read_pictures
 from dejacue.store import Answer, Store, check_output, described
 
 MOST_LISTED = 1000  # lines of a table
-NONE = "no history is as --where wants it"
+NONE = "no history matches --where"
 
 
 def create(path: Path, encoder: str | None, dtype: str) -> None:
@@ -90,9 +90,13 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
             table.add_row(*names, str(own.frames), str(own.runs), span, *rest)
         show_tables(table)
         if not listed:
-            notes(NONE if where else f"it is empty; add histories with dejacue store add {path}")
+            notes(
+                NONE
+                if where
+                else (f"the store is empty; add histories with dejacue store add {path}")
+            )
         if next(rows, None) is not None:
-            notes(f"the first {MOST_LISTED} are listed; --where chooses, --jsonl lists all")
+            notes(f"only the first {MOST_LISTED} are listed; --where selects, --jsonl lists all")
 
 
 def failures(path: Path, ids: Sequence[str], jsonl: bool, clear: bool) -> None:
@@ -116,7 +120,7 @@ def failures(path: Path, ids: Sequence[str], jsonl: bool, clear: bool) -> None:
     for own in found:
         say(f"{own.id}: {own.what}")
     if not found:
-        say("nothing has failed")
+        say("no failures")
 
 
 def show(path: Path, id: str, thumbnail: Path | None) -> None:
@@ -145,13 +149,13 @@ def show(path: Path, id: str, thumbnail: Path | None) -> None:
 
 def rm(path: Path, ids: Sequence[str], where: Sequence[str]) -> None:
     if bool(ids) == bool(where):
-        raise InputError("give the names of histories, or --where NAME=PATTERN, one of the two")
+        raise InputError("give either names of histories or --where NAME=PATTERN")
     with Store.open(path) as store:
         chosen = ids or store.ids(conditions(where))
         if not chosen:
             raise InputError(f"{path}: {NONE}, so none was removed")
         count = store.remove(chosen)
-        say(f"removed: {_counted(count)}; dejacue store compact {path} frees their bytes")
+        say(f"removed: {_counted(count)}; dejacue store compact {path} frees the space")
 
 
 def _about(store: Store) -> str:
@@ -171,7 +175,7 @@ def verify(path: Path) -> None:
             say(f"{path}: {problem}")
         if problems:
             raise typer.Exit(1)
-        say(f"all is well: {_counted(len(store))}")
+        say(f"no damage found: {_counted(len(store))}")
 
 
 def compact(path: Path) -> None:
@@ -193,7 +197,7 @@ def ask(
 ) -> None:  # fmt: skip
     """Lines and files are written while answers are computed; a table is shown at the end."""
     if top < 0:
-        raise InputError(f"--top {top}: give how many histories, or 0 for all of them")
+        raise InputError(f"--top {top}: give a number of histories, or 0 for all")
     check_engine(engine, ray_address)
     if output is not None:
         if jsonl:
@@ -207,7 +211,9 @@ def ask(
         encoded, warnings = encoded_words(vocabulary, store[first.id], encoder, options)
         if as_table and min(len(store), top or len(store)) > MOST_LISTED:
             top = MOST_LISTED
-            warnings += (f"the first {top} histories are listed; --jsonl or --output gives all",)
+            warnings += (
+                f"only the first {top} histories are listed; --jsonl or --output gives all",
+            )
         answers: list[Answer] = []
         with Bars() as bars:
             found = store.ask(
@@ -231,7 +237,7 @@ def ask(
 
 def _table(answers: Iterable[Answer]) -> Table:
     """A line between histories."""
-    table = Table(title="the likeliest objects first", title_justify="left")
+    table = Table(title="likeliest objects first", title_justify="left")
     table.add_column("", justify="right", no_wrap=True)
     for name in ("history", "source", "state"):
         table.add_column(name, overflow="fold")

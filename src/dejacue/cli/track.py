@@ -31,7 +31,7 @@ def run(
     if sum(map(len, notes.shown.values())) > 1:
         together = ("+".join(map(str, own)) for own in notes.shown.values())
         hint = " or ".join(f"--object {ids}" for ids in together)
-        say(f"locate with {hint}")
+        say(f"next, run dejacue locate with {hint}")
 
 
 def summarise(output: Path, notes: Notes, stderr: bool = False) -> None:
@@ -45,7 +45,7 @@ def summarise(output: Path, notes: Notes, stderr: bool = False) -> None:
             screen.print(escape(f"object {one}{of}: seen in {seen} of {count} frames"))
     doubts = notes.doubts_of()
     if doubts:
-        screen.print(f"{len(doubts)} doubt{'s' if len(doubts) > 1 else ''}, worth a look:")
+        screen.print(f"{len(doubts)} doubt{'s' if len(doubts) > 1 else ''} to check:")
     for one, doubt in doubts[:DOUBTS_SHOWN]:
         named = f"object {one}: " if len(notes.objects) > 1 else ""
         screen.print(escape(f"  {_when(notes, doubt.first, doubt.last)}: {named}{doubt.text}"))

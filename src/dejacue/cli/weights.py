@@ -32,7 +32,10 @@ def ls(names: list[str], as_json: bool) -> None:
         table.add_row(*map(escape, cells))
     show_tables(table)
     if not names:
-        say("dejacue weights ls NAME says how to get it elsewhere; fetch NAME gets it here")
+        say(
+            "dejacue weights ls NAME shows how to download it on another machine; dejacue "
+            "weights fetch NAME downloads it here"
+        )
     for own in models if names else ():
         _describe(own)
 
@@ -51,8 +54,8 @@ def _describe(model: Model) -> None:
     """Its files, and the lines for a machine with a connection."""
     for own, name, path in model.files():
         expected = own.files[name] if path is None else own.expected(name, path)
-        known = f"sha256 {expected}" if expected else "no hash known here"
-        say(f"{name}: {path or 'not here'} ({known})")
+        known = f"sha256 {expected}" if expected else "no known hash"
+        say(f"{name}: {path or 'missing'} ({known})")
     damaged = model.looked_at[1]
     if damaged:
         say(f"damaged: {', '.join(map(str, damaged))}; dejacue weights fetch {model.name}")
@@ -84,11 +87,11 @@ def _document(model: Model) -> dict[str, object]:
 def fetch(names: list[str]) -> None:
     for model in [model_named(name) for name in names]:  # names are checked before the first
         if model.state == "ready":
-            say(f"{model.name}: is here already")
+            say(f"{model.name}: already installed")
             continue
         say(f"{model.name}: {model.size()}, {model.licence}", stderr=True)
         model.fetch()
-        say(f"{model.name}: fetched; dejacue weights check {model.name} tries it")
+        say(f"{model.name}: downloaded; dejacue weights check {model.name} tests it")
 
 
 def check(names: list[str]) -> None:
@@ -98,8 +101,8 @@ def check(names: list[str]) -> None:
 
 def _report(model: Model, trial: Trial) -> None:
     for path, (digest, by) in trial.hashes.items():
-        known = "no hash of it is known" if by == "nobody" else f"is that of {by}"
-        known = "is the published one" if by == "published" else known
+        known = "no known hash" if by == "nobody" else f"matches {by}"
+        known = "matches the published one" if by == "published" else known
         say(f"{path}: sha256 {digest}, {known}")
     for what, own in trial.norms.items():
         say(
@@ -120,8 +123,8 @@ def path(names: list[str]) -> None:
         lacking = [name for _, name, path in model.files() if path is None]
         if lacking:
             raise MissingData(
-                f"{model.name}: {', '.join(lacking)} not on this machine; dejacue weights fetch "
-                f"{model.name} gets it"
+                f"{model.name}: {', '.join(lacking)} not on this machine; run dejacue weights "
+                f"fetch {model.name}"
             )
         found += [path for _, _, path in model.files() if path]
     for own in found:

@@ -9,7 +9,7 @@ import typer
 from dejacue.cli import options as o
 
 weights = typer.Typer(
-    help="The files of encoders and trackers: what is here, what it costs, get it, check it.",
+    help="Model files of encoders and trackers: list, download and check them.",
     no_args_is_help=True,
 )
 
@@ -23,7 +23,7 @@ def _names(incomplete: str) -> list[str]:
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="NAME", help="As --encoder and --tracker take them.", show_default=False,
+        metavar="NAME", help="Names as in --encoder and --tracker.", show_default=False,
         autocompletion=_names,
     ),
 ]  # fmt: skip
@@ -34,13 +34,13 @@ def ls(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Only these, with their files and how to get them.",
+            metavar="[NAME]...", help="Only these, with their files and how to download them.",
             autocompletion=_names,
         ),
     ] = None,
     json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
 ) -> None:  # fmt: skip
-    """List the models: size, licence, revision, and whether they are here."""
+    """List the models: size, licence, revision, and whether they are installed."""
     from dejacue.cli import weights as command
 
     command.ls(names or [], json)
@@ -48,7 +48,7 @@ def ls(
 
 @weights.command()
 def fetch(names: Names) -> None:
-    """Download what is missing or damaged; one that was stopped goes on."""
+    """Download missing or damaged files; interrupted downloads resume."""
     from dejacue.cli import weights as command
 
     command.fetch(names)
@@ -64,7 +64,7 @@ def check(names: Names) -> None:
 
 @weights.command()
 def path(names: Names) -> None:
-    """Print where the files are, a line each."""
+    """Print the paths of the files, one per line."""
     from dejacue.cli import weights as command
 
     command.path(names)

@@ -83,7 +83,7 @@ def _marked(own: DescriptionWords) -> str:
 def _pairs(report: WordsReport) -> Table:
     seen = report.history_id is not None
     numbers = ("cosine", *(("correlation", "tIoU") if seen else ()))
-    table = _table("two descriptions of a state", ("state", "one", "another"), numbers)
+    table = _table("pairs of descriptions of a state", ("state", "one", "another"), numbers)
     for own in report.pairs:
         cells = [decimal(own.cosine)]
         if seen:
@@ -107,7 +107,7 @@ def _state_pairs(report: WordsReport) -> Table:
     seen, several = report.history_id is not None, len(report.states) > 2
     numbers = ["similarity", "agreement", *(["cosine"] if several else [])]
     numbers += ["correlation", "tIoU"] if several and seen else []
-    table = _table("two states", ("one", "another"), tuple(numbers))
+    table = _table("pairs of states", ("one", "another"), tuple(numbers))
     for own in report.state_pairs:
         cells = [decimal(own.similarity), decimal(own.agreement)]
         cells += [decimal(own.cosine)] if several else []
@@ -125,7 +125,7 @@ def run_suggest(vocabulary: Path, others: Mapping[str, object]) -> None:
     unused = [name for name, value in others.items() if value]
     if unused:
         raise InputError(
-            f"--suggest looks at the vocabulary only, so {unused[0]} has no effect; leave it out"
+            f"--suggest only uses the vocabulary, so {unused[0]} has no effect; leave it out"
         )
     typer.echo(suggested_yaml(read_vocabulary(vocabulary)), nl=False)
 
@@ -134,11 +134,11 @@ def suggested_yaml(vocabulary: Vocabulary) -> str:
     """The vocabulary as YAML, with suggestions that are marked as such."""
     thing = object_of(vocabulary)
     lines = [
-        "# Suggestions to edit: fixed templates, filled with the names of the object and its",
-        "# states. Keep those that are true of your video, and phrase the states alike.",
+        "# Suggestions to edit: fixed templates, filled in with the names of the object and its",
+        "# states. Keep those that are true of your video, and phrase all states the same way.",
     ]
     if vocabulary.examples or vocabulary.changes:
-        lines.append("# Examples are not repeated here; keep those of your file.")
+        lines.append("# Examples are not repeated here; keep the ones in your file.")
     if vocabulary.object is None:
         guess = "no object is named" if thing == OBJECT else "the word that all descriptions share"
         lines.append(f"# The object is taken to be {_scalar(thing)} ({guess}).")
@@ -147,7 +147,7 @@ def suggested_yaml(vocabulary: Vocabulary) -> str:
         lines.append(f"  {_scalar(state)}:")
         lines += [f"    - {_scalar(text)}" for text in vocabulary.states[state]]
         lines += [f"    - {_scalar(text)}  # suggested" for text in made]
-        blank = f"{CONSEQUENCE.format(object=thing)}  (what is seen only when it is {state})"
+        blank = f"{CONSEQUENCE.format(object=thing)}  (what is visible only when it is {state})"
         lines.append(f"    # - {' '.join(blank.split())}")
     return "\n".join(lines) + "\n"
 

@@ -32,7 +32,7 @@ from dejacue.sources.video import Video
 
 _log = logging.getLogger("dejacue")
 MINI_ONLY_KNOWS = (
-    "mini knows this project's rendered scenes only; for real footage use --encoder siglip2"
+    "mini only knows the rendered scenes of this project; for real footage use --encoder siglip2"
 )
 
 
@@ -75,7 +75,7 @@ def encode(
     }
     if ready:
         taken = ", ".join(str(files[name]) for name in ready)
-        _log.info("taken from %s: made of the same video, masks and options", taken)
+        _log.info("reused %s: made from the same video, masks and options", taken)
     missing = {name: own for name, own in names.items() if name not in ready}
     seen: dict[str, Pictures] = {}
     warnings: list[str] = []
@@ -108,7 +108,9 @@ def _files(output: str | os.PathLike[str] | None, names: Mapping[str, Lineage]) 
     if place.suffix != ".npz":
         return {name: history_path(place, name) for name in names}
     if len(names) > 1:
-        raise InputError(f"{place}: {len(names)} objects need a folder, not one file")
+        raise InputError(
+            f"{place}: is a file, but {len(names)} objects need a folder; give the name of a folder"
+        )
     return dict.fromkeys(names, place)
 
 
@@ -126,7 +128,7 @@ def _build(
     if partial is not None:
         check_place(next(iter(files.values())))
         if before := kept(partial, encoder):
-            _log.info("going on from %d encoded crops", before)
+            _log.info("resuming after %d encoded crops", before)
     try:
         made = build_histories(
             video,
@@ -159,9 +161,9 @@ def _build(
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
     if partial is None:
-        return Cancelled("stopped; nothing is kept without a folder")
+        return Cancelled("stopped; without a folder, nothing is kept")
     if not count:
-        return Cancelled("stopped; nothing was encoded yet")
+        return Cancelled("stopped before anything was encoded")
     what = "frames" if objects == 1 else "crops"
     of = f"{count} {what}" if length is None else f"{count} of {length * objects} {what}"
     return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
@@ -180,8 +182,8 @@ def history_warnings(history: History) -> list[str]:
     frames = history.frames_looked_at or 0
     if every := made.get(EVERY):
         found.append(
-            f"one of {every} frames was looked at ({frames} in all), so that a CPU takes about as "
-            "long as the video; --stride 1 takes all"
+            f"only one in {every} frames was used ({frames} in all), so that a CPU takes about as "
+            "long as the video lasts; --stride 1 uses all"
         )
     if 2 * len(history) < frames:
         found.append(f"{history.id} is seen in only {len(history)} of {frames} frames")

@@ -52,8 +52,11 @@ from dejacue.sources.video import Video, open_video
 
 Place = str | os.PathLike[str]
 Source = Place | Video | History | Finding
-SAMPLED = "frames count what was sampled; source frames, seconds, clips and references do not"
-NO_TIMES = "images have no times, so there are no seconds and no .vtt; --rate 25 would give them"
+SAMPLED = (
+    "frames are numbered as sampled; source frames, seconds, clips and references are those of "
+    "the file"
+)
+NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --rate 25 adds them"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,7 +86,9 @@ class Search:
         """Where the object is, as a tracker takes it; empty where masks say it."""
         given = first_prompts(self.box, self.point, self.mask)
         if self.prompts and given:
-            raise InputError("prompts are given, and a box, point or mask as well; leave one out")
+            raise InputError(
+                "prompts are given as well as a box, point or mask; leave one of them out"
+            )
         if isinstance(self.prompts, Prompt):
             return [self.prompts]
         return self.prompts or given
@@ -174,16 +179,17 @@ def _find(
     if saved is not None:
         name = os.fspath(video) if isinstance(video, str | os.PathLike) else saved.history.id
         if search.masks is not None or search.shown:
-            raise InputError(f"{name}: is a history, which needs no masks and no boxes")
+            raise InputError(f"{name}: is a history, which needs no masks or boxes; leave them out")
         unused = [*changed(sampling), *(["object"] if search.objects not in (None, "all") else [])]
         if vocabulary is None and not search.examples_shown and search.encoder is not None:
             raise InputError(
-                f"{name}: without other words nothing is encoded, so encoder has no effect; leave it "
-                "out, or give words"
+                f"{name}: without other words nothing is encoded, so encoder has no effect; leave "
+                "it out, or give words"
             )
         if unused:
             raise InputError(
-                f"{name}: is a history, so {unused[0]} has no effect; give it with the video"
+                f"{name}: is a history, so {unused[0]} has no effect; leave it out, or give the "
+                "video instead"
             )
         return [
             saved.ask(
@@ -207,7 +213,9 @@ def _find(
     observed = observed or search.observe(opened, progress)
     if single and len(observed.objects) > 1:
         names = ", ".join(observed.objects)
-        raise InputError(f"{opened.path}: {names}: find gives one object, find_each all of them")
+        raise InputError(
+            f"{opened.path}: holds {names}, but find returns one; use find_each for all"
+        )
     named = described.facts or described.changes  # frames that must be among those looked at
     every = 1 if named or isinstance(video, Video) else sampling.every(opened, encoder)
     encoded = encode(
@@ -236,7 +244,7 @@ def sample(video: Place | Video, options: VideoOptions | None = None) -> Video:
         return open_video(video, **vars(options or VideoOptions()))
     if options is not None and options != VideoOptions():
         names = ", ".join(changed(options))
-        raise InputError(f"{names}: the video is open already; give it to open_video")
+        raise InputError(f"{names}: the video is already open; give this to open_video instead")
     return video
 
 

@@ -80,15 +80,15 @@ def observe(
     """
     if prompts:
         if masks is not None:
-            raise InputError("masks are given, and a box or click as well; leave one of them out")
+            raise InputError("masks are given as well as a box or click; leave one of them out")
         return _observe_tracked(
             video, prompts, objects, folder, tracker=tracker, options=tracker_options,
             progress=progress,
         )  # fmt: skip
     if masks is None:
         raise InputError(
-            f"{video.path}: say where the object is with masks (a folder of PNGs, an "
-            ".npz, a COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to follow it"
+            f"{video.path}: show where the object is with masks (a folder of PNGs, an .npz, a "
+            "COCO .json, boxes .csv), or with a box x0,y0,x1,y1 to track it"
         )
     if isinstance(masks, Masks):
         notes = None if masks.in_memory else read_notes(masks.path)
@@ -110,7 +110,9 @@ def _objects(
         return {video.name: None}
     if objects == "all":
         if not masks.ids():
-            raise InputError(f"{masks.path}: shows no object; are they the right masks?")
+            raise InputError(
+                f"{masks.path}: contains no object; check that these are the right masks"
+            )
         return {f"{video.name}-{one}": frozenset([one]) for one in masks.ids()}
     groups = object_groups(objects)
     if len(groups) == 1:
@@ -147,7 +149,7 @@ def _observe_tracked(
         except BaseException as error:
             shutil.rmtree(place, ignore_errors=True)
             if isinstance(error, Cancelled):
-                raise Cancelled("stopped; nothing is kept without a folder") from None
+                raise Cancelled("stopped; without a folder, nothing is kept") from None
             raise
         weakref.finalize(observed, shutil.rmtree, place, ignore_errors=True)
         return observed
@@ -161,7 +163,7 @@ def _tracked(
 ) -> Observed:  # fmt: skip
     shown = found.notes.shown
     if not shown:
-        raise InputError(f"{output}: the object is seen in no frame; look at its box or click")
+        raise InputError(f"{output}: the object is not seen in any frame; check its box or click")
     masks = open_written(output, found.notes)
     if objects in (None, "all"):
         named: dict[str, Lineage] = {

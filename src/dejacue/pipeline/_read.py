@@ -45,7 +45,7 @@ class Shown:
         """A vocabulary without words."""
         states = [state for state in self.examples or {} if state not in (None, NONE)]
         if len(states) < 2:
-            raise InputError("give a vocabulary, or examples of two states at least")
+            raise InputError("give a vocabulary, or examples of at least two states")
         found = Vocabulary(dict.fromkeys(states, ()), examples=examples_of(self.examples or {}),
                            changes=examples_of({None: tuple(self.changes)}))  # fmt: skip
         return by_file(found)
@@ -113,9 +113,9 @@ class Words:
             return vocabulary, ()
         said: list[str] = []
         if not encoder.has_text and any(vocabulary.states.values()):
-            said.append(f"{encoder.name} has no words, so examples alone tell the states")
+            said.append(f"{encoder.name} has no words, so only the examples define the states")
         elif not vocabulary.spoken and any(vocabulary.states.values()):
-            said.append("not every state has words, so examples alone tell the states")
+            said.append("not every state has words, so only the examples define the states")
         elif vocabulary.spoken:
             with named(self.name):
                 strange = encoder.unknown_words(vocabulary.descriptions)
@@ -129,8 +129,8 @@ class Words:
             return []
         if encoder is None:
             raise InputError(
-                f"{self.name}: absent_at compares with other words, which need an encoder; give "
-                "the descriptions as .yaml or .json"
+                f"{self.name}: absent_at needs an encoder, to compare with other words; give the "
+                "descriptions as .yaml or .json"
             )
         from dejacue.data.unrelated import unrelated_vocabularies
 

@@ -148,7 +148,7 @@ def _readouts(given: Mapping[str, str | Readout] | Sequence[str]) -> dict[str, s
     chosen: dict[str, str | Readout] = {}
     chosen |= given if isinstance(given, Mapping) else {name: name for name in given}
     if not chosen:
-        raise InputError("no readout is named; give at least one")
+        raise InputError("no readout is given; give at least one")
     for readout in chosen.values():
         Plan.of(None, readout, None, 1, False, "auto")  # refuses one that is not known
     return chosen
@@ -165,7 +165,7 @@ def _wanted(dataset: Dataset, where: Mapping[str, str] | None) -> list[Clip]:
         if all(fnmatchcase(own.get(name, ""), text) for name, text in (where or {}).items())
     ]
     if not found:
-        raise InputError(f"{dataset.folder}: no clip is as where wants it")
+        raise InputError(f"{dataset.folder}: no clip matches where")
     return found
 
 
@@ -188,7 +188,7 @@ def _not_asked(dataset: Dataset) -> dict[str, str]:
         if not clip.states:
             found[clip.id] = "no true windows"
         elif clip.vocabulary is None:
-            found[clip.id] = "no words for its states; put a list into vocabularies/ (docs/data.md)"
+            found[clip.id] = "no words for its states; add a list to vocabularies/ (docs/data.md)"
     return found
 
 
@@ -197,7 +197,9 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     clips = tuple(own for own in dataset.clips if own.id not in left_out)
     if not clips:
         first, why = list(left_out.items())[-1]
-        raise InputError(f'{dataset.folder}: nothing can be evaluated; "{first}": {why}')
+        raise InputError(
+            f'{dataset.folder}: nothing can be evaluated; for example, "{first}": {why}'
+        )
     return changed(dataset, clips=clips)
 
 

@@ -226,7 +226,7 @@ class Finding:
     def _target(self, path: Place, suffix: str = "") -> Place:
         """Where to write; never over the video, nor a picture under the name of another format."""
         if suffix and Path(path).suffix.lower() != suffix:
-            raise InputError(f"{path}: is written as {suffix}; give a name that ends so")
+            raise InputError(f"{path}: give a name that ends in {suffix}")
         if self.made.video is not None and _same_file(path, self.made.video):
             raise InputError(f"{path}: is the video; give another name")
         return path
@@ -235,7 +235,7 @@ class Finding:
         """The found windows as clips of the video, numbered, one for each window of a state."""
         if self.made.video is None:
             raise InputError(
-                f"history {self.history.id}: clips are cut from a video, and none is known of it"
+                f"history {self.history.id}: clips are cut from a video, but its video is not known"
             )
         from dejacue.report.clips import cut_clips
 

@@ -94,8 +94,8 @@ class Live:
         image = np.asarray(picture)
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
             raise InputError(
-                f"a picture of {image.dtype} and shape {image.shape}; give uint8 of (height, "
-                "width, 3), RGB"
+                f"the image has type {image.dtype} and shape {image.shape}; give RGB as uint8 of "
+                "shape (height, width, 3)"
             )
         seen = _mask(image, mask, box)
         row = None
@@ -138,12 +138,14 @@ def _mask(
 ) -> NDArray[np.bool_] | None:
     """Where the object is; None where it is not seen."""
     if mask is not None and box is not None:
-        raise InputError("a mask and a box are given; leave one of them out")
+        raise InputError("both a mask and a box are given; leave one of them out")
     if mask is not None:
         found = np.asarray(mask) != 0
         found = found[0] if found.shape[:-2] == (1,) else found
         if found.shape != image.shape[:2]:
-            raise InputError(f"a mask of shape {found.shape} for an image of shape {image.shape}")
+            raise InputError(
+                f"the mask has shape {found.shape}, but the image has shape {image.shape}"
+            )
     elif box is not None:
         corners = np.asarray(box, dtype=float) if len(box) == 4 else np.full(4, np.nan)
         x0, y0, x1, y1 = corners.tolist()
@@ -158,6 +160,6 @@ def _mask(
 def _check_encoder(encoder: Encoder, identity: str | None, words: str) -> None:
     if identity not in (None, encoder.identity):
         raise InputError(
-            f'{words}: was encoded with "{identity}", and pictures are encoded with '
-            f'"{encoder.identity}"; encode both with the same encoder'
+            f'{words}: was encoded with "{identity}", but images are encoded with '
+            f'"{encoder.identity}"; use the same encoder for both'
         )

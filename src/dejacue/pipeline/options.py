@@ -75,7 +75,7 @@ class EncoderOptions:
         given = {"backend": self.backend, "precision": self.precision, "device": self.device}
         options = {name: value for name, value in given.items() if value is not None}
         if encoder == "mini" and options:
-            raise InputError(f"mini has no {', '.join(options)}; leave it out")
+            raise InputError(f"mini has no option {', '.join(options)}; leave it out")
         return load_encoder(encoder, **options)
 
 

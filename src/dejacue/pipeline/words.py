@@ -65,8 +65,8 @@ def _opened(history: History | Finding | Place) -> Finding:
     found = _saved(history)
     if found is None:
         raise InputError(
-            f"{history}: is neither a history (.npz) nor the folder of a finding; dejacue encode "
-            "and dejacue locate make them from a video"
+            f"{history}: is neither a history (.npz) nor the folder of a finding; make one from a "
+            "video with dejacue encode or dejacue locate"
         )
     return found
 

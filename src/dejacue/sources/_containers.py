@@ -55,8 +55,8 @@ class Container:
         about = self._seconds * (self.rate or 0)
         if about and self._count and (sampling.start or 0) >= max(self._count, about):
             raise InputError(
-                f"start {sampling.start} is after the last of its {self._count} frames; "
-                f"give at most {self._count - 1}"
+                f"start {sampling.start} is past the last of its {self._count} frames; give at "
+                f"most {self._count - 1}"
             )
         count = self._count or round(about)
         return sampling.expected(count, self.rate) if count else None
@@ -123,9 +123,7 @@ class Container:
         except (av.FFmpegError, InputError, RuntimeError, NotImplementedError, ValueError) as error:
             reason = first_line(error)
         if reason:
-            raise InputError(
-                f"cannot be decoded on a GPU here ({reason}); leave out the hardware decoder"
-            )
+            raise InputError(f"cannot be decoded on this GPU ({reason}); use the software decoder")
 
     def opened(self) -> Any:
         import av
@@ -139,8 +137,8 @@ class Container:
             if self._hardware:
                 raise
             raise InputError(
-                f"is not a video, or was cut off before its index ({error.strerror}); "
-                "try it in a player, or copy it again"
+                f"is not a video, or is truncated before its index ({error.strerror}); try it in "
+                "a player, or copy it again"
             ) from None
         if container.format.name == "tty":  # FFmpeg renders any text file as video
             container.close()
@@ -234,11 +232,11 @@ class _StreamEnd:
             return f"stops at {last_s:.3f} s and {self._failure}"
         if self._fed < self._packets:
             return (
-                f"stops at {last_s:.3f} s, after {self._fed} of {self._packets} frames, "
-                "so it is truncated"
+                f"stops at {last_s:.3f} s, after {self._fed} of {self._packets} frames: the file "
+                "is truncated"
             )
         if last_s + slack_s < self._seconds:
-            return f"stops at {last_s:.3f} of {self._seconds:.3f} s, so it is truncated"
+            return f"stops at {last_s:.3f} of {self._seconds:.3f} s: the file is truncated"
         return ""
 
 
@@ -257,7 +255,7 @@ def video_stream(container: Any) -> Any:
     for stream in container.streams.video:
         if not stream.disposition & Disposition.attached_pic and stream.codec_context:
             return stream
-    what = "only sound" if container.streams.audio else "no picture that FFmpeg can decode"
+    what = "only sound" if container.streams.audio else "no video that FFmpeg can decode"
     raise InputError(f"has {what}; give a file with a video stream")
 
 

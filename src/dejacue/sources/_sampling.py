@@ -74,7 +74,7 @@ class Sampling:
             if getattr(self, name) is not None and _whole(name, getattr(self, name)) < 0:
                 raise InputError(f"{name} {getattr(self, name)} is negative; frames count from 0")
             if None not in (getattr(self, name), getattr(self, f"{name}_s")):
-                raise InputError(f"{name} and {name}_s are both given; keep one")
+                raise InputError(f"both {name} and {name}_s are given; keep one")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is not None and not is_between(value, 0, MOST_S):
@@ -83,11 +83,11 @@ class Sampling:
             if low is not None and high is not None and low > high:
                 raise InputError(f"start {low} is after end {high}; swap them")
         if _whole("stride", self.stride) < 1:
-            raise InputError(f"stride {self.stride} is less than 1; 1 takes every frame")
+            raise InputError(f"stride {self.stride} is less than 1; give 1 to take every frame")
         if self.fps is not None and not (is_between(self.fps, 0, sys.float_info.max) and self.fps):
             raise InputError(f"fps {shown(self.fps)} is invalid; give frames per second above 0")
         if self.fps is not None and self.stride != 1:
-            raise InputError("stride and fps are both given; keep one")
+            raise InputError("both stride and fps are given; keep one")
 
     @property
     def needs_times(self) -> bool:
@@ -117,7 +117,9 @@ class Sampling:
     def _range(self, pictures: Iterable[Picture]) -> Iterator[tuple[int, Picture]]:
         for source, picture in enumerate(pictures):
             if self.needs_times and picture.time_s is None:
-                raise InputError(f"frame {source} has no time; sample by start, end and stride")
+                raise InputError(
+                    f"frame {source} has no timestamp; sample by start, end and stride"
+                )
             time_s = picture.time_s or 0.0
             if self.end_s is not None and time_s > self.end_s:
                 return
@@ -162,8 +164,8 @@ def _whole(name: str, value: object) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        hint = "" if name == "stride" else f"; seconds are {name}_s"
+        hint = "" if name == "stride" else f"; for seconds, use {name}_s"
         raise InputError(f"{name} {value!r:.40} is not a whole number of frames{hint}") from None
     if abs(number) > MOST_S:
-        raise InputError(f"{name} is beyond 2^53; no video has so many frames")
+        raise InputError(f"{name} is above 2^53; no video has that many frames")
     return number

@@ -47,7 +47,7 @@ def write_whole(
     asked = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(asked) in ("/dev", "/dev/fd") or asked.startswith("/proc/")
     if special or (os.path.exists(target) and not os.path.isfile(target)):
-        raise InputError(f"{path}: is a folder or a device, not a file that can be replaced")
+        raise InputError(f"{path}: is a folder or a device, not a file; give another name")
     temporary, lock = None, None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def unwritten(error: OSError, path: str | os.PathLike[str], made: bool = False) 
         check_place(path)
     except InputError as reason:
         return reason
-    return InputError(f"{path}: cannot be made there ({error.strerror}); give another place")
+    return InputError(f"{path}: cannot be created ({error.strerror}); give another place")
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
@@ -213,9 +213,9 @@ def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
     no folder, or may not be written to."""
     asked = place = os.path.abspath(path)
     if asked.startswith(("/proc/", "/sys/")):
-        raise InputError(f"{path}: no file can be made there; give another place")
+        raise InputError(f"{path}: no file can be created there; give another place")
     if any(len(os.fsencode(part)) > MOST_NAME for part in resolved(path).parts):
-        raise InputError(f"{path}: cannot be made there (File name too long); give another place")
+        raise InputError(f"{path}: cannot be created (File name too long); give another place")
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if place == asked and not folder:
@@ -224,7 +224,7 @@ def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
         what = "" if place == asked else f"{place} "
         raise InputError(f"{path}: {what}is a file, not a folder; give another place")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: {place} may not be written to; give another place")
+        raise InputError(f"{path}: {place} is not writable; give another place")
 
 
 def cache_folder() -> Path:

@@ -110,7 +110,7 @@ def build_history(
         encoder = load_encoder(encoder)
     groups = None if objects in (None, "all") else object_groups(objects)
     if objects == "all" or (groups is not None and len(groups) > 1):
-        raise InputError(f'objects "{objects!s:.40}": build_history makes one; give its mask ids')
+        raise InputError(f'objects "{objects!s:.40}": build_history takes one; give its mask ids')
     lineage = None if groups is None else frozenset(groups[0])
     name = id or opened.name
     return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
@@ -123,8 +123,8 @@ def _opened(given: Any, opener: Callable[..., Any], options: dict[str, Any]) -> 
         return opener(given, **own)
     if own:
         raise InputError(
-            f"build_history: {', '.join(own)}: an option of {opener.__name__}; give it there, or "
-            "give the path here"
+            f"build_history: {', '.join(own)}: is an option of {opener.__name__}; give it there, "
+            "or give the path here"
         )
     return given
 
@@ -141,7 +141,7 @@ def check_encoder(encoder: Any) -> None:
     if missing:
         raise InputError(
             f"the encoder {type(encoder).__name__} has no {', '.join(missing)}; add what is "
-            "missing, best by deriving it from dejacue.sources.encoders.Encoder"
+            "missing, preferably by deriving from dejacue.sources.encoders.Encoder"
         )
 
 

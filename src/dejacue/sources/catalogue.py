@@ -94,10 +94,10 @@ class Model:
         else:
             return
         folder = os.environ.get(FOLDER) or "FOLDER"
-        then = "" if os.environ.get(FOLDER) else f", and set {FOLDER} to it"
+        then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
         raise MissingData(
-            f"{self.name} could not be fetched ({reason}); where there is a connection: "
-            f"{' && '.join(self.lines())}; then bring {folder} here{then}"
+            f"{self.name} could not be downloaded ({reason}); on a machine with a connection, "
+            f"run: {' && '.join(self.lines())}; then copy {folder} here{then}"
         )
 
 
@@ -129,8 +129,8 @@ def model_named(name: str) -> Model:
     family, _, rest = name.partition(":")
     if family == "hf" and rest:
         raise MissingData(
-            f"{name}: its files are not listed here; hf download {rest} gets them, and --encoder "
-            f"{name} does when it is first used"
+            f"{name}: its files are not in this list; hf download {rest} downloads them, as does "
+            f"the first use of --encoder {name}"
         )
     raise unknown("model", name, found)
 
@@ -154,10 +154,10 @@ def check_default(
     else:
         what = f"is {'not all ' if model.state == 'partial' else 'not '}on this machine"
     raise MissingData(
-        f"{name}, the encoder where none is named, {what}; dejacue weights fetch {name} gets it "
-        f"({model.size()}, {model.licence}), and dejacue weights ls {name} says how without a "
-        "connection; --encoder mini needs nothing, but knows this project's rendered scenes only, "
-        "so that on real footage it answers at random"
+        f"{name}, the default encoder, {what}; download it with dejacue weights fetch {name} "
+        f"({model.size()}, {model.licence}), or see dejacue weights ls {name} if there is no "
+        "connection; --encoder mini is bundled, but only knows the rendered scenes of this "
+        "project, so its answers on real footage are random"
     )
 
 

@@ -47,7 +47,7 @@ def crop(
     Always a new array; only pixels of the tight box are looked at. An empty mask is refused.
     """
     if image.ndim != 3 or image.shape[:2] != mask.shape:
-        raise InputError(f"a mask of shape {mask.shape} for an image of shape {image.shape}")
+        raise InputError(f"the mask has shape {mask.shape}, but the image has shape {image.shape}")
     tight = tight_box(mask)
     if tight is None:
         raise InputError(EMPTY)
@@ -90,7 +90,7 @@ def picture(
     if not _is_compiled(image.shape, size):
         return fit(crop(image, mask, padding, minimum, fill), size)
     if image.ndim != 3 or image.shape != (*mask.shape, 3):
-        raise InputError(f"a mask of shape {mask.shape} for an image of shape {image.shape}")
+        raise InputError(f"the mask has shape {mask.shape}, but the image has shape {image.shape}")
     return _picture(image, mask, (0, 0, *mask.shape), size, padding, minimum, fill)
 
 

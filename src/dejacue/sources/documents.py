@@ -53,7 +53,9 @@ class named:
 
 
 def read_text(
-    path: str | os.PathLike[str], limit: int = MOST_BYTES, remedy: str = "is it the right file?"
+    path: str | os.PathLike[str],
+    limit: int = MOST_BYTES,
+    remedy: str = "check that it is the right file",
 ) -> str:
     """The text of a UTF-8 file, which is not empty; larger than ``limit`` bytes is refused."""
     with named(os.fspath(path)):
@@ -70,7 +72,7 @@ def read_text(
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
         except UnicodeDecodeError:
-            raise InputError("is not UTF-8 text; save it in that encoding") from None
+            raise InputError("is not UTF-8 text; save it as UTF-8") from None
         if not text.strip():
             raise InputError("is empty")
         return text
@@ -87,7 +89,7 @@ def parse_json(text: str, *, twice: str = TWICE) -> Any:
     """The one JSON document that a text is."""
     documents = parse_documents(text, twice=twice)
     if len(documents) != 1:
-        raise InputError(f"holds {len(documents)} JSON documents, one after the other; keep one")
+        raise InputError(f"holds {len(documents)} JSON documents in a row; keep one")
     return documents[0]
 
 
@@ -137,10 +139,10 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise InputError(
-            f"{half} is half of a surrogate pair, not a character; write both halves or neither"
+            f"{half} is half of a surrogate pair, not a character; write both halves, or remove it"
         ) from None
     except (ValueError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else error
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
         hint = f"; {remedy}" if remedy else ""
         raise InputError(f"not valid JSON, or cut short ({reason}){hint}") from None
     return documents

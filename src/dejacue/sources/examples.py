@@ -62,15 +62,15 @@ def _resolved(
         return replace(own, source=None, span=(frame, frame), unit="source")
     if not is_there(path):
         raise InputError(
-            f"{path} is not there; an example is a frame (120), frames (120-180), a time (4.5s), "
-            f"{KINDS}"
+            f"{path} does not exist; an example is a frame (120), frames (120-180), a time "
+            f"(4.5s), {KINDS}"
         )
     history = None if frame is None else _history(path)
     if frame is not None and history is not None:
         return replace(from_history(own.state, history, frame), source=source)
     encoder = load()
     if encoder is None:
-        raise InputError("a picture needs an encoder; name the one of the history")
+        raise InputError("a picture needs an encoder; give the one that made the history")
     picture = _picture(path, frame)
     row = encoder.encode_images([picture])[0]
     return replace(own, features=row, encoder=encoder.identity)
@@ -106,7 +106,7 @@ def _picture(path: Path, frame: int | None) -> NDArray[np.uint8]:
             return shown.image
         raise InputError(f"{path} has no frame {frame}")
     if not is_image(path):
-        raise InputError(f"{path} is no picture; an example is {KINDS}")
+        raise InputError(f"{path} is not a picture; an example is {KINDS}")
     try:
         return read_rgb(path)
     except Unreadable as error:

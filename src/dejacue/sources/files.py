@@ -54,7 +54,7 @@ def read_history(path: str | os.PathLike[str]) -> History:
     name = os.fspath(path)
     _check_schema(arrays, HISTORY_SCHEMA, name)
     if {"states", "descriptions", "text_features"} & set(names_in(path)):
-        raise InputError(f"{name}: holds descriptions, so it is a vocabulary, not a history")
+        raise InputError(f"{name}: holds descriptions, so it is a vocabulary; give a history")
     features = _first(arrays, ("features", "visual_features"), name, "a history")
     frames = arrays.get("frames", arrays.get("frame_indices"))
     with named(name):
@@ -100,8 +100,8 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
     if suffix == ".npz":
         return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, prompts)
     if suffix not in (".yaml", ".yml", ".json"):
-        raise InputError(f"{name}: a vocabulary is a .npz, .yaml, .yml or .json file")
-    text = read_text(name, MOST_TEXT_BYTES, "is it a vocabulary?")
+        raise InputError(f"{name}: a vocabulary is an .npz, .yaml, .yml or .json file")
+    text = read_text(name, MOST_TEXT_BYTES, "check that it is a vocabulary")
     with named(name):
         found = Vocabulary.from_dict(
             parse_json(text, twice=_TWICE) if suffix == ".json" else _parse_yaml(text)
@@ -275,7 +275,10 @@ def _prompt_variant(
 ) -> NDArray[Any]:
     if "variant_names" not in arrays:
         if prompts is not None:
-            raise InputError(f"{name}: holds one form of each description, not prompt variants")
+            raise InputError(
+                f"{name}: holds one form of each description, so there are no prompt variants to "
+                "choose from; leave --prompts out"
+            )
         return features
     known = [str(variant) for variant in arrays["variant_names"].ravel().tolist()]
     if features.ndim != 3 or len(features) != len(known):
@@ -325,7 +328,7 @@ def _parse_yaml(text: str) -> Any:
         def fetch_flow_collection_start(self, kind: Any) -> None:
             if self.flow_level >= MOST_BRACKETS:  # the time grows with their square
                 line = self.get_mark().line + 1
-                raise InputError(f"not valid YAML (line {line}: brackets nested too deep)")
+                raise InputError(f"not valid YAML (line {line}: brackets nested too deeply)")
             super().fetch_flow_collection_start(kind)
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:

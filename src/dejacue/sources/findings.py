@@ -219,7 +219,9 @@ def read_finding(folder: Path) -> Parts:
     for what in ("history", "vocabulary", "evidence", "pictures"):
         name = document.files.get(what, "")
         if not name or Path(name).name != name:
-            raise InputError(f"{folder / DOCUMENT}: names no file for its {what}; write it again")
+            raise InputError(
+                f"{folder / DOCUMENT}: names no file for its {what}; write the finding again"
+            )
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
     arrays = read_npz(files["evidence"], _EVIDENCE)
@@ -229,8 +231,8 @@ def read_finding(folder: Path) -> Parts:
         same = told == vocabulary.descriptions and found.history_id == history.id
         if not same or not _is_evidence(arrays, history, vocabulary):
             raise InputError(
-                "its files do not belong together; were some replaced? Locate again, or copy it "
-                "again as a whole"
+                "its files do not belong together, as if some had been replaced; run locate "
+                "again, or copy the whole folder again"
             )
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
@@ -264,8 +266,8 @@ def read_document(folder: Path) -> _Document:
     path = folder / DOCUMENT
     if not os.path.isfile(path):
         raise InputError(
-            f"{folder}: holds no finding, {DOCUMENT} is not there; finding.write(folder) and "
-            "dejacue locate -o folder write one"
+            f"{folder}: is not the folder of a finding ({DOCUMENT} is missing); write one with "
+            "finding.write(folder) or dejacue locate -o folder"
         )
     document = read_json(path)
     with named(str(path)):
@@ -275,7 +277,7 @@ def read_document(folder: Path) -> _Document:
             raise InputError(f'is "{kind:.40}", not a finding')
         if len(version) > 9 or int(version) > VERSION:
             raise InputError(
-                f"was written by a newer dejacue (version {version:.9} of the format, known here: "
+                f"was written by a newer dejacue (format version {version:.9}; this one reads "
                 f"{VERSION}); update dejacue to read it"
             )
         return declared(document, _Document)

@@ -55,7 +55,7 @@ class FileFrames:
             stamps = self._decoded_stamps()
         self._pts, self._keys = stamps
         if not self._pts:
-            raise InputError(f"{path}: no frame of it can be decoded; re-encode it")
+            raise InputError(f"{path}: none of its frames can be decoded; re-encode it")
         if self._zero is None:
             self._zero = self._pts[0]
         self.start_s = float(self._zero * self._base)
@@ -107,7 +107,7 @@ class FileFrames:
             found = self._decode_to(stamp)
             if found is not None:
                 return found
-        raise Unreadable(f"nothing is shown at its time, {self.times_s[number]:.3f} s")
+        raise Unreadable(f"nothing is shown at {self.times_s[number]:.3f} s")
 
     def _seek(self, key: int | None) -> None:
         if key is None:  # from the very start, whatever its stamps
@@ -147,7 +147,7 @@ class FileFrames:
         with closing(self._source.pictures(lambda sentence: None)) as pictures:
             for picture in pictures:
                 if picture.time_s is None:
-                    raise InputError(f"{self.path}: its frames have no times; save it as .mp4")
+                    raise InputError(f"{self.path}: its frames have no timestamps; save it as .mp4")
                 found.append(round(picture.time_s / float(self._base)) + (self._zero or 0))
         return found, []
 
@@ -217,7 +217,7 @@ def open_frames(path: Path) -> Frames:
 
 def _check(path: Path, number: int, count: int) -> None:
     if not 0 <= number < count:
-        raise InputError(f"{path}: there is no frame {number}; they go from 0 to {count - 1}")
+        raise InputError(f"{path}: has no frame {number}; its frames are 0 to {count - 1}")
 
 
 def jpeg(image: NDArray[np.uint8], width: int | None = None) -> bytes:

@@ -73,19 +73,21 @@ class Images:
     def expected(self, sampling: Sampling) -> int:
         """The exact number of frames taken, all of whose headers give one size."""
         if sampling.needs_times and self.rate is None and self._times_s is None:
-            raise InputError("images have no times; give their rate, or use start, end and stride")
+            raise InputError(
+                "images have no timestamps; give their rate, or use start, end and stride"
+            )
         taken = [at for at, _ in sampling.select(self.pictures(lambda sentence: None))]
         if not taken:
             raise InputError(
-                f"start is after the last of its {len(self.files)} images; give an earlier one"
+                f"start is past the last of its {len(self.files)} images; give an earlier one"
             )
         sizes = [(self.files[at].name, size) for at in taken if (size := _size(self.files[at]))]
         for name, (width, height) in sizes:
             other, size = sizes[0]
             if size != (width, height):
                 raise InputError(
-                    f"{other} has {size[0]} × {size[1]} pixels, {name} {width} × {height}; "
-                    "resize all images to one size"
+                    f"{other} has {size[0]} × {size[1]} pixels, but {name} has {width} × "
+                    f"{height}; resize all images to one size"
                 )
         return len(taken)
 

@@ -41,14 +41,15 @@ def read_npz(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, N
                                  "holds .npy members only")  # fmt: skip
             own = member.filename.removesuffix(".npy")
             if own in members:
-                raise InputError(f"{name}: {member.filename} is in it twice; the file is damaged")
+                raise InputError(f"{name}: contains {member.filename} twice; the file is damaged")
             if own in names:
                 members[own] = member
         packed, size = os.path.getsize(name), sum(own.file_size for own in members.values())
         if size > max(ALWAYS_UNPACKED, MOST_PACKED * packed):
-            raise InputError(f"{name}: would unpack {packed >> 20} MB to {size >> 20} MB, as no "
-                             "features do; if they are right, save them with numpy.savez, which "
-                             "does not compress")  # fmt: skip
+            raise InputError(
+                f"{name}: would unpack {packed >> 20} MB to {size >> 20} MB, far more than "
+                "features do; if the file is right, save it uncompressed with numpy.savez"
+            )
         return {own: _read_member(archive, member, name) for own, member in members.items()}
 
     return _opened(path, read)
@@ -71,7 +72,7 @@ def _opened(path: str | os.PathLike[str], read: Callable[[zipfile.ZipFile], T]) 
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
     except MemoryError:
-        raise InputError(f"{name}: larger than the memory of this machine") from None
+        raise InputError(f"{name}: is larger than the memory of this machine") from None
     except Exception as error:  # zip, its codecs and numpy each fail in their own ways
         raise InputError(
             f"{name}: not an .npz file, or a damaged one ({first_line(error)})"
@@ -133,7 +134,7 @@ def read_header(
     if any(length < 0 for length in shape):
         raise InputError(f"{where} declares a negative length")
     if not (math.prod(shape) and dtype.itemsize) and math.prod(map(_at_least_one, shape)) > MANY:
-        raise InputError(f"{where} declares {shape} values without any size; the file is damaged")
+        raise InputError(f"{where} declares {shape} values of size zero; the file is damaged")
     if dtype.hasobject:
         raise InputError(f"{where} holds pickled objects, which are never loaded; {remedy}")
     return shape, fortran, dtype, stream.tell()

@@ -74,7 +74,7 @@ def listing(url: str) -> list[tuple[str, int | None, int]]:
 def _files(system: Any, url: str, path: str) -> list[tuple[str, Mapping[str, Any]]]:
     """A file, or all files of a folder, as the other side describes them."""
     if not system.exists(path):
-        raise InputError(f"{url}: no such file or folder; check the address")
+        raise InputError(f"{url}: no such file or folder; check the URL")
     if system.isdir(path):
         return sorted(system.find(path, detail=True).items())
     return [(path.rstrip("/"), system.info(path))]

@@ -124,8 +124,8 @@ def _own_references(name: str) -> list[Reference]:
         documents = _documents(text)
         if len(documents) != 1 or not isinstance(documents[0], dict):
             raise InputError(
-                'references are one JSON object with the key "histories"; in dejacue evaluate '
-                "they are the last file"
+                'references are a JSON object with the key "histories"; for dejacue evaluate, '
+                "give them last"
             )
         document = {"schema": REFERENCES_SCHEMA, **documents[0]}
         given = declared(document, _References, schema=REFERENCES_SCHEMA).histories
@@ -164,9 +164,8 @@ def write_references(
 def _check_flat(path: str | os.PathLike[str], record: Reference) -> None:
     if record.frames is not None or record.descriptions is not None:
         raise InputError(
-            f"{path}: a {'CSV' if _is_csv(os.fspath(path)) else 'table'} has no place for the "
-            f'frames and descriptions of history "{record.history_id}"; give a name that ends in '
-            ".json"
+            f"{path}: a {'CSV' if _is_csv(os.fspath(path)) else 'table'} cannot hold the frames "
+            f'and descriptions of history "{record.history_id}"; give a name that ends in .json'
         )
 
 
@@ -220,7 +219,7 @@ def write_retrievals(path: str | os.PathLike[str], retrievals: Iterable[Retrieva
 
 
 def _documents(text: str) -> list[Any]:
-    return parse_documents(text, remedy="the name of a CSV file ends in .csv")
+    return parse_documents(text, remedy="give a name that ends in .csv")
 
 
 def _as_line(record: Reference | Retrieval) -> str:
@@ -255,8 +254,8 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
             known = components.get(row.history, row.component)
             if row.component not in (None, known):
                 raise InputError(
-                    f'history "{row.history}" has the component "{row.component}" here and '
-                    f'"{known}" before; a history has one'
+                    f'history "{row.history}" has the component "{row.component}" here, but '
+                    f'"{known}" above; a history has one'
                 )
             if row.component is not None:
                 components[row.history] = row.component
@@ -269,10 +268,10 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
 def _retrieval(row: Any, where: str) -> Retrieval:
     with named(where):
         if not isinstance(row, dict):
-            raise InputError("is not a retrieval, which has a history and its moments")
+            raise InputError("is not a retrieval with a history and its moments")
         check_schema(row.get("schema", RETRIEVAL_SCHEMA), RETRIEVAL_SCHEMA)
         if "histories" in row:
-            raise InputError("has no list of moments; it holds references, which come last")
+            raise InputError("has no list of moments but holds references; give references last")
         found = declared(row, RetrievalDocument).retrieval()
         moments: dict[tuple[str, str], Moment] = {}
         for at, moment in enumerate(found):
@@ -332,7 +331,7 @@ def _rows(
         missing = [column for column in needed if column not in columns]
         if missing:
             raise InputError(
-                f"no column {', '.join(missing)}; the first line names the columns "
+                f"no column {', '.join(missing)}; the first line must name the columns "
                 f"{', '.join(needed)}, separated by commas"
             )
         if len(set(columns)) < len(columns):
@@ -345,7 +344,7 @@ def _rows(
                 continue
             if len(cells) != len(columns):
                 raise InputError(
-                    f"line {reader.line_num}: {len(cells)} cells under {len(columns)} columns"
+                    f"line {reader.line_num}: {len(cells)} cells for {len(columns)} columns"
                 )
             yield (
                 f"line {reader.line_num}",

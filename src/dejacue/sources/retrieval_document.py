@@ -62,7 +62,7 @@ class MomentDocument(Span, kw_only=True):
 def _pair(row: Span, *keys: str) -> tuple[Any, Any] | None:
     first, last = (getattr(row, key) for key in keys)
     if (first is None) != (last is None):
-        raise InputError(f"has only one of {' and '.join(keys)}; give both, or neither")
+        raise InputError(f"has only one of {' and '.join(keys)}; give both or neither")
     return None if first is None else (first, last)
 
 

@@ -26,7 +26,7 @@ _pillow = threading.Lock()
 def pixel_limit(pixels: int | None) -> Iterator[None]:
     """Within it, pictures may have so many pixels; None: as many as before."""
     if pixels is not None and pixels < 1:
-        raise InputError(f"max_pixels {pixels} is less than 1; {MOST_PIXELS} is the default")
+        raise InputError(f"max_pixels {pixels} is less than 1; the default is {MOST_PIXELS}")
     before = _most.set(_most.get() if pixels is None else pixels)
     try:
         yield
@@ -39,8 +39,8 @@ def check_size(width: int, height: int) -> None:
     most = _most.get()
     if width * height > most:
         raise InputError(
-            f"{width} × {height} pixels are more than the {most} that are read; make it smaller, "
-            f"or give --max-pixels {width * height} (in Python: sources.sizes.pixel_limit)"
+            f"{width} × {height} pixels exceed the limit of {most}; make it smaller, or give "
+            f"--max-pixels {width * height} (in Python: sources.sizes.pixel_limit)"
         )
 
 

@@ -88,9 +88,11 @@ class Stream:
         try:
             yield from (packet for packet in container.demux(stream) if packet.size)
         except av.error.ExitError:
-            report(f"no frame came for {self._timeout_s:g} s, so it was taken to have ended")
+            report(
+                f"no frame arrived for {self._timeout_s:g} s, so the stream was taken to have ended"
+            )
         except (av.FFmpegError, OSError) as error:
-            report(f"the stream broke off ({error.strerror})")
+            report(f"the stream was interrupted ({error.strerror})")
         yield None
 
     def _open(self) -> Any:
@@ -104,16 +106,18 @@ class Stream:
             options = {"rtsp_transport": "tcp"} if self._address.startswith("rtsp") else {}
             return av.open(self._address, options=options, timeout=limit)
         except av.error.ExitError:
-            raise InputError(f"does not answer within {limit:g} s; is the address right?") from None
+            raise InputError(f"does not answer within {limit:g} s; check the address") from None
         except (av.FFmpegError, ValueError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot be opened ({reason}); is the address right?") from None
+            raise InputError(f"cannot be opened ({reason}); check the address") from None
 
 
 def _device(number: str) -> tuple[str, str]:
     if not (number.isascii() and number.isdecimal()):
         raise InputError("a camera has a number, such as camera:0")
     if sys.platform not in _DEVICES:
-        raise InputError("cameras are opened on Linux and macOS only; give the address of a stream")
+        raise InputError(
+            "cameras are only supported on Linux and macOS; give the address of a stream"
+        )
     kind, place = _DEVICES[sys.platform]
     return kind, place.format(number)

@@ -52,8 +52,8 @@ def try_model(model: Model) -> Trial:
     """Refuses a model of which a file is missing, has another hash, or that does not run."""
     if model.state in ("absent", "partial"):
         raise MissingData(
-            f"{model.name} is not on this machine ({model.state}); dejacue weights fetch "
-            f"{model.name} gets it ({model.size()})"
+            f"{model.name} is not on this machine ({model.state}); download it with dejacue "
+            f"weights fetch {model.name} ({model.size()})"
         )
     trial = Trial()
     for own, name, path in model.files():

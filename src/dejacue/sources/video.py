@@ -156,7 +156,7 @@ class Video:
                 first = first or (source, frame.shape)
                 if frame.shape != first[1]:
                     raise InputError(
-                        f"frame {first[0]} has {_size(first[1])} pixels, frame {source} "
+                        f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
                         f"{_size(frame.shape)}; resize all frames to one size"
                     )
                 del picture  # while the next is decoded, the taker decides what is kept
@@ -176,8 +176,8 @@ class Video:
         if taken:
             return "none of its frames can be decoded; re-encode it, or copy it again"
         if self._sampling.start or self._sampling.start_s:
-            return "start is after the last frame; give an earlier one"
-        return "no frame of it can be decoded; re-encode it, or copy it again"
+            return "start is past the last frame; give an earlier one"
+        return "none of its frames can be decoded; re-encode it, or copy it again"
 
 
 def open_video(
@@ -255,7 +255,9 @@ def _source(name: str, rate: float | None, threads: int | None, hardware: bool) 
         return Images(place.stem, [place], rate)
     if place.is_file():
         if rate is not None:
-            raise InputError("rate is for images; a video file has its own times, so leave it out")
+            raise InputError(
+                "rate is only for images; a video file has its own timestamps, so leave it out"
+            )
         return Container(place, threads, hardware)
     if place.exists():
         raise InputError("is a device or a pipe; give a file or a folder")
@@ -338,12 +340,14 @@ def _stamped(
             )
         shape = shape or image.shape
         if image.shape != shape:
-            raise InputError(f"frame {at} has the shape {image.shape}, the first one {shape}")
+            raise InputError(f"frame {at} has shape {image.shape}, but the first frame has {shape}")
         stamp = at
         if times is not None:
             time_s = next(times, None)
             if time_s is None or not before < time_s * _TICKS < 2**53:
-                raise InputError(f"frame {at} has the time {time_s}; times start at 0 and increase")
+                raise InputError(
+                    f"frame {at} has the time {time_s}; times must start at 0 and increase"
+                )
             stamp = before = max(before + 1, round(time_s * _TICKS))
         odd = ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0))
         yield stamp, np.pad(image, odd, mode="edge") if shape[0] % 2 or shape[1] % 2 else image

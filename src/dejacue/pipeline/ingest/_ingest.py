@@ -132,7 +132,9 @@ def _opened(store: Place | Store, held: contextlib.ExitStack) -> Store | None:
 
 def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
     if store is None:
-        raise InputError(f"{path}: is no store yet; leave out --retry")
+        raise InputError(
+            f"{path}: is not a store yet, so there is nothing to retry; leave --retry out"
+        )
     failed = {own.id for own in store.failures()}
     return [item for item in items if item.name in failed]
 
@@ -145,8 +147,8 @@ def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) ->
         if isinstance(error, Cancelled | KeyboardInterrupt):
             said = writer.summary
             raise Cancelled(
-                f"stopped; {path}: {said}; what was encoded of the others is kept, and the same "
-                "command goes on"
+                f"stopped; {path}: {said}; partly encoded videos are kept; run the same command "
+                "to resume"
             ) from None
         raise
     writer.close()
@@ -173,7 +175,7 @@ def _check_names(manifest: Any, items: Iterable[Item], encoder: Encoder) -> None
     columns = dict.fromkeys(name for item in items for name in item.extra)
     twice = [name for name in columns if name in encoder.details]
     if twice:
-        what = "histories have this name already; give it another one"
+        what = "histories already have a field of this name; rename the column"
         raise ManifestError(os.fspath(manifest), (f'column "{name}": {what}' for name in twice))
 
 

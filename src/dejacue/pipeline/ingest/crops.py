@@ -67,8 +67,8 @@ class Look:
             small = False
         if not small:
             raise InputError(
-                f"{encoder.name}: its fit cannot be sent to other processes; make it a function of "
-                "a module, or a method of a small object, not of the encoder itself"
+                f"{encoder.name}: its fit cannot be sent to other processes; make it a "
+                "module-level function, or a method of a small object other than the encoder"
             )
         return cls(
             encoder.identity, encoder.dimension, encoder.size, encoder.batch,
@@ -138,7 +138,7 @@ def decode_crop(item: Item, look: Look) -> Iterator[Chunk | End | Failed]:
     except DejaCueError as error:
         yield Failed(item.name, str(error))
     except Exception as error:
-        said = "the memory is not enough" if lacks_memory(error) else first_line(error)
+        said = "not enough memory" if lacks_memory(error) else first_line(error)
         yield Failed(item.name, f"{item.video}: {said}")
 
 
@@ -230,8 +230,8 @@ def _is_there(item: Item, name: str, wanted: Mapping[str, str]) -> bool:
     if item.replace:
         return False
     raise InputError(
-        f'{item.video}: history "{name}" is in the store, made of another video, masks or options; '
-        "give another id, or replace it (--replace)"
+        f'{item.video}: history "{name}" is already in the store, made from another video, masks '
+        "or options; give another id, or replace it (--replace)"
     )
 
 

@@ -92,7 +92,7 @@ def read_manifest(path: str | os.PathLike[str]) -> list[Item]:
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix not in (".csv", ".jsonl"):
-        raise InputError(f"{name}: a manifest is a .csv or .jsonl file; give one of these")
+        raise InputError(f"{name}: a manifest is a .csv or .jsonl file; give one of those")
     with remote.local_copy(name) as here:
         text = read_text(here, MOST_BYTES)
     with named(name):
@@ -112,17 +112,19 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
         columns = [column.strip() for column in next(reader)]
         for mark, name in ((";", "semicolons"), ("\t", "tabs")):
             if len(columns) == 1 and mark in columns[0]:
-                raise InputError(f"line 1: {name} part its cells; save it with commas instead")
+                raise InputError(
+                    f"line 1: cells are separated by {name}; save the file with commas instead"
+                )
         columns = list(map(_column, columns))
         twice = sorted({one for one in columns if columns.count(one) > 1 or not one})
         if twice:
-            raise InputError(f'line 1: the column "{twice[0]}" is there twice or has no name')
+            raise InputError(f'line 1: the column "{twice[0]}" appears twice or has no name')
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             line = f"line {reader.line_num}"
             if len(cells) != len(columns):
-                yield line, f"{len(cells)} cells under {len(columns)} columns"
+                yield line, f"{len(cells)} cells for {len(columns)} columns"
             else:
                 yield line, dict(zip(columns, cells, strict=True))
     except csv.Error as error:
@@ -153,13 +155,13 @@ def _with_columns(row: dict[str, Any]) -> dict[str, Any]:
     found = {_column(key): value for key, value in row.items()}
     if len(found) < len(row):
         twice = next(key for key in row if _column(key) != key and _column(key) in row)
-        raise InputError(f'"{twice}" is there twice, in capitals and not; keep one')
+        raise InputError(f'"{twice}" appears twice, in different case; keep one')
     return found
 
 
 def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
     if not rows:
-        raise InputError(f"{name}: names no video; give a line for each")
+        raise InputError(f"{name}: lists no video; add a line for each")
     problems: list[str] = []
     names = dict.fromkeys(key for _, row in rows if isinstance(row, dict) for key in row)
     problems += filter(None, map(_column_problem, names))
@@ -174,8 +176,8 @@ def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
             before, _ = items.setdefault(made.name, (where, made))
             if before != where:
                 problems.append(
-                    f'{where}: the id "{shortened(made.name)}" is that of {before}, too; give each '
-                    "its own in the column id"
+                    f'{where}: the id "{shortened(made.name)}" is also that of {before}; give '
+                    "each its own in the column id"
                 )
     problems += _missing(list(items.values()))
     if problems:
@@ -187,14 +189,14 @@ def _column_problem(column: str) -> str | None:
     if column in KNOWN:
         return None
     if column in TAKEN:
-        return f'column "{column}": histories have this name already; give it another one'
+        return f'column "{column}": histories already have a field of this name; rename the column'
     folded = column.strip().lower()
     near = difflib.get_close_matches(folded, KNOWN, 1, ALIKE) or [
         own for own in KNOWN if sorted(own) == sorted(folded)
     ]
     if not near:
         return None
-    return f'column "{shortened(column)}": did you mean "{near[0]}"? give it another name if not'
+    return f'column "{shortened(column)}": did you mean "{near[0]}"? If not, give it another name'
 
 
 def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
@@ -212,16 +214,16 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     video = _placed(texts.pop("video", None), folder)
     masks = [own for key in ("masks", "boxes") if (own := _placed(texts.pop(key, None), folder))]
     if not video:
-        wrong.append("has no video; give its path in the column video")
+        wrong.append("has no video; put its path in the column video")
     if len(masks) != 1:
-        wrong.append("give either masks or boxes, which say where the object is")
+        wrong.append("give either masks or boxes, to show where the object is")
     numbers = {key: taken(_number, key, given[key]) for key in TYPES if key in given}
     objects = taken(_objects, given.get("objects"))
     taken(check_kind, texts.get("kind"))
     for key, known in CHOICES.items():
         value = numbers.get(key) or texts.get(key)
         if value is not None and value not in known:
-            wrong.append(f'{key} "{shortened(value)}" is none of {", ".join(known)}')
+            wrong.append(f'{key} "{shortened(value)}" is not one of {", ".join(known)}')
     if wrong or not video:
         return None, wrong
     name = texts.pop("id", None) or video_name(video)
@@ -239,7 +241,7 @@ def _text(key: str, value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{key}: is not Unicode; give it another name") from None
+        raise InputError(f"{key}: is not valid Unicode; give it another name") from None
     return text
 
 
@@ -287,11 +289,11 @@ def _missing(items: list[tuple[str, Item]]) -> Iterator[str]:
         where, path = given
         if remote.is_remote(path):
             try:
-                return None if remote.is_there(path) else f"{where}: {path} is not there"
+                return None if remote.is_there(path) else f"{where}: {path} does not exist"
             except DejaCueError as error:
                 return f"{where}: {error}"
         there = os.path.exists(path) or (glob.has_magic(path) and next(glob.iglob(path), None))
-        return None if there else f"{where}: {path} is not there"
+        return None if there else f"{where}: {path} does not exist"
 
     paths = [(where, path) for where, item in items for path in (item.video, item.masks)]
     with ThreadPoolExecutor(LOOKING) as pool:

@@ -80,7 +80,7 @@ def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
         ray.cloudpickle.dumps(job)
     except Exception as error:  # pickle raises whatever the object does
         raise InputError(
-            f"the encoder cannot be sent to other machines ({error}); give its name"
+            f"the encoder cannot be sent to other machines ({error}); give the encoder by name"
         ) from None
     actors, gpus, cpus = _sizes(ray, run.ray)
     context = DataContext.get_current().copy()
@@ -113,7 +113,7 @@ def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:
     if actors * gpus > all_gpus:
         raise InputError(
             f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}; give fewer "
-            "--actors, or a part of one with --gpus-per-actor 0.5"
+            "--actors, or a fraction of a GPU with --gpus-per-actor 0.5"
         )
     return actors, gpus, 0 if gpus or all_cpus <= actors else 1
 
@@ -197,7 +197,7 @@ class Encode:
         made = job.options.load(job.encoder)
         if made.identity != job.look.identity:
             raise InputError(
-                f'{socket.gethostname()}: the encoder is "{made.identity}" there, and '
+                f'{socket.gethostname()}: the encoder is "{made.identity}" there, but '
                 f'"{job.look.identity}" here; give --backend, --precision and --device'
             )
         return made
@@ -319,7 +319,8 @@ class _Joined:
     def check_finished(self) -> None:
         if self._open:
             raise DejaCueError(
-                f"Ray lost batches of {counted(len(self._open), 'video')}; the same command goes on"
+                f"Ray lost batches of {counted(len(self._open), 'video')}; run the same command "
+                "to resume"
             )
 
     def _tell(self, items: int, crops: int) -> None:

@@ -31,7 +31,7 @@ class RayOptions:
     def check(self, engine: str) -> None:
         check_engine(engine, self.address)
         if engine != "ray" and self != RayOptions():
-            raise InputError("actors are those of Ray; add --engine ray, or leave them out")
+            raise InputError("actors need Ray; add --engine ray, or leave them out")
         if self.actors is not None and self.actors < 1:
             raise InputError(f"actors {self.actors}: give at least 1")
         if self.gpus_per_actor is not None and not 0 <= self.gpus_per_actor < 1e3:

@@ -22,8 +22,7 @@ def check_room(path: Place, ids: Iterable[str], replace: bool) -> None:
     if there and not replace:
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise InputError(
-            f'{path}: has a history "{shortened(there[0])}" already{more}; --replace takes its '
-            "place"
+            f'{path}: already has a history "{shortened(there[0])}"{more}; --replace replaces it'
         )
 
 
@@ -47,8 +46,8 @@ def check_encoder_of(store: Store, encoder: Encoder) -> None:
     if name != encoder.identity or dimension not in (None, encoder.dimension):
         holds = "an unnamed encoder" if name is None else f'"{name}"'
         raise InputError(
-            f'{store.path}: holds histories of {holds}, and this encoder is "{encoder.identity}"; '
-            "make a store for each encoder"
+            f'{store.path}: holds histories of {holds}, but this encoder is "{encoder.identity}"; '
+            "use one store per encoder"
         )
 
 
@@ -59,6 +58,7 @@ def encoder_of(store: Store) -> str | None:
         return encoder_name(first)
     if store.encoder is not None:
         raise InputError(
-            f'{store.path}: is empty, and for the encoder "{store.encoder}"; name it: --encoder'
+            f'{store.path}: is empty and made for the encoder "{store.encoder}"; name the encoder '
+            "with --encoder"
         )
     return None

@@ -66,8 +66,8 @@ def obituary(item: Item, code: int) -> str:
     with contextlib.suppress(ValueError):
         how = f"was killed by {signal.Signals(-code).name}"
     return (
-        f"{item.video}: the process that decoded it {how}; the memory may not be enough (fewer "
-        "--workers), or the file is damaged: re-encode it"
+        f"{item.video}: the process that decoded it {how}; there may be too little memory (use "
+        "fewer --workers), or the file is damaged (re-encode it)"
     )
 
 

@@ -43,7 +43,8 @@ class Ingested:
     def __str__(self) -> str:
         kinds = (
             ("added", len(self.added) - len(self.replaced)), ("replaced", len(self.replaced)),
-            ("of them with problems", len(self.problems)), ("there already", len(self.skipped)),
+            ("of them with problems", len(self.problems)), (
+                "already in the store", len(self.skipped)),
             ("failed", len(self.failed)),
         )  # fmt: skip
         return ", ".join(f"{count} {name}" for name, count in kinds if count) or "nothing to do"

@@ -144,7 +144,7 @@ def _made(
     known = inspect.signature(load).parameters if options else {}
     strange = [option for option in options if option not in known]
     if strange and all(one.kind is not one.VAR_KEYWORD for one in known.values()):
-        raise InputError(f"{name} has no {', '.join(strange)}; leave it out")
+        raise InputError(f"{name} has no option {', '.join(strange)}; leave it out")
     made: Encoder = load(*model, **own, **options)
     return made
 

@@ -56,7 +56,7 @@ class Tower:
             rows = compiled(self._padded(images))[: len(images)]
         except Exception as error:  # the compilers behind it raise all kinds
             self._after = None
-            _log.warning("torch.compile failed (%s); going on without", first_line(error))
+            _log.warning("torch.compile failed (%s); continuing without it", first_line(error))
             return self._function(images)
         self._compiled = compiled
         return rows

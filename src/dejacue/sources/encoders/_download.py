@@ -40,8 +40,8 @@ def download_large(repository: str, name: str, revision: str, folder: Path | Non
     if sha256(part) != found.etag:
         part.unlink()
         raise InputError(
-            f"{repository}: {name} came with another sha256 than the hub says; nothing is kept of "
-            "it, fetch it again"
+            f"{repository}: the sha256 of {name} differs from the one on the Hub, so the download "
+            "was discarded; fetch it again"
         )
     os.replace(part, target)
     return True

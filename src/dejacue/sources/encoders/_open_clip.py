@@ -82,7 +82,7 @@ def _published(open_clip: Any, name: str, called: str) -> Published:
         found = find_model(given, called, OPEN_CLIP)
         path = found.folder / CONFIG
         if not path.is_file():
-            raise InputError(f"{called} has no {CONFIG}, so it is no model of open_clip")
+            raise InputError(f"{called} has no {CONFIG}, so it is not an open_clip model")
         config = read_json(path)
         if not isinstance(config, dict) or not isinstance(config.get("preprocess_cfg"), dict):
             raise InputError(f"{path}: has no preprocess_cfg, which says how images are scaled")

@@ -30,7 +30,7 @@ class Timm(ImageEncoder, TorchEncoder):
         super().__init__(called, device, precision, batch)
         found = find_model(_repository(timm, name), called, TIMM)
         if not (found.folder / "config.json").is_file():
-            raise InputError(f"{called} has no config.json, so it is no model of timm")
+            raise InputError(f"{called} has no config.json, so it is not a timm model")
         # with its classes first: without them timm would not miss weights that are missing
         model = loaded(
             called, lambda: timm.create_model(f"local-dir:{found.folder}", pretrained=True)
@@ -59,5 +59,5 @@ def _repository(timm: Any, name: str) -> str:
         raise InputError(f'timm has no weights "{name}"; {hint}timm.list_pretrained() lists all')
     repository = timm.get_pretrained_cfg(name).hf_hub_id
     if not repository:
-        raise InputError(f"timm:{name} has no weights on the hub; choose another model")
+        raise InputError(f"timm:{name} has no weights on the Hub; choose another model")
     return str(repository)

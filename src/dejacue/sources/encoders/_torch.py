@@ -35,7 +35,7 @@ def loaded(name: str, load: Callable[[], Any]) -> Any:
     except Exception as error:  # transformers, safetensors and tokenizers raise their own kinds
         raise MissingData(
             f"{name} could not be loaded ({first_sentence(error)}); its files may be incomplete: "
-            "get them again, or choose another model"
+            "download them again, or choose another model"
         ) from None
 
 
@@ -78,11 +78,13 @@ class TorchEncoder(Encoder):
             raise
         except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
             raise InputError(
-                f"{self.name} gives no row for an image of {self.size}×{self.size} pixels "
+                f"{self.name} gives no features for an image of {self.size}×{self.size} pixels "
                 f"({first_sentence(error)}); choose another model"
             ) from None
         if float(first @ again) < SAME:
-            raise InputError(f"{self.name} gives other rows for the same image; choose another")
+            raise InputError(
+                f"{self.name} gives different features for the same image; choose another model"
+            )
         self.dimension = len(first)
 
     def encode_images(self, crops: Crops) -> Rows:

@@ -48,7 +48,7 @@ def load_transformers(
     dtype_of(precision)  # a precision that there is not is refused before a model is fetched
     found = find_model(name, called, TRANSFORMERS, revision=revision)
     if not (found.folder / "config.json").is_file():
-        raise InputError(f"{called} has no config.json, so it is no model of transformers")
+        raise InputError(f"{called} has no config.json, so it is not a transformers model")
     model, info = loaded(
         called,
         lambda: transformers.AutoModel.from_pretrained(
@@ -61,7 +61,7 @@ def load_transformers(
         _check(called, lacking)
         return TextTransformers(called, found, model, lower=lower, **options)
     if model.main_input_name != "pixel_values":
-        raise InputError(f"{called} is a {type(model).__name__}, not a model of images")
+        raise InputError(f"{called} is a {type(model).__name__}, not an image model")
     # a classifier is published without the layer that pools: its first token is taken then
     poolers = {name for name in lacking if "pooler" in name.split(".")}
     _check(called, lacking - poolers)
@@ -80,11 +80,13 @@ def _length(called: str, config: Any, tokenizer: Any) -> int:
     """How many tokens it reads; a tokenizer whose files are missing, which is none, is refused."""
     one, other = (set(tokenizer(text)["input_ids"]) for text in ("empty cup", "full plate"))
     if one == other:
-        raise InputError(f"{called}: its tokenizer knows no words; are its files complete?")
+        raise InputError(
+            f"{called}: its tokenizer knows no words; check that its files are complete"
+        )
     positions = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
     known = [n for n in (positions, tokenizer.model_max_length) if n and n < MOST_TOKENS]
     if not known:
-        raise InputError(f"{called}: its files do not say how many tokens it reads")
+        raise InputError(f"{called}: its files do not state how many tokens it reads")
     return int(min(known))
 
 

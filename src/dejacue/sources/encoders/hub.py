@@ -67,13 +67,13 @@ def find_model(
             files = chosen([path.name for path in folder.iterdir() if path.is_file()], weights)
             if not files:
                 raise MissingData(
-                    f"{folder}: holds no weights of a model ({', '.join(weights)}); get them with: "
-                    f"hf download REPOSITORY --local-dir {folder}"
+                    f"{folder}: holds no model weights ({', '.join(weights)}); download them "
+                    f"with: hf download REPOSITORY --local-dir {folder}"
                 )
             called_so = folder.resolve().name if folder is not own else name
             return Model(called_so, folder, tuple(folder / file for file in files))
     if "\\" in name or name.startswith((".", "~", "/")) or name.count("/") > 1:
-        raise MissingData(f"{called}: there is no folder {name}")
+        raise MissingData(f"{called}: the folder {name} does not exist")
     folder = _cached(name, revision, weights) or _fetched(name, called, revision, weights)
     files = chosen([path.name for path in folder.iterdir()], weights)
     return Model(name, folder, tuple(folder / file for file in files))
@@ -111,24 +111,23 @@ def _fetched(name: str, called: str, revision: str | None, weights: Sequence[str
         names = [one.rfilename for one in found.siblings or [] if "/" not in one.rfilename]
         wanted = chosen(names, weights)
         if not wanted:
-            raise MissingData(f"{called}: the hub has no weights of it ({', '.join(weights)})")
+            raise MissingData(f"{called}: has no weights on the Hub ({', '.join(weights)})")
         return Path(snapshot_download(name, revision=revision, allow_patterns=[*SMALL, *wanted]))
     except GatedRepoError:
         raise MissingData(
-            f"{called} is given to those who accept its terms: do so on its page of the hub, then "
-            f"run: hf auth login, and: hf download {name}"
+            f"{called} is gated: accept its terms on its page on the Hub, then run: hf auth "
+            f"login, and: hf download {name}"
         ) from None
     except RepositoryNotFoundError:
         raise MissingData(
-            f"{called}: the hub has no such model, or only for those who are logged in "
-            "(hf auth login); check the name"
+            f"{called}: is not on the Hub, or needs a login (hf auth login); check the name"
         ) from None
     except MissingData:
         raise
     except Exception as error:  # the hub, its client and the cache raise their own kinds
         at = f" --revision {revision}" if revision else ""
         raise MissingData(
-            f"{called} is not on this machine and could not be fetched ({first_sentence(error)}); "
-            f"check the name; where there is a connection: hf download {name}{at} --local-dir "
-            f"FOLDER/{name}, and set {FOLDER} to that FOLDER"
+            f"{called} is not on this machine and could not be downloaded "
+            f"({first_sentence(error)}); check the name, or on a machine with a connection run: "
+            f"hf download {name}{at} --local-dir FOLDER/{name}, then set {FOLDER} to that FOLDER"
         ) from None

@@ -94,8 +94,8 @@ class Mini(Encoder):
     def unknown_words(self, texts: Sequence[str]) -> list[str]:
         if content_words(texts).isdisjoint(self.words.known):
             raise InputError(
-                "mini knows none of its words, so that whatever it finds means nothing; describe "
-                "the states in other words, or use --encoder siglip2"
+                "mini knows none of its words, so its answers mean nothing; use other words, or "
+                "--encoder siglip2"
             )
         return list(dict.fromkeys(w for text in texts for w in self.words.unknown_words(text)))
 
@@ -104,9 +104,7 @@ def _words(metadata: Mapping[str, str]) -> tuple[str, ...]:
     try:
         return tuple(msgspec.json.decode(metadata.get("words", ""), type=list[str]))
     except (msgspec.DecodeError, RecursionError):
-        raise InputError(
-            "the embedded model holds no list of words; install dejacue again"
-        ) from None
+        raise InputError("the bundled model has no list of words; reinstall dejacue") from None
 
 
 def _file(name: str) -> bytes:

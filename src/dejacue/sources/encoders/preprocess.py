@@ -57,11 +57,13 @@ class Preprocessing:
             raise InputError(f'the filter "{self.resample}" is not one of {", ".join(FILTERS)}')
         if not 1 <= self.size <= self.resize <= crops.LARGEST:
             raise InputError(
-                f"{self.size} pixels cut out of {self.resize}: they must be 1 to {crops.LARGEST}, "
-                "and not more than there are"
+                f"crop of {self.size} pixels from {self.resize}: give 1 to {crops.LARGEST}, and "
+                "no more than the image has"
             )
         if len(self.mean) != 3 or len(self.std) != 3 or not all(self.std):
-            raise InputError(f"mean {self.mean} and deviation {self.std}: give three of each")
+            raise InputError(
+                f"mean {self.mean} and deviation {self.std}: give three values for each"
+            )
 
     @property
     def usual(self) -> bool:
@@ -116,21 +118,21 @@ def of_transformers(folder: Path, called: str) -> Preprocessing:
         found = found.get("image_processor") if isinstance(found, dict) else None
     else:
         raise InputError(
-            f"{called} has no preprocessor_config.json, which says how its images are scaled; put "
-            f"the one of its authors into {folder}, or take another model"
+            f"{called} has no preprocessor_config.json, which defines how images are scaled; copy "
+            f"the authors' file to {folder}, or use another model"
         )
     if not isinstance(found, dict):
-        raise InputError(f"{path}: does not say how images are scaled")
+        raise InputError(f"{path}: does not state how images are scaled")
     strange = sorted(key for key, value in found.items() if key not in KNOWN and value)
     if strange:
         raise InputError(
-            f"{path}: asks for {', '.join(strange[:3])}, which dejacue does not do; take a model "
-            "whose images are resized to one size"
+            f"{path}: asks for {', '.join(strange[:3])}, which dejacue does not support; use a "
+            "model whose images are resized to one size"
         )
     try:
         return _plain(found)
     except (InputError, TypeError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: does not say how images are scaled ({error})") from None
+        raise InputError(f"{path}: does not state how images are scaled ({error})") from None
 
 
 def _plain(found: Mapping[str, Any]) -> Preprocessing:
@@ -143,10 +145,10 @@ def _plain(found: Mapping[str, Any]) -> Preprocessing:
     if isinstance(size, int):  # old files: of a square, or of the shorter side before a cut
         size = {"shortest_edge": size} if cut else {"height": size, "width": size}
     if not isinstance(size, Mapping):
-        raise InputError(f"size {size!r:.40} is not one side")
+        raise InputError(f"size {size!r:.40} is not the length of one side")
     sides = {side for name in ("height", "width", "shortest_edge") if (side := size.get(name))}
     if len(sides) != 1 or size.get("longest_edge"):
-        raise InputError(f"size {dict(size)!r:.80} is not one side")
+        raise InputError(f"size {dict(size)!r:.80} is not the length of one side")
     resize = int(sides.pop())
     squash = not size.get("shortest_edge")
     crop: Any = found["crop_size"] if cut else resize
@@ -177,21 +179,25 @@ def of_open_clip(found: Mapping[str, Any], size: int, called: str) -> Preprocess
     """From preprocess_cfg, or from an entry of open_clip's list; ``size`` is the model's."""
     mode = found.get("resize_mode", "shortest")
     if mode not in ("shortest", "squash"):
-        raise InputError(f"{called}: its images are resized by {mode}, which dejacue does not do")
+        raise InputError(
+            f"{called}: its images are resized by {mode}, which dejacue does not support"
+        )
     try:
         return Preprocessing(
             size, size, mode == "squash", str(found["interpolation"]),
             tuple(map(float, found["mean"])), tuple(map(float, found["std"])), rounded=True,
         )  # fmt: skip
     except (InputError, TypeError, ValueError, KeyError) as error:
-        raise InputError(f"{called}: does not say how images are scaled ({error})") from None
+        raise InputError(f"{called}: does not state how images are scaled ({error})") from None
 
 
 def of_timm(found: Mapping[str, Any], called: str) -> Preprocessing:
     """From what timm.data.resolve_model_data_config gives."""
     mode = found.get("crop_mode", "center")
     if mode not in ("center", "squash"):
-        raise InputError(f"{called}: its images are cut by {mode}, which dejacue does not do")
+        raise InputError(
+            f"{called}: its images are cropped by {mode}, which dejacue does not support"
+        )
     height, width = found["input_size"][1:]
     if height != width:
         raise InputError(f"{called}: takes images of {width}×{height} pixels, not squares")

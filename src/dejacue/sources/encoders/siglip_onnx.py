@@ -99,7 +99,7 @@ def session(path: Path | bytes, threads: int | None = None) -> Any:
     except Exception as error:  # the runtime has one kind of error per status
         if lacks_memory(error):
             raise
-        name = "the embedded model" if isinstance(path, bytes) else path
+        name = "the bundled model" if isinstance(path, bytes) else path
         raise InputError(f"{name}: is not a usable ONNX model ({first_line(error)})") from None
 
 

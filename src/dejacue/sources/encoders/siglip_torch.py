@@ -40,7 +40,7 @@ def choose_device(device: str | None) -> str:
             raise unknown("device", device, available)
         if not available[kind]:
             raise InputError(
-                f'the device "{device}" is not available; leave --device out or use cpu'
+                f'the device "{device}" is not available; leave --device out, or use cpu'
             )
         return device
     if torch.cuda.is_available():

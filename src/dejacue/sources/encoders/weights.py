@@ -67,7 +67,7 @@ class Weights:
             if expected is not None and sha256(path) != expected:
                 raise InputError(
                     f"{path}: is not the published file (its sha256 differs); delete it and "
-                    f"get {name} of {self.repository} at revision {self.revision} again"
+                    f"download {name} of {self.repository} at revision {self.revision} again"
                 )
 
     def damaged(self) -> list[Path]:
@@ -202,7 +202,7 @@ def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
 
 
 def _missing(lacking: Mapping[Weights, Sequence[str]], reason: str) -> MissingData:
-    fetched = "with a connection they are fetched once, without one " if reason else ""
+    fetched = "with a connection they are downloaded once; without one, " if reason else ""
     also = "" if os.environ.get(FOLDER) else f", and set {FOLDER} to that FOLDER"
     return MissingData(
         f"{' and '.join(weights.repository for weights in lacking)}: not all files are on this "

@@ -33,7 +33,9 @@ def read_qvhighlights(text: str) -> list[Span]:
         given = row if isinstance(row, dict) else {}
         with named(f"qid {given.get('qid')}"):
             if "pred_relevant_windows" in given:
-                raise InputError("holds answers (pred_relevant_windows); give relevant_windows")
+                raise InputError(
+                    "holds predictions (pred_relevant_windows); give references (relevant_windows)"
+                )
             state, video = given.get("state", given.get("query")), given.get("vid")
             if not isinstance(state, str) or not isinstance(video, str):
                 raise InputError('has no "query" and "vid"')
@@ -55,7 +57,7 @@ def write_activitynet(marks: Marks) -> str:
 def read_activitynet(text: str) -> list[Span]:
     document = parse_json(text)
     if isinstance(document, dict) and "results" in document:
-        raise InputError('holds answers ("results"); references have a "database"')
+        raise InputError('holds predictions ("results"); references have a "database"')
     videos = document.get("database") if isinstance(document, dict) else None
     if not isinstance(videos, dict):
         raise InputError('has no "database" of videos and their annotations')

@@ -29,7 +29,7 @@ def frame_ends_s(history: History) -> NDArray[np.float64]:
     """(N,) seconds at which each observed frame ends, as the module says."""
     if history.times_s is None:
         raise InputError(
-            f'history "{history.id}" has no times, and this format counts in seconds; build it '
+            f'history "{history.id}" has no timestamps, but this format is in seconds; build it '
             "from a video, or give times_s (for a folder of images: a rate)"
         )
     return _ends(f'history "{history.id}"', history.frames, history.times_s)
@@ -38,15 +38,15 @@ def frame_ends_s(history: History) -> NDArray[np.float64]:
 def _ends(name: str, frames: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(times) < 2:
         raise InputError(
-            f"{name} has a single frame, and nothing says how long it lasts; "
-            "export it by frames (CSV, JSON, Parquet)"
+            f"{name} has a single frame of unknown duration; export it in frames (CSV, JSON, "
+            "Parquet)"
         )
     steps, apart = np.diff(times), np.diff(frames)
     late = np.flatnonzero(steps <= 0)
     if late.size:
         raise InputError(
-            f"{name}: times_s do not increase at frame {frames[late[0] + 1]}; "
-            "order frames by their presentation time"
+            f"{name}: times_s does not increase at frame {frames[late[0] + 1]}; order frames by "
+            "presentation time"
         )
     lasting = steps / apart
     usual = np.median(lasting[apart == 1]) if (apart == 1).any() else np.median(lasting)
@@ -90,7 +90,9 @@ class Clock:
         """All frames are decoded, since some containers tell their times in no other way."""
         seen = [(frame.source, frame.time_s) for frame in open_video(path).late()]
         if any(time is None for _, time in seen):
-            raise InputError(f"{path}: has no times; give a video, or a history made with a rate")
+            raise InputError(
+                f"{path}: has no timestamps; give a video, or a history made with a rate"
+            )
         frames = np.array([source for source, _ in seen])
         starts = np.array([time for _, time in seen], float)
         return cls(path, frames, starts, _ends(path, frames, starts), whole=True)
@@ -105,8 +107,9 @@ class Clock:
         """From the start of its first frame to the end of its last."""
         first, last = np.searchsorted(self.frames, tuple(window)).tolist()
         if last >= len(self.frames) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
-            raise InputError(f"{self.name} does not have both ends of the window {window}; "
-                             "give the video")  # fmt: skip
+            raise InputError(
+                f"{self.name} does not contain both ends of the window {window}; give the video"
+            )
         return float(self.starts[first]), float(self.ends[last])
 
     def window(self, times_s: tuple[float, float], tolerance_s: float) -> Window:

@@ -85,7 +85,7 @@ def read(text: str) -> list[Span]:
     """
     root = parse_xml(text, "annotations", "an export of CVAT for video 1.1")
     if root.find("track") is None and root.find("image") is not None:
-        raise InputError("holds images, not tracks; export it as CVAT for video 1.1")
+        raise InputError('holds images, not tracks; export it as "CVAT for video 1.1"')
     spans = []
     for track in root.iter("track"):
         with named(f'track {track.get("id")} of "{track.get("label")}"'):

@@ -78,11 +78,11 @@ def _tiers(marks: Marks) -> dict[tuple[str, str], list[Span]]:
 def read(text: str) -> list[Span]:
     """A tier is a state; or it is an object, where its annotations have different values, which
     are the states then (but not in tiers of our own, whose values are descriptions)."""
-    root = parse_xml(text, "ANNOTATION_DOCUMENT", "a file of ELAN")
+    root = parse_xml(text, "ANNOTATION_DOCUMENT", "an ELAN file")
     header = root.find("HEADER")
     unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
     if unit != "milliseconds":
-        raise InputError(f'counts in "{unit:.40}"; save it in ELAN with milliseconds')
+        raise InputError(f'uses the time unit "{unit:.40}"; save it in ELAN with milliseconds')
     video, shift = _video(root)
     slots = {own.get("TIME_SLOT_ID"): own.get("TIME_VALUE") for own in root.iter("TIME_SLOT")}
     names = {tier.get("TIER_ID", "") for tier in root.iter("TIER")}

@@ -51,7 +51,7 @@ def read(text: str) -> list[Span]:
         return _of_samples(document["samples"])
     labels = document.get("labels") if isinstance(document, dict) else None
     if not isinstance(labels, dict):
-        raise InputError('has no "labels" by video; is it a temporal detection dataset?')
+        raise InputError('has no "labels" by video; check that it is a temporal detection dataset')
     for video, rows in labels.items():
         if not isinstance(rows, list | None):
             raise InputError(f'labels of "{video}" are not a list')
@@ -69,7 +69,9 @@ def _of_samples(samples: list[Any]) -> list[Span]:
     fields: dict[str, None] = {}
     for at, sample in enumerate(samples, start=1):
         if not isinstance(sample, dict) or not isinstance(sample.get("filepath"), str):
-            raise InputError(f'sample {at} has no "filepath"; is it the samples.json of a dataset?')
+            raise InputError(
+                f'sample {at} has no "filepath"; check that it is the samples.json of a dataset'
+            )
         video = sample["filepath"]
         for name, own in sample.items():
             if isinstance(own, dict) and own.get("_cls") == "TemporalDetections":
@@ -97,7 +99,7 @@ def _span(row: Any, classes: Any, video: str, where: str) -> Iterator[Span]:
             raise InputError(f'label {shown(label)} is neither text nor one of "classes"')
         pair = row.get("support", row.get("timestamps"))
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f"{shown(pair)} is not a pair of first and last")
+            raise InputError(f"{shown(pair)} is not a pair [first, last]")
         more = row.get("attributes")
         object = more.get("object") if isinstance(more, dict) else row.get("object")
         window = frames(pair[0], pair[1], base=1) if "support" in row else None

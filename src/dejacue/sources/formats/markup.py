@@ -12,13 +12,15 @@ Element = ElementTree.Element
 def parse_xml(text: str, root: str, what: str) -> Element:
     """The root of a document; definitions, which can grow without bounds, are refused."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InputError("defines entities (<!DOCTYPE>), which no such file needs; remove them")
+        raise InputError("defines entities (<!DOCTYPE>), which such files do not need; remove them")
     try:
         found = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         raise InputError(f"not valid XML, or cut short ({first_line(error)})") from None
     if found.tag != root:
-        raise InputError(f"begins with <{found.tag:.40}>, not with <{root}>; is it {what}?")
+        raise InputError(
+            f"begins with <{found.tag:.40}>, not with <{root}>; check that it is {what}"
+        )
     return found
 
 

@@ -77,7 +77,7 @@ def read(text: str) -> list[Span]:
     """The markers of clips, which count the time of their media."""
     document = parse_json(text)
     if not isinstance(document, dict) or "OTIO_SCHEMA" not in document:
-        raise InputError("is no OpenTimelineIO document, which has an OTIO_SCHEMA")
+        raise InputError("is not an OpenTimelineIO document: it has no OTIO_SCHEMA")
     return list(_markers(document))
 
 
@@ -91,7 +91,9 @@ def _markers(item: Any) -> Iterator[Span]:
     for marker in item.get("markers") or ():
         with named(f'marker "{marker.get("name") if isinstance(marker, dict) else marker}"'):
             if not is_clip:
-                raise InputError("counts the time of an edit, not of a video; put it on the clip")
+                raise InputError(
+                    "refers to the time of the edit, not of the video; put it on the clip"
+                )
             yield _span(marker, _video(item))
     for key in ("tracks", "children"):
         yield from _markers(item.get(key))
@@ -112,7 +114,7 @@ def _span(marker: dict[str, Any], video: str | None) -> Span:
         first = start["value"] / start["rate"]
         last = first + lasting["value"] / lasting["rate"]
     except (KeyError, TypeError, ZeroDivisionError):
-        raise InputError("has no range of a start and a duration with their rates") from None
+        raise InputError("has no range with a start, a duration and their rates") from None
     more = marker.get("metadata", {})
     own = more.get("dejacue") if isinstance(more, dict) else None
     own = own if isinstance(own, dict) else {}

@@ -30,7 +30,7 @@ def write(marks: Marks) -> bytes:
     for object in marks.objects:
         own = [span for span in marks.spans if span.object == object]
         if any(abs(time) > MOST_SECONDS for span in own for time in span.seconds):
-            raise InputError(f'history "{object}": Rerun counts no more than {MOST_SECONDS:g} s')
+            raise InputError(f'history "{object}": Rerun holds at most {MOST_SECONDS:g} s')
         for lane, spans in _lanes(own).items():
             changes = _changes(spans)
             recording.send_columns(
@@ -80,7 +80,7 @@ def read(path: str) -> list[Span]:
                     for time, state in zip(when, states, strict=True)
                 )
     except Exception as error:  # whatever Rust says of a damaged file
-        raise InputError(f"cannot be read as a recording of Rerun ({first_line(error)})") from None
+        raise InputError(f"cannot be read as a Rerun recording ({first_line(error)})") from None
     if not rows:
         raise InputError(f'has no StateChange on the timeline "{TIMELINE}"')
     return [span for entity, changes in rows.items() for span in _spans(entity, changes)]

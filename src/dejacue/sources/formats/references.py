@@ -65,7 +65,7 @@ def _window(span: Span, clock: Clock | None, format: Format) -> Window:
         return span.window
     if clock is None:
         raise InputError(
-            "counts in seconds, and frames have their times in the video; give the video or the "
+            "is in seconds, and only the video tells the time of each frame; give the video or "
             "history it belongs to (--times FILE, times=)"
         )
     return clock.window(span.seconds, format.tolerance_s or 1e-6)
@@ -80,8 +80,8 @@ def write(references: Iterable[Reference], format: Format, *, times: Any = None)
         clock = clocks.of(object, reference.component, Path())
         if clock is None and format.timed:
             raise InputError(
-                f'history "{object}": {format.suffix} counts in seconds, and frames have their '
-                "times in the video; give the video or the history (--times FILE, times=)"
+                f'history "{object}": {format.suffix} is in seconds, and only the video tells the '
+                "time of each frame; give the video or history (--times FILE, times=)"
             )
         objects[object] = clocks.video(object)
         if clock is not None:

@@ -106,7 +106,7 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
     name = os.fspath(path)
     if os.path.isdir(name) or name.lower().endswith(".zip"):
         what = "a folder;" if os.path.isdir(name) else "an archive; unpack it and"
-        raise InputError(f"{name}: is {what} give the file in it: labels.json, annotations.xml …")
+        raise InputError(f"{name}: is {what} give the file inside: labels.json, annotations.xml …")
     if (own := format_of(name)) is not None or not name.lower().endswith(_PLAIN):
         return own
     text = read_text(name, MOST_BYTES, "split it")

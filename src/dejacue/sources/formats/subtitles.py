@@ -70,7 +70,7 @@ def read(text: str) -> list[Span]:
         with named(f'cue "{lines[at].strip()}"'):
             found = _TIMES.fullmatch(lines[at])
             if found is None:
-                raise InputError("is not two times of hours:minutes:seconds and milliseconds")
+                raise InputError("is not two times in hours, minutes, seconds and milliseconds")
             one, other = found.groups()[:4], found.groups()[4:]
             seconds = times(_milliseconds(one), _milliseconds(other), 1e-3)
             words = " ".join(lines[at + 1 :]).strip()
@@ -83,7 +83,7 @@ def read(text: str) -> list[Span]:
         spans.append(Span(state.strip(), None, seconds, object if between else None,
                           descriptions=tuple(filter(None, told.split(" / ")))))  # fmt: skip
     if not spans:
-        raise InputError("has no cue; a cue is a line of two times with --> and a line of text")
+        raise InputError("has no cue; a cue is a line with two times and -->, then a line of text")
     return spans
 
 

@@ -34,7 +34,9 @@ def table_rows(path: str, needed: Sequence[str]) -> Iterator[tuple[str, dict[str
             raise InputError(f"has {count} rows, more than {MOST_ROWS}; split it")
         missing = [name for name in needed if name not in names]
         if missing:
-            raise InputError(f"no column {', '.join(missing)}; needed are {', '.join(needed)}")
+            raise InputError(
+                f"no column {', '.join(missing)}; the required columns are {', '.join(needed)}"
+            )
         table.validate(full=True)  # offsets of a damaged file lead anywhere
         rows = table.to_pylist()
     except FileNotFoundError:

@@ -109,8 +109,8 @@ def group_boxes(rows: Sequence[BoxRow]) -> Frames:
         objects = frames.setdefault(frame, {})
         if not tracked and objects:
             raise InputError(
-                f"{where}: the second box of a frame, and no id says which object it is; give "
-                "every box an id, or keep one box per frame"
+                f"{where}: is a second box in the same frame, without an id; give every box an "
+                "id, or keep one box per frame"
             )
         objects.setdefault(1 if one is None else one, []).append(box)
     if not frames:
@@ -142,7 +142,7 @@ def sunk_boxes(path: Path, document: list[Any]) -> Boxes:
                     raise InputError("is not an object, as the first one is")
                 if not set(NAMES["frame"]) & own.keys():
                     raise InputError(
-                        "does not say its frame; write it with sink.append(detections, "
+                        "has no frame; write it with sink.append(detections, "
                         'custom_data={"frame_index": index})'
                     )
                 cells = ("" if value is None else shown(value) for value in own.values())
@@ -157,8 +157,7 @@ def _listed(path: Path, rows: Iterator[tuple[str, dict[str, str], int]]) -> Boxe
         with named(where):
             frame = _whole(row, "frame") - first
             if not 0 <= frame <= MOST_FRAME:
-                hint = ("; without a line that names the columns, frames count from 1 as in "
-                        "MOT" if first else "")  # fmt: skip
+                hint = "; without a header line, frames count from 1, as in MOT" if first else ""
                 raise InputError(f"frame {frame + first} is not a frame number{hint}")
             box = _box(row)
             confidence = row.get("conf", "")
@@ -194,7 +193,9 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
                 if header:
                     continue
             if len(cells) < (len(columns) if header else len(MOT) - 1):
-                raise InputError(f"{where}: {len(cells)} cells, too few for {', '.join(columns)}")
+                raise InputError(
+                    f"{where}: has {len(cells)} cells, too few for {', '.join(columns)}"
+                )
             yield where, dict(zip(columns, cells, strict=False)), first
     except csv.Error as error:
         raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
@@ -211,7 +212,7 @@ def _columns(cells: list[str]) -> list[str]:
     wanted = ("frame", *(CORNERS if corners else SIDES))
     missing = [column for column in wanted if column not in columns]
     if missing or len(set(columns)) < len(columns):
-        problem = f"no column {', '.join(missing)}" if missing else "two columns of one name"
+        problem = f"no column {', '.join(missing)}" if missing else "two columns have the same name"
         raise InputError(
             f"{problem}; the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for "
             "several objects, id"

@@ -129,7 +129,9 @@ def _plain(rows: list[Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
 def _coco(document: Mapping[str, Any]) -> tuple[Keys, list[dict[int, list[_Segment]]]]:
     images = document.get("images")
     if not isinstance(images, list) or not images:
-        raise InputError('has no list of "images", by which annotations refer to frames; add it')
+        raise InputError(
+            'has no list of "images", which annotations need to refer to frames; add it'
+        )
     rows: dict[Any, int] = {}
     for at, image in enumerate(images):
         with named(f"image {at + 1}"):
@@ -227,7 +229,9 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
                 raise InputError("a polygon is a list of at least three corners: x, y, x, y, …")
         return _Segment(where, given, size)
     if given is not None and given != []:
-        raise InputError(f"segmentation {given!r:.40} is neither a run-length mask nor polygons")
+        raise InputError(
+            f"segmentation {given!r:.40} is neither a run-length mask nor a list of polygons"
+        )
     box = row.get("bbox")
     if not isinstance(box, list) or len(box) != 4:
         raise InputError("has neither a segmentation nor a bbox [x, y, width, height]")

@@ -53,13 +53,13 @@ class Coverage:
         if self.frames and self.unsampled and 2 * unused > rows:
             belong = "belongs" if unused == 1 else "belong"
             found.append(
-                f"{unused} of {counted(rows, 'mask')} {belong} to no frame that was read; are they "
-                "of this video, or left out by --end?"
+                f"{unused} of {counted(rows, 'mask')} {belong} to no frame that was read; check "
+                "that they are for this video, and --end"
             )
         if not found and self._one_apart(unused):
             found.append(
-                "the masks are numbered from 1 and the frames from 0, so the last mask is left "
-                'over; if the first mask belongs to the first frame, choose the match "index" '
+                "the masks are numbered from 1 and the frames from 0, so the last mask is "
+                'unused; if the first mask belongs to the first frame, choose the match "index" '
                 "(--match)"
             )
         return found

@@ -26,7 +26,7 @@ class Folders(ListedRows):
         for one, paths in folders.items():
             for path in paths:
                 if pictures.setdefault(path.stem, {}).setdefault(one, path) != path:
-                    raise InputError(f'{path.parent}: two masks are called "{path.stem}"; keep one')
+                    raise InputError(f'{path.parent}: two masks are named "{path.stem}"; keep one')
         names = [path.name for path in natural(f"{name}.png" for name in pictures)]
         names = [name.removesuffix(".png") for name in names]
         self.keys = Keys(names=tuple(names))
@@ -51,8 +51,8 @@ def _mask(path: Path) -> NDArray[np.bool_]:
     picture = read_picture(path, binary=True)
     if not _is_single(picture, path):
         raise InputError(
-            f"{path}: holds several numbers, though its folder is that of one object; save the "
-            "mask in black and white"
+            f"{path}: holds several values, but its folder is for one object; save the mask in "
+            "black and white"
         )
     return np.asarray(picture != 0)
 

@@ -91,9 +91,9 @@ class Masks:
         names = ", ".join(map(str, there[:SHOWN_IDS])) + (", …" if len(there) > SHOWN_IDS else "")
         first, second = there[:2]
         return InputError(
-            f"{self.path}: holds the objects {names}; say which one with --object {first} "
-            f"(objects=[{first}]), give the pieces of one as --object {first}+{second}, or "
-            f"take several with --objects {first},{second} or --objects all (find_each)"
+            f"{self.path}: holds the objects {names}; choose one with --object {first} "
+            f"(objects=[{first}]), join pieces of one with --object {first}+{second}, or take "
+            f"several with --objects {first},{second} or --objects all (find_each)"
         )
 
     def unions(
@@ -153,10 +153,10 @@ class Masks:
     ) -> NDArray[np.bool_]:
         (height, width), (own_height, own_width) = shape, mask.shape
         label = self._matching.label(row)
-        sizes = f"{label} is {own_width}×{own_height}, the frame {width}×{height}"
+        sizes = f"{label} is {own_width}×{own_height}, but the frame is {width}×{height}"
         if abs(own_width * height / (own_height * width) - 1) > STRETCH:
             raise InputError(
-                f"{self.path}: {sizes}, which is another aspect ratio; give the masks of this video"
+                f"{self.path}: {sizes}, a different aspect ratio; give the masks of this video"
             )
         if not self._resized:
             self._resized = [f"{sizes}; masks are resized to the frames (nearest pixel)"]
@@ -170,7 +170,9 @@ class Masks:
         if missing:
             held = ", ".join(map(str, sorted(self._found))) or "none"
             absent = ", ".join(map(str, sorted(missing)))
-            raise InputError(f"{self.path}: no object {absent}; the ids in these masks: {held}")
+            raise InputError(
+                f"{self.path}: has no object {absent}; the ids in these masks are {held}"
+            )
 
     def _look_for(self, wanted: set[int] | None) -> None:
         """Look through the rows, each once, until the wanted ids (None: all) are found."""

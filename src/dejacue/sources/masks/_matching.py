@@ -66,14 +66,14 @@ class Matching:
         names = keys.names or ()
         if long := next((name for name in names if len(name) > MOST_NAME), None):
             raise InputError(
-                f'{where}: a mask is called "{shortened(long)}"; no file has a name of more than '
-                f"{MOST_NAME} letters"
+                f'{where}: a mask is named "{shortened(long)}"; names have at most {MOST_NAME} '
+                "characters"
             )
         self.every = 1  # of the frames that are meant, one of so many is looked at
         self._stems = {name: row for row, name in enumerate(names)}
         if len(self._stems) < len(names):
             twice = next(name for row, name in enumerate(names) if self._stems[name] != row)
-            raise InputError(f'{where}: two masks are called "{twice}"; keep one')
+            raise InputError(f'{where}: two masks are named "{twice}"; keep one')
         self._forms = {_form(name) for name in names}
         if match == "stem" and not names:
             raise InputError(f"{where}: these masks have no names; {CHOOSE}")
@@ -82,7 +82,7 @@ class Matching:
         """The row of this frame, or None if it has no mask."""
         if self.match == "stem" and frame.name is None:
             raise InputError(
-                f"{self.where}: the frames of a video file have no names to be matched; {CHOOSE}"
+                f"{self.where}: frames of a video file have no names to match; {CHOOSE}"
             )
         if self.match == "stem":
             return self._stems.get(frame.name or "")
@@ -178,17 +178,17 @@ class Matching:
     def _need_numbers(self, name: str) -> None:
         if self.keys.names and not any(map(_DIGITS.search, self.keys.names)):
             raise InputError(
-                f"{self.where}: the masks are called {_examples(self.keys.names)}, the frames "
-                f'"{name}" and so on; name them alike, or choose the match "index" (--match) to '
-                "take them in their order"
+                f"{self.where}: the masks are named {_examples(self.keys.names)}, but the frames "
+                f'"{name}" and so on; use the same names, or choose the match "index" (--match) '
+                "to take them in order"
             )
 
     def _too_few(self) -> InputError:
         count = len(self.keys)
         return InputError(
             f"{self.where}: the masks are numbered 1 to {count}, but there are more than {count} "
-            "frames, so these numbers may count from 0 or from 1; choose the match "
-            '"source" (from 0) or "index" (from 1) (--match)'
+            'frames, so the numbers may start at 0 or at 1; choose the match "source" (from 0) '
+            'or "index" (from 1) (--match)'
         )
 
     def _ambiguous(self, frame: Frame, source: int | None, index: int | None) -> InputError:
@@ -197,10 +197,9 @@ class Matching:
         if min(self.sources) == 1 and at != frame.source:
             choose = 'choose the match "source", "one-based" or "index" (--match)'
         return InputError(
-            f"{self.where}: the numbers of the masks can be read in two ways: as frames of the "
-            f"source, where sampled frame {at} (source frame {frame.source}) has "
-            f"{self.label(source)}, or as positions in the sampled sequence, where it has "
-            f"{self.label(index)}; {choose}"
+            f"{self.where}: the numbers of the masks are ambiguous: as frames of the source, "
+            f"where sampled frame {at} (source frame {frame.source}) has {self.label(source)}, or "
+            f"as positions in the sampled sequence, where it has {self.label(index)}; {choose}"
         )
 
     def other_frames(self, seen: Sequence[str]) -> InputError:
@@ -208,8 +207,8 @@ class Matching:
         numbers = self.keys.numbers
         masks = _examples(self.keys.names or [f"{number}" for number in numbers or ()])
         return InputError(
-            f"{self.where}: no mask belongs to any of these frames: the masks are called {masks}, "
-            f"the frames {_examples(seen)}; give the masks of this video, or another match than "
+            f"{self.where}: no mask belongs to any of these frames: the masks are named {masks}, "
+            f"the frames {_examples(seen)}; give the masks of this video, or a match other than "
             f'"{self.match}" (--match)'
         )
 
@@ -234,19 +233,19 @@ def _numbers(names: Sequence[str], where: str) -> list[int]:
     for name, found in zip(names, groups, strict=True):
         if not found:
             raise InputError(
-                f'{where}: mask "{name}" has no number in its name that could be a frame; '
-                'rename it, or choose the match "stem" (--match) for frames of the same names'
+                f'{where}: mask "{name}" has no number in its name that could be a frame; rename '
+                'it, or choose the match "stem" (--match) if frames have the same names'
             )
         if len(found) != len(groups[0]):
             raise InputError(
-                f'{where}: the masks "{names[0]}" and "{name}" are named differently, so their '
-                "frame numbers are not clear; name all alike"
+                f'{where}: the masks "{names[0]}" and "{name}" follow different naming patterns, '
+                "so their frame numbers are ambiguous; name all masks the same way"
             )
     columns = list(zip(*groups, strict=True))
     differ = [column for column in columns if len(set(column)) > 1] or columns[-1:]
     if len(differ) > 1:
         raise InputError(
             f"{where}: {_examples(names)} differ in {len(differ)} numbers, so the frame number is "
-            "not clear; keep one mask file per frame, with all its objects"
+            "ambiguous; keep one mask file per frame, with all its objects"
         )
     return [int(number) for number in differ[0]]

@@ -93,15 +93,15 @@ def check_path(masks: Any) -> None:
     shape = getattr(masks, "shape", None)
     given = type(masks).__name__ if shape is None else f"an array of shape {shape}"
     raise InputError(
-        f'masks are given by their path, not as {given}; np.savez("masks.npz", masks=array) saves '
-        "an array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of "
+        f'masks are given as a path, not as {given}; np.savez("masks.npz", masks=array) saves an '
+        "array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of "
         "the first frame alone, (H, W), is the option mask"
     )
 
 
 def _open_logits(path: Path, threshold: float) -> tuple[str, Rows]:
     if os.path.exists(path) and path.suffix.lower() not in (".npz", ".npy"):
-        raise InputError(f"{path}: logits are a .npz or .npy file; leave the kind out")
+        raise InputError(f"{path}: logits are read from an .npz or .npy file; leave the kind out")
     return open_stack(path, None, threshold)
 
 
@@ -109,11 +109,11 @@ def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
     guess = _BY_SUFFIX.get(path.suffix.lower())
     if path.suffix.lower() in PICKLES:
         raise InputError(
-            f"{path}: a pickle can run code and is not opened; load it where you trust it, and "
-            f"save its masks: {SAVE}"
+            f"{path}: a pickle can run code, so it is not opened; load it yourself if you trust "
+            f"it, and save its masks: {SAVE}"
         )
     if guess is None and path.suffix.lower() in PICTURES:
-        raise InputError(f"{path}: is a single picture; give the folder of all masks")
+        raise InputError(f"{path}: is a single picture; give the folder with all masks")
     if guess == "stack" and kind in (None, "stack", "indexed", "binary"):
         return open_stack(path, None if kind == "stack" else kind)
     if (kind or guess) == "coco":
@@ -121,9 +121,10 @@ def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
     if (kind or guess) == "boxes":
         return "boxes", open_boxes(path)
     if kind is not None and guess is not None:
-        raise InputError(f"{path}: is not of the kind {kind}; leave the kind out")
+        raise InputError(f"{path}: is not of kind {kind}; leave the kind out")
     raise InputError(
-        f"{path}: masks are a folder of PNG, or a .npz, .npy, .json, .txt or .csv file"
+        f"{path}: is not a format of masks; give a folder of PNGs, or an .npz, .npy, .json, .txt "
+        "or .csv file"
     )
 
 
@@ -156,13 +157,15 @@ def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
 
 def _check_folder_kind(path: Path, kind: str | None) -> None:
     if kind in ("stack", "coco", "boxes"):
-        raise InputError(f"{path}: is a folder, but masks of the kind {kind} are a single file")
+        raise InputError(f"{path}: is a folder, but masks of kind {kind} are a single file")
 
 
 def _open_pictures(pictures: list[Path], kind: str | None, path: Path) -> tuple[str, Rows]:
     objects = _youtube_vos(pictures[0].parent)
     if objects is None and kind == "youtube-vos":
-        raise InputError(f"{path}: no meta.json above it lists this video; is it YouTube-VOS?")
+        raise InputError(
+            f"{path}: no meta.json above it lists this video; check that it is from YouTube-VOS"
+        )
     if objects is not None and kind in (None, "youtube-vos"):
         return "youtube-vos", folder_labels(pictures, "indexed", objects)
     rows = folder_labels(pictures, kind, None)
@@ -200,8 +203,8 @@ def _descend(folder: Path) -> Path:
         return _descend((annotations or inner)[0])
     if inner:
         names = ", ".join(entry.name for entry in inner[:6]) + (", …" if len(inner) > 6 else "")
-        raise InputError(f"{folder}: holds the folders {names}; give the one of this video")
-    raise InputError(f"{folder}: is an empty folder, or holds no pictures of masks")
+        raise InputError(f"{folder}: holds the folders {names}; give the one for this video")
+    raise InputError(f"{folder}: is empty, or holds no mask pictures")
 
 
 def _folders(folder: Path) -> Iterable[Path]:

@@ -32,8 +32,8 @@ SAVE = (
     "o, m in own.items()})"
 )
 NEED_THRESHOLD = (
-    'say above which number a pixel is the object: the kind "logits" (above 0, as SAM 2 gives '
-    'them) or "logits:0.5" (--kind)'
+    'give the value above which a pixel belongs to the object: the kind "logits" (above 0, as '
+    'SAM 2 gives them) or "logits:0.5" (--kind)'
 )
 _NAME = re.compile(r"(\d{1,9})[_/](\d{1,9})")
 Plane = NDArray[np.bool_]
@@ -69,7 +69,7 @@ def from_mapping(given: Mapping[Any, Any], threshold: float | None) -> Segments:
             for one, mask in own.items():
                 with named(f"frame {frame}, object {one}"):
                     if not _is_whole(one):
-                        raise InputError("the object is no whole number; number the objects")
+                        raise InputError("the object id is not a whole number; number the objects")
                     plane = as_plane(_array(mask), threshold)
                 bits = np.packbits(plane).tobytes()
                 digest.update(f"{frame} {one} {plane.shape}\0".encode() + bits)
@@ -91,7 +91,7 @@ def from_arrays(arrays: Mapping[str, Any], path: Path, threshold: float | None) 
         with named(name):
             check_plane(arrays[name].shape, arrays[name].dtype, threshold)
             if one in frames.setdefault(frame, {}):
-                raise InputError("the same object of the same frame is there already; keep one")
+                raise InputError("is the same object of the same frame as another array; keep one")
         frames[frame][one] = _reading(arrays[name], f"{path}: {name}", threshold)
     return Segments(frames, [path])
 
@@ -99,12 +99,12 @@ def from_arrays(arrays: Mapping[str, Any], path: Path, threshold: float | None) 
 def check_plane(shape: tuple[int, ...], dtype: Any, threshold: float | None) -> None:
     """Refuses what is not a mask of one object in one frame."""
     if len(shape) < 2 or 0 in shape or any(length != 1 for length in shape[:-2]):
-        raise InputError(f"a mask of shape {shape}; give (H, W) or (1, H, W)")
+        raise InputError(f"the mask has shape {shape}; give (H, W) or (1, H, W)")
     check_size(shape[-1], shape[-2])
     if dtype.kind not in "biuf":
-        raise InputError(f"a mask of type {dtype}; give bool, or logits")
+        raise InputError(f"the mask has type {dtype}; give bool, or logits")
     if dtype.kind == "f" and threshold is None:
-        raise InputError(f"a mask of {dtype}; {NEED_THRESHOLD}")
+        raise InputError(f"the mask has type {dtype}; {NEED_THRESHOLD}")
 
 
 def as_plane(array: NDArray[Any], threshold: float | None) -> Plane:

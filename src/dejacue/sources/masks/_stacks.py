@@ -46,9 +46,9 @@ class _Stack:
         self._stream = stream
         self.shape, fortran, self.dtype, self._start = read_header(stream, name, SAVE_ARRAYS)
         if fortran and len(self.shape) > 1:
-            raise InputError("is stored column by column; save np.ascontiguousarray of it")
+            raise InputError("is in column-major order; save np.ascontiguousarray of it")
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
-            raise InputError("is truncated, or damaged: its size is not what its header says")
+            raise InputError("is truncated or damaged: its size differs from its header")
 
     def __del__(self) -> None:
         self._stream.close()
@@ -206,26 +206,31 @@ def _masks(arrays: Mapping[str, _Stack], threshold: float | None = None) -> _Sta
     large = [name for name, array in arrays.items() if len(array.shape) in (3, 4)]
     if "masks" not in arrays and len(large) != 1:
         held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
-        raise InputError(f'holds {held}; call the array of shape (N, H, W) or (N, K, H, W) "masks"')
+        raise InputError(f'holds {held}; name the array of shape (N, H, W) or (N, K, H, W) "masks"')
     masks = arrays["masks" if "masks" in arrays else large[0]]
     if len(masks.shape) not in (3, 4) or 0 in masks.shape:
-        raise InputError(f"masks of shape {masks.shape}; give (N, H, W) or (N, K, H, W), not empty")
+        raise InputError(
+            f"the masks have shape {masks.shape}; give a non-empty (N, H, W) or (N, K, H, W)"
+        )
     kind = masks.dtype.kind
     if kind in "iu" and len(masks.shape) == 4 and masks.shape[1] == 1:
         masks.shape = (masks.shape[0], *masks.shape[2:])  # (N, 1, H, W), as SAM 2 gives one object
     if kind == "f" and threshold is None:
-        raise InputError(f"masks of type {masks.dtype}; {NEED_THRESHOLD}")
+        raise InputError(f"the masks have type {masks.dtype}; {NEED_THRESHOLD}")
     if kind not in "biuf" or (kind in "iu" and len(masks.shape) == 4 and threshold is None):
         raise InputError(
-            f"masks of type {masks.dtype} and shape {masks.shape}; give bool, or integer labels of "
-            "shape (N, H, W)"
+            f"the masks have type {masks.dtype} and shape {masks.shape}; give bool, or integer "
+            "labels of shape (N, H, W)"
         )
     check_size(masks.shape[-1], masks.shape[-2])
     if math.prod(masks.shape[1:]) * masks.dtype.itemsize > _MOST_ROW_BYTES:
-        raise InputError(f"masks of shape {masks.shape}: a frame takes more than 1 GB; leave out "
-                         "objects, or make the masks smaller")  # fmt: skip
+        raise InputError(
+            f"the masks have shape {masks.shape}, more than 1 GB per frame; leave out objects, or "
+            "make the masks smaller")  # fmt: skip
     if math.prod(masks.shape[:-2]) > _MOST_MASKS:
-        raise InputError(f"masks of shape {masks.shape} are more than {_MOST_MASKS}; split them")
+        raise InputError(
+            f"the masks have shape {masks.shape}, more than {_MOST_MASKS} masks; split them"
+        )
     return masks
 
 
@@ -238,7 +243,7 @@ def _keys(columns: Mapping[str, NDArray[Any]], count: int) -> Keys:
             )
     frames, names = columns.get("frames"), columns.get("names")
     if frames is not None and (frames < 0).any():
-        raise InputError(f"frames contain {frames.min()}; they count from 0")
+        raise InputError(f"frames contain {frames.min()}; frames count from 0")
     numbers = range(count) if frames is None else frames.tolist()
     return Keys(None if names is None else tuple(names.tolist()), tuple(numbers))
 

@@ -119,7 +119,7 @@ def _lines(path: Path) -> list[list[float]]:
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"a YOLO line must be numbers: {FORMS}") from None
+            raise InputError(f"a YOLO line holds only numbers: {FORMS}") from None
 
 
 def _shape(numbers: list[float]) -> Shape:

@@ -31,7 +31,7 @@ ROWS = 64  # of a picture, looked at to recognise a photograph
 TEXTURE = 0.25  # of neighbouring pixels differ in a photograph; masks are flat
 BLURRED = 0.05  # of the pixels of a lossy mask may be between black and white, at its edges
 DARKEST = 128  # a lossy mask has its object in white
-A_MASK = "a mask is flat: 0 where there is no object, and one number (or 255) where it is"
+A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
 
 
 class Labels(Rows):
@@ -99,9 +99,9 @@ class Labels(Rows):
             values = self._row_values(row)
             if len(values) > MOST_LABELS and VOID in values:
                 raise InputError(
-                    f"{self._label(row)}: {len(values)} different numbers, which may be labels of "
-                    "objects or the soft edge of one; "
-                    'choose the kind "indexed" or "binary" (--kind)'
+                    f"{self._label(row)}: holds {len(values)} different values, which may be "
+                    'object labels or the soft edge of one object; choose the kind "indexed" or '
+                    '"binary" (--kind)'
                 )
             if values - {VOID}:
                 return False
@@ -116,7 +116,7 @@ class Labels(Rows):
     def _contradiction(self, row: int) -> InputError:
         others = sorted(self._row_values(row) - {VOID})
         return InputError(
-            f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} though other masks hold "
+            f"{self._label(row)}: holds {', '.join(map(str, others[:4]))} but other masks hold "
             'only 0 and 255; choose the kind "indexed" (255 is void) or "binary" (255 is the '
             "object) (--kind)"
         )
@@ -136,7 +136,9 @@ def folder_labels(pictures: list[Path], kind: str | None, known: frozenset[int] 
     """The pictures of a folder, in their order; a lossy picture can only be binary."""
     lossy = next((path for path in pictures if path.suffix.lower() in LOSSY), None)
     if lossy is not None and kind == "indexed":
-        raise InputError(f"{lossy}: a JPEG blurs its numbers and cannot be indexed; save as PNG")
+        raise InputError(
+            f"{lossy}: JPEG blurs the values, so it cannot hold indexed masks; save it as PNG"
+        )
     binary = lossy is not None or kind == "binary"
     labels = Labels(
         Keys(names=tuple(path.stem for path in pictures)),
@@ -168,7 +170,7 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
         raise InputError(f"{path}: no such file") from None
     except Exception as error:  # decoders raise many kinds of errors
         raise InputError(
-            f"{path}: not a picture that can be read, or a damaged one ({first_line(error):.120})"
+            f"{path}: is not a readable picture, or is damaged ({first_line(error):.120})"
         ) from None
     if mode == "1":
         return array.astype(np.uint8) * np.uint8(VOID)  # black and white is binary
@@ -177,7 +179,9 @@ def read_picture(path: Path, *, binary: bool = False) -> NDArray[Any]:
     if array.ndim == 3:
         array = _without_colour(array, mode, path, binary)
     if array.dtype.kind not in "iu":
-        raise InputError(f"{path}: holds {array.dtype} numbers; save a palette or grey picture")
+        raise InputError(
+            f"{path}: holds {array.dtype} values; save it as a palette or greyscale picture"
+        )
     return _without_blur(array, path) if path.suffix.lower() in LOSSY else array
 
 
@@ -195,8 +199,8 @@ def _without_blur(array: NDArray[Any], path: Path) -> NDArray[Any]:
     between = (array > top // 4) & (array < top - top // 4)
     if 0 < top < DARKEST or between.mean() > BLURRED:
         raise InputError(
-            f"{path}: holds more than black and white, and JPEG and WebP blur the numbers of "
-            f"objects; save as PNG ({A_MASK})"
+            f"{path}: holds more than black and white, but JPEG and WebP blur object numbers; "
+            f"save it as PNG ({A_MASK})"
         )
     return np.where(array > top // 2, array, 0)
 
@@ -211,6 +215,7 @@ def _without_colour(array: NDArray[Any], mode: str, path: Path, binary: bool) ->
     if (array != array[..., :1]).any():
         raise InputError(
             f"{path}: is a colour picture, and colours are not object numbers; save it as palette "
-            'or grey, or choose the kind "binary" (--kind) if all that is not black is the object'
+            'or greyscale, or choose the kind "binary" (--kind) if everything that is not black '
+            "is the object"
         )
     return np.ascontiguousarray(array[..., 0])

@@ -39,7 +39,7 @@ def check_groups(groups: list[list[Any]], given: Any) -> list[list[int]]:
     if not ids or not all(groups) or not all(map(_is_id, ids)):
         raise InputError(f"objects {shown}: give at least one mask id: {SAID}")
     if len(set(ids)) < len(ids):
-        raise InputError(f"objects {shown}: an id is there twice; each belongs to one object")
+        raise InputError(f"objects {shown}: an id appears twice; each id belongs to one object")
     return [[int(one) for one in own] for own in groups]
 
 

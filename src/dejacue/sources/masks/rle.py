@@ -42,8 +42,8 @@ def decode_rle(value: Any) -> NDArray[np.bool_]:
         raise InputError("the counts of a run-length mask are a text or a list of whole numbers")
     if (runs < 0).any() or runs.sum() != height * width:
         raise InputError(
-            f"its runs do not fill {height}×{width} (height × width) pixels; "
-            "it was made for another size, or is damaged"
+            f"its runs do not fill {height}×{width} (height × width) pixels; it was made for "
+            "another size, or is damaged"
         )
     values = np.arange(len(runs)) % 2 == 1  # runs of background and object take turns
     return np.repeat(values, runs).reshape(width, height).T

@@ -47,7 +47,9 @@ def write_masks(
     if kind is None:
         kind = WRITTEN_AS.get(target.suffix.lower())
         if kind is None:
-            raise InputError(f"{path}: masks are written to a folder, .npz or .json")
+            raise InputError(
+                f"{path}: masks are written to a folder, .npz or .json; give one of those"
+            )
     if kind not in WRITTEN:
         raise unknown("kind of written masks", kind, WRITTEN)
     check_place(target)
@@ -78,7 +80,7 @@ class _CheckedFrames:
             if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
                 raise InputError(f"frame {key!r:.40} is neither a number nor a file stem")
             if type(key) is int and abs(key) > MOST_FRAME:
-                raise InputError(f"a frame is numbered above {MOST_FRAME}; frames count from 0")
+                raise InputError(f"a frame number is above {MOST_FRAME}; frames count from 0")
             if type(key) is int and key < 0:
                 raise InputError(f"frame {key}: frames count from 0")
             planes = {one: mask[0] if mask.shape[:-2] == (1,) else mask
@@ -87,11 +89,11 @@ class _CheckedFrames:
                 self._size = self._size or (mask.shape[0], mask.shape[1])
                 if mask.shape != self._size or mask.dtype != bool:
                     raise InputError(
-                        f"frame {key}, object {one}: a mask of {mask.dtype} {mask.shape}; "
-                        f"give bool masks, all of the size {self._size}"
+                        f"frame {key}, object {one}: the mask has type {mask.dtype} and shape "
+                        f"{mask.shape}; give bool masks, all of size {self._size}"
                     )
             if key in seen or (seen and type(key) is not type(next(iter(seen)))):
-                raise InputError("frames are given twice, or partly by number and partly by name")
+                raise InputError("frames are given twice, or some by number and some by name")
             seen.add(key)
             yield key, {int(one): mask for one, mask in planes.items()}
 
@@ -186,7 +188,7 @@ def _write_folder(path: Path, frames: _CheckedFrames) -> Path:
         number = counted(len(overlapping), "frame")
         warnings.warn(
             f"{path}: objects overlap in {number}, first in {overlapping[0]}; an indexed folder "
-            "keeps one object per pixel, .npz and .json keep all",
+            "keeps one object per pixel; .npz and .json keep all",
             stacklevel=3,
         )
     return path

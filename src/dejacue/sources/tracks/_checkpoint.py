@@ -113,7 +113,7 @@ class Checkpoint:
             session.restore(self._state.session)
         except (ValueError, TypeError, LookupError) as error:
             raise InputError(
-                f"{self._file.path}: what an earlier run has left cannot be gone on with "
+                f"{self._file.path}: cannot resume from this file of an earlier run "
                 f"({first_line(error)}); remove it"
             ) from None
         return self._state.done

@@ -54,9 +54,9 @@ class ReversedVideo(AbstractContextManager["ReversedVideo"]):
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise DejaCueError(
-                f"{where}: no room left for the frames before the prompt, which are needed in "
-                f"reverse order ({self._ends[-1] >> 20} MB were written); free some, name another "
-                "folder in TMPDIR, or follow the object forward only (--no-backward)"
+                f"{where}: no space left for the frames before the prompt, which are needed in "
+                f"reverse order ({self._ends[-1] >> 20} MB were written); free some, set TMPDIR "
+                "to another folder, or track the object forward only (--no-backward)"
             ) from None
         except BaseException:
             self._file.close()

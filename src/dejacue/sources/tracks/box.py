@@ -18,8 +18,8 @@ from dejacue.errors import InputError
 from dejacue.sources.tracks.base import Box, Mask, Observation, Prompt, bounding_box
 
 NOTE = (
-    "nothing is followed: the box stays where it is in every frame until another prompt moves it; "
-    "pip install 'dejacue[track]' follows the object with SAM 2"
+    "the object is not tracked: the box stays in place in every frame until another prompt moves "
+    "it; to track the object with SAM 2, pip install 'dejacue[track]'"
 )
 
 
@@ -65,7 +65,7 @@ def _box_of(prompt: Prompt) -> Box:
     if box is None:
         raise InputError(
             f"object {prompt.object}: the tracker box needs a box or a mask, not clicks; give "
-            "one, or follow the object with sam2 (pip install 'dejacue[track]')"
+            "one, or track the object with sam2 (pip install 'dejacue[track]')"
         )
     return box
 

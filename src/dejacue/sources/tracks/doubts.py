@@ -20,9 +20,9 @@ KINDS = {
     "whole": "the mask fills the frame",
     "borders": "the mask touches all four borders",
     "lost": "it is out of sight",
-    "back": "it comes back: is it the same?",
-    "switch": "it looks unlike before: is it the same?",
-    "unsure": "the tracker is not sure",
+    "back": "it comes back: is it the same object?",
+    "switch": "it looks different: is it the same object?",
+    "unsure": "the tracker is unsure",
 }
 WINDOW = 15  # seen frames that are a track's own past
 FEWEST = 5  # of them before something is called unusual

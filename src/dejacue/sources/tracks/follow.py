@@ -117,9 +117,9 @@ def follow(
 
     notes = write_track(output, request, lineages=lineages, progress=told)
     if not followed and _noted(output) != before:
-        _log.info("%s: written anew from what was followed before", output)
+        _log.info("%s: rewritten from the earlier tracking", output)
     elif not followed:
-        _log.info("taken from %s: made of the same video, prompts and tracker", output)
+        _log.info("reused %s: made from the same video, prompts and tracker", output)
     return Followed(notes, (*video.problems, *notes.problems))
 
 
@@ -141,8 +141,8 @@ def _request(
         given, lineages = read_prompts(prompts, known)
         if not given:
             raise InputError(
-                f"{video.path}: say where the object is: --box x0,y0,x1,y1, --point x,y or --mask "
-                "first.png, with @FRAME where it is not in the first frame"
+                f"{video.path}: show where the object is: --box x0,y0,x1,y1, --point x,y or "
+                "--mask first.png, with @FRAME if it is not in the first frame"
             )
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, given), lineages)
     else:
@@ -180,8 +180,8 @@ def _check_same(
     for was, now in pairs:
         if was != now:
             raise InputError(
-                f"{output}: was made with {was}, and now it is {now}; give the same options to add "
-                "to it, or all prompts to make it anew"
+                f"{output}: was made with {was}, but now it is {now}; give the same options to "
+                "add to it, or all prompts to start over"
             )
 
 

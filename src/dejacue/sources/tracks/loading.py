@@ -34,7 +34,7 @@ def load_tracker(
         given = {"device": device, "precision": precision, **options}
         unused = [option for option, value in given.items() if value is not None]
         if unused:
-            raise InputError(f"the tracker box has no {', '.join(unused)}; leave it out")
+            raise InputError(f"the tracker box has no option {', '.join(unused)}; leave it out")
         return BoxTracker()
     from dejacue.sources.tracks import sam2
 

@@ -99,8 +99,8 @@ class Notes(
             if own.cut:
                 left = f"in {own.cut} frames" if own.seen else "throughout, and nothing is left"
                 found.append(
-                    f"object {one} lies under others {left}: these masks hold one object a pixel, "
-                    "the lower number; .npz keeps overlapping objects whole"
+                    f"object {one} lies under others {left}: these masks hold one object per "
+                    "pixel, the lower number; .npz keeps overlapping objects whole"
                 )
             elif not own.seen:
                 found.append(f"object {one} never appears; check its prompt, or lower --presence")
@@ -161,7 +161,7 @@ def read_notes(masks: str | os.PathLike[str]) -> Notes | None:
         return msgspec.json.decode(path.read_bytes(), type=Notes, dec_hook=_unpack)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
-            f"{path}: is not what dejacue track writes ({first_line(error)}); remove it, or track "
+            f"{path}: was not written by dejacue track ({first_line(error)}); remove it, or track "
             "again"
         ) from None
 

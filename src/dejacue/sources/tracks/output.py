@@ -109,22 +109,22 @@ def _check_same_frames(
 ) -> None:
     if before and before.frames != tuple(row.source for row in rows):
         raise DejaCueError(
-            f"{request.video.path}: has other frames than when {target} was made; remove that, and "
-            "track again"
+            f"{request.video.path}: its frames have changed since {target} was made; remove "
+            f"{target} and track again"
         )
 
 
 def _check_seen(request: TrackRequest, objects: Mapping[int, TrackedObject]) -> None:
     if not any(own.seen for own in objects.values()):
         raise InputError(
-            f"{request.video.path}: nothing is seen in any frame; show the object more closely, or "
-            "take a lower presence"
+            f"{request.video.path}: the object is not seen in any frame; mark it more precisely, "
+            "or lower --presence"
         )
 
 
 def _stopped(target: Path, frames: int) -> str:
     if not frames:
-        return "stopped; nothing was kept yet"
+        return "stopped before anything was kept"
     what = "1 frame is" if frames == 1 else f"{frames} frames are"
     return f"stopped; {what} kept in {partial_path(target)} and will be reused"
 
@@ -138,7 +138,9 @@ def check_target(target: Path) -> None:
     """Refuses what cannot be written, or must not be written over, before anything is done. What a
     run that was killed has left is completed or removed first."""
     if target.suffix.lower() not in WRITTEN_AS:
-        raise InputError(f"{target}: masks are written to a folder, .npz or .json")
+        raise InputError(
+            f"{target}: masks are written to a folder, .npz or .json; give one of those"
+        )
     if target.name in ("", ".."):
         raise InputError(f"{target}: give the folder for the masks a name, such as masks")
     check_place(target)

@@ -103,10 +103,10 @@ def _add(
         own = _read("--add", text, at, _any)
         with named(f"--add {text}"):
             if not lineages:
-                raise InputError("there is no object yet; give it with --box, --point or --mask")
+                raise InputError("there is no object yet; show it with --box, --point or --mask")
             if not _says_object(text) and len(lineages) > 1:
                 example = f"{next(iter(lineages))}:{text}"
-                raise InputError(f"say of which object it is a piece ({known}), as in {example}")
+                raise InputError(f"name the object it is a piece of ({known}), as in {example}")
             root = own.object if _says_object(text) else next(iter(lineages))
             if root not in lineages:
                 raise InputError(f"there is no object {root}; known: {known}")
@@ -130,7 +130,7 @@ def _read(option: str, text: str, at: int | None, what: Callable[[str], RawPromp
         if not 1 <= number <= MOST_OBJECT:
             raise InputError(f"objects have the numbers 1 to {MOST_OBJECT}")
         if _FRAMED.fullmatch(found[2]):
-            raise InputError("after the @ stands a frame of the file, from 0 on, as in @45")
+            raise InputError("@ must be followed by a frame of the file, counted from 0, as in @45")
         frame = at if found[3] is None else int(found[3])
         return msgspec.structs.replace(what(found[2]), object=number, frame=frame)
 

@@ -37,7 +37,7 @@ def resolve_prompts(video: Video, given: Sequence[RawPrompt]) -> list[Prompt]:
     known, not guessed.
     """
     if not given:
-        raise InputError("nothing says where the object is; give a box, a point or a mask")
+        raise InputError("the position of the object is missing; give a box, a point or a mask")
     wanted = {own.frame for own in given}
     with named(video.path):
         found = _find_frames(video, wanted, lambda frame: frame.source)
@@ -56,7 +56,7 @@ def resolve_prompts(video: Video, given: Sequence[RawPrompt]) -> list[Prompt]:
 def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
     """The same prompts, one for each object and frame, boxes clipped; or what is wrong."""
     if not prompts:
-        raise InputError("nothing says where the object is; give at least one Prompt")
+        raise InputError("the position of the object is missing; give at least one Prompt")
     with named(video.path):
         for prompt in prompts:
             _check_fields(prompt)
@@ -68,7 +68,9 @@ def _check_fields(prompt: Any) -> None:
     if not isinstance(prompt, Prompt):
         raise InputError(f"prompts are Prompt records, not {prompt!r:.40}")
     if not _is_whole(prompt.frame):
-        raise InputError(f"frame {prompt.frame!r:.40}: give the position of a frame, from 0 on")
+        raise InputError(
+            f"frame {prompt.frame!r:.40}: give the position of a frame, counted from 0"
+        )
     if not _is_whole(prompt.object) or not 1 <= prompt.object <= MOST_OBJECT:
         raise InputError(f"object {shown(prompt.object)}: objects are numbered 1 to {MOST_OBJECT}")
     if prompt.box is not None and not _are_numbers([prompt.box], 4):
@@ -146,15 +148,15 @@ def _find_frames(
                 return found
             before = here
     past = min(one for one in left if one is not None)
-    raise InputError(f"frame {past} lies past the end; the last frame is {before}")
+    raise InputError(f"frame {past} is past the end; the last frame is {before}")
 
 
 def _not_taken(wanted: int, before: int | None, after: int) -> InputError:
     if before is None:
-        return InputError(f"frame {wanted} is not looked at; the first one that is, is {after}")
+        return InputError(f"frame {wanted} is not sampled; the first sampled frame is {after}")
     return InputError(
-        f"frame {wanted} is not looked at (sampled out, or it cannot be decoded); its neighbours "
-        f"are {before} and {after}: give one of them"
+        f"frame {wanted} is not used (not sampled, or it cannot be decoded); give one of its "
+        f"neighbours, {before} or {after}"
     )
 
 
@@ -167,18 +169,19 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     with named(str(path)):
         if os.path.isdir(path):
             raise InputError(
-                "is a folder; --mask is one picture of the object, --masks are those of every frame"
+                "is a folder; --mask takes one picture of the object, --masks takes the masks of "
+                "all frames"
             )
         labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
         there = [int(value) for value in np.unique(labels) if value > 0]
         objects = [value for value in there if value != VOID] or there
         if number is not None and number not in there:
             held = ", ".join(map(str, objects[:9])) or "none"
-            raise InputError(f"no object {number}; the numbers in this picture: {held}")
+            raise InputError(f"has no object {number}; the numbers in this picture are {held}")
         if number is None and 1 < len(objects) <= MOST_LABELS:
             held = ", ".join(map(str, objects[:9]))
             raise InputError(
-                f"holds the objects {held}; say which one, as in {path.name}#{objects[0]}"
+                f"holds the objects {held}; choose one, as in {path.name}#{objects[0]}"
             )
         if number is not None or len(objects) == 1:
             mask = labels == (objects[0] if number is None else number)
@@ -187,12 +190,12 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
         (height, width), (own_height, own_width) = size, mask.shape
         if abs(own_width * height - own_height * width) > max(height, width) * 2:
             raise InputError(
-                f"is {own_width} × {own_height}, the frame {width} × {height}: another shape; "
-                "give a mask of the whole frame"
+                f"is {own_width} × {own_height}, but the frame is {width} × {height}, another "
+                "shape; give a mask of the whole frame"
             )
         mask = resize_nearest(mask, size)
         if not mask.any():
-            raise InputError("is empty; a mask shows where the object is")
+            raise InputError("is empty; give a mask that shows the object")
         return mask
 
 
@@ -210,7 +213,8 @@ def _combined(prompts: Sequence[Prompt], frames: Mapping[int, Frame]) -> list[Pr
             inside = one.box or one.mask is not None or any(inside for *_, inside in one.points)
             if object not in known and not inside:
                 raise InputError(
-                    "only clicks outside of it are given; show where it is, with a box or a point"
+                    "only clicks outside the object are given; show where it is with a box or a "
+                    "point"
                 )
         known.add(object)
         made.append(one)
@@ -237,12 +241,12 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
                 f"(height, width) {size}, not empty"
             )
         if (mask != masks[0]).any():
-            raise InputError("two masks are given, which differ; keep one")
+            raise InputError("two different masks are given; keep one")
         _check_mask(mask, box, points)
     if masks:
         return Prompt(frame, one, mask=masks[0])
     if box is None and not points:
-        raise InputError("the prompt says nothing; give a box, points or a mask")
+        raise InputError("the prompt is empty; give a box, points or a mask")
     return Prompt(frame, one, box, points)
 
 
@@ -266,8 +270,8 @@ def _clipped(box: Box, size: tuple[int, int]) -> Box:
         raise InputError(f"the box {_written(box)} has no area; x0,y0,x1,y1 are two corners")
     if x1 - x0 < 1 or y1 - y0 < 1:
         raise InputError(
-            f"the box {_written(box)} is narrower than a pixel; give its corners in pixels, not as "
-            f"shares of {width} × {height}"
+            f"the box {_written(box)} is narrower than a pixel; give its corners in pixels, not "
+            f"as fractions of {width} × {height}"
         )
     if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
         raise InputError(
@@ -287,7 +291,9 @@ def _check_points(
                 f"the point {x:g},{y:g} lies outside the frame of {width} × {height} pixels"
             )
         if said.setdefault((int(x), int(y)), inside) != inside:
-            raise InputError(f"the point {x:g},{y:g} is given as inside and as outside; keep one")
+            raise InputError(
+                f"the point {x:g},{y:g} is given both as inside and as outside; keep one"
+            )
         if inside and box and not (box[0] <= x <= box[2] and box[1] <= y <= box[3]):
             raise InputError(
                 f"the point {x:g},{y:g} lies outside the box {_written(box)}; move one of them"
@@ -299,7 +305,7 @@ def _check_mask(mask: Mask, box: Box | None, points: Iterable[tuple[float, float
         x0, y0, x1, y1 = box
         part = mask[math.floor(y0) : math.ceil(y1), math.floor(x0) : math.ceil(x1)]
         if not part.any():
-            raise InputError(f"the box {_written(box)} and the mask do not meet; keep one")
+            raise InputError(f"the box {_written(box)} and the mask do not overlap; keep one")
     for x, y, inside in points:
         if mask[int(y), int(x)] != inside:
             where = "outside" if inside else "inside"

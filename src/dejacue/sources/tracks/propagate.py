@@ -209,7 +209,8 @@ def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
     """With an empty mask where the tracker is not sure enough."""
     if seen.mask.shape != frame.image.shape[:2]:
         raise DejaCueError(
-            f"the tracker gave a mask of {seen.mask.shape} for a frame of {frame.image.shape[:2]}"
+            f"the tracker returned a mask of shape {seen.mask.shape} for a frame of shape "
+            f"{frame.image.shape[:2]}"
         )
     sure = seen.presence >= presence
     return Observation(seen.mask if sure else np.zeros_like(seen.mask), seen.presence)

@@ -27,7 +27,8 @@ def pixels(image: NDArray[np.uint8], size: int, device: str, dtype: Any) -> Any:
     torch = need("torch", REMEDY)
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
         raise InputError(
-            f"a frame must be (height, width, 3) bytes, this one is {image.shape} {image.dtype}"
+            f"a frame must be uint8 of shape (height, width, 3), but this one is {image.dtype} of "
+            f"shape {image.shape}"
         )
     # the CPU resizes bytes as they are; mps has no kernel for it, so that there the CPU does it too
     on_cpu = device.startswith(("cpu", "mps"))

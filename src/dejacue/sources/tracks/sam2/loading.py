@@ -32,7 +32,7 @@ FILES: dict[str, str | None] = {"config.json": None, "model.safetensors": None}
 REVISION = "main"
 SAM3 = (
     "sam3 is not offered: its weights are gated and under the SAM License, which restricts their "
-    "use, so that they cannot be fetched for you; follow the object from a box or a click with sam2"
+    "use, so they cannot be downloaded for you; track the object from a box or a click with sam2"
 )
 
 
@@ -83,13 +83,15 @@ def _classes(path: Path) -> tuple[str, str]:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind = config["model_type"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
-        raise InputError(f"{path}: is not the configuration of a model; get it again") from None
+        raise InputError(
+            f"{path}: is not the configuration of a model; download it again"
+        ) from None
     if str(kind) not in CLASSES:
         raise InputError(
             f'{path}: describes a "{shown(kind)}"; a tracker must be one of {", ".join(CLASSES)}'
         )
     if '"timm_wrapper"' in json.dumps(config):
-        need("timm", "EdgeTAM needs it as well: pip install 'dejacue[track]' timm")
+        need("timm", "EdgeTAM also needs it: pip install 'dejacue[track]' timm")
     return CLASSES[str(kind)]
 
 
@@ -100,13 +102,13 @@ def _model(kind: Any, folder: Path, dtype: Any) -> Any:
         )
     except Exception as error:  # safetensors and transformers raise their own kinds
         raise InputError(
-            f"{folder / 'model.safetensors'}: cannot be loaded ({first_line(error)}); get it and "
-            "config.json again, or upgrade transformers"
+            f"{folder / 'model.safetensors'}: cannot be loaded ({first_line(error)}); download it "
+            "and config.json again, or upgrade transformers"
         ) from error
     if loaded["missing_keys"] or loaded["mismatched_keys"]:
         lacking = sorted(map(str, [*loaded["missing_keys"], *loaded["mismatched_keys"]]))
         raise InputError(
             f"{folder / 'model.safetensors'}: does not hold all weights of the model "
-            f"({lacking[0]} and {len(lacking) - 1} more are missing); get it again"
+            f"({lacking[0]} and {len(lacking) - 1} more are missing); download it again"
         )
     return model

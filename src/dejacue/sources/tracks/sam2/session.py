@@ -83,8 +83,8 @@ class Sam2Session:
             raise InputError("the state of the tracker is damaged; start over") from None
         if not fits:
             raise InputError(
-                f"the state was saved by another tracker than {self._tracker.name} with these "
-                "weights; give that one, or start over"
+                f"the state was not saved by {self._tracker.name} with these weights; use the "
+                "tracker that saved it, or start over"
             )
         self._next = found["next"]
         self._objects = {number: Memory(**own) for number, own in found["objects"].items()}

@@ -61,9 +61,9 @@ class Sam2Tracker:
             raise error
         if self.device == "cpu" or not self._fallback:
             raise InputError(
-                f"{self.name}: the memory of the device {self.device} is full; close what else "
-                "uses it, take a smaller model (sam2-tiny), follow fewer objects, or give the "
-                "device cpu"
+                f"{self.name}: the device {self.device} is out of memory; close other programs "
+                "that use it, choose a smaller model (sam2-tiny), track fewer objects, or use "
+                "the device cpu"
             ) from error
         lost = self.device
         self.dtype, self.precision = dtype_of("fp32"), "fp32"
@@ -72,7 +72,7 @@ class Sam2Tracker:
             torch.cuda.empty_cache()
         self.details = {
             **self.details, "device": "cpu", "precision": "fp32",
-            "note": f"the memory of {lost} was full; it fell back to the CPU, which is slower",
+            "note": f"{lost} ran out of memory, so tracking continued on the CPU, which is slower",
         }  # fmt: skip
 
     def _move(self, device: str, dtype: Any = None) -> None:
