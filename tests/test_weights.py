@@ -26,6 +26,7 @@ from dejacue.sources.encoders import encoder_name, siglip
 from dejacue.sources.encoders._files import recorded
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
+from dejacue.sources.tracks import loading as trackers
 from dejacue.sources.trial import try_model
 
 COMMIT = "c" * 40
@@ -462,7 +463,13 @@ def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, 
 
 def test_on_a_gpu_it_is_the_files_of_torch_that_are_asked_for(nothing, monkeypatch) -> None:
     monkeypatch.setattr(models, "may_be_accelerated", lambda: True)
-    with pytest.raises(MissingData, match="weights fetch siglip2:torch \("):
+    with pytest.raises(MissingData, match=r"weights fetch siglip2:torch \("):
         models.check_default()
     with pytest.raises(MissingData, match="download it with dejacue weights fetch siglip2 "):
         models.check_default(backend="onnx")
+
+
+def test_the_default_tracker_is_not_fetched_unasked(nothing, monkeypatch) -> None:
+    monkeypatch.setattr(trackers, "default_tracker", lambda: "sam2")
+    with pytest.raises(MissingData, match=r"dejacue weights fetch sam2-small .*--tracker box"):
+        trackers.load_tracker()

@@ -170,6 +170,25 @@ def find_each(video: Source, vocabulary: Given | None = None, **options: Any) ->
     return _find(video, vocabulary, {"objects": "all", **options}, single=False)
 
 
+def _check_saved(
+    name: str, vocabulary: Given | None, search: Search, sampling: VideoOptions
+) -> None:
+    """Refuses options that a history makes idle."""
+    if search.masks is not None or search.shown:
+        raise InputError(f"{name}: is a history, which needs no masks or boxes; leave them out")
+    unused = [*changed(sampling), *(["object"] if search.objects not in (None, "all") else [])]
+    if vocabulary is None and not search.examples_shown and search.encoder is not None:
+        raise InputError(
+            f"{name}: without other words nothing is encoded, so encoder has no effect; leave "
+            "it out, or give words"
+        )
+    if unused:
+        raise InputError(
+            f"{name}: is a history, so {unused[0]} has no effect; leave it out, or give the "
+            "video instead"
+        )
+
+
 def _find(
     video: Source, vocabulary: Given | None, options: dict[str, Any], single: bool
 ) -> list[Finding]:
@@ -178,19 +197,7 @@ def _find(
     saved = _saved(video)
     if saved is not None:
         name = os.fspath(video) if isinstance(video, str | os.PathLike) else saved.history.id
-        if search.masks is not None or search.shown:
-            raise InputError(f"{name}: is a history, which needs no masks or boxes; leave them out")
-        unused = [*changed(sampling), *(["object"] if search.objects not in (None, "all") else [])]
-        if vocabulary is None and not search.examples_shown and search.encoder is not None:
-            raise InputError(
-                f"{name}: without other words nothing is encoded, so encoder has no effect; leave "
-                "it out, or give words"
-            )
-        if unused:
-            raise InputError(
-                f"{name}: is a history, so {unused[0]} has no effect; leave it out, or give the "
-                "video instead"
-            )
+        _check_saved(name, vocabulary, search, sampling)
         return [
             saved.ask(
                 vocabulary, encoder=search.encoder, encoder_options=search.encoder_options,

@@ -146,7 +146,20 @@ def check_default(
     likely = backend is None and may_be_accelerated()
     if asked or (likely and (models[name].state != "ready" or accelerated())):
         name = "siglip2:torch"
-    model = models[name]
+    _check(
+        models[name], "encoder",
+        "--encoder mini is bundled, but only knows the rendered scenes of this project, so its "
+        "answers on real footage are random",
+    )  # fmt: skip
+
+
+def check_default_tracker() -> None:
+    """The same for the tracker."""
+    model = model_named("sam2")
+    _check(model, "tracker", "--tracker box needs no weights, but its box does not move")
+
+
+def _check(model: Model, kind: str, instead: str) -> None:
     if model.state == "ready":
         return
     if model.state == "damaged":
@@ -154,10 +167,9 @@ def check_default(
     else:
         what = f"is {'not all ' if model.state == 'partial' else 'not '}on this machine"
     raise MissingData(
-        f"{name}, the default encoder, {what}; download it with dejacue weights fetch {name} "
-        f"({model.size()}, {model.licence}), or see dejacue weights ls {name} if there is no "
-        "connection; --encoder mini is bundled, but only knows the rendered scenes of this "
-        "project, so its answers on real footage are random"
+        f"{model.name}, the default {kind}, {what}; download it with dejacue weights fetch "
+        f"{model.name} ({model.size()}, {model.licence}), or see dejacue weights ls {model.name} "
+        f"if there is no connection; {instead}"
     )
 
 

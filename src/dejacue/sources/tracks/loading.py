@@ -29,6 +29,7 @@ def load_tracker(
     box                           the prompt's box, which stays where it is; in the base install
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
     """
+    unnamed = name is None
     name = default_tracker() if name is None else name
     if name == "box":
         given = {"device": device, "precision": precision, **options}
@@ -36,6 +37,10 @@ def load_tracker(
         if unused:
             raise InputError(f"the tracker box has no option {', '.join(unused)}; leave it out")
         return BoxTracker()
+    if unnamed:
+        from dejacue.sources.catalogue import check_default_tracker  # which knows the trackers
+
+        check_default_tracker()
     from dejacue.sources.tracks import sam2
 
     if name.partition(":")[0] not in ("sam2", "sam3", *sam2.REPOSITORIES):
