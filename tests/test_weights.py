@@ -462,7 +462,7 @@ def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, 
 
 def test_on_a_gpu_it_is_the_files_of_torch_that_are_asked_for(nothing, monkeypatch) -> None:
     monkeypatch.setattr(models, "may_be_accelerated", lambda: True)
-    with pytest.raises(MissingData, match="weights fetch siglip2:torch \("):
+    with pytest.raises(MissingData, match=r"weights fetch siglip2:torch \("):
         models.check_default()
     with pytest.raises(MissingData, match="download it with dejacue weights fetch siglip2 "):
         models.check_default(backend="onnx")
