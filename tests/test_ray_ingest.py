@@ -170,7 +170,10 @@ def test_a_decoder_that_dies_is_a_failure_of_its_video(ray, videos, tmp_path) ->
     made = ingest(given, tmp_path / "ray", encoder=encoder, engine="ray")
     assert sorted(made.failed) == sorted(ingest(given, tmp_path / "local", encoder=encoder).failed)
     assert [own.id for own in made.failed] == ["v0"]
-    assert "the process that decoded it ended with 7; the memory may" in made.failed[0].what
+    assert (
+        "the process that decoded it ended with 7; there may be too little memory"
+        in made.failed[0].what
+    )
 
 
 @pytest.fixture
@@ -234,7 +237,7 @@ def test_an_encoder_that_is_another_one_elsewhere_is_told(ray, videos, tmp_path)
             other.identity = "other"
             return object.__new__, (Counting,), vars(other)
 
-    with pytest.raises(InputError, match='the encoder is "other" there, and "counting" here'):
+    with pytest.raises(InputError, match='the encoder is "other" there, but "counting" here'):
         ingest(videos, tmp_path / "s", encoder=Changing(tmp_path / "b"), engine="ray")
 
 
