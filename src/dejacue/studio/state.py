@@ -16,7 +16,7 @@ from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import History, Reference
 from dejacue.records.words import Spelling
-from dejacue.sources.encoders import Encoder, encoder_name
+from dejacue.sources.encoders import Encoder, check_name, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
 from dejacue.sources.findings import DOCUMENT, Made, read_document
 from dejacue.sources.frames import Frames, open_frames
@@ -134,6 +134,8 @@ class Studio:
         tracker: str | None = None, encoder_options: EncoderOptions | None = None,
         opened: Sequence[str] = (),
     ) -> None:  # fmt: skip
+        if encoder is not None:
+            check_name(encoder)
         self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
