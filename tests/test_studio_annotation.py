@@ -146,6 +146,20 @@ def test_the_second_pass_tells_the_same_states_apart(pair) -> None:
     assert ben.post(f"{CUP}/passes/Ben", json={}).json()["states"] == ["empty", "full"]
 
 
+def test_a_consensus_is_ready_once_two_passes_are_complete(pair) -> None:
+    def ready() -> list[bool]:
+        return [own.get("/api/annotations").json()[0]["ready"] for own in pair]
+
+    anna, ben, owner = pair
+    assert owner.get("/api/annotations").json()[0]["id"] == "cup"
+    label(anna, "Anna", LABELS, STATES)
+    assert ready() == [False, True, False]  # besides one's own
+    label(ben, "Ben", [*LABELS[:-1], None])
+    assert ready() == [False, True, False]
+    assert ben.put(f"{CUP}/passes/Ben", json={"runs": runs(LABELS)}).status_code == 200
+    assert ready() == [True, True, True]
+
+
 def test_from_two_passes_to_references(studio, pair) -> None:
     anna, ben, owner = pair
     other = [*LABELS[:18], *["none"] * 4, *LABELS[22:]]

@@ -12,9 +12,11 @@ import pytest
 from PIL import Image
 from studio_client import client_of, studio_of
 
-from dejacue import Finding, read_references, read_vocabulary
+from dejacue import Finding, Window, read_references, read_vocabulary
+from dejacue.records import Reference
 from dejacue.report.scene import unpacked
 from dejacue.sources.encoders import Encoder, load_encoder
+from dejacue.sources.results import write_references
 from dejacue.studio import corpus, security
 from dejacue.studio.errors import NotThere
 from dejacue.studio.state import Remembering
@@ -398,6 +400,45 @@ def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -
         assert own["tiou"] == pytest.approx(best)
     assert client.get("/api/corpus", params={"filter": "CUP half"}).json()["count"] == 1
     assert client.get("/api/corpus", params={"filter": "cup house"}).json()["count"] == 0
+
+
+def moved_references(path) -> dict:
+    """References of the scene that are elsewhere than the true ones."""
+    told = {"empty": [[0, 1]], "full": [[58, 59]]}
+    path.parent.mkdir(exist_ok=True)
+    write_references(
+        path, [Reference("scene", {s: [Window(*w) for w in t] for s, t in told.items()})]
+    )
+    return told
+
+
+def test_references_made_in_the_studio_win_and_the_file_is_named(studio, client) -> None:
+    root = studio.workspace.root
+    assert client.get("/api/corpus").json()["rows"][0]["references"] == "scene/references.json"
+    for path in (root / "cup").iterdir():  # the finding of the workspace itself
+        path.rename(root / path.name)
+    (root / "cup").rmdir()
+    for own in ("scene/scene.annotations/references.json", "annotations/references.json"):
+        told = moved_references(root / own)
+        studio.workspace.changed()
+        (row,) = client.get("/api/corpus").json()["rows"]
+        assert row["references"] == own
+        said = [
+            note for note in row["notes"] if note.startswith(f"the references are those of {own}")
+        ]
+        assert [note.endswith("scene/references.json") for note in said] == [True]
+        scene = client.get("/api/findings/finding.json/scene").json()
+        assert scene["references"] == told
+        assert said[0] in scene["notes"]
+
+
+def test_a_note_is_said_once(studio, client) -> None:
+    document = studio.workspace.root / "cup" / "finding.json"
+    told = json.loads(document.read_text())
+    told["warnings"] = told["retrieval"]["notes"] = ["the masks were made by hand"]
+    document.write_text(json.dumps(told))
+    (row,) = client.get("/api/corpus").json()["rows"]
+    assert row["notes"] == ["the masks were made by hand"]
 
 
 def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, client) -> None:

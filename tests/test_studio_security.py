@@ -414,3 +414,14 @@ def test_without_the_extra_its_name_is_said(dejacue, tmp_path, monkeypatch) -> N
     answer = dejacue("studio", tmp_path, "--no-browser")
     assert answer.code == 1
     assert "uvicorn is not installed; pip install 'dejacue[studio]'" in answer.err
+
+
+def test_an_unknown_encoder_is_refused_before_anything_is_served(
+    dejacue, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("uvicorn.Server.run", lambda *given, **more: None)
+    options = (tmp_path, "--no-browser", "--port", "0", "--encoder")
+    assert dejacue("studio", *options, "mini").code == 0
+    answer = dejacue("studio", *options, "minni")
+    assert answer.code == 2
+    assert 'unknown encoder "minni"; did you mean "mini"?' in answer.err

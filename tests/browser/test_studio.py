@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
 import pytest
 
 from dejacue import Finding, Window
@@ -53,6 +57,65 @@ def test_an_edited_word_moves_the_interval_and_undo_moves_it_back(finding) -> No
     assert finding.page.input_value(text_of("full")).startswith("cup filled")
     finding.page.keyboard.press("Control+Shift+z")
     assert changed(finding, before) != before
+
+
+def test_each_edit_that_moved_an_interval_is_one_step_of_undo(finding) -> None:
+    first = finding.windows()
+    finding.page.fill(text_of("full"), WORSE)
+    second = changed(finding, first)
+    finding.page.fill(text_of("full"), "cup filled")
+    third = changed(finding, second)
+    finding.page.keyboard.press("Control+z")
+    assert changed(finding, third) == second
+    assert finding.page.input_value(text_of("full")) == WORSE
+    finding.page.keyboard.press("Control+z")
+    assert changed(finding, second) == first
+
+
+def exported(own, act) -> dict:
+    with own.page.expect_download() as down:
+        act()
+    assert down.value.suggested_filename == "scene.json"
+    return json.loads(Path(down.value.path()).read_text())
+
+
+def test_an_export_holds_the_edits_or_says_that_it_does_not(finding, workspace) -> None:
+    page, before = finding.page, finding.windows()
+    kinds = page.get_by_label("export", exact=True)
+    old = exported(finding, lambda: kinds.select_option("json"))
+    page.fill(text_of("full"), WORSE)
+    changed(finding, before)
+    kinds.select_option("json")
+    page.get_by_text("There are edits that are not saved").wait_for()
+    without = page.get_by_role("button", name="Export without the edits")
+    assert exported(finding, without.click) == old
+    kinds.select_option("json")
+    new = exported(finding, page.get_by_role("button", name="Save and export").click)
+    assert json.dumps(WORSE) in json.dumps(new)
+    assert json.dumps(WORSE) not in json.dumps(old)
+    assert list(Finding.read(workspace / "cup").vocabulary.states["full"]) == [WORSE]
+
+
+def test_an_export_that_fails_says_why_until_another_view_is_opened(finding, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    finding.page.get_by_label("export", exact=True).select_option("parquet")
+    said = finding.page.locator(".sentence.problem")
+    said.wait_for()
+    assert "pip install" in said.inner_text()
+    finding.page.get_by_role("link", name="Corpus").click()
+    said.wait_for(state="detached", timeout=3000)
+    assert all("503" in error for error in finding.errors)
+    finding.errors.clear()
+
+
+def test_the_box_tracker_does_not_judge(finding, workspace) -> None:
+    document = workspace / "cup" / "finding.json"
+    told = json.loads(document.read_text())
+    told["made"]["tracker"] = "box"
+    document.write_text(json.dumps(told))
+    finding.page.reload()
+    finding.page.get_by_role("tab", name="Doubts").click()
+    finding.page.get_by_text("The box tracker follows nothing and does not judge").wait_for()
 
 
 def test_what_is_saved_is_there_after_a_reload_and_for_the_command_line(finding, workspace) -> None:

@@ -53,6 +53,9 @@ def labelled(address, desk):
         "1\nfull", "2\nempty", "3\nnone", "4\nunobserved",
     ]  # fmt: skip
     fill(own, [(0, 21, "1"), (22, 40, "3"), (41, LAST, "2")])
+    consensus = own.page.get_by_role("button", name="Start the consensus")
+    assert consensus.is_disabled()  # there is one pass
+    assert "Once the other pass is complete too" in own.page.locator(".ready").inner_text()
     own.page.get_by_role("button", name="Stop").click()
     own.page.get_by_role("link", name="cup", exact=True).click()
     own.page.get_by_role("button", name="Continue as Anna").click()
@@ -64,6 +67,19 @@ def labelled(address, desk):
     assert own.page.locator(".answers [aria-pressed=true]").count() == 0  # nothing of Anna's
     fill(own, [(0, 17, "1"), (18, 39, "3"), (40, LAST, "2")])
     return own
+
+
+def test_a_pass_has_no_changes_and_no_key_for_them(address, desk) -> None:
+    own = desk(address)
+    own.open("#/annotate/cup")
+    own.until("() => document.querySelector('textarea')?.value.includes('empty')")
+    begin(own, "Anna")
+    own.page.locator("h1").click()
+    own.page.keyboard.press("?")
+    own.page.locator("dialog[open]").wait_for()
+    keys = own.page.locator("dialog").inner_text()
+    assert "the frame shows this state" in keys
+    assert "a change happens" not in keys
 
 
 def test_two_passes_become_references(labelled, workspace) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import av
 import numpy as np
 import pytest
@@ -114,8 +116,25 @@ def test_the_corpus_is_filtered_measured_and_opened(address, desk) -> None:
     numbers = own.page.locator("section td.number").all_inner_texts()
     assert len(numbers) == 3
     assert all(0 <= float(text.split()[0]) <= 100 for text in numbers)
+    assert "nothing to resample for an interval" in own.page.locator("caption").inner_text()
     own.page.get_by_role("link", name="cup", exact=True).click()
     there(own, ".tl-windows button")
+
+
+def test_what_is_measured_over_two_sources_has_intervals(address, desk, workspace) -> None:
+    for folder in ("cup", "scene"):
+        shutil.copytree(workspace / folder, workspace / "other" / folder)
+    document = workspace / "other" / "cup" / "finding.json"
+    told = document.read_text().replace(f"{workspace}/scene", f"{workspace}/other/scene")
+    document.write_text(told)
+    own = desk(address)
+    own.open("#/corpus")
+    own.page.get_by_role("button", name="Measure against references").click()
+    own.page.get_by_text("95 % intervals, components resampled").wait_for()
+    for text in own.page.locator("section td.number").all_inner_texts():
+        mean, low, dash, high = text.split()
+        assert dash == "–"
+        assert float(low) <= float(mean) <= float(high)
 
 
 def test_the_theme_is_chosen_and_remembered(address, desk) -> None:

@@ -108,18 +108,23 @@ def list_annotations(studio: Own, who: Who) -> list[Object]:
 
 
 def _status(own: Target, who: Session) -> Object:
-    rows = []
+    """ready: whether the passes are complete that a consensus needs besides one's own."""
+    rows, others = [], []
     for path in sorted(own.folder.glob(f"*{PASS}")):
         try:
             made = own.read(path.name.removesuffix(PASS))
         except InputError:
             continue
         mine = who.annotator is not None and _same(made.annotator, who.annotator)
+        labelled = sum(label is not None for label in made.labels)
+        if not mine:
+            others.append(labelled == made.frames.length)
         if mine or who.annotator is None or own.begun:
-            labelled = sum(label is not None for label in made.labels)
             rows.append({"annotator": made.annotator, "frames": made.frames.length,
                          "labelled": labelled})  # fmt: skip
+    wanted = 2 if who.annotator is None else 1
     return {
+        "ready": len(others) == wanted and all(others),
         "id": own.id, "kind": "finding" if own.is_finding else "video", "passes": rows,
         "begun": own.begun, "agreed": (own.folder / AGREED).is_file(),
         "references": (own.folder / TRUTH).is_file(),

@@ -48,9 +48,11 @@ def row(studio: Studio, id: str) -> Object:
     found = studio.summary(id, lambda folder: _read(folder))
     if isinstance(found, str):
         return {"id": id, "history": "", "object": None, "moments": [], "doubts": 0, "notes": [],
-                "encoder": None, "readout": None, "tiou": None, "problem": found}  # fmt: skip
+                "encoder": None, "readout": None, "tiou": None, "references": None,
+                "problem": found}  # fmt: skip
     retrieval, made, about = found
-    known = studio.references(studio.workspace.place(id), retrieval.history_id, made)
+    truth = studio.references(id, retrieval.history_id, made)
+    known = None if truth is None else truth.reference
     moments = [
         {"state": moment.state, "start": moment.window.start, "end": moment.window.end,
          "score": float(moment.score) if math.isfinite(moment.score) else None,
@@ -59,8 +61,9 @@ def row(studio: Studio, id: str) -> Object:
     ]  # fmt: skip
     overlaps = [own["tiou"] for own in moments if own["tiou"] is not None]
     mean = sum(overlaps) / len(overlaps) if overlaps else None
-    return {"id": id, "history": retrieval.history_id, **about, "moments": moments, "tiou": mean,
-            "problem": None}  # fmt: skip
+    notes = [*about["notes"], *(truth.notes if truth else ())]
+    return {"id": id, "history": retrieval.history_id, **about, "notes": notes, "moments": moments,
+            "tiou": mean, "references": truth.file if truth else None, "problem": None}  # fmt: skip
 
 
 def _tiou(moment: Any, known: Reference | None) -> float | None:
@@ -82,7 +85,8 @@ def _read(folder: Path) -> tuple[Retrieval, Made, Object] | str:
     readout = dict(retrieval.settings.get("readout", {})).get("name")
     return retrieval, document.made, {
         "object": object, "encoder": document.made.encoder, "readout": readout,
-        "doubts": len(document.doubts), "notes": [*document.warnings, *retrieval.notes],
+        "doubts": len(document.doubts),
+        "notes": list(dict.fromkeys((*document.warnings, *retrieval.notes))),
     }  # fmt: skip
 
 
@@ -106,8 +110,8 @@ def measured(
             found = studio.finding(id)
             known = given.get(found.history.id)
             if references is None:
-                place = studio.workspace.place(id)
-                known = studio.references(place, found.history.id, found.made)
+                taken = studio.references(id, found.history.id, found.made)
+                known = None if taken is None else taken.reference
             if known is not None:
                 truth.setdefault(names[id], _renamed(studio, found, known, names[id]))
                 own = found.retrieval.with_source(found.history)

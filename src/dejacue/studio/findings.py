@@ -36,7 +36,7 @@ from dejacue.studio.models import (
     Words,
     owner_only,
 )
-from dejacue.studio.state import Studio
+from dejacue.studio.state import Studio, Truth
 
 
 def _readable(id: Id, studio: Own, who: Who) -> None:
@@ -153,7 +153,7 @@ def export(id: Id, kind: str, studio: Own) -> Response:
     finding = studio.finding(id)
     name = file_name(finding.history.id)
     if kind == "report":
-        page = finding.report(references=_truth(studio, id, finding))
+        page = finding.report(references=_states(_truth(studio, id, finding)))
         return _attached(page.encode(), f"{name}.report.html", "text/html")
     if kind not in EXPORTS:
         raise unknown("export", kind, [*EXPORTS, "report"])
@@ -174,20 +174,25 @@ def draw(
 ) -> Object:  # fmt: skip
     """The scene, with addresses of pictures and ids instead of paths."""
     place = f"/api/findings/{quote(id)}/thumbnails"
+    truth = _truth(studio, id, finding)
     found = finding.scene(
-        references=_truth(studio, id, finding), segments=segments, questions=questions, most=most,
+        references=_states(truth), segments=segments, questions=questions, most=most,
         thumbnails=[
             (frame, f"{place}/{frame}.jpg",
              f"{place}/{frame}.jpg?object=true" if frame in finding.crops else None)
             for frame in finding.thumbnails
         ],
     )  # fmt: skip
-    return {**found, "video": studio.video_of(finding.made)}
+    notes = [*found["notes"], *(truth.notes if truth else ())]
+    return {**found, "notes": notes, "video": studio.video_of(finding.made)}
 
 
-def _truth(studio: Studio, id: str, finding: Finding):  # type: ignore[no-untyped-def]
-    known = studio.references(studio.workspace.place(id), finding.history.id, finding.made)
-    return None if known is None else known.states
+def _truth(studio: Studio, id: str, finding: Finding) -> Truth | None:
+    return studio.references(id, finding.history.id, finding.made)
+
+
+def _states(truth: Truth | None) -> Any:
+    return None if truth is None else truth.reference.states
 
 
 def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> Finding:

@@ -37,7 +37,7 @@ from dejacue.sources.files import file_name
 from dejacue.sources.results import write_references
 from dejacue.studio.errors import Conflict, NotAllowed, NotThere
 from dejacue.studio.security import Session
-from dejacue.studio.state import Studio
+from dejacue.studio.state import ANNOTATIONS, Studio, annotations_of
 
 PASS, DECISIONS, AGREED, TRUTH = ".pass.json", "decisions.json", "consensus.json", "references.json"
 MOST_ANNOTATOR = 60
@@ -262,11 +262,10 @@ def target(studio: Studio, id: str) -> Target:
     """A finding or a video, by its id."""
     try:
         folder = studio.folder(id)
-        return Target(studio, id, folder / "annotations", True)
+        return Target(studio, id, folder / ANNOTATIONS, True)
     except NotThere:
         path = studio.workspace.video(id)
-        name = path.stem if path.is_file() else path.name
-        return Target(studio, id, path.with_name(f"{name}.annotations"), False)
+        return Target(studio, id, annotations_of(path), False)
 
 
 def check_readable(studio: Studio, who: Session, id: str) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import History, Reference
 from dejacue.records.words import Spelling
-from dejacue.sources.encoders import Encoder, encoder_name
+from dejacue.sources.encoders import Encoder, check_name, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
 from dejacue.sources.findings import DOCUMENT, Made, read_document
 from dejacue.sources.frames import Frames, open_frames
@@ -28,11 +28,28 @@ from dejacue.sources.video import Frame
 from dejacue.studio.errors import NotThere
 from dejacue.studio.jobs import Jobs
 from dejacue.studio.security import Sessions
-from dejacue.studio.workspace import Workspace
+from dejacue.studio.workspace import Contents, Workspace
 
 MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 4, 6, 20_000, 20_000
+ANNOTATIONS = "annotations"  # folder in that of a finding
 LISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
 T = TypeVar("T")
+
+
+class Truth(NamedTuple):
+    """References of a history, the file that they were taken from, and others that have some."""
+
+    reference: Reference
+    file: str
+    others: list[str]
+
+    @property
+    def notes(self) -> list[str]:
+        """Which file was taken, where there are several."""
+        if not self.others:
+            return []
+        few = ", ".join(self.others[:3]) + (", …" if len(self.others) > 3 else "")
+        return [f"the references are those of {self.file}; not taken: {few}"]
 
 
 class Kept(Generic[T]):
@@ -117,6 +134,8 @@ class Studio:
         tracker: str | None = None, encoder_options: EncoderOptions | None = None,
         opened: Sequence[str] = (),
     ) -> None:  # fmt: skip
+        if encoder is not None:
+            check_name(encoder)
         self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
         self.encoder_options = encoder_options or EncoderOptions()
@@ -129,7 +148,8 @@ class Studio:
         self._looking = threading.Lock()
         self._encoders: Kept[Encoder] = Kept(4)
         self._trackers: Kept[Tracker] = Kept(2)
-        self._references: Kept[list[Reference]] = Kept(64)
+        self._references: Kept[list[Reference]] = Kept(MOST_SUMMARIES)
+        self._indexed: tuple[Contents, dict[str, list[Path]]] = (Contents(), {})
         self._summaries: Kept[Any] = Kept(MOST_SUMMARIES)
         self._made: Kept[Made | None] = Kept(MOST_SUMMARIES)
         self.jobs = Jobs()
@@ -243,23 +263,39 @@ class Studio:
         inside = (own for own in places if own.exists() and self.workspace.id_of(own) is not None)
         return next(inside, None)
 
-    def references(self, folder: Path, history: str, made: Made | None) -> Reference | None:
-        """True windows of a history: of a file in the folder of its finding, else of the one that
-        lies nearest to its video, else to the finding."""
-        root, video = self.workspace.root, self.video_of(made)
+    def references(self, id: str, history: str, made: Made | None) -> Truth | None:
+        """True windows of the history of a finding: as annotated here, the finding or its video;
+        else of a file in its folder, else of the one nearest to its video, else to the finding."""
+        root, video, folder = self.workspace.root, self.video_of(made), self.folder(id)
         beside = folder if video is None else (root / video).parent
+        here = [folder / ANNOTATIONS, *([] if video is None else [annotations_of(root / video)])]
 
         def shared(path: Path, other: Path) -> int:
             return len(Path(os.path.commonpath([path, other])).parts)
 
-        def far(path: Path) -> tuple[bool, int, int]:
-            return folder not in path.parents, -shared(path, beside), -shared(path, folder)
+        def far(path: Path) -> tuple[int, bool, int, int]:
+            made_here = here.index(path.parent) if path.parent in here else len(here)
+            inside = folder in path.parents
+            return made_here, not inside, -shared(path, beside), -shared(path, folder)
 
-        for path in sorted((root / id for id in self.workspace.contents().references), key=far):
+        paths = sorted(self._by_history().get(history, ()), key=far)
+        for path in paths:
             for own in self._read_references(path):
                 if own.history_id == history:
-                    return own
+                    file, *others = (one.relative_to(root).as_posix() for one in paths)
+                    return Truth(own, file, others)
         return None
+
+    def _by_history(self) -> dict[str, list[Path]]:
+        """The files that have references, by history; as fresh as the list of the files."""
+        contents = self.workspace.contents()
+        if self._indexed[0] is not contents:
+            found: dict[str, list[Path]] = {}
+            for path in (self.workspace.root / id for id in contents.references):
+                for name in dict.fromkeys(own.history_id for own in self._read_references(path)):
+                    found.setdefault(name, []).append(path)
+            self._indexed = contents, found
+        return self._indexed[1]
 
     def _read_references(self, path: Path) -> list[Reference]:
         def read() -> list[Reference]:
@@ -269,6 +305,12 @@ class Studio:
                 return []  # it is looked at for whatever it may hold
 
         return self._references.get((path, _stamp(path)), read)
+
+
+def annotations_of(video: Path) -> Path:
+    """Where the annotations of a video lie that has no finding."""
+    name = video.stem if video.is_file() else video.name
+    return video.with_name(f"{name}.{ANNOTATIONS}")
 
 
 def whole_frames(path: Path) -> Frames:

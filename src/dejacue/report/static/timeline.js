@@ -1500,7 +1500,8 @@ class Timeline {
   // ------------------------------------------------ keyboard
 
   get keys() {
-    return [...KEYS, ...(this.editable ? EDIT_KEYS : []), ...(this.options.on.mark ? MARK_KEYS : [])];
+    return [...KEYS, ...(this.editable ? EDIT_KEYS : []), ...(this.options.on.mark ? MARK_KEYS : [])]
+      .filter((own) => !this.options.labels || own.keys[0] !== "c");
   }
 
   key(event) {
@@ -1515,7 +1516,8 @@ class Timeline {
     const mark = this.options.on.mark, frame = this.head, state = this.scene.states[key - 1]?.name;
     if (mark && /^[1-9]$/.test(key) && state !== undefined) return () => mark({ kind: "state", state, frame });
     const marks = mark && {
-      x: () => mark({ kind: "none", state: null, frame }), c: () => mark({ kind: "change", state: null, frame }),
+      x: () => mark({ kind: "none", state: null, frame }),
+      ...(!this.options.labels && { c: () => mark({ kind: "change", state: null, frame }) }),
     };
     const adds = this.editable && { a: () => this.addHere() };
     const edits = this.editable && this.selected && {

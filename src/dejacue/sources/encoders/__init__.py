@@ -51,6 +51,19 @@ EXAMPLES = (
 )  # fmt: skip
 
 
+def check_name(name: str) -> None:
+    """Refuses a name that no encoder has; loads nothing."""
+    family, _, model = name.partition(":")
+    if f"{family}:" in FAMILIES:
+        if not model:
+            examples = [one for one in EXAMPLES if one.startswith(name)]
+            raise InputError(f'"{name}" names no model; give one, such as {examples[0]}')
+    elif name not in ENCODERS:
+        plug_ins = [entry.name for entry in _entry_points()]
+        if name not in plug_ins:
+            raise _unknown_encoder(name, plug_ins)
+
+
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     """An encoder by name.
 
@@ -60,11 +73,9 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     """
     if not isinstance(name, str):
         raise InputError(f"encoder {name!r:.40} is neither a name nor an Encoder")
+    check_name(name)
     family, _, model = name.partition(":")
     if f"{family}:" in FAMILIES:
-        if not model:
-            examples = [one for one in EXAMPLES if one.startswith(name)]
-            raise InputError(f'"{name}" names no model; give one, such as {examples[0]}')
         return _made(name, _loader(family), options, model)
     if name == "siglip2":
         return _siglip(**options)
@@ -77,8 +88,6 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
 
         return _made(name, Mini, options)
     plug_ins = {entry.name: entry for entry in _entry_points()}
-    if name not in plug_ins:
-        raise _unknown_encoder(name, list(plug_ins))
     made = _made(name, plug_ins[name].load(), options)
     if not isinstance(made, Encoder):
         raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')

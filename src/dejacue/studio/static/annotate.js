@@ -186,12 +186,18 @@ function useLabels(made) {
 function Labelling({ target, path, made, found, again, reload, about }) {
   const { frames: [first, last], labels } = made, all = useLabels(made), { values } = all;
   const [anchor, setAnchor] = useState(null), [view, setView] = useState(null),
-    [selected, setSelected] = useState(null);
+    [selected, setSelected] = useState(null), { ready } = target;
   const film = useFilm({ first, last, map: same, span: selected && [selected.start, selected.end] });
   const saving = useSaving(path, made, values),
     scene = useMemo(() => labelScene(target.id, values, [first, last], labels), [values]);
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
   const open = useMemo(() => values.reduce((n, value) => n + (value === -1), 0), [values]);
+  useEffect(() => {  // the other annotator may be done by now
+    if (open || ready) return undefined;
+    reload();
+    addEventListener("focus", reload);
+    return () => removeEventListener("focus", reload);
+  }, [open === 0, ready]);
   const put = (label) => {
     const from = anchor ?? film.frame, [start, end] = [Math.min(from, film.frame), Math.max(from, film.frame)];
     all.set(filled(values, first, start, end, label));
@@ -221,7 +227,7 @@ function Labelling({ target, path, made, found, again, reload, about }) {
       <span class="acts"><span class="saving" data-state=${saving.text}>${saving.text}</span>
         <button type="button" disabled=${!all.canUndo} onClick=${all.undo}>Undo</button>
         <button type="button" disabled=${!all.canRedo} onClick=${all.redo}>Redo</button>
-        <button type="button" onClick=${consensus} disabled=${open > 0}
+        <button type="button" onClick=${consensus} disabled=${open > 0 || !ready}
           title="once both passes are complete">Start the consensus</button></span></header>
     <${Problem}>${saving.problem}</${Problem}>${saving.conflict &&
       html`<p><button type="button" onClick=${again}>Reload</button></p>`}
@@ -243,7 +249,8 @@ function Labelling({ target, path, made, found, again, reload, about }) {
           <button type="button" onClick=${next}>Next unlabelled frame <kbd>u</kbd></button></div>
         <p><progress max=${values.length} value=${values.length - open} aria-label="labelled">
           </progress> ${values.length - open} of ${count(values.length, "frame")} labelled</p>
-        ${open === 0 && html`<p class="ready">Your pass is complete. Once the other pass is complete too, the consensus can start.</p>`}
+        ${open === 0 && html`<p class="ready">${ready ? "Both passes are complete. The consensus can start."
+          : "Your pass is complete. Once the other pass is complete too, the consensus can start."}</p>`}
         <p class="soft">Keys <kbd>1</kbd> … <kbd>${labels.length}</kbd> label the frame and move to the next. On the timeline, drag along a row to label a span, and drag edges to move them.</p>
       </div></aside></div>
     <section class="strip" aria-label="timeline">

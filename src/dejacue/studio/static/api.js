@@ -14,7 +14,17 @@ async function told(answer) {
   }
 }
 
-export async function ask(path, { method, body, signal } = {}) {
+export async function ask(path, given) { return (await answered(path, given)).json(); }
+
+// Gives the answer to the person as a file, under the name that the studio gives it.
+export async function download(path) {
+  const answer = await answered(path), named = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("content-disposition"));
+  const href = URL.createObjectURL(await answer.blob());
+  Object.assign(document.createElement("a"), { href, download: named ? decodeURIComponent(named[1]) : "" }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);  // by then it is taken
+}
+
+async function answered(path, { method, body, signal } = {}) {
   const given = { method: method || (body === undefined ? "GET" : "POST"), signal, headers: {} };
   if (body instanceof Blob) given.body = body;
   else if (body !== undefined) {
@@ -28,7 +38,7 @@ export async function ask(path, { method, body, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new Error("the studio does not respond; is it still running?");
   }
-  if (answer.ok) return answer.json();
+  if (answer.ok) return answer;
   throw Object.assign(new Error(await told(answer)), { status: answer.status });
 }
 

@@ -21,9 +21,11 @@ function best(row) {
 const percent = (value) => (100 * value).toFixed(1);
 
 function Measured({ result }) {
+  const resampled = Object.values(result.methods).some((own) => own.r1_03.low !== null);
   return html`<div class="scroll"><table>
     <caption class="soft">${count(result.counts.histories ?? 0, "history", "histories")} with references;
-      ${" "}95 % intervals, components resampled</caption>
+      ${" "}${resampled ? "95 % intervals, components resampled"
+        : "they are one component, so there is nothing to resample for an interval"}</caption>
     <thead><tr><th scope="col">Method</th>${Object.values(METRICS).map((name) =>
       html`<th scope="col" class="number">${name} %</th>`)}</tr></thead>
     <tbody>${Object.entries(result.methods).map(([name, own]) =>
@@ -73,7 +75,8 @@ export function Corpus({ jobs, about }) {
           </td>
         <td class="number">${best(row)?.toFixed(2) ?? ""}</td>
           <td class="number">${row.doubts || ""}</td>
-        <td class="number">${row.tiou === null ? "" : row.tiou.toFixed(2)}</td><td>${row.readout}</td></tr>`)}</tbody>
+        <td class="number"
+          title=${row.references ? `references: ${row.references}` : null}>${row.tiou === null ? "" : row.tiou.toFixed(2)}</td><td>${row.readout}</td></tr>`)}</tbody>
           </table></div>`}
   </main>`;
 }

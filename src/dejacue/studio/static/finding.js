@@ -1,6 +1,6 @@
 // A finding: the video, the timeline, and the words beside them.
 
-import { ask, frameAddress, place } from "./api.js";
+import { ask, download, frameAddress, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
@@ -14,13 +14,15 @@ import { Compare, Words } from "./words.js";
 const REST_MS = 150, MERGE_MS = 1500, QUESTIONS = 3;
 const MOST = 400_000;  // values of all curves; longer ones are thinned
 
-// What is asked for can be undone; edits of one text that follow each other are one step.
+// What is asked for can be undone; edits of one text that follow each other are one step, until one
+// of them has moved a window.
 function steps(all, { kind, some, key, now, words }) {
   if (kind === "begin") return { past: [], now: words, future: [] };
   if (kind === "undo" && all.past.length) return { past: all.past.slice(0, -1), now: all.past.at(-1),
     future: [all.now, ...all.future] };
   if (kind === "redo" && all.future.length) return { past: [...all.past, all.now], now: all.future[0],
     future: all.future.slice(1) };
+  if (kind === "moved") return { ...all, key: null };
   if (kind !== "change") return all;
   const merged = key && all.key === key && now - all.at < MERGE_MS;
   return { past: merged ? all.past : [...all.past.slice(-200), all.now], now: { ...all.now, ...some }, future: [],
@@ -149,6 +151,9 @@ function Desk({ id, about, again, info, first, found, jobs }) {
   const map = useMemo(() => mapping(first), [first]);
   const span = selected && [selected.start, selected.end];
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
+  const windows = useMemo(() => JSON.stringify(scene.rows.map((row) =>
+    row.windows.map((own) => [own.start, own.end, own.absent]))), [scene]);
+  useEffect(() => step({ kind: "moved" }), [windows]);
   const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
   const marks = useMarks(words, change, scene, film), dirty = words !== saved;
   const [questions, toQuestion] = useQuestions(id, words, scene, tab === "Show it", film);
@@ -166,7 +171,8 @@ function Desk({ id, about, again, info, first, found, jobs }) {
       await ask(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...(folder && { folder }) } });
       say(`saved in ${titleOf(folder || id, about)}`);
       if (folder) { again(); go("finding", folder); } else setSaved(words);
-    } catch (error) { tell(error); }
+      return true;
+    } catch (error) { tell(error); return false; }
   };
   const doubt = () => {
     const later = scene.doubts.find((own) => own.start > film.frame) || scene.doubts[0];
@@ -225,14 +231,14 @@ function Desk({ id, about, again, info, first, found, jobs }) {
 }
 
 function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
-  const kinds = [...about.exports, "report"];
+  const kinds = [...about.exports, "report"], [held, setHeld] = useState(null);
+  const give = (kind) => download(`findings/${place(id)}/export/${kind}`).catch(tell);
   const pick = (event) => {
     const kind = event.target.value;
     event.target.value = "";
-    const file = Object.assign(document.createElement("a"),
-      { href: `/api/findings/${place(id)}/export/${kind}`, download: "" });
-    if (kind) file.click();
+    if (kind && dirty) setHeld(kind); else if (kind) give(kind);
   };
+  const leave = () => setHeld(null);
   return html`<header class="title"><h1>${titleOf(id, about)}</h1>
     <span class="soft">${[info.object, info.video, info.encoder].filter(Boolean).join(" · ")}</span>
     <span class="acts">
@@ -246,7 +252,13 @@ function Title({ id, info, all, dirty, step, save, about, ask: askFolder }) {
       <a class="button" href=${link("annotate", id)}>Annotate</a>
       <button type="button" onClick=${askFolder}>Save as …</button>
       <button type="button" class="main" disabled=${!dirty} title="save (Ctrl+S)"
-        onClick=${() => save()}>Save</button></span></header>`;
+        onClick=${() => save()}>Save</button></span>
+    ${held && html`<${Dialog} title=${`Export ${held}`} onClose=${leave}>
+      <p>There are edits that are not saved. An export holds what is saved.</p>
+      <div class="line wrap"><button type="button" class="main"
+        onClick=${async () => { leave(); if (await save()) give(held); }}>Save and export</button>
+        <button type="button" onClick=${() => { leave(); give(held); }}>Export without the edits</button></div>
+      </${Dialog}>`}</header>`;
 }
 
 function SaveAs({ id, save, onClose }) {

@@ -45,7 +45,8 @@ export function Show({ words, film, act, questions, inside, problem }) {
 
 // tracker: which followed the object; nothing where its masks were given
 export function Doubts({ doubts, film, correct, tracker }) {
-  const none = tracker ? "The tracker was confident in every frame in which it saw the object."
+  const none = tracker === "box" ? "The box tracker follows nothing and does not judge, so there are no doubts to list."
+    : tracker ? "The tracker was confident in every frame in which it saw the object."
     : "The masks of this object were given, not made by a tracker, so there are no doubts to list.";
   if (!doubts.length) return html`<div><p class="soft">${none}</p>
     ${correct && html`<p><a class="button" href=${correct}>Track it again</a></p>`}</div>`;

@@ -32,8 +32,10 @@ export function Sentences() {
         { ...one, id, drop: () => drop(id) }]);
       setTimeout(drop, one.kind === "problem" ? 12000 : 4000, id);
     };
+    const leave = () => setAll((now) => now.filter((one) => one.kind !== "problem"));  // of the view before
     listeners.add(hear);
-    return () => listeners.delete(hear);
+    addEventListener("hashchange", leave);
+    return () => { listeners.delete(hear); removeEventListener("hashchange", leave); };
   }, []);
   return html`<div class="sentences" role="status" aria-live="polite">${all.map((one) => html`
     <div key=${one.id} class="sentence ${one.kind}"><span>${one.text}</span>
