@@ -18,7 +18,8 @@ export async function ask(path, given) { return (await answered(path, given)).js
 
 // Gives the answer to the person as a file, under the name that the studio gives it.
 export async function download(path) {
-  const answer = await answered(path), named = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("content-disposition"));
+  const answer = await answered(path),
+    named = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("content-disposition"));
   const href = URL.createObjectURL(await answer.blob());
   Object.assign(document.createElement("a"), { href, download: named ? decodeURIComponent(named[1]) : "" }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000);  // by then it is taken

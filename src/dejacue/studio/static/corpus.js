@@ -76,7 +76,8 @@ export function Corpus({ jobs, about }) {
         <td class="number">${best(row)?.toFixed(2) ?? ""}</td>
           <td class="number">${row.doubts || ""}</td>
         <td class="number"
-          title=${row.references ? `references: ${row.references}` : null}>${row.tiou === null ? "" : row.tiou.toFixed(2)}</td><td>${row.readout}</td></tr>`)}</tbody>
+          title=${row.references ? `references: ${row.references}` : null}>
+          ${row.tiou === null ? "" : row.tiou.toFixed(2)}</td><td>${row.readout}</td></tr>`)}</tbody>
           </table></div>`}
   </main>`;
 }
