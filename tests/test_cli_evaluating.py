@@ -257,6 +257,6 @@ def test_two_passes_lead_to_references(dejacue, tmp_path):
     ran = dejacue("annotate", "events", agreed, "--minimum", 12)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        f"dejacue: {agreed}: no event qualifies: before the transition [11, 14] the pre run "
-        "[0, 10] has 11 frames, 12 are needed\n"
+        f"dejacue: {agreed}: no event qualifies: before the transition [11, 14], the pre run "
+        "[0, 10] has 11 frames, but 12 are needed\n"
     )

@@ -92,7 +92,7 @@ def test_a_score_within_the_tie_tolerance_counts_as_equal(name) -> None:
 def test_a_value_that_is_not_finite_is_refused_not_scanned(name, bad) -> None:
     rows = np.zeros((5, 900))
     rows[4, 777] = bad
-    with pytest.raises(InputError, match="not finite"):
+    with pytest.raises(InputError, match="non-finite"):
         engine(name).scan(rows, np.array([0, 900]), schedule_of([(1, 3)], "sqrt"))
 
 

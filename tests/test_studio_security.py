@@ -387,7 +387,7 @@ def test_what_is_opened_is_a_folder_or_videos(made_workspace, tmp_path, monkeypa
 
 def test_a_folder_without_rights_is_one_sentence(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
-    with pytest.raises(InputError, match="may not be written to"):
+    with pytest.raises(InputError, match="is not writable"):
         open_workspace([tmp_path])
     monkeypatch.undo()
 

@@ -176,7 +176,7 @@ def test_vocabulary_coordinates_find_the_states_better_than_absolute_ones():
         ({"episodes": []}, "episodes need known states and durations of at least one frame"),
         ({"episodes": [("broken", 5)]}, "episodes need known states"),
         ({"episodes": [("empty", 0)]}, "durations of at least one frame"),
-        ({"noise": float("nan")}, "row 0 holds nan"),
+        ({"noise": float("nan")}, "row 0 contains nan"),
         ({"seed": -1}, "seed -1 must be a whole number, 0 or more"),
         ({"seed": 1.5}, "seed 1.5 must be a whole number, 0 or more"),
     ],
