@@ -218,3 +218,21 @@ def test_the_video_that_it_was_started_with_is_shown_and_views_of_nothing_are_no
             own.open(f"#/{view}")
             there(own, ".drop")  # the workspace
         own.page.context.close()
+
+
+def test_words_that_come_late_leave_other_fields_as_they_are(address, desk) -> None:
+    own = desk(address)
+    own.open("#/track/scene%2Fscene.mp4")
+    own.shows(0)
+    held: list = []
+    own.page.route("**/api/vocabularies/**", lambda route: held.append(route))
+    with own.page.expect_request("**/api/vocabularies/**"):
+        own.page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
+    own.page.get_by_label("Folder of the finding").fill("elsewhere")
+    with own.page.expect_response("**/api/vocabularies/**"):
+        held[0].continue_()
+    own.until(
+        "(text) => [...document.querySelectorAll('textarea')].some((e) => e.value.includes(text))",
+        "drained cup",
+    )
+    assert own.page.get_by_label("Folder of the finding").input_value() == "elsewhere"

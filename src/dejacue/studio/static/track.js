@@ -214,7 +214,7 @@ function Pick({ video, info, about, jobs, refresh }) {
 }
 
 function Form({ form, setForm, about, prompts, setPrompts, film }) {
-  const set = (some) => setForm({ ...form, ...some });
+  const set = (some) => setForm((now) => ({ ...now, ...some })); // an answer may come after other edits
   const state = (n, some) => set({ states: form.states.map((own, at) => (at === n ? { ...own, ...some } : own)) });
   const on = {
     name: (n, name) => state(n, { name }), text: (n, text) => state(n, { text }),
