@@ -562,6 +562,8 @@ def test_opening_does_not_read_the_index(store, statements) -> None:
 def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     from dejacue.cli import store as command
 
+    monkeypatch.setenv("COLUMNS", "1000")  # titles are wrapped where paths are long
+
     folder, files = tmp_path / "s", tmp_path / "files"
     for seed in range(3):
         write_history(files / f"h{seed}.history.npz", drawn(seed))
