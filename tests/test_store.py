@@ -562,8 +562,6 @@ def test_opening_does_not_read_the_index(store, statements) -> None:
 def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     from dejacue.cli import store as command
 
-    monkeypatch.setenv("COLUMNS", "1000")  # titles are wrapped where paths are long
-
     folder, files = tmp_path / "s", tmp_path / "files"
     for seed in range(3):
         write_history(files / f"h{seed}.history.npz", drawn(seed))
@@ -587,8 +585,8 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
     assert "seconds: " in shown
     assert "source: k.mp4" not in shown  # it was replaced, without one
     assert "source: k.mp4" in dejacue("store", "show", folder, "h0").out
-    title = dejacue("store", "ls", folder).out.splitlines()[0]
-    assert f"{folder}: 3 histories, encoder " in title
+    title = "".join(dejacue("store", "ls", folder).out.split())  # a long path is wrapped
+    assert f"{folder}:3histories,encoder" in title
     assert "<" not in title
     assert "that of the store" in " ".join(dejacue("store", "ask", "--help").out.split())
     for asking in (("ls", folder), ("ask", folder, "-v", tmp_path / "v.npz")):
