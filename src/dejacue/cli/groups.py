@@ -163,19 +163,21 @@ def convert(
 
 
 Force = Annotated[bool, o.flag("Replace an existing output.", "--force")]
+Annotator = Annotated[str, o.option("Name of the annotator.", "--annotator", "-a")]
+PassOutput = Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")]
+Frames = Annotated[str | None, o.option("FIRST:LAST, both included, instead of a history file.")]
+HistoryId = Annotated[str | None, o.option("Name of the history.", "--id")]
 
 
 @annotate.command()
 def template(
-    annotator: Annotated[str, o.option("Name of the annotator.", "--annotator", "-a")],
-    output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
+    annotator: Annotator,
+    output: PassOutput,
     history: Annotated[
         Path | None, typer.Argument(help="Features of one object: an .npz file.")
     ] = None,
-    frames: Annotated[
-        str | None, o.option("FIRST:LAST, both included, instead of a history file.")
-    ] = None,
-    id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
+    frames: Frames = None,
+    id: HistoryId = None,
     states: Annotated[
         str | None, o.option("States to label, as in empty,full (default: pre, transition, post).")
     ] = None,
@@ -195,15 +197,13 @@ def import_pass(
             metavar="FILE", help="File with the annotations: .eaf, .cvat.xml, .csv, .json …"
         ),
     ],
-    annotator: Annotated[str, o.option("Name of the annotator.", "--annotator", "-a")],
-    output: Annotated[Path, o.option("The pass, as JSON.", "--output", "-o")],
+    annotator: Annotator,
+    output: PassOutput,
     history: Annotated[
         Path | None, typer.Argument(help="History of the object (.npz), which defines the frames.")
     ] = None,
-    frames: Annotated[
-        str | None, o.option("FIRST:LAST, both included, instead of a history file.")
-    ] = None,
-    id: Annotated[str | None, o.option("Name of the history.", "--id")] = None,
+    frames: Frames = None,
+    id: HistoryId = None,
     states: Annotated[
         str | None, o.option("States to label, as in empty,full (default: the labels in the file).")
     ] = None,
