@@ -156,3 +156,13 @@ def offline(small, monkeypatch, tmp_path):
     )
     monkeypatch.setattr(siglip, "TOKENIZER", tokenizer)
     return small
+
+
+@pytest.fixture
+def one_thread():
+    """Small models are faster on one thread than on many that wait for each other."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

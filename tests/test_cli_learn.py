@@ -21,13 +21,7 @@ from dejacue.records import Reference  # noqa: E402
 from dejacue.sources.files import write_history, write_vocabulary  # noqa: E402
 from dejacue.sources.results import read_references, write_references  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

@@ -47,12 +47,7 @@ STILL_PUBLISHED = {**STILL, "taskweave": NO_CONTENT | {
 SEE_PADDING = ("tr", "sim", "taskweave")  # as published
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def few(count: int = 3) -> list[Generated]:
