@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from pathlib import Path
 
 import uvicorn
@@ -33,16 +32,10 @@ PASS = "/api/annotations/cup/passes/Anna"
 FRAMES = 60
 
 
-def serve(root: Path, sessions: Sessions, listening: socket.socket, after_s: float) -> None:
-    """In a process of its own, which ends in the middle of whatever it does."""
-
-    def die() -> None:
-        time.sleep(after_s)
-        os.kill(os.getpid(), signal.SIGKILL)
-
+def serve(root: Path, sessions: Sessions, listening: socket.socket) -> None:
+    """In a process of its own, which is killed in the middle of whatever it does."""
     app = create_app(Studio(Workspace(root), sessions, encoder="mini"))
     config = uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off")
-    threading.Thread(target=die, daemon=True).start()
     uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -72,24 +65,26 @@ def main(root: Path, rounds: int) -> None:
         listening = bound("127.0.0.1", 0)
         child = os.fork()
         if child == 0:
-            serve(root, sessions, listening, 0.3 + 0.5 * draw.random())
+            serve(root, sessions, listening)
             os._exit(0)
         port = listening.getsockname()[1]
         listening.close()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        saves, after_s = draw.randrange(1, 6), 0.03 * draw.random()
+        kill = threading.Timer(after_s, os.kill, (child, signal.SIGKILL))
         try:
             while True:
                 number += 1
                 save(connection, token, number)
-                confirmed, count = number, count + 1
+                confirmed, count, saves = number, count + 1, saves - 1
+                if saves == 0:
+                    kill.start()
         except (OSError, http.client.HTTPException):
             pass
         _, status = os.waitpid(child, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL
         killed += 1
-        draw.random()
-        if count:
-            lost += not confirmed <= saved(root) <= number
+        lost += not confirmed <= saved(root) <= number
     print(json.dumps({"killed": killed, "confirmed": count, "lost": lost}))
 
 

@@ -40,7 +40,7 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(dejacue.__file__).resolve().parents[1]))
     book = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(book, timeout=120, kernel_name="python3", resources=resources).execute()
+    NotebookClient(book, timeout=600, kernel_name="python3", resources=resources).execute()
     errors = [out for cell in book.cells for out in cell.get("outputs", ()) if "stderr" in str(out)]
     assert not errors
     nbformat.write(book, tmp_path / path.name)

@@ -175,7 +175,8 @@ def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
     assert not (tmp_path / "s").exists()
 
 
-def test_the_address_of_a_cluster_passes(ray) -> None:
+def test_the_address_of_a_cluster_passes(ray, monkeypatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECTS_IN_S", 600.0)
     cluster._try(ray.get_runtime_context().gcs_address)
 
 

@@ -22,7 +22,7 @@ BOX = [{"frame": 0, "box": [40, 30, 150, 130]}]
 FIND = {"kind": "find", "video": VIDEO, "masks": MASKS, "objects": [1], "vocabulary": WORDS}
 
 
-def ended(client, job: dict, seconds: float = 60) -> dict:
+def ended(client, job: dict, seconds: float = 600) -> dict:
     """The job once it has ended."""
     until = time.monotonic() + seconds
     while job["state"] in ("waiting", "running"):
@@ -144,7 +144,7 @@ class Slow(Mini):
     def encode_images(self, crops):
         if self.images:
             self.at_work.set()
-            assert self.go_on.wait(30)
+            assert self.go_on.wait(600)
         self.images += len(crops)
         return super().encode_images(crops)
 
@@ -153,7 +153,7 @@ def test_a_cancelled_job_keeps_what_it_did_and_goes_on(studio, client, monkeypat
     slow = Slow()
     monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
     job = begun(client, **FIND, folder="made")
-    assert slow.at_work.wait(30)
+    assert slow.at_work.wait(600)
     assert client.get(f"/api/jobs/{job['id']}").json()["state"] == "running"
     waiting = begun(client, **FIND, folder="never")
     assert client.delete(f"/api/jobs/{waiting['id']}").json()["state"] == "stopped"
@@ -270,7 +270,7 @@ def test_a_studio_that_ends_stops_its_job(studio, monkeypatch) -> None:
     monkeypatch.setattr(studio, "encoder", lambda name=None: slow)
     with client_of(studio) as client:
         job = begun(client, **FIND, folder="made")
-        assert slow.at_work.wait(30)
+        assert slow.at_work.wait(600)
         slow.go_on.set()
     assert studio.jobs.get(job["id"]).state in ("stopped", "done")
 
@@ -292,7 +292,7 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
             studio.ending = True
         return found
 
-    assert len(asyncio.run(asyncio.wait_for(told(), 10))) == 1
+    assert len(asyncio.run(asyncio.wait_for(told(), 600))) == 1
 
 
 def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:

@@ -309,7 +309,7 @@ def fetched(address: str) -> dict:
     base, _, token = address.partition("?token=")
     asked = urllib.request.Request(f"{base}api/workspace",
                                    headers={"authorization": f"Bearer {token}"})  # fmt: skip
-    with urllib.request.urlopen(asked, timeout=20) as answer:
+    with urllib.request.urlopen(asked, timeout=600) as answer:
         return json.load(answer)
 
 
@@ -326,7 +326,7 @@ def test_the_command_serves_and_a_second_one_is_told(made_workspace, dejacue) ->
         assert taken.code == 2
         assert f"port {port} is in use" in taken.err
         process.send_signal(2)
-        rest = process.communicate(timeout=20)[0]
+        rest = process.communicate(timeout=600)[0]
         assert process.returncode == 130
         assert "token" not in rest
         assert "Traceback" not in rest

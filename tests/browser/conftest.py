@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from studio_page import WAIT_S
 
 from dejacue import Evidence, Example, History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.method.asking import Question
@@ -41,9 +42,10 @@ const on = Object.fromEntries(names.map((name) => [name, (value) => events.push(
 window.own = timeline(document.querySelector("#here"), scene, { ...options, on });
 """
 # wait_for_function would need eval, which the policy forbids
-READY = """async () => {
+READY = """async (wait_s) => {
   const ready = () => Boolean(window.own && own.stats.draws);
-  for (let n = 0; n < 600 && !ready(); n += 1) await new Promise(requestAnimationFrame);
+  const end = performance.now() + 1000 * wait_s;
+  while (!ready() && performance.now() < end) await new Promise(requestAnimationFrame);
   return ready();
 }"""
 
@@ -67,6 +69,14 @@ def chromium():
         missing("playwright is not installed; pip install 'dejacue[dev]'")
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=ARGS)
+        plain = browser.new_context
+
+        def patient(**options: Any) -> Any:
+            context = plain(**options)
+            context.set_default_timeout(1000 * WAIT_S)
+            return context
+
+        browser.new_context = patient
         yield browser
         browser.close()
 
@@ -163,7 +173,7 @@ def stage(chromium):
         made.page.route("**/*", answer)
         made.page.goto("http://timeline.test/")
         opened.append(made)
-        assert made.js(READY), made.errors
+        assert made.js(READY, WAIT_S), made.errors
         return made
 
     yield show

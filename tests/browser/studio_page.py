@@ -16,7 +16,7 @@ from studio_client import TOKEN, studio_of
 from dejacue.studio.app import create_app
 from dejacue.studio.serve import bound
 
-WAIT_S = 30.0
+WAIT_S = 300.0  # says only that something hangs
 
 
 @contextmanager
@@ -54,13 +54,19 @@ class Desk:
         self.page.goto("about:blank")
         self.page.goto(f"{self.address}{view}")
 
-    def until(self, expression: str, value: Any = None, seconds: float = WAIT_S) -> Any:
+    def until(self, expression: str, value: Any = None) -> Any:
         """Waits until the page says yes; wait_for_function would need eval, which it forbids."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + WAIT_S
         while not (found := self.page.evaluate(expression, value)):
-            assert time.monotonic() < end, f"not within {seconds} s: {expression}"
+            assert time.monotonic() < end, f"not within {WAIT_S:.0f} s: {expression}"
             self.page.wait_for_timeout(30)
         return found
+
+    def pause(self) -> None:
+        """Pauses unless the video has come to its end, and waits for the frame that stands."""
+        self.page.evaluate("document.querySelector('.play[aria-label^=pause]')?.click()")
+        self.until("() => !document.querySelector('.play[aria-label^=pause]')")
+        self.until("() => document.querySelector('.shown').dataset.how")
 
     def shows(self, frame: int) -> str:
         """Waits for a frame; says how it is known."""

@@ -22,7 +22,7 @@ window.begin = (scene) => {
 
 
 def test_a_model_is_drawn_edited_and_followed(chromium, rich) -> None:
-    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    page = chromium.new_context(viewport={"width": 1280, "height": 800}).new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_content('<!doctype html><title>notebook</title><div id="here"></div>')
@@ -45,4 +45,4 @@ def test_a_model_is_drawn_edited_and_followed(chromium, rich) -> None:
     assert page.locator("#here > *").count() == 0
     assert page.evaluate("model.heard") == {}
     assert errors == []
-    page.close()
+    page.context.close()

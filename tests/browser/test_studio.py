@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from studio_page import WAIT_S
 
 from dejacue import Finding, Window
 
@@ -31,11 +34,11 @@ def text_of(state: str) -> str:
 
 def changed(own, before) -> dict[str, list[str]]:
     """The windows, once they are others than before."""
-    for _ in range(300):
-        if (now := own.windows()) != before:
-            return now
+    end = time.monotonic() + WAIT_S
+    while (now := own.windows()) == before:
+        assert time.monotonic() < end, f"still {before}"
         own.page.wait_for_timeout(30)
-    raise AssertionError(f"still {before}")
+    return now
 
 
 def test_without_the_token_a_sentence_says_what_to_do(address, desk) -> None:
@@ -103,7 +106,8 @@ def test_an_export_that_fails_says_why_until_another_view_is_opened(finding, mon
     said.wait_for()
     assert "pip install" in said.inner_text()
     finding.page.get_by_role("link", name="Corpus").click()
-    said.wait_for(state="detached", timeout=3000)
+    finding.page.get_by_role("heading", name="Corpus").wait_for()
+    assert said.count() == 0
     assert all("503" in error for error in finding.errors)
     finding.errors.clear()
 
@@ -256,9 +260,9 @@ def test_the_keyboard_does_it_all_and_a_sheet_says_how(finding) -> None:
     page.keyboard.press("Escape")
     sheet.wait_for(state="detached")
     page.keyboard.press("ArrowRight")
-    assert finding.shows(1) == "verified"
+    finding.shows(1)
     page.keyboard.press("Shift+ArrowRight")
-    assert finding.shows(11) == "verified"
+    finding.shows(11)
     page.keyboard.press("]")  # to the next edge of a window
     edge = int(finding.until("() => document.querySelector('.shown').dataset.frame"))
     edges = {int(n) for own in finding.windows().values() for n in own[0].split(" – ")}
@@ -279,19 +283,20 @@ def test_a_window_is_played_in_a_loop_and_never_left(finding) -> None:
     page.keyboard.press("Space")  # plays: what was clicked does not keep the key
     page.get_by_role("button", name="pause (Space)").wait_for()
     script = """async () => {
-      const seen = [], until = performance.now() + 4000;
-      while (performance.now() < until) {
-        seen.push(document.querySelector(".shown").dataset.frame);
+      const seen = [], end = performance.now() + 300_000;
+      for (let rounds = 0; rounds < 2 && performance.now() < end;) {
         await new Promise(requestAnimationFrame);
+        const frame = Number(document.querySelector(".shown").dataset.frame || NaN);
+        if (frame < seen.at(-1)) rounds += 1;
+        if (!Number.isNaN(frame)) seen.push(frame);
       }
-      return [...new Set(seen.filter(Boolean).map(Number))];
+      return seen;
     }"""
     seen = page.evaluate(script)
-    assert len(seen) > 3
+    assert any(later < earlier for earlier, later in pairwise(seen))  # it began again
     assert min(seen) >= start
     assert max(seen) <= end
-    page.get_by_role("button", name="pause (Space)").click()
-    finding.until("() => document.querySelector('.shown').dataset.how === 'verified'")
+    finding.pause()
 
 
 def test_the_object_is_outlined_and_its_crop_is_shown(finding) -> None:
@@ -301,13 +306,16 @@ def test_the_object_is_outlined_and_its_crop_is_shown(finding) -> None:
     assert finding.page.locator(".stage polygon").count() == 0
 
 
-FOLLOW = """async (ms) => {
-  const seen = new Map(), until = performance.now() + ms;
-  while (performance.now() < until) {
+# What is drawn over each frame that is shown while the video plays, until there are enough of them
+FOLLOW = """async (enough) => {
+  const seen = new Map(), end = performance.now() + 300_000;
+  while (seen.size < enough && performance.now() < end) {
     await new Promise(requestAnimationFrame);
     const { frame } = document.querySelector(".shown").dataset;
     const drawn = [...document.querySelectorAll(".stage polygon")];
-    if (frame) seen.set(Number(frame), drawn.map((own) => own.getAttribute("points")).join(" | "));
+    if (frame && drawn.length) {
+      seen.set(Number(frame), drawn.map((own) => own.getAttribute("points")).join(" | "));
+    }
   }
   return [...seen];
 }"""
@@ -316,9 +324,10 @@ FOLLOW = """async (ms) => {
 def test_outline_and_crop_follow_the_video_while_it_plays(finding) -> None:
     page = finding.page
     finding.until("() => document.querySelectorAll('.stage polygon').length > 0")
-    page.keyboard.press("v")  # slowly: what is looked at is which outline belongs to which frame
+    page.keyboard.press("l")  # over and over, until enough was seen
     page.get_by_role("button", name="play (Space)").click()
-    seen = page.evaluate(FOLLOW, 3000)
+    seen = page.evaluate(FOLLOW, 12)
+    assert len(seen) == 12
     cut = """() => {
       const canvas = document.querySelector(".crop canvas");
       if (canvas.hidden) return 0;
@@ -326,12 +335,8 @@ def test_outline_and_crop_follow_the_video_while_it_plays(finding) -> None:
       return new Set(new Uint32Array(data.buffer)).size;
     }"""
     assert finding.until(cut) > 50  # colours: a picture
-    page.get_by_role("button", name="pause (Space)").click()
-    finding.until("() => document.querySelector('.shown').dataset.how === 'verified'")
+    finding.pause()
     script = """async (frame) => (await (await fetch(`/api/findings/cup/outline/${frame}`)).json())
       .outline.map((points) => points.map((point) => point.join(",")).join(" ")).join(" | ")"""
-    drawn = [(frame, points) for frame, points in seen if points]
-    assert len(drawn) > 5
-    assert len(drawn) > 0.7 * len(seen)
-    for frame, points in drawn:  # of that frame, not of one before
+    for frame, points in seen:  # of that frame, not of one before
         assert points == page.evaluate(script, frame)

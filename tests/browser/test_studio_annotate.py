@@ -164,10 +164,10 @@ def test_labels_that_were_changed_elsewhere_are_not_overwritten(address, desk) -
     other = own.page.context.new_page()
     other.goto(f"{address}#/annotate/cup")
     other.get_by_text("your pass ·").wait_for()
-    other.locator(".answers button").first.click()
-    other.locator(".saving[data-state=saved]").wait_for()
+    with other.expect_response(lambda answer: answer.request.method == "PUT"):
+        other.locator(".answers button").first.click()
     other.get_by_text("1 of 60 frames labelled").wait_for()
-    other.wait_for_timeout(600)
+    other.locator(".saving[data-state=saved]").wait_for()
     own.page.locator(".answers button").nth(1).click()
     own.page.get_by_text("the pass was changed elsewhere").wait_for()
     own.page.get_by_role("button", name="Reload").click()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
 import av
 import numpy as np
 import pytest
 from studio_page import served
 
 from dejacue import Finding
+from dejacue.studio.jobs import Jobs
 
 SCENE = "#/track/scene%2Fscene.mp4"
-LONG = 400  # frames: long enough to be stopped
+LONG = 60  # frames
 
 
 def stage_at(own, width: int):
@@ -41,7 +44,7 @@ def jobs_done(own, count: int) -> None:
     """Waits for so many jobs, and until the page shows the last one."""
     script = """async (count) => (await (await fetch("/api/jobs")).json())
       .filter((job) => job.state === "done").length === count"""
-    own.until(script, count, seconds=60)
+    own.until(script, count)
     own.until("() => document.querySelector('.foot .job.done') !== null")
 
 
@@ -212,7 +215,33 @@ def moving(path, count: int) -> None:
         container.mux(stream.encode(None))
 
 
-def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(tmp_path, desk, weights) -> None:
+@pytest.fixture
+def held(monkeypatch):
+    """Jobs wait after a fifth of their first stage, until they are stopped or this is set."""
+    go_on, run = threading.Event(), Jobs._work
+
+    def work_held(jobs, job) -> None:
+        work = job.work
+
+        def waiting(progress):
+            def told(stage, done, total=None, note="") -> None:
+                progress(stage, done, total, note)
+                while total and done > total / 5 and not (go_on.is_set() or job.cancelled):
+                    go_on.wait(0.02)
+
+            return work(told)
+
+        job.work = waiting
+        run(jobs, job)
+
+    monkeypatch.setattr(Jobs, "_work", work_held)
+    yield go_on
+    go_on.set()
+
+
+def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
+    tmp_path, desk, weights, held
+) -> None:
     root = tmp_path / "films"
     root.mkdir()
     moving(root / "square.mp4", LONG)
@@ -238,6 +267,7 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(tmp_path, desk, w
         page.get_by_role("button", name="Stop").click()
         own.until("() => document.querySelector('.foot .job.stopped') !== null")
         assert not (root / "findings" / "square" / "finding.json").exists()
+        held.set()
         page.get_by_role("button", name="Continue").click()
         page.get_by_role("button", name="Open").wait_for()
         assert [job["state"] for job in told(own, "jobs")] == ["done", "stopped"]

@@ -3,6 +3,7 @@
 import { ask, place } from "./api.js";
 import { Consensus } from "./consensus.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
+import { Offers, registerSave, useForm } from "./forms.js";
 import { filled, fromRuns, labelScene, moved, nextOpen, toRuns } from "./labels.js";
 import {
   Dialog, Problem, Timeline, count, go, html, link, say, tell, titleOf, useAsked, useEffect, useKeys, useMemo, useRef,
@@ -50,12 +51,13 @@ const complete = (own) => own.passes.length === 2 && own.passes.every((one) => o
 
 function Start({ target, again, reload, about }) {
   const finding = useAsked(target.kind === "finding" ? `findings/${place(target.id)}/info` : null);
-  const [name, setName] = useState(""), [states, setStates] = useState(null), [preset, setPreset] = useState(false),
-    [problem, setProblem] = useState(""), [invited, setInvited] = useState(null);
-  const first = !target.passes.length, listed = states ?? Object.keys(finding.value?.states || {}).join("\n");
+  const form = useForm(`annotate ${target.id}`,
+    { name: "", preset: false, states: Object.keys(finding.value?.states || {}).join("\n") });
+  const { name, preset, states } = form.values, first = !target.passes.length;
+  const [problem, setProblem] = useState(""), [invited, setInvited] = useState(null);
   const begin = async (who) => {
     setProblem("");
-    const names = listed.split("\n").map((line) => line.trim()).filter(Boolean),
+    const names = linesOf(states),
       mine = target.passes.some((one) => one.annotator.toLowerCase() === who.toLowerCase());
     try {
       await ask("session", { body: { annotator: who } });
@@ -67,6 +69,7 @@ function Start({ target, again, reload, about }) {
           throw error;
         }
       }
+      form.sent();
       again();
       reload();
     } catch (error) { setProblem(error.message); }
@@ -86,13 +89,9 @@ function Start({ target, again, reload, about }) {
         : html`<p class="soft">Their labels stay hidden until both passes are complete.</p>`}</section>`}
     <section><h2>${first ? "The first pass" : "Label"}</h2><form class="grid form"
       onSubmit=${(event) => { event.preventDefault(); begin(name.trim()); }}>
-      <label>Name of the annotator<input value=${name} required maxlength="60" placeholder="Anna"
-        onInput=${(event) => setName(event.target.value)} /></label>
-      ${first && html`<label>States, one per line<textarea rows="4" disabled=${preset}
-        value=${preset ? "pre\ntransition\npost" : listed} onInput=${(event) => setStates(event.target.value)}>
-        </textarea></label>
-        <label class="check"><input type="checkbox" checked=${preset}
-          onChange=${(event) => setPreset(event.target.checked)} />the VOST protocol: pre, transition, post</label>`}
+      <label>Name of the annotator<input ...${form.field("name")} required maxlength="60" placeholder="Anna" /></label>
+      ${first && html`<${StatesOfPass} form=${form} />
+        <${Offers} offers=${form.offers} text=${({ value }) => `The finding has the states ${linesOf(value).join(", ")}.`} />`}
       <div class="line wrap"><button class="main" disabled=${!name.trim()}>Label as ${name.trim() || "…"}</button>
         <button type="button" disabled=${!name.trim()} onClick=${invite}>Invite with a link</button></div></form>
       <${Problem}>${problem}</${Problem}>
@@ -102,6 +101,16 @@ function Start({ target, again, reload, about }) {
       <p><input readonly aria-label="address" value=${new URL(invited.address, location.href).href}
         onFocus=${(event) => event.target.select()} /></p></${Dialog}>`}
   </main>`;
+}
+
+const linesOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+function StatesOfPass({ form }) {
+  const { preset } = form.values, given = preset && { value: "pre\ntransition\npost" };
+  return html`<label>States, one per line<textarea rows="4" disabled=${preset} ...${form.field("states")} ...${given}>
+      </textarea></label>
+    <label class="check"><input type="checkbox" checked=${preset}
+      onChange=${(event) => form.set({ preset: event.target.checked })} />the VOST protocol: pre, transition, post</label>`;
 }
 
 // ---------------------------------------------------------------- a pass
@@ -118,28 +127,25 @@ function Pass({ target, annotator, reload, about }) {
 }
 
 function NewPass({ target, path, again, about }) {
-  const [states, setStates] = useState(null), [preset, setPreset] = useState(false),
-    [problem, setProblem] = useState("");
-  const begin = (body) => ask(path, { body }).then(again, (error) =>
-    (body.states || body.preset || error.status !== 400 ? setProblem(error.message) : setStates("")));
+  const form = useForm(`pass ${target.id}`, { states: "", preset: false }), { states, preset } = form.values;
+  const [first, setFirst] = useState(false), [problem, setProblem] = useState("");
+  const begin = (body) => ask(path, { body }).then(() => { form.sent(); again(); }, (error) =>
+    (body.states || body.preset || error.status !== 400 ? setProblem(error.message) : setFirst(true)));
   const send = (event) => { event.preventDefault();
-    begin(preset ? { preset: "vost" } : { states: states.split("\n").map((line) => line.trim()).filter(Boolean) }); };
+    begin(preset ? { preset: "vost" } : { states: linesOf(states) }); };
   return html`<main class="narrow"><h1>Annotate ${titleOf(target.id, about)}</h1>
-    ${states === null ? html`<p>You have no pass here yet.</p>
+    ${!first ? html`<p>You have no pass here yet.</p>
       <button type="button" class="main" onClick=${() => begin({})}>Start my pass</button>`
       : html`<p>You are the first annotator: name the states to distinguish.</p>
         <form class="grid form" onSubmit=${send}>
-        <label>States, one per line<textarea rows="4" disabled=${preset} value=${states}
-          onInput=${(event) => setStates(event.target.value)}></textarea></label>
-        <label class="check"><input type="checkbox" checked=${preset}
-          onChange=${(event) => setPreset(event.target.checked)} />the VOST protocol: pre, transition, post</label>
+        <${StatesOfPass} form=${form} />
         <button class="main">Start my pass</button></form>`}
     <${Problem}>${problem}</${Problem}></main>`;
 }
 
 // Saves when the labels rest; one save at a time, each on top of the one before.
 function useSaving(path, made, values) {
-  const [state, setState] = useState({ text: "saved" }), own = useRef({ revision: made.revision, saved: values });
+  const [state, setState] = useState({}), own = useRef({ revision: made.revision, saved: values });
   own.current.now = values;
   const saveAll = async () => {
     try {
@@ -148,9 +154,11 @@ function useSaving(path, made, values) {
         const { revision } = await ask(path, { method: "PUT", body: { runs, revision: before } });
         Object.assign(own.current, { revision, saved: now });
       }
-      setState({ text: "saved" });
+      setState({});
+      return true;
     } catch (error) {
-      setState({ text: "not saved", problem: error.message, conflict: error.status === 409 });
+      setState({ problem: error.message, conflict: error.status === 409 });
+      return false;
     }
   };
   const flush = () => {
@@ -158,16 +166,17 @@ function useSaving(path, made, values) {
     return own.current.busy;
   };
   useEffect(() => {
-    if (values !== own.current.saved) setState((old) => ({ ...old, text: "saving …" }));
     const timer = setTimeout(flush, SAVE_MS);  // also where nothing is new: an undo may have made it so
     return () => clearTimeout(timer);
   }, [values]);
   useEffect(() => {
     const warn = (event) => { if (own.current.now !== own.current.saved) { flush(); event.preventDefault(); } };
+    const leave = registerSave(flush);
     addEventListener("beforeunload", warn);
-    return () => { removeEventListener("beforeunload", warn); flush(); };
+    return () => { removeEventListener("beforeunload", warn); leave(); flush(); };
   }, []);
-  return { ...state, flush };
+  const text = state.problem ? "not saved" : values === own.current.saved ? "saved" : "saving …";
+  return { ...state, text, flush };
 }
 
 // The labels, with steps back and on.

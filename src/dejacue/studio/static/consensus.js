@@ -2,6 +2,7 @@
 
 import { ask, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
+import { useForm } from "./forms.js";
 import { colourOf, inkOn } from "./labels.js";
 import { Problem, count, html, say, tell, titleOf, useAsked, useEffect, useKeys, useState } from "./ui.js";
 
@@ -145,11 +146,12 @@ function Agreement({ base }) {
 }
 
 function Result({ base, agreed, vost, written }) {
-  const [minimum, setMinimum] = useState(5), [names, setNames] = useState(["pre", "post"]),
-    [file, setFile] = useState(null), there = written || file;
+  const form = useForm(`references ${base}`, { minimum: "5", pre: "pre", post: "post" }), { pre, post } = form.values,
+    minimum = Math.max(1, Math.floor(Number(form.values.minimum)) || 5);
+  const [file, setFile] = useState(null), there = written || file;
   const { value, problem } = useAsked(agreed ? `${base}/events?minimum=${minimum}` : null);
-  const write = () => ask(`${base}/references`, { body: { minimum, pre: names[0], post: names[1] } }).then((made) =>
-    { setFile(made.file); say(`written: ${made.file}`); }, tell);
+  const write = () => ask(`${base}/references`, { body: { minimum, pre, post } }).then((made) =>
+    { form.sent(); setFile(made.file); say(`written: ${made.file}`); }, tell);
   const told = (event) => (event.transition ?
     `pre ${event.pre.join(" – ")}, transition ${event.transition.join(" – ")}, post ${event.post.join(" – ")}`
     : `${event.first} ${event.before.join(" – ")} → ${event.second} ${event.after.join(" – ")}`);
@@ -159,10 +161,8 @@ function Result({ base, agreed, vost, written }) {
     ${value && (value.events.length ?
       html`<ol class="events">${value.events.map((event) => html`<li>${told(event)}</li>`)}</ol>`
       : html`<p class="soft">No state changes into another.</p>`)}
-    <div class="grid"><label>Minimum frames of a stable state<input type="number" min="1" value=${minimum}
-      onChange=${(event) => setMinimum(Math.max(1, Number(event.target.value) || 5))} /></label>
-      ${vost && [0, 1].map((n) => html`<label>State name for ${["pre", "post"][n]}<input value=${names[n]}
-        onInput=${(event) => setNames(names.map((own, at) => (at === n ? event.target.value : own)))} />
+    <div class="grid"><label>Minimum frames of a stable state<input type="number" min="1" ...${form.field("minimum")} /></label>
+      ${vost && ["pre", "post"].map((name) => html`<label>State name for ${name}<input ...${form.field(name)} />
         </label>`)}</div>
     <div class="line wrap"><button type="button" class="main" onClick=${write}>Write the references</button>
       ${["decisions", "consensus", ...(there ? ["references"] : [])].map((what) =>

@@ -1,5 +1,6 @@
 // All findings in a table: filter, sort, open, measure against references.
 
+import { useDraft } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Problem, count, html, link, tell, titleOf, useAsked, useEffect, useKeys, useRef, useRest,
   useState } from "./ui.js";
@@ -39,7 +40,7 @@ function Measured({ result }) {
 }
 
 export function Corpus({ jobs, about }) {
-  const [filter, setFilter] = useState(""), [asked, setAsked] = useState(""),
+  const [filter, setFilter] = useDraft("corpus", () => ""), [asked, setAsked] = useState(filter),
     [[key, down], setOrder] = useState(["id", false]);
   const { value, problem, again } = useAsked(`corpus?limit=2000&filter=${encodeURIComponent(asked)}`),
     rest = useRest(setAsked, 200), field = useRef(), kept = useRef(null);

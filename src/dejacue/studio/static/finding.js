@@ -2,6 +2,7 @@
 
 import { ask, download, frameAddress, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
+import { draftOf, keepDraft } from "./forms.js";
 import { denied, dragged, toggled, withMark } from "./marks.js";
 import { line, unpack } from "./report/timeline.js";
 import { Doubts, Show } from "./show.js";
@@ -24,8 +25,8 @@ function steps(all, { kind, some, key, now, words }) {
     future: all.future.slice(1) };
   if (kind === "moved") return { ...all, key: null };
   if (kind !== "change") return all;
-  const merged = key && all.key === key && now - all.at < MERGE_MS;
-  return { past: merged ? all.past : [...all.past.slice(-200), all.now], now: { ...all.now, ...some }, future: [],
+  const merged = key && all.key === key && now - all.at < MERGE_MS, edits = typeof some === "function" ? some(all.now) : some;
+  return { past: merged ? all.past : [...all.past.slice(-200), all.now], now: { ...all.now, ...edits }, future: [],
     key, at: now };
 }
 
@@ -49,9 +50,6 @@ function request(words) {
   return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top,
     absent_at: absent };
 }
-
-// What was edited and not saved, by finding: it is there again when the view is opened again.
-const drafts = new Map();
 
 // Reads again when the words rest; the last answer stays until the next one is there. begins:
 // whether the words are others than those of the first scene
@@ -142,7 +140,7 @@ function useMarks(words, change, scene, film) {
 }
 
 function Desk({ id, about, again, info, first, found, jobs }) {
-  const [saved, setSaved] = useState(() => begun(info)), draft = useRef(drafts.get(id));
+  const [saved, setSaved] = useState(() => begun(info)), draft = useRef(draftOf(`finding ${id}`));
   const [all, step] = useReducer(steps, null, () => ({ past: [], now: saved, future: [], ...draft.current }));
   const [tab, setTab] = useState("Words"), [saving, setSaving] = useState(false);
   const words = all.now, read = useReading(id, words, first, Boolean(draft.current)), { scene } = read;
@@ -159,7 +157,7 @@ function Desk({ id, about, again, info, first, found, jobs }) {
   const [questions, toQuestion] = useQuestions(id, words, scene, tab === "Show it", film);
   const next = () => { setTab("Show it"); toQuestion(); };
   useEffect(() => { view?.playhead(film.frame, true); }, [film.frame, view]);
-  useEffect(() => { if (dirty) drafts.set(id, all); else drafts.delete(id); }, [all, dirty]);
+  useEffect(() => { keepDraft(`finding ${id}`, dirty ? all : null); }, [all, dirty]);
   useEffect(() => {
     const warn = (event) => { if (dirty) event.preventDefault(); };
     addEventListener("beforeunload", warn);

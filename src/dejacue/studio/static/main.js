@@ -4,9 +4,10 @@ import { Annotate } from "./annotate.js";
 import { ask } from "./api.js";
 import { Corpus } from "./corpus.js";
 import { Finding } from "./finding.js";
+import { saveAll } from "./forms.js";
 import { Jobs, Running, useJobs } from "./jobs.js";
 import { Track } from "./track.js";
-import { Component, Problem, Sentences, Sheet, go, html, link, render, tell, titleOf, useAsked, useEffect,
+import { Component, Problem, Sentences, Sheet, go, html, link, render, say, tell, titleOf, useAsked, useEffect,
   useKeys, useState } from "./ui.js";
 import { Workspace } from "./workspace.js";
 
@@ -52,7 +53,10 @@ class Caught extends Component {
 
 function Who({ about, again }) {
   if (!about.annotator) return null;
-  const stop = () => ask("session", { body: { annotator: null } }).then(() => { again(); go("annotate"); }, tell);
+  const stop = async () => {
+    if ((await saveAll()).includes(false)) { say("your labels are not saved yet; see the problem above them", "problem"); return; }
+    ask("session", { body: { annotator: null } }).then(() => { again(); go("annotate"); }, tell);
+  };
   return html`<span class="who">labelling as <b>${about.annotator}</b>
     ${about.owner && html`<button type="button" onClick=${stop}>Stop</button>`}</span>`;
 }

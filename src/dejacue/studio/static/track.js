@@ -4,6 +4,7 @@
 import { ask, place } from "./api.js";
 import { Film, NoFilm, useFilm, useVideo } from "./film.js";
 import { mapping } from "./finding.js";
+import { Offers, useForm, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Outline } from "./outline.js";
 import { Doubts } from "./show.js";
@@ -44,18 +45,19 @@ const begun = (info, video, about) => ({
   tracker: trackerOf(info), encoder: "", stride: Number(info?.options.stride) || 1,
   states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
+  prompts: info?.prompts || [],
 });
 
 const statesOf = (form) => Object.fromEntries(form.states.filter((own) => own.name.trim()).map((own) =>
   [own.name.trim(), own.text.split("\n").map((line) => line.trim()).filter(Boolean)]));
 
 // The job: what a finding that is corrected was asked and shown stays, as far as its frames do.
-function request(video, info, form, prompts) {
+function request(video, info, form) {
   const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || 1;
   const kept = info && stride === (Number(options.stride) || 1)
     && { examples: info.examples, changes: info.changes };
   return {
-    kind: "find", video: video.id, folder: form.folder.trim(), prompts, states: statesOf(form),
+    kind: "find", video: video.id, folder: form.folder.trim(), prompts: form.prompts, states: statesOf(form),
     object: form.object.trim() || null, tracker: form.tracker || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
     readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
     ...kept,
@@ -140,7 +142,8 @@ function useMade(id, job) {
 }
 
 function Pick({ video, info, about, jobs, refresh }) {
-  const [prompts, setPrompts] = useState(info?.prompts || []), [form, setForm] = useState(() => begun(info, video, about));
+  const [given] = useState(() => begun(info, video, about)), fields = useForm(`track ${video.id}?${info?.id ?? ""}`, given),
+    { values: form, set } = fields, { prompts } = form, setPrompts = (marks) => set({ prompts: marks });
   const [mode, setMode] = useState("Box"), [problem, setProblem] = useState(""),
     [view, setView] = useState(null);
   const film = useFilm({ first: 0, last: video.frames - 1, map: same, span: null });
@@ -162,7 +165,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   const start = async () => {
     if (lacks || busy) return;
     setProblem("");
-    try { await jobs.begin(request(video, info, form, prompts)); } catch (error) { setProblem(error.message); }
+    try { await jobs.begin(request(video, info, form)); fields.sent(); } catch (error) { setProblem(error.message); }
   };
   useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
     { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
@@ -189,13 +192,12 @@ function Pick({ video, info, about, jobs, refresh }) {
           onChoose=${setMode} /><span class="soft">${MODES[mode]}${preview.busy ? " · the tracker is looking …"
             : seen ? ` · ${preview.tracker} sees this` : ""}</span></div>
         <${Problem}>${preview.problem}</${Problem}>
-        ${preview.lacks && html`<p><button type="button" onClick=${() => setForm({ ...form, tracker: "box" })}>
+        ${preview.lacks && html`<p><button type="button" onClick=${() => set({ tracker: "box" })}>
           Continue with the box tracker</button>
           <span class="soft"> It needs no weights: the box stays where you draw it until you draw another.</span></p>`}
         </div>
       <aside class="side"><div class="panel" tabindex="0" role="region" aria-label="what to find">
-        <${Form} form=${form} setForm=${setForm} about=${about} prompts=${prompts} setPrompts=${setPrompts}
-          film=${film} />
+        <${Form} fields=${fields} about=${about} setPrompts=${setPrompts} film=${film} />
         ${made && html`<h2>Doubts</h2><${Doubts} doubts=${doubts} film=${film} tracker=${done || info.tracker} />
           ${doubts.length > 0 && html`<p class="soft">
             If the outline is wrong, draw or click again there, then track again.</p>`}`}
@@ -213,13 +215,17 @@ function Pick({ video, info, about, jobs, refresh }) {
   </main>`;
 }
 
-function Form({ form, setForm, about, prompts, setPrompts, film }) {
-  const set = (some) => setForm((now) => ({ ...now, ...some })); // an answer may come after other edits
-  const state = (n, some) => set({ states: form.states.map((own, at) => (at === n ? { ...own, ...some } : own)) });
+const OFFERED = { object: "name", states: "words", prompts: "boxes and clicks" };
+
+function Form({ fields, about, setPrompts, film }) {
+  const { values: form, set, field } = fields, { prompts } = form, late = useLate();
+  const edit = (some) => { late.touch(); set(some); };
+  const offers = fields.offers.filter((own) => own.field in OFFERED);
+  const state = (n, some) => edit({ states: form.states.map((own, at) => (at === n ? { ...own, ...some } : own)) });
   const on = {
     name: (n, name) => state(n, { name }), text: (n, text) => state(n, { text }),
-    drop: (n) => set({ states: form.states.filter((_, at) => at !== n) }),
-    add: () => set({ states: [...form.states, { name: "", text: "" }] }),
+    drop: (n) => edit({ states: form.states.filter((_, at) => at !== n) }),
+    add: () => edit({ states: [...form.states, { name: "", text: "" }] }),
   };
   const told = (own) => (own.box ? `box ${own.box.map(Math.round).join(", ")}`
     : `${own.point[2] ? "on" : "not on"} the object: ${own.point.slice(0, 2).map(Math.round).join(", ")}`);
@@ -233,20 +239,21 @@ function Form({ form, setForm, about, prompts, setPrompts, film }) {
         onClick=${() => setPrompts(prompts.filter((_, at) => at !== n))}>×</button></li>`)}</ul>
     ${!prompts.length && html`<p class="soft">Go to a frame that shows the object well, and draw a box around it.</p>`}
     <h2>What to look for</h2>
-    <${WordLists} about=${about} take=${set} />
-    <label class="line">Object<input value=${form.object} placeholder="cup"
-      onInput=${(event) => set({ object: event.target.value })} /></label>
-    <${States} states=${form.states} on=${on} examples=${WORDS} />
+    <${Offers} offers=${offers} text=${(own) => `The finding has other ${OFFERED[own.field]} now.`} />
+    <${WordLists} about=${about} take=${set} late=${late} />
+    <div onFocusCapture=${late.touch}>
+      <label class="line">Object<input value=${form.object} placeholder="cup" onFocus=${() => fields.hold("object")}
+        onInput=${(event) => edit({ object: event.target.value })} /></label>
+      <div onFocusCapture=${() => fields.hold("states")}>
+        <${States} states=${form.states} on=${on} examples=${WORDS} /></div>
+    </div>
     <div class="grid">
-      <label>Folder of the finding<input value=${form.folder}
-        onInput=${(event) => set({ folder: event.target.value })} /></label>
+      <label>Folder of the finding<input ...${field("folder")} /></label>
       <label>Tracker<select value=${form.tracker} onChange=${(event) => set({ tracker: event.target.value })}>
         <option value="">default (${about.tracker})</option>${trackers.map((name) =>
         html`<option value=${name}>${name === "box" ? "box: stays where you draw it" : name}</option>`)}</select></label>
-      <label>Encoder<input list="encoders" value=${form.encoder} placeholder=${about.encoder}
-        onInput=${(event) => set({ encoder: event.target.value })} />
+      <label>Encoder<input list="encoders" ...${field("encoder")} placeholder=${about.encoder} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
-      <label>Use every nth frame<input type="number" min="1" value=${form.stride}
-        onInput=${(event) => set({ stride: event.target.value })} /></label>
+      <label>Use every nth frame<input type="number" min="1" ...${field("stride")} /></label>
     </div>`;
 }

@@ -55,7 +55,8 @@ export function useAsked(path) {
     const stop = new AbortController();
     ask(path, { signal: stop.signal }).then(
       (value) => setFound({ path, value }),
-      (error) => error.name !== "AbortError" && setFound({ path, problem: error.message, status: error.status }),
+      (error) => error.name !== "AbortError" && setFound((old) => ({ path, problem: error.message,
+        status: error.status, value: old.path === path ? old.value : undefined })),
     );
     return () => stop.abort();
   }, [path, turn]);

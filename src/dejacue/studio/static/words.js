@@ -1,6 +1,7 @@
 // The words: states and descriptions to edit, how they are read, and several readings side by side.
 
 import { ask, place } from "./api.js";
+import { Offers, useDraft, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Dialog, Problem, html, link, say, tell, useEffect, useState } from "./ui.js";
 import { Bars } from "./workspace.js";
@@ -20,19 +21,19 @@ export function States({ states, on, examples = [] }) {
     <button type="button" onClick=${on.add}>Add a state</button>`;
 }
 
-// The words of a list in the workspace: take({object, states: [{name, text}]})
-export function WordLists({ about, take }) {
+// The words of a list in the workspace: take({object, states: [{name, text}]}); late: of useLate
+export function WordLists({ about, take, late }) {
   if (!about.vocabularies.length) return null;
   const choose = (event) => {
     const id = event.target.value;
     event.target.value = "";
     const taken = ({ object, states }) => take({ object: object || "", states: Object.entries(states).map(
       ([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
-    if (id) ask(`vocabularies/${place(id)}`).then(taken, tell);
+    if (id) late.arrive(ask(`vocabularies/${place(id)}`), `The list ${id}`, taken).catch(tell);
   };
   return html`<label class="line">Words from<select value="" onChange=${choose}>
     <option value="">a word list …</option>${about.vocabularies.map((id) =>
-    html`<option value=${id}>${id}</option>`)}</select></label>`;
+    html`<option value=${id}>${id}</option>`)}</select></label><${Offers} offers=${late.offers} />`;
 }
 
 function SaveList({ asked, onClose, again }) {
@@ -56,22 +57,23 @@ function SaveList({ asked, onClose, again }) {
 
 // asked: () → the request of these words
 export function Words({ words, change, scene, about, problem, busy, asked, again }) {
-  const [listing, setListing] = useState(false), { states, examples } = words;
+  const [listing, setListing] = useState(false), late = useLate(), { states, examples } = words;
+  const edit = (...given) => { late.touch(); change(...given); };
   const on = {
-    name: (n, name) => change({
+    name: (n, name) => edit({
       states: states.map((own, at) => (at === n ? { ...own, name } : own)),
       examples: examples.map((own) => (own.state === states[n].name ? { ...own, state: name } : own)),
     }, `name ${n}`),
-    text: (n, text) => change({ states: states.map((own, at) => (at === n ? { ...own, text } : own)) }, `text ${n}`),
-    drop: (n) => change({
+    text: (n, text) => edit({ states: states.map((own, at) => (at === n ? { ...own, text } : own)) }, `text ${n}`),
+    drop: (n) => edit({
       states: states.filter((_, at) => at !== n),
       examples: examples.filter((own) => own.state !== states[n].name),
     }),
-    add: () => change({ states: [...states, { key: Math.random(), name: `state ${states.length + 1}`, text: "" }] }),
+    add: () => edit({ states: [...states, { key: Math.random(), name: `state ${states.length + 1}`, text: "" }] }),
   };
   // what was shown of a state that the list does not have is not kept
-  const take = (list) => change({ ...list, examples: examples.filter((own) =>
-    own.state === null || list.states.some((one) => one.name === own.state)) });
+  const take = (list) => change((now) => ({ ...list, examples: now.examples.filter((own) =>
+    own.state === null || list.states.some((one) => one.name === own.state)) }));
   const settings = scene.settings || {}, read = settings.readout?.name;
   const choice = (name, label, values, now) => html`<label>${label}<select value=${words[name] ?? ""}
       onChange=${(event) => change({ [name]: event.target.value || null })}>
@@ -79,11 +81,13 @@ export function Words({ words, change, scene, about, problem, busy, asked, again
       : ""}</option>${values.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>`;
   return html`<div class="words" aria-busy=${busy}>
     <${Problem}>${problem}</${Problem}>
-    <label class="line">Object<input value=${words.object} placeholder="cup"
-      onInput=${(event) => change({ object: event.target.value }, "object")} /></label>
-    <${States} states=${states} on=${on} />
+    <div onFocusCapture=${late.touch}>
+      <label class="line">Object<input value=${words.object} placeholder="cup"
+        onInput=${(event) => edit({ object: event.target.value }, "object")} /></label>
+      <${States} states=${states} on=${on} />
+    </div>
     <p class="soft">One description per line. The intervals follow as you type.</p>
-    <div class="line wrap"><${WordLists} about=${about} take=${take} />
+    <div class="line wrap"><${WordLists} about=${about} take=${take} late=${late} />
       <button type="button" onClick=${() => setListing(true)}>Save these words …</button></div>
     ${listing && html`<${SaveList} asked=${asked} again=${again} onClose=${() => setListing(false)} />`}
     <details><summary>Readout settings</summary><div class="grid">
@@ -134,7 +138,7 @@ function useReadings(bodies, path) {
 
 // The same words with other encoders: other findings of this video, or one that is made now.
 function Encoders({ id, info, asked, about, jobs, same }) {
-  const [others, setOthers] = useState([]), [encoder, setEncoder] = useState("");
+  const [others, setOthers] = useDraft(`compared ${id}`, () => []), [encoder, setEncoder] = useDraft(`encoder ${id}`, () => "");
   const { states, object } = asked, body = { states, object, most: 1000 };
   const found = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
   const base = id === "finding.json" ? "finding" : id, folder = `${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`;
@@ -168,8 +172,8 @@ function Encoders({ id, info, asked, about, jobs, same }) {
 
 // The same words in other readouts and coordinates, and with other encoders.
 export function Compare({ id, info, asked, change, scene, about, jobs, same }) {
-  const [chosen, setChosen] = useState([["contrast", null], ["joint", null]]),
-    [next, setNext] = useState(["contrast", "trajectory"]);
+  const [chosen, setChosen] = useDraft(`readings ${id}`, () => [["contrast", null], ["joint", null]]),
+    [next, setNext] = useDraft(`reading ${id}`, () => ["contrast", "trajectory"]);
   const { states, object, examples, changes } = asked;
   const readings = chosen.map(([readout, coordinates]) => ({ readout, coordinates }));
   const [given = []] = useReadings([{ states, object, examples, changes, readings, most: 1000 }],

@@ -1,0 +1,181 @@
+"""Data that arrive late: what a person has begun stays, however slow the server is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+STATES = "States, one per line"
+# Every request waits for a random time; window.hold(pattern) keeps those that match until the
+# function that it returns is called.
+DELAYED = """(() => {
+  let seed = SEED;
+  const random = () => (seed = (seed * 1664525 + 1013904223) % 4294967296) / 4294967296;
+  const plain = window.fetch.bind(window), held = [];
+  window.hold = (pattern) => {
+    const own = { pattern };
+    own.free = new Promise((go) => { own.release = go; });
+    held.push(own);
+    window.release = () => { held.splice(0).forEach((one) => one.release()); };
+  };
+  window.sent = [];
+  window.fetch = async (path, given) => {
+    if (given?.body) window.sent.push([path, given.body]);
+    await new Promise((go) => setTimeout(go, 400 * random()));
+    const waits = held.filter((own) => String(path).includes(own.pattern));
+    await Promise.all(waits.map((own) => own.free));
+    return plain(path, given);
+  };
+})();"""
+
+
+@pytest.fixture
+def slow(address, desk):
+    """slow(seed) → a page whose requests are delayed, by times that follow from the seed."""
+
+    def sit(seed: int):
+        own = desk(address)
+        own.page.add_init_script(DELAYED.replace("SEED", str(seed)))
+        own.expected = "403"  # asked for as the owner, answered while an annotator labels
+        return own
+
+    return sit
+
+
+def sent(own, part: str) -> list:
+    """What the page has sent to addresses that hold a part."""
+    script = "(part) => sent.filter(([path]) => path.includes(part)).map(([, body]) => body)"
+    return [json.loads(body) for body in own.page.evaluate(script, part)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_states_that_were_typed_before_those_of_the_finding_arrive_are_sent(slow, seed) -> None:
+    own = slow(seed)
+    own.open("#/annotate/cup")
+    own.page.get_by_label(STATES).fill("full\nempty")
+    own.page.get_by_label("Name of the annotator").fill("Anna")
+    own.page.get_by_role("button", name="Label as Anna").click()
+    own.page.get_by_text("your pass ·").wait_for()
+    assert sent(own, "/passes/Anna")[0] == {"states": ["full", "empty"]}
+
+
+def test_what_arrives_for_a_field_with_the_cursor_is_offered(slow) -> None:
+    own = slow(9)
+    own.page.add_init_script("hold('/info')")
+    own.open("#/annotate/cup")
+    field = own.page.get_by_label(STATES)
+    field.focus()
+    own.page.evaluate("release()")
+    offer = own.page.locator(".offer")
+    offer.wait_for()
+    assert "empty, half full, full" in offer.inner_text()
+    assert field.input_value() == ""
+    own.page.keyboard.type("warm")
+    own.page.evaluate("location.hash = '#/annotate'")  # and back: the view is mounted anew
+    own.page.get_by_role("link", name="cup", exact=True).click()
+    offer.wait_for()
+    assert field.input_value() == "warm"
+    own.page.get_by_role("button", name="Use it").click()
+    own.until("() => document.querySelector('textarea').value === 'empty\\nhalf full\\nfull'")
+    assert offer.count() == 0
+
+
+def test_without_the_cursor_what_arrives_is_shown(slow) -> None:
+    own = slow(5)
+    own.open("#/annotate/cup")
+    own.until("() => document.querySelector('textarea')?.value === 'empty\\nhalf full\\nfull'")
+    assert own.page.locator(".offer").count() == 0
+
+
+def track(own):
+    own.open("#/track/scene%2Fscene.mp4")
+    own.shows(0)
+    return own.page
+
+
+def test_a_list_of_words_that_comes_after_other_edits_is_offered(slow) -> None:
+    own = slow(1)
+    page = track(own)
+    page.evaluate("hold('/vocabularies/')")
+    page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
+    page.get_by_label("name of state 1").fill("warm")
+    page.evaluate("release()")
+    page.get_by_text("scene/vocabulary.yaml arrived while you were writing").wait_for()
+    assert page.get_by_label("name of state 1").input_value() == "warm"
+    page.get_by_role("button", name="Keep mine").click()
+    assert page.locator(".offer").count() == 0
+    page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
+    own.until("() => document.querySelectorAll('fieldset').length === 3")  # nothing was typed since
+
+
+def test_the_words_of_a_finding_are_not_replaced_while_they_are_edited(slow) -> None:
+    own = slow(2)
+    own.open("#/finding/cup")
+    own.shows(0)
+    page = own.page
+    page.evaluate("hold('/vocabularies/')")
+    page.get_by_label("Words from").select_option("scene/vocabulary.yaml")
+    page.get_by_label("name of state 2").fill("warm")
+    page.evaluate("release()")
+    page.get_by_role("button", name="Use it").click()
+    name = "(text) => document.querySelectorAll('.words .name')[1].value === text"
+    own.until(name, "half full")
+    page.keyboard.press("Control+z")
+    own.until(name, "warm")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, seed) -> None:
+    own = slow(seed)
+    page = track(own)
+    page.get_by_label("Tracker").select_option("box")
+    page.get_by_label("Folder of the finding").fill("elsewhere")
+    page.get_by_label("name of state 1").fill("warm")
+    stage = page.locator(".stage").bounding_box()
+    own.drag((stage["x"] + 90, stage["y"] + 90), (stage["x"] + 300, stage["y"] + 300))
+    page.locator(".marks li").wait_for()
+    page.get_by_role("link", name="Corpus").click()
+    page.locator("td .bars").first.wait_for()
+    page.evaluate("location.hash = '#/track/scene%2Fscene.mp4'")
+    own.shows(0)
+    assert page.get_by_label("Tracker").input_value() == "box"
+    assert page.get_by_label("Folder of the finding").input_value() == "elsewhere"
+    assert page.get_by_label("name of state 1").input_value() == "warm"
+    assert page.locator(".marks li").count() == 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_and_what_is_set_beside_them_survive_slow_answers(slow, seed) -> None:
+    """Two passes, stopped right after the last label; a number is typed while answers come."""
+    own = slow(seed)
+    page = own.page
+    own.open("#/annotate/cup")
+    for number, name in enumerate(("Anna", "Ben")):
+        if number == 0:
+            page.get_by_label(STATES).fill("full\nempty")
+        page.get_by_label("Name of the annotator").fill(name)
+        page.get_by_role("button", name=f"Label as {name}").click()
+        page.get_by_text("your pass ·").wait_for()
+        own.shows(0)
+        page.get_by_role("button", name="Span from here").click()
+        page.keyboard.press("End")
+        own.shows(59)
+        page.locator(".answers button").nth(number).click()
+        page.get_by_role("button", name="Stop").click()  # before the labels are sent
+        page.get_by_role("link", name="cup", exact=True).click()
+        page.get_by_text(f"{name} 60 of 60 frames labelled").wait_for()
+    page.get_by_role("button", name="Start the consensus").click()
+    page.get_by_text("Difference 1 of 1").wait_for()
+    own.shows(0)
+    page.keyboard.press("1")
+    minimum = page.get_by_label("Minimum frames of a stable state")
+    minimum.fill("7")
+    page.evaluate("hold('/decisions')")
+    page.locator("h1").click()
+    page.keyboard.press("2")
+    minimum.fill("12")
+    page.evaluate("release()")
+    page.get_by_role("button", name="Write the references").click()
+    page.get_by_text("references.json: ").wait_for()
+    assert sent(own, "/references")[0]["minimum"] == 12
