@@ -5,7 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
 
-.PHONY: demo studio test lint bench docs tables wheel sanitize fuzz crash mutants clean
+ARGS ?=
+PYTEST := -m pytest -n auto --dist loadfile --durations=20
+
+.PHONY: demo studio test test-all lint bench docs tables wheel sanitize fuzz crash mutants clean
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -30,8 +33,11 @@ studio: out/demo/finding.json ## the page on the demo scene
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[studio]'
 	$(BIN)/dejacue studio out/demo --encoder mini
 
-test: $(VENV)/.developer ## all tests
-	$(BIN)/python -m pytest -n auto --dist loadfile
+test: $(VENV)/.developer ## the tests; ARGS=--random-order shuffles them
+	$(BIN)/python $(PYTEST) -m 'not long' $(ARGS)
+
+test-all: $(VENV)/.developer ## what make test leaves out
+	$(BIN)/python $(PYTEST) -m long $(ARGS)
 
 lint: $(VENV)/.developer ## ruff and mypy
 	$(BIN)/ruff check .

@@ -10,6 +10,8 @@ from dejacue.data.release import Entry
 from dejacue.experiments import ON_REQUEST, beyond, occurrences, segments, tracking, transitions
 from dejacue.experiments.corpus import Benchmark, Corpus
 
+pytestmark = pytest.mark.long
+
 
 def value(result, row, metric, part="mean"):
     found = [v for v in result.values if (v.row, v.metric, v.part) == (row, metric, part)]

@@ -473,6 +473,7 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
 # the release
 
 
+@pytest.mark.long
 def test_the_goals_are_reached_on_the_release(release) -> None:
     result = experiment.learned(Benchmark(release))
     here = {(v.row, v.metric): v.here for v in result.values if v.part == "mean"}

@@ -164,6 +164,7 @@ def test_a_loss_that_is_no_number_is_told_in_one_sentence(
     assert not (files / "model").exists()
 
 
+@pytest.mark.long
 def test_a_stopped_training_is_kept_and_goes_on_with_its_own_data(
     dejacue, files, given, monkeypatch
 ) -> None:

@@ -22,6 +22,7 @@ from dejacue.sources.video import write_video
 DRIVER = Path(__file__).parent / "crash" / "crash.py"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forks")
 def test_a_killed_command_goes_on_to_the_same_files_and_leaves_none() -> None:
     names = (

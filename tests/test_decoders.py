@@ -183,6 +183,7 @@ def test_the_walk_over_words_inverts_as_it_says() -> None:
     assert torch.allclose(uvcom.walked(x, there, y, True)[0, 0], 0.5 * (one - a / 4) @ mixed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "left"),
     [("moment", 0.4), ("qd", 0.5), ("eatr", 0.6), ("tr", 0.4), ("taskweave", 0.6), ("sim", 0.6)],
@@ -199,6 +200,7 @@ def test_one_batch_is_learned_by_heart(name, left) -> None:
     assert losses[-1] < left * losses[0]
 
 
+@pytest.mark.long
 def test_the_same_seeds_give_the_same_bits_and_a_stopped_training_goes_on(tmp_path) -> None:
     whole = begun("taskweave", (1, 2), epochs=2, count=1, family="balanced")
     whole.run()
@@ -337,6 +339,7 @@ def stories(seeds: range) -> list[Generated]:
     return made
 
 
+@pytest.mark.long
 def test_a_decoder_that_sees_enough_learns_to_use_the_words(monkeypatch) -> None:
     """Without dropout, so that 52 steps are enough."""
     monkeypatch.setattr(la.F, "dropout", lambda x, *_: x)

@@ -37,6 +37,7 @@ def compiled(monkeypatch) -> list[tuple[int, ...]]:
     return given
 
 
+@pytest.mark.long
 def test_compiled_rows_are_those_of_the_model(tmp_path, compiled) -> None:
     folder = save_siglip(tmp_path / "siglip")
     plain, fast = (

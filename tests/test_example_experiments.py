@@ -8,6 +8,8 @@ from dejacue.experiments import examples
 from dejacue.experiments.beyond import sets
 from dejacue.experiments.corpus import Benchmark, Corpus
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def benchmark(release) -> Benchmark:

@@ -45,11 +45,13 @@ def marks(result: Result) -> str:
     return " ".join(f"{result.count(mark)}{mark}" for mark in "✓≈✗" if result.count(mark))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXACT)
 def test_every_value_that_can_be_exact_is(results, name) -> None:
     assert marks(results[name]) == f"{EXACT[name]}✓"
 
 
+@pytest.mark.long
 def test_what_differs_is_known_and_explained(results) -> None:
     rest = {name: marks(result) for name, result in results.items() if name not in EXACT}
     assert rest == {
@@ -65,6 +67,7 @@ def test_what_differs_is_known_and_explained(results) -> None:
     assert not any(result.unexplained for result in results.values())
 
 
+@pytest.mark.long
 def test_duplicated_descriptions_move_as_many_windows_as_published(results) -> None:
     changed = {
         value.row: value.here
@@ -83,6 +86,7 @@ def test_what_cannot_be_run_says_why() -> None:
     assert all(REGISTRY[name].reason for name in NOT_RUN)
 
 
+@pytest.mark.long
 def test_trivial_baselines_stand_in_the_same_table(results) -> None:
     means = {
         (v.row, v.metric): v.here
@@ -95,6 +99,7 @@ def test_trivial_baselines_stand_in_the_same_table(results) -> None:
     assert 0 < means["random window, mean of 100", "r1_05"] < means["scan/absolute", "r1_05"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", [*compiled(), "numpy"])
 def test_every_engine_gives_the_main_table_with_the_same_windows(release, results, engine) -> None:
     result = experiment("main").run(Benchmark(release, engine))
@@ -104,6 +109,7 @@ def test_every_engine_gives_the_main_table_with_the_same_windows(release, result
             assert np.array_equal(result.windows[condition][history], rows), (condition, history)
 
 
+@pytest.mark.long
 def test_windows_are_json_for_every_experiment_condition_and_history(results) -> None:
     windows = json.loads(as_windows(results))
     assert set(windows) == set(results) - {"roster", "inventory"}  # these choose no window
@@ -132,12 +138,14 @@ def test_the_facts_in_the_package_equal_the_published_ones(release) -> None:
     assert all(ours[key] == figures for key, figures in source.items() if key != "note")
 
 
+@pytest.mark.long
 def test_the_summary_counts_every_value_once(results) -> None:
     assert summary(results.values()) == (
         "810 of 931 published values reproduced; 59 more within our draws (≈); 62 not (✗)"
     )
 
 
+@pytest.mark.long
 def test_every_published_table_is_used(benchmark, monkeypatch) -> None:
     """Whatever the package holds is compared by some experiment, or listed as not released."""
     from dejacue.experiments import table

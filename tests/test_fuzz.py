@@ -21,6 +21,7 @@ def run(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
 
 
+@pytest.mark.long
 def test_changed_inputs_become_records_or_sentences(tmp_path) -> None:
     ran = run("--inputs", 1000, "--seed", 1, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -511,6 +511,7 @@ def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypa
     assert "was killed by SIGKILL" in message.what
 
 
+@pytest.mark.long
 def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
     """Peaks of this process and of the worker, for few frames and for many."""
     script = (
@@ -536,6 +537,7 @@ def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
     assert peaks[1] - peaks[0] < 4 * 3840 * 2160 * 3  # 35 more frames
 
 
+@pytest.mark.long
 def test_a_killed_ingest_goes_on_and_does_nothing_twice(tmp_path) -> None:
     for mixing in (False, True):
         command = [sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1]);"

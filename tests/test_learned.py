@@ -11,7 +11,7 @@ from dejacue.experiments.corpus import Benchmark
 from dejacue.learn.decoders import DECODERS
 from dejacue.learn.decoders.records import records_of, same
 
-pytestmark = pytest.mark.release
+pytestmark = [pytest.mark.long, pytest.mark.release]
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import pytest
 
 import dejacue
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(__file__).resolve().parent.parent / "docs/notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 

@@ -38,6 +38,7 @@ def equal(one: dict, other: dict) -> None:
         assert repr(a) == repr(b), name  # nan is nan
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
 def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     ray, tmp_path, monkeypatch, readout
@@ -53,6 +54,7 @@ def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     assert ray.is_initialized()  # it was not ours to end
 
 
+@pytest.mark.long
 def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(_segments, "MOST_BYTES", 10_000)
     monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 1)
@@ -67,6 +69,7 @@ def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, mo
     assert not (store.path / "segments" / "000001.npy").exists()
 
 
+@pytest.mark.long
 def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
     asked = store.ask(words(), engine="ray")
@@ -110,6 +113,7 @@ def unknown_there(*_: object) -> None:
     """Of a module that the machines of the cluster have not: this one."""
 
 
+@pytest.mark.long
 def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
     dead = tmp_path / "dead"
@@ -152,6 +156,7 @@ def test_an_address_without_a_cluster_is_told_at_once(
     assert re.search(message, " ".join(ran.err.split()))
 
 
+@pytest.mark.long
 def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
     monkeypatch, dejacue, tmp_path
 ) -> None:
@@ -175,6 +180,7 @@ def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.long
 def test_the_address_of_a_cluster_passes(ray, monkeypatch) -> None:
     monkeypatch.setattr(cluster, "CONNECTS_IN_S", 600.0)
     cluster._try(ray.get_runtime_context().gcs_address)
@@ -191,6 +197,7 @@ def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) 
         store.ask(words(), engine="ray")
 
 
+@pytest.mark.long
 def test_ray_is_started_and_ended_quietly_where_none_runs(tmp_path) -> None:
     store, vocabulary = filled(tmp_path / "s"), tmp_path / "words.npz"
     write_vocabulary(vocabulary, words())

@@ -26,7 +26,10 @@ from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import silent
 from dejacue.sources.video import write_video
 
-pytestmark = pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\.")  # of its own code
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings(r"ignore::DeprecationWarning:ray\."),  # of its own code
+]
 VIDEOS, BATCH = 3, Counting.batch
 TESTS = Path(__file__).resolve().parent
 SOURCE = Path(dejacue.__file__).resolve().parent.parent

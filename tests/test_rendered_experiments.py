@@ -31,6 +31,8 @@ from dejacue.experiments.rendered import (
 from dejacue.records import Vocabulary
 from dejacue.sources.encoders import encode_vocabulary
 
+pytestmark = pytest.mark.long
+
 NAMES = ["rendered-retrieval", "rendered-masks", "rendered-difficulty"]
 FEW = 8  # every topology twice
 MASK_LEVELS = (0.0, 0.25, 1.0)

@@ -396,6 +396,7 @@ def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
         store.ids()
 
 
+@pytest.mark.long
 def test_a_killed_writer_loses_nothing_and_doubles_nothing(tmp_path) -> None:
     script = Path(__file__).with_name("store_killer.py")
     done = subprocess.run(

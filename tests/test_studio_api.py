@@ -77,6 +77,7 @@ def test_many_clients_at_once_are_all_answered(made_workspace) -> None:
     assert found.failed == []
 
 
+@pytest.mark.long
 def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_workspace, tmp_path):
     """The server is killed at 20 moments while somebody labels."""
     root = copied(made_workspace, tmp_path / "workspace")

@@ -17,6 +17,8 @@ import typer.main
 import dejacue
 from dejacue.cli.app import app
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 FETCHED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 
