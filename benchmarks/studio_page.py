@@ -9,9 +9,7 @@ makes longer.
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -23,6 +21,7 @@ from typing import Any
 
 import av
 import numpy as np
+from _common import Parser, chromium
 from playwright.sync_api import sync_playwright
 from studio import made_workspace, served
 
@@ -126,16 +125,15 @@ def edit(page: Any, text: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser(__doc__, frames=500)
     parser.add_argument("--frames", type=int, default=200_000)
     asked = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         root = made_workspace(Path(folder), 60)
         write_film(root / "long.mp4", asked.frames)
         long_finding(root, asked.frames)
         with served(root) as server:
-            browser = play.chromium.launch(executable_path=chromium, args=ARGS)
+            browser = play.chromium.launch(executable_path=chromium(), args=ARGS)
             page = browser.new_page(viewport={"width": 1920, "height": 1000})
             page.goto(f"http://127.0.0.1:{server.port}/?token={server.token}")
             began = time.perf_counter()
