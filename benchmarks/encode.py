@@ -70,7 +70,7 @@ class Ellipses:
 
 
 def main() -> None:
-    parser = Parser(__doc__, device="cpu", frames=4, batch=2, layers=1, croppers=1)
+    parser = Parser(__doc__, device="cpu", frames=2, batch=1, layers=1, croppers=1)
     parser.add_argument("--device", default=None)
     parser.add_argument("--frames", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=256)

@@ -283,7 +283,7 @@ def told(results: dict, name: str) -> Iterator[None]:
 
 
 def main() -> None:
-    small = {"videos": 1, "frames": 4, "batch": 2, "batches": 1, "layers": 1, "cores": 1}
+    small = {"videos": 1, "frames": 2, "batch": 1, "batches": 1, "layers": 1, "cores": 1}
     parser = Parser(__doc__, **small, device="cpu", stages=True)
     parser.add_argument("--device")
     parser.add_argument("--videos", type=int, default=8)

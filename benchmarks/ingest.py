@@ -167,7 +167,7 @@ def sending(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    parser = Parser(__doc__, videos=1, frames=8, cost_ms=1)
+    parser = Parser(__doc__, videos=1, frames=24, cost_ms=1)
     parser.add_argument("--videos", type=int, default=8)
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--encoder", default="mini")

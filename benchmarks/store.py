@@ -4,8 +4,8 @@
 
 Random rows, 768 dimensions in float16; a history in four has gaps, all have times. One thread
 unless it says otherwise, the best of several rounds, files in the memory of the system. *Reading
-the bytes* is ``readinto`` a buffer of 1 MB, again and again, and nothing else. Writing is measured to
-the disk (``fsync``), and both sides take turns.
+the bytes* is ``readinto`` a buffer of 1 MB, again and again, and nothing else. Writing is measured
+to the disk (``fsync``), and both sides take turns.
 """
 
 from __future__ import annotations

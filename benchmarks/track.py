@@ -215,7 +215,7 @@ def compare(size: str, device: str, precision: str, options: argparse.Namespace)
 
 
 def main() -> None:
-    parser = Parser(__doc__, device="cpu", size="tiny", frames=1, side=64)
+    parser = Parser(__doc__, device="cpu", size="tiny", frames=2, side=64)
     parser.add_argument("--device", default=None, help="cuda, mps or cpu")
     parser.add_argument("--precision", default=None, help="bf16 (default on cuda), fp16 or fp32")
     parser.add_argument("--size", choices=["tiny", "base-plus"], default=None, help="default: both")
