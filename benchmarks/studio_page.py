@@ -22,7 +22,6 @@ from typing import Any
 import av
 import numpy as np
 from _common import Parser, chromium
-from playwright.sync_api import sync_playwright
 from studio import made_workspace, served
 
 from dejacue import Finding, History
@@ -128,6 +127,9 @@ def main() -> None:
     parser = Parser(__doc__, frames=500)
     parser.add_argument("--frames", type=int, default=200_000)
     asked = parser.parse_args()
+
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         root = made_workspace(Path(folder), 60)
         write_film(root / "long.mp4", asked.frames)

@@ -14,7 +14,6 @@ import statistics
 
 import numpy as np
 from _common import Parser, chromium
-from playwright.sync_api import sync_playwright
 
 from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
 from dejacue.report.scene import scene, timeline_module
@@ -66,6 +65,9 @@ def main() -> None:
     parser = Parser(__doc__, frames=2000)
     parser.add_argument("--frames", type=int, default=200_000)
     frames = parser.parse_args().frames
+
+    from playwright.sync_api import sync_playwright
+
     files = {
         "": ("text/html", PAGE), "t.js": ("text/javascript", timeline_module() + START),
         "scene.json": ("application/json", json.dumps(long_scene(frames))),
