@@ -105,7 +105,7 @@ def load(root: Path, requests: int, clients: int) -> Load:
             for number in left:
                 path, body = paths[number % len(paths)]
                 try:
-                    server.ask(connection, path.format(n=number * 7 % 30), body)
+                    server.ask(connection, path.format(n=number * 7 % 50), body)
                     answered[own] += 1
                 except (OSError, ValueError, http.client.HTTPException) as error:
                     failed.append(f"{path}: {error}")
@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--frames", action="store_true", help="also measure long histories")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        short, edits = (30, 2) if asked.smoke else (300, 30)
+        short, edits = (60, 2) if asked.smoke else (300, 30)
         root = made_workspace(Path(folder), short)
         print("ms until the scene arrives (median), and CPU ms of the server:")
         for frames in (short, 20_000, 200_000) if asked.frames else (short,):
