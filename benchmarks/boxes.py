@@ -1,20 +1,21 @@
-"""How well a box that stays where it is fits: ``python benchmarks/boxes.py FOLDER``.
+"""How well a box that stays where it is fits: ``python benchmarks/boxes.py [FOLDER]``.
 
-FOLDER is in VOST's layout (``JPEGImages``, ``Annotations``). Each sequence is followed from the box
-around its masks in frame ``--first``, by the tracker ``box`` and, where OpenCV is installed
-(``pip install opencv-contrib-python-headless``; dejacue does not need it), by those of its trackers
-that need no weights. The table has the mean overlap (IoU) with the box around the masks, over the
-later frames in which there are any, over the first ten of them, and the frames per second.
+FOLDER is in VOST's layout (``JPEGImages``, ``Annotations``; default: ../shared/footage). Each
+sequence is followed from the box around its masks in frame ``--first``, by the tracker ``box`` and,
+where OpenCV is installed (``pip install opencv-contrib-python-headless``; dejacue does not need
+it), by those of its trackers that need no weights. The table has the mean overlap (IoU) with the
+box around the masks, over the later frames in which there are any, over the first ten of them, and
+the frames per second.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from _common import FOOTAGE, Parser, sequences
 from rich.console import Console
 from rich.table import Table
 
@@ -98,15 +99,12 @@ def measure(folder: Path, first: int, table: Table) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
+    parser = Parser(__doc__, first=1)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOOTAGE)
     parser.add_argument("--first", type=int, default=0, help="frame that shows the object")
     options = parser.parse_args()
     table = Table("sequence", "tracker", "box IoU", "first 10 frames", "frames/s")
-    every = [measure(own, options.first, table)
-             for own in sorted((options.folder / "JPEGImages").iterdir())]  # fmt: skip
+    every = [measure(own, options.first, table) for own in sequences(options.folder, options)]
     table.add_section()
     for name in every[0]:
         table.add_row("mean", name, f"{np.mean([own[name] for own in every]):.2f}", "", "")

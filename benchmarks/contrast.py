@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from run import best
+from _common import Parser, best
 
 from dejacue import generate, locate
 from dejacue.method.durations import PUBLISHED
@@ -21,20 +21,25 @@ BRUTE_UP_TO = 5000
 
 
 def main() -> None:
+    parser = Parser(__doc__, frames=[100])
+    parser.add_argument("--frames", type=int, nargs="+", default=LENGTHS, help="lengths to measure")
+    options = parser.parse_args()
+    seconds = 0.0 if options.smoke else 1.0
     print("locate(), 768 dimensions, 2 states with 2 descriptions each: ms for all queries")
     print(f"{'frames':>8} {'scan':>9} {'contrast':>9} {'ratio':>6}")
-    for frames in LENGTHS:
+    for frames in options.frames:
         scene = generate(1, frames=frames, dimension=768)
         scan, contrast = best(
             [
                 lambda name=name: locate(scene.history, scene.vocabulary, readout=name)
                 for name in ("published", "contrast")
-            ]
+            ],
+            seconds=seconds,
         )
         print(f"{frames:>8} {1e3 * scan:9.3f} {1e3 * contrast:9.3f} {contrast / scan:6.2f}")
     print("\nsearch alone, one row of smoothed noise: ms")
     print(f"{'frames':>8} {'grid':>9} {'exact':>9} {'ratio':>6} {'all windows (numpy)':>20}")
-    for frames in LENGTHS:
+    for frames in options.frames:
         rng = np.random.default_rng(0)
         row = np.convolve(rng.normal(size=frames + 16), np.hanning(17), "valid")[None]
         row = (row - row.mean()) / row.std()
@@ -49,7 +54,7 @@ def main() -> None:
             sides.append(lambda: engine("numpy").search(row, cuts, frames))
             same = [np.array(engine(e).search(row, cuts, frames)[:2]) for e in ("auto", "numpy")]
             assert np.array_equal(*same), "the searches disagree"
-        grid, exact, *every = (1e3 * seconds for seconds in best(sides))
+        grid, exact, *every = (1e3 * time_s for time_s in best(sides, seconds=seconds))
         shown = f"{every[0]:20.1f}" if every else f"{'–':>20}"
         print(f"{frames:>8} {grid:9.3f} {exact:9.3f} {exact / grid:6.2f} {shown}")
 

@@ -8,13 +8,13 @@ were ours alone, 2 × images / CPU seconds.
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from _common import Parser
 
 from dejacue.sources.encoders.base import unit
 from dejacue.sources.encoders.siglip_onnx import run, session
@@ -71,7 +71,7 @@ def rate(model, pixels: np.ndarray, batch: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(__doc__, threads=[1], batch=[1], images=1, layers=1)
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2, 4])
     parser.add_argument("--batch", type=int, nargs="*", default=[1, 4, 8, 16, 32])
     parser.add_argument("--precision", nargs="*", default=["fp32", "fp16", "int8"])

@@ -1,23 +1,21 @@
 """Crop and resize of real footage against a plain loop: ``python benchmarks/crops.py [FOLDER]``.
 
-FOLDER holds JPEGImages and Annotations in VOST's layout. The plain loop finds the box with
-argwhere, masks the whole frame with numpy.where, and crops and resizes with Pillow. One thread
-each; the sides take turns, and the best of several rounds counts.
+FOLDER holds JPEGImages and Annotations in VOST's layout (default: ../shared/footage). The plain
+loop finds the box with argwhere, masks the whole frame with numpy.where, and crops and resizes with
+Pillow. One thread each; the sides take turns, and the best of several rounds counts.
 """
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
+from _common import FOOTAGE, Parser, best, sequences
 from PIL import Image
 
 from dejacue import open_masks, open_video
 from dejacue.sources.crops import crop, fit, picture
 
-FOOTAGE = Path(__file__).resolve().parents[2] / "shared" / "footage"
 SIZE = 224
 
 
@@ -38,23 +36,15 @@ def plain(image: np.ndarray, mask: np.ndarray) -> np.ndarray:
     )
 
 
-def best(sides, rounds: int = 15) -> list[float]:
-    times = [float("inf")] * len(sides)
-    for _ in range(rounds):
-        for at, side in enumerate(sides):
-            start = time.perf_counter()
-            side()
-            times[at] = min(times[at], time.perf_counter() - start)
-    return times
-
-
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOOTAGE
+    parser = Parser(__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOOTAGE)
+    options = parser.parse_args()
     print(f"{'sequence':28} {'plain':>9} {'crop + fit':>11} {'compiled':>9}   ratio")
-    for sequence in sorted(path.name for path in (folder / "JPEGImages").iterdir()):
-        masks = open_masks(folder / "Annotations" / sequence)
+    for sequence in sequences(options.folder, options):
+        masks = open_masks(options.folder / "Annotations" / sequence.name)
         pairs = []
-        for frame in open_video(folder / "JPEGImages" / sequence):
+        for frame in open_video(sequence):
             mask = masks.unions(frame, [None])[0]
             if mask is not None:
                 pairs.append((frame.image, mask))
@@ -63,8 +53,9 @@ def main() -> None:
             lambda: [fit(crop(image, mask), SIZE) for image, mask in pairs],
             lambda: [picture(image, mask, SIZE) for image, mask in pairs],
         )
-        a, b, c = (1e3 * time_s / len(pairs) for time_s in best(sides))
-        print(f"{sequence:28} {a:6.2f} ms {b:8.2f} ms {c:6.3f} ms   {a / c:.1f}x")
+        times = best(sides, rounds=15, seconds=0.0 if options.smoke else 1.0)
+        a, b, c = (1e3 * time_s / len(pairs) for time_s in times)
+        print(f"{sequence.name:28} {a:6.2f} ms {b:8.2f} ms {c:6.3f} ms   {a / c:.1f}x")
 
 
 if __name__ == "__main__":

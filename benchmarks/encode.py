@@ -8,15 +8,11 @@ code, copy, encode); and a plain transformers loop (processor on the CPU, batche
 
 from __future__ import annotations
 
-import argparse
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
-import tokenizers
-import torch
-import transformers
+from _common import Parser, timed
 
 from dejacue.sources.build import build_history
 from dejacue.sources.crops import crop, picture
@@ -25,6 +21,10 @@ from dejacue.sources.video import Frame
 
 
 def random_model(folder: Path, layers: int) -> None:
+    """Write SigLIP base-patch16-224 with random weights and a tokenizer of two words."""
+    import tokenizers
+    import transformers
+
     shared = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12,
               "num_hidden_layers": layers}  # fmt: skip
     config = transformers.SiglipConfig(
@@ -69,28 +69,30 @@ class Ellipses:
         return [self.masks[frame.index % len(self.masks)]]
 
 
-def timed(run, synchronize) -> float:
-    synchronize()
-    start = time.perf_counter()
-    run()
-    synchronize()
-    return time.perf_counter() - start
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(__doc__, device="cpu", frames=2, batch=1, layers=1, croppers=1)
     parser.add_argument("--device", default=None)
     parser.add_argument("--frames", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--layers", type=int, default=12, help="fewer for a quick try on a CPU")
     parser.add_argument("--croppers", type=int, default=8)
     options = parser.parse_args()
+
+    import torch
+    import transformers
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         random_model(folder, options.layers)
         ours = TorchSiglip(folder=folder, device=options.device, batch=options.batch)
         model = transformers.SiglipModel.from_pretrained(folder).eval().to(ours.device)
-    wait = torch.cuda.synchronize if ours.device.startswith("cuda") else (lambda: None)
+
+    def seconds(run) -> float:
+        """Return the time of a run and of what it left to do on the device."""
+        wait = torch.cuda.synchronize if ours.device.startswith("cuda") else (lambda: None)
+        wait()
+        return timed(lambda: (run(), wait()))
+
     n, batch = options.frames, options.batch
 
     pixels = torch.randn(batch, 3, 224, 224, device=ours.device, dtype=ours._dtype)
@@ -101,20 +103,18 @@ def main() -> None:
                 ours._model.get_image_features(pixel_values=pixels)
 
     bare(3)
-    tower = batch * (n // batch) / timed(lambda: bare(n // batch), wait)
+    tower = batch * (n // batch) / seconds(lambda: bare(n // batch))
     masks = Ellipses()
     few = [crop(f.image, masks.unions(f, [None])[0]) for f in Frames(batch)]
     made = [picture(f.image, masks.unions(f, [None])[0], 224) for f in Frames(batch)]
     ours.encode_images(made)
     many = [made[k % batch] for k in range(min(n, 40 * batch))]
-    encode = len(many) / timed(lambda: ours.encode_images(many), wait)
+    encode = len(many) / seconds(lambda: ours.encode_images(many))
     build_history(Frames(4 * batch), masks, ours, croppers=options.croppers)
-    whole = n / timed(
-        lambda: build_history(Frames(n), masks, ours, croppers=options.croppers), wait
-    )
+    whole = n / seconds(lambda: build_history(Frames(n), masks, ours, croppers=options.croppers))
     cropping = Frames(min(n, 2000))
-    only = min(n, 2000) / timed(
-        lambda: [picture(f.image, masks.unions(f, [None])[0], 224) for f in cropping], wait
+    only = min(n, 2000) / seconds(
+        lambda: [picture(f.image, masks.unions(f, [None])[0], 224) for f in cropping]
     )
     processor = transformers.SiglipImageProcessor(size={"height": 224, "width": 224})
 
@@ -124,9 +124,9 @@ def main() -> None:
                 given = processor(few[first % batch :][:32], return_tensors="pt")
                 model.get_image_features(pixel_values=given["pixel_values"].to(ours.device))
 
-    plain(64)
     count = min(n, 1024)
-    loop = count / timed(lambda: plain(count), wait)
+    plain(min(count, 64))
+    loop = count / seconds(lambda: plain(count))
     print(f"device {ours.device}, {ours.details['precision']}, batch {batch}, {n} frames")
     print(f"bare image tower          {tower:8.0f} images/s")
     print(f"pictures in memory → rows {encode:8.0f} images/s  {encode / tower:.2f} of the tower")

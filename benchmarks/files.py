@@ -29,6 +29,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from _common import Parser
+from encode import random_model
 
 HEIGHT, WIDTH, SIDE, RATE = 1080, 1920, 512, 30
 KINDS = 4  # files that differ; the others are links to them
@@ -135,21 +137,6 @@ def measured(pool: ProcessPoolExecutor, name: str, lines: list[dict]) -> float:
 
 
 # The model
-
-
-def random_model(folder: Path, layers: int) -> None:
-    import tokenizers
-    import transformers
-
-    shared = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12,
-              "num_hidden_layers": layers}  # fmt: skip
-    config = transformers.SiglipConfig(
-        text_config={**shared, "vocab_size": 100, "num_hidden_layers": 1},
-        vision_config={**shared, "image_size": 224, "patch_size": 16},
-    )
-    transformers.SiglipModel(config).save_pretrained(folder)
-    words = tokenizers.models.WordLevel({"<pad>": 0, "<unk>": 1}, "<unk>")
-    tokenizers.Tokenizer(words).save(str(folder / "tokenizer.json"))
 
 
 def tower_rate(encoder, mode: str | None, batches: int) -> tuple[float, float, float]:
@@ -296,7 +283,8 @@ def told(results: dict, name: str) -> Iterator[None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    small = {"videos": 1, "frames": 2, "batch": 1, "batches": 1, "layers": 1, "cores": 1}
+    parser = Parser(__doc__, **small, device="cpu", stages=True)
     parser.add_argument("--device")
     parser.add_argument("--videos", type=int, default=8)
     parser.add_argument("--frames", type=int, default=240, help="frames per video")
@@ -314,11 +302,12 @@ def main() -> None:
     )
     parser.add_argument(
         "--decoder",
-        nargs="decoders to measure: software, hardware",
+        nargs="+",
+        choices=["software", "hardware"],
         default=["software"],
-        help="and hardware",
+        help="decoders to measure",
     )
-    parser.add_argument("--stages", action="store_true")
+    parser.add_argument("--stages", action="store_true", help="measure each stage as well")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:

@@ -1,6 +1,6 @@
 """What it costs to bring many videos into a store, measured in one run.
 
-    python benchmarks/ingest.py [--videos 8] [--frames 100] [--encoder mini] [--write PAGE]
+    python benchmarks/ingest.py [--videos 8] [--frames 100] [--encoder mini]
     python benchmarks/ingest.py --ray [--videos 40] [--cost-ms 100]
 
 Rendered scenes of 640 × 360 as H.264 with masks as PNG. *Decoding and cropping* is decode_crop in
@@ -16,14 +16,13 @@ is the bottleneck, as a large model on a GPU is: it takes 32 crops of 224 × 224
 
 from __future__ import annotations
 
-import argparse
 import mmap
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _common import Parser, timed
 
 from dejacue import Store, build_history, cluster, ingest, load_encoder
 from dejacue.data.rendered import render, write_scene
@@ -40,19 +40,12 @@ from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Worker
 from dejacue.sources.encoders.base import ImageEncoder
 
-MARK = "<!-- made by benchmarks/ingest.py -->"
 CHUNK, TIMES = 256 * 224 * 224 * 3, 30
 _PIPE = f"import os; d = bytes({CHUNK})\nfor _ in range({TIMES}):\n m = memoryview(d)\n " \
         "while m: m = m[os.write(1, m):]"  # fmt: skip
 _SHARED = "import mmap, os, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0)\n" \
           f"d = bytes({CHUNK})\nfor _ in range({TIMES}): m[:] = d; os.write(1, b'.'); " \
           "os.read(0, 1)"  # fmt: skip
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def decoded(items: list[Item], look: Look, workers: int) -> None:
@@ -94,12 +87,12 @@ def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[
         for own in rows:
             build_history(own["video"], own["masks"], encoder, objects=1, id=own["id"])
 
-    alone = seconds(lambda: [encoder.encode_images(crops) for _ in range(10)]) / 10 / len(crops)
-    decoding = seconds(lambda: decoded(items, look, workers))
-    one_by_one = seconds(loop)
-    whole = seconds(lambda: ingest(rows, folder / "store", encoder=encoder))
+    alone = timed(lambda: [encoder.encode_images(crops) for _ in range(10)]) / 10 / len(crops)
+    decoding = timed(lambda: decoded(items, look, workers))
+    one_by_one = timed(loop)
+    whole = timed(lambda: ingest(rows, folder / "store", encoder=encoder))
     total = sum(own.frames for own in Store.open(folder / "store").rows())
-    again = seconds(lambda: ingest(rows, folder / "store", encoder=encoder))
+    again = timed(lambda: ingest(rows, folder / "store", encoder=encoder))
     yield f"encoding alone ({name})", f"{1 / alone:,.0f} crops/s"
     yield f"decoding and cropping alone, processes: {workers}", f"{total / decoding:,.0f} crops/s"
     yield "a loop of build_history", f"{total / one_by_one:,.0f} crops/s"
@@ -134,7 +127,7 @@ def engines(folder: Path, count: int, frames: int, cost_s: float) -> Iterator[tu
             for engine, own in took.items():
                 place, encoder = folder / f"{engine}{turn}", Costly(cost_s)
                 own.append(
-                    seconds(partial(ingest, rows, place, encoder=encoder, engine=engine, workers=1))
+                    timed(partial(ingest, rows, place, encoder=encoder, engine=engine, workers=1))
                 )
                 assert len(Store.open(place)) == count
     local, ray_s = min(took["local"]), min(took["ray"])
@@ -174,17 +167,14 @@ def sending(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = Parser(__doc__, videos=1, frames=24, cost_ms=1)
     parser.add_argument("--videos", type=int, default=8)
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--encoder", default="mini")
     parser.add_argument("--ray", action="store_true", help="compare the engines")
     parser.add_argument("--cost-ms", type=float, default=100)
-    parser.add_argument("--write", type=Path, help="page to write the table into")
     given = parser.parse_args()
-    lines = ["| what | measured |", "|---|---|"]
+    print("| what | measured |\n|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parts = [measure(folder, given.videos, given.frames, given.encoder), sending(folder)]
@@ -192,13 +182,7 @@ def main() -> None:
             parts = [engines(folder, given.videos, given.frames, given.cost_ms / 1000)]
         for part in parts:
             for what, figure in part:
-                lines.append(f"| {what} | {figure} |")
-                print(lines[-1], flush=True)
-    if given.write:
-        before, _, rest = given.write.read_text(encoding="utf-8").partition(MARK)
-        _, _, after = rest.partition(MARK)
-        table = "\n".join(lines)
-        given.write.write_text(f"{before}{MARK}\n{table}\n{MARK}{after}", encoding="utf-8")
+                print(f"| {what} | {figure} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ the model was loaded. An hour at 30 frames a second is 108,000 frames.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import resource
 import sys
@@ -20,6 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from _common import Parser
 
 from dejacue import build_history, open_masks, open_video
 from dejacue.sources.encoders.mini import Mini
@@ -56,12 +56,12 @@ class Wide(Mini):
         return np.tile(rows, -(-DIMENSION // rows.shape[1]))[:, :DIMENSION]
 
 
-def pictures():
+def pictures(count: int):
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     ground = np.stack([x // 8, y // 5, (x // 40 + y // 40) % 2 * 90], axis=-1).astype(np.uint8)
     texture = np.random.default_rng(0).integers(0, 256, (25, 25, 3), dtype=np.uint8)
     thing = texture.repeat(16, 0).repeat(16, 1)
-    for frame in range(LOOP):
+    for frame in range(count):
         left, top = place(frame)
         image = np.roll(ground, 4 * frame, axis=1)
         image[top : top + 400, left : left + 400] = thing
@@ -77,7 +77,7 @@ def write(folder: Path, frames: int) -> None:
         stream.options = {"preset": "veryfast", "crf": "28", "bf": "0", "g": str(LOOP)}
         stream.codec_context.time_base = Fraction(1, RATE)
         encoded = []
-        for image in pictures():
+        for image in pictures(min(LOOP, frames)):
             encoded += stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24"))
         encoded += stream.encode(None)
         loop = [(bytes(packet), packet.is_keyframe) for packet in encoded]
@@ -104,7 +104,7 @@ def peak_mb() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(__doc__, frames=10)
     parser.add_argument("--frames", type=int, default=20_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -118,11 +118,9 @@ def main() -> None:
         print(f"{options.frames} frames of {WIDTH} × {HEIGHT}, {size:.0f} MB; model loaded: "
               f"{model:.0f} MB resident")  # fmt: skip
         marks = [max(1, int(share * options.frames)) for share in SHARES]
-        done, start = 0, time.perf_counter()
+        start = time.perf_counter()
 
-        def tell(what: str, count: int) -> None:
-            nonlocal done
-            done += count if what == "decode" else 0
+        def tell(what: str, done: int, total: int | None = None, note: str = "") -> None:
             while what == "decode" and marks and done >= marks[0]:
                 share = marks.pop(0) / options.frames
                 print(f"{share:5.0%}  {resident_mb():6.0f} MB", flush=True)

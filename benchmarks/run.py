@@ -7,22 +7,19 @@ are noisy: read the ratios, not the microseconds.
 
 from __future__ import annotations
 
-import os
+from _common import RELEASE, Parser, best, markdown, one_thread, put_table
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+one_thread()
 
-import argparse
 import gc
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+import _plain as plain
 import numpy as np
-import plain
 from rich.console import Console
 from rich.table import Table
 
@@ -34,25 +31,6 @@ from dejacue.method.kernel import compiled, engine
 from dejacue.method.readouts import schedule_of
 
 D, Q = 768, 4
-RELEASE = Path(__file__).resolve().parents[2] / "shared" / "release"
-
-
-def best(sides: list[Callable[[], object]], rounds: int = 7, seconds: float = 1.0) -> list[float]:
-    """Best time of each side; the sides take turns, quick ones are repeated within a turn."""
-    times = [np.inf] * len(sides)
-    counts = []
-    for side in sides:
-        start = time.perf_counter()
-        side()
-        once = time.perf_counter() - start
-        counts.append(int(np.clip(seconds / rounds / max(once, 1e-9) / 2, 1, 1000)))
-    for _ in range(rounds):
-        for i, side in enumerate(sides):
-            for _ in range(counts[i]):
-                start = time.perf_counter()
-                side()
-                times[i] = min(times[i], time.perf_counter() - start)
-    return times
 
 
 def shown(seconds: float) -> str:
@@ -65,11 +43,11 @@ def evidence_rows(rng: np.random.Generator, n: int) -> np.ndarray:
     return (0.02 * (slow + rng.normal(size=(Q, n)))).astype(np.float32)
 
 
-def after_the_dot_products(table: Table, name: str) -> None:
+def after_the_dot_products(table: Table, name: str, longest: int, seconds: float) -> None:
     rng = np.random.default_rng(0)
     cases = [(50, 0.0), (100, 0.0), (300, 0.0), (500, 0.0), (500, 0.1)]
     cases += [(10_000, 0.0), (10_000, 0.1), (100_000, 0.0), (1_000_000, 0.0)]
-    for frames, missing in cases:
+    for frames, missing in (case for case in cases if case[0] <= longest):
         count = max(1, 20_000 // frames)
         histories = [
             History(np.ones((n, 1), np.float32), kept)
@@ -89,28 +67,29 @@ def after_the_dot_products(table: Table, name: str) -> None:
         def numpy(hs=histories, cs=cosines, ls=lengths):
             return [plain.windows(c, h.frames, n) for h, c, n in zip(hs, cs, ls, strict=True)]
 
-        a, b = best([kernel, numpy], rounds=3 if frames > 10**5 else 5)
+        a, b = best([kernel, numpy], 3 if frames > 10**5 else 5, seconds)
         goal = "≥ 100×" if missing else ("≥ 40×" if frames <= 500 else "≥ 8×")
         what = f"after the dot products, T = {frames:,}" + (", 10 % missing" if missing else "")
         table.add_row(what, shown(a / count), shown(b / count), f"{b / a:.0f}×", goal)
 
 
-def fused_evidence(table: Table, name: str) -> None:
+def fused_evidence(table: Table, name: str, megabytes: int, seconds: float) -> None:
     rng = np.random.default_rng(1)
     queries = rng.normal(size=(Q, D)).astype(np.float32)
     block = rng.normal(size=(4000, D))
     for dtype, goal in ((np.float32, "≤ 1.25×"), (np.float16, "≤ 1.8×")):
-        rows = 320_000_000 // (D * np.dtype(dtype).itemsize)
+        rows = 1_000_000 * megabytes // (D * np.dtype(dtype).itemsize)
         features = np.resize(block.astype(dtype), (rows, D))
         batch = Ragged.of([History(features)], [queries])
         words = features.view(np.uint64).ravel()
         fast = engine(name)
-        a, b = best([lambda: fast.cosines(batch, None), lambda: np.bitwise_or.reduce(words)], 9, 4)
+        sides = [lambda: fast.cosines(batch, None), lambda: np.bitwise_or.reduce(words)]
+        a, b = best(sides, 9, 4 * seconds)
         what = f"fused evidence, {np.dtype(dtype).name}, {features.nbytes / 1e6:.0f} MB"
         table.add_row(what, shown(a), f"one read: {shown(b)}", f"{a / b:.2f}×", goal)
 
 
-def corpus(table: Table, name: str, count: int) -> None:
+def corpus(table: Table, name: str, count: int, seconds: float) -> None:
     """A ragged corpus, all steps, from features to Retrieval objects."""
     rng = np.random.default_rng(2)
     counts = rng.integers(200, 401, count)
@@ -139,7 +118,8 @@ def corpus(table: Table, name: str, count: int) -> None:
             e = plain.cosines(h.features, directions)
             plain.windows(e, h.frames, fitting(PUBLISHED, len(h)))
 
-    k, a, b, c = best([kernel, ours, lambda: np.bitwise_or.reduce(words), numpy], 3, 1)
+    sides = [kernel, ours, lambda: np.bitwise_or.reduce(words), numpy]
+    k, a, b, c = best(sides, 3, seconds)
     c *= counts.sum() / sum(len(h) for h in sample)
     read, scaled = f"one read: {shown(b)}", f"{shown(c)} (scaled from {len(sample)})"
     corpus = f"{count:,} × ~300 frames × {Q} queries, float16"
@@ -152,10 +132,10 @@ READOUTS = (("published", "≤ 8 µs", "≤ 15 µs"), ("contrast", "≤ 12 µs",
             ("joint", "≤ 40 µs", ""))  # fmt: skip
 
 
-def release_queries(table: Table, name: str) -> None:
+def release_queries(table: Table, name: str, seconds: float) -> None:
     """Per query, all steps from features to windows, on real histories."""
     try:
-        entries = list(load_release(os.environ.get("DEJACUE_DATA") or RELEASE).vost)
+        entries = list(load_release(RELEASE).vost)
     except MissingData:
         table.add_row("VOST, all steps, per query", "the release is not here", "", "", "")
         return
@@ -183,7 +163,7 @@ def release_queries(table: Table, name: str) -> None:
 
     names = [readout for readout, _, _ in READOUTS]
     sides = [by_hand, fresh, *map(together, names), *map(one_by_one, names)]
-    numpy, first, *ours = (seconds / queries for seconds in best(sides, 9, 1.5))
+    numpy, first, *ours = (time_s / queries for time_s in best(sides, 9, 1.5 * seconds))
     what = "VOST, all steps, per query, {}"
     rows = list(zip(names, ours[:3], ours[3:], READOUTS, strict=True))
     for readout, many, _, (_, goal, _) in rows:
@@ -199,7 +179,7 @@ def release_queries(table: Table, name: str) -> None:
         table.add_row(what.format(f"locate, {readout}"), shown(one), "", "", goal)
 
 
-def start_up(table: Table) -> None:
+def start_up(table: Table, seconds: float) -> None:
     def timed(code: str) -> Callable[[], object]:
         return lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
@@ -212,7 +192,8 @@ def start_up(table: Table) -> None:
             timed(every),
             timed(show),
         ],
-        rounds=9,
+        9,
+        seconds,
     )
     for what, value in (("usual names", usual), ("every public name", names)):
         table.add_row(
@@ -222,7 +203,7 @@ def start_up(table: Table) -> None:
     table.add_row("dejacue --help", shown(helped), "", "", "< 300 ms")
 
 
-def memory(table: Table, name: str) -> None:
+def memory(table: Table, name: str, longest: int) -> None:
     """Peak memory of a scan beyond its input, per frame: flat if it is O(T). Linux only."""
     if not Path("/proc/self/status").is_file():
         return
@@ -248,48 +229,38 @@ def memory(table: Table, name: str) -> None:
     per_frame = [
         float(subprocess.run([sys.executable, "-c", code, str(n)], check=True, text=True,
                              capture_output=True).stdout)
-        for n in (1_000_000, 4_000_000)
+        for n in (longest, 4 * longest)
     ]  # fmt: skip
     table.add_row(
-        "peak memory of a scan, T = 10⁶ and 4·10⁶",
+        f"peak memory of a scan, T = {longest:,} and {4 * longest:,}",
         " and ".join(f"{b:.0f}" for b in per_frame) + " B per frame", "", "", "O(T)",
     )  # fmt: skip
 
 
-def write_table(page: Path, table: Table, maker: str = "benchmarks/run.py") -> None:
-    """Replace what stands between the two marks of the page."""
-    columns = [list(column.cells) for column in table.columns]
-    rows = [[str(column.header) for column in table.columns], ["---"] * len(columns)]
-    rows += [list(row) for row in zip(*columns, strict=True)]
-    lines = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    start, end = f"<!-- made by {maker} -->", "<!-- end -->"
-    text = page.read_text(encoding="utf-8")
-    head, rest = text.split(start)
-    tail = rest.split(end, 1)[1]
-    page.write_text(f"{head}{start}\n{lines}\n{end}{tail}", encoding="utf-8")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(__doc__, corpus=10, longest=500, megabytes=1)
     parser.add_argument("--corpus", type=int, default=10_000, help="histories in the corpus")
+    parser.add_argument("--longest", type=int, default=1_000_000, help="frames of a history")
+    parser.add_argument("--megabytes", type=int, default=320, help="features of fused evidence")
     parser.add_argument("--engine", default=(*compiled(), "numpy")[0])
     parser.add_argument("--write", type=Path, help="page to write the table into")
     options = parser.parse_args()
     table = Table(title=f"dejacue, engine {options.engine}, one thread", title_justify="left")
     for column in ("what", "dejacue", "alternative", "ratio", "goal"):
         table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
-    after_the_dot_products(table, options.engine)
-    fused_evidence(table, options.engine)
-    release_queries(table, options.engine)
-    start_up(table)
-    memory(table, options.engine)
+    seconds = 0.0 if options.smoke else 1.0
+    after_the_dot_products(table, options.engine, options.longest, seconds)
+    fused_evidence(table, options.engine, options.megabytes, seconds)
+    release_queries(table, options.engine, seconds)
+    start_up(table, seconds)
+    memory(table, options.engine, options.longest)
     gc.collect()
-    corpus(table, options.engine, options.corpus)
+    corpus(table, options.engine, options.corpus, seconds)
     Console(width=160).print(table)
     if options.write:
-        write_table(options.write, table)
+        put_table(options.write, "benchmarks/run.py", markdown(table))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"alternative: numpy {np.__version__}, benchmarks/plain.py; peak memory {peak:.1f} GB")
+    print(f"alternative: numpy {np.__version__}, benchmarks/_plain.py; peak memory {peak:.1f} GB")
 
 
 if __name__ == "__main__":

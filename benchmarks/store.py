@@ -3,23 +3,22 @@
     python benchmarks/store.py [--histories 10000] [--many 100000] [--folder DIR] [--write PAGE]
 
 Random rows, 768 dimensions in float16; a history in four has gaps, all have times. One thread
-unless it says otherwise, the best of five rounds, files in the memory of the system. *Reading the
-bytes* is ``readinto`` a buffer of 1 MB, again and again, and nothing else. Writing is measured to
-the disk (``fsync``), and both sides take turns.
+unless it says otherwise, the best of several rounds, files in the memory of the system. *Reading
+the bytes* is ``readinto`` a buffer of 1 MB, again and again, and nothing else. Writing is measured
+to the disk (``fsync``), and both sides take turns.
 """
 
 from __future__ import annotations
 
 import os
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+from _common import Parser, best, one_thread, put_table
 
-import argparse
+one_thread()
+
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,18 +33,7 @@ from dejacue import (
     write_history,
 )
 
-D, FRAMES, ROUNDS = 768, 300, 5
-
-
-def best(*sides: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
-    """Seconds of each; they take turns."""
-    times = [np.inf] * len(sides)
-    for _ in range(rounds):
-        for at, side in enumerate(sides):
-            start = time.perf_counter()
-            side()
-            times[at] = min(times[at], time.perf_counter() - start)
-    return times
+D, FRAMES = 768, 300
 
 
 def histories(count: int, frames: int = FRAMES, dimension: int = D) -> Iterator[History]:
@@ -86,8 +74,8 @@ def read_by_two(folder: Path) -> None:
         list(pool.map(read_files, (rows[::2], rows[1::2])))
 
 
-def adding(folder: Path) -> Iterator[tuple[str, str]]:
-    given = list(histories(1000))
+def adding(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]]:
+    given = list(histories(count))
 
     def plain() -> None:
         with open(folder / "plain", "wb") as stream:
@@ -102,25 +90,26 @@ def adding(folder: Path) -> Iterator[tuple[str, str]]:
             store.add(given)
         shutil.rmtree(folder / "added")
 
-    base, own = best(plain, added)
+    base, own = best([plain, added], seconds=seconds)
     yield (
-        "adding 1,000 histories / writing their bytes",
+        f"adding {count:,} histories / writing their bytes",
         f"{own:.2f} s / {base:.2f} s = {own / base:.2f}",
     )
 
 
-def asking(folder: Path, count: int) -> Iterator[tuple[str, str]]:
+def asking(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]]:
     store, vocabulary = Store.create(folder / "store"), words()
     store.add(histories(count))
     size = store.size / 1e9
-    read, both, asked, opened, two, few = best(
+    sides = [
         lambda: read_bytes(folder / "store" / "segments"),
         lambda: read_by_two(folder / "store" / "segments"),
         lambda: store.ask(vocabulary).columns(),
         lambda: Store.open(folder / "store").ask(vocabulary).columns(),
         lambda: store.ask(vocabulary, threads=2).columns(),
         lambda: store.ask(vocabulary, top=10).columns(),
-    )
+    ]
+    read, both, asked, opened, two, few = best(sides, seconds=seconds)
     what = f"{count:,} × {FRAMES} × {D} float16 ({size:.1f} GB), 4 descriptions"
     yield (
         f"querying {what} / reading the bytes",
@@ -135,51 +124,44 @@ def asking(folder: Path, count: int) -> Iterator[tuple[str, str]]:
     yield "querying for the 10 likeliest histories", f"{1e3 * few:.1f} ms"
     made = list(store.histories())
     list(locate_many(made, vocabulary))
-    (kernel,) = best(lambda: locate_many(made, vocabulary).columns())
+    (kernel,) = best([lambda: locate_many(made, vocabulary).columns()], seconds=seconds)
     yield (
         "locate_many on histories already in memory",
         f"{kernel:.2f} s = {kernel / read:.2f}",
     )
 
 
-def against_npz(folder: Path) -> Iterator[tuple[str, str]]:
-    given, vocabulary = list(histories(1000)), words()
+def against_npz(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]]:
+    given, vocabulary = list(histories(count)), words()
     store = Store.create(folder / "thousand")
     store.add(given)
     paths = [write_history(folder / "npz" / f"{own.id}.npz", own) for own in given]
-    files, own = best(
+    sides = [
         lambda: locate_many(map(read_history, paths), vocabulary).columns(),
         lambda: Store.open(folder / "thousand").ask(vocabulary).columns(),
-    )
+    ]
+    files, own = best(sides, seconds=seconds)
     ratio = f"{files:.2f} s / {own:.2f} s = {files / own:.1f}"
-    yield "querying 1,000 .npz files / the same histories in a store", ratio
+    yield f"querying {count:,} .npz files / the same histories in a store", ratio
 
 
-def opening(folder: Path, count: int) -> Iterator[tuple[str, str]]:
+def opening(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]]:
     Store.create(folder / "many").add(histories(count, 8, 16))
-    opened, counted, one = best(
+    sides = [
         lambda: Store.open(folder / "many"),
         lambda: len(Store.open(folder / "many")),
         lambda: Store.open(folder / "many")[f"h{count // 2}"],
-    )
+    ]
+    opened, counted, one = best(sides, seconds=seconds)
     yield f"opening a store of {count:,} histories", f"{1e3 * opened:.1f} ms"
     yield "… and counting them", f"{1e3 * counted:.1f} ms"
     yield "… and loading one", f"{1e3 * one:.1f} ms"
 
 
-def put_table(page: Path, made_by: str, lines: list[str]) -> None:
-    """Between the two marks that say what it is made by."""
-    mark, table = f"<!-- made by {made_by} -->", "\n".join(lines)
-    before, _, rest = page.read_text(encoding="utf-8").partition(mark)
-    _, _, after = rest.partition(mark)
-    page.write_text(f"{before}{mark}\n{table}\n{mark}{after}", encoding="utf-8")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = Parser(__doc__, histories=20, few=5, many=50)
     parser.add_argument("--histories", type=int, default=10_000)
+    parser.add_argument("--few", type=int, default=1000, help="histories added or read from files")
     parser.add_argument("--many", type=int, default=100_000)
     parser.add_argument(
         "--folder", type=Path, help="where to create the stores (default: a temporary folder)"
@@ -187,13 +169,16 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="page to write the table into")
     given = parser.parse_args()
     lines = ["| what | measured |", "|---|---|"]
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
-        for part in (
-            lambda: adding(folder), lambda: asking(folder, given.histories),
-            lambda: against_npz(folder), lambda: opening(folder, given.many),
-        ):  # fmt: skip
-            for what, figure in part():
+    seconds = 0.0 if given.smoke else 1.0
+    parts = (
+        (adding, given.few),
+        (asking, given.histories),
+        (against_npz, given.few),
+        (opening, given.many),
+    )
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        for part, count in parts:
+            for what, figure in part(Path(folder), count, seconds):
                 lines.append(f"| {what} | {figure} |")
                 print(lines[-1], flush=True)
     if given.write:

@@ -11,12 +11,10 @@ when it needs them. One thread; the second question, files in the memory of the 
 
 from __future__ import annotations
 
-import os
+from _common import Parser, one_thread, put_table
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+one_thread()
 
-import argparse
 import multiprocessing
 import tempfile
 import threading
@@ -26,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from store import histories, put_table, words
+from store import histories, words
 
 from dejacue import Store
 
@@ -117,9 +115,7 @@ def alone(work: Callable[[Path, int], list[str]], path: Path, count: int) -> lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = Parser(__doc__, largest=1000)
     parser.add_argument("--largest", type=int, default=1_000_000)
     parser.add_argument(
         "--folder", type=Path, help="where to create the stores (default: a temporary folder)"

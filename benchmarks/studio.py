@@ -8,7 +8,6 @@ Renders a scene, finds its states with mini, starts ``dejacue studio`` and asks 
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import os
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from _common import Parser
 
 STATES = {
     "empty": ["cup with nothing in it", "drained cup"], "full": ["filled up cup"],
@@ -125,7 +125,7 @@ def load(root: Path, requests: int, clients: int) -> Load:
     return Load(sum(answered), failed, took, memory)
 
 
-def readings(root: Path, finding: str, edits: int = 30) -> tuple[float, float, float]:
+def readings(root: Path, finding: str, edits: int) -> tuple[float, float, float]:
     """Median milliseconds until the scene is there: with a new word, and once it is encoded; and
     how long the server works for one, whatever else the machine does."""
     new, known = [], []
@@ -182,19 +182,20 @@ def long_finding(root: Path, frames: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser(__doc__, requests=20, clients=2)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--frames", action="store_true", help="also measure long histories")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        root = made_workspace(Path(folder), 300)
+        short, edits = (60, 2) if asked.smoke else (300, 30)
+        root = made_workspace(Path(folder), short)
         print("ms until the scene arrives (median), and CPU ms of the server:")
-        for frames in (300, 20_000, 200_000) if asked.frames else (300,):
-            if frames > 300:
+        for frames in (short, 20_000, 200_000) if asked.frames else (short,):
+            if frames > short:
                 long_finding(root, frames)
-            finding = "cup" if frames == 300 else "long"
-            new, known, worked = readings(root, finding, 30 if frames == 300 else 5)
+            finding = "cup" if frames == short else "long"
+            new, known, worked = readings(root, finding, edits if frames == short else 5)
             took, cut = segments(root, finding)
             print(f"{frames} frames: a new word {new:.0f}, an encoded word {known:.0f}, CPU "
                 f"{worked:.0f}; segments {took:.0f}, CPU {cut:.0f}")  # fmt: skip

@@ -6,12 +6,10 @@ one thread each.
 
 from __future__ import annotations
 
-import os
+from _common import RELEASE, Parser, markdown, missing, one_thread, put_table
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+one_thread()
 
-import argparse
 import resource
 import subprocess
 import sys
@@ -19,13 +17,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import _plain_tables as plain
 import numpy as np
-import plain_tables as plain
 from rich.console import Console
 from rich.table import Table
-from run import RELEASE, write_table
 
-from dejacue import load_release
+from dejacue import MissingData, load_release
 from dejacue.experiments import REGISTRY, synthetic
 from dejacue.experiments.corpus import Benchmark
 from dejacue.experiments.table import published
@@ -68,12 +65,17 @@ def trial_by_trial(count: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(__doc__)
     parser.add_argument("--write", type=Path, help="page to write the table into")
     options = parser.parse_args()
-    folder = os.environ.get("DEJACUE_DATA") or RELEASE
-    release = load_release(folder)
+    try:
+        release = load_release(RELEASE)
+    except MissingData as error:
+        missing(str(error), options)
     entries = release.vost
+    rounds, trials, few, what = 3, 200, entries, "all"
+    if options.smoke:
+        rounds, trials, few, what = 1, 2, list(entries)[:2], "main"
     table = Table(title="published tables, one thread", title_justify="left")
     for column in ("what", "dejacue", "plain numpy", "ratio"):
         table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
@@ -82,7 +84,7 @@ def main() -> None:
         cells = (f"{theirs:.2f} s", f"{theirs / ours:.0f}×") if theirs else ("", "")
         table.add_row(what, f"{ours:.2f} s", *cells)
 
-    ours, _ = timed(lambda: REGISTRY["main"].run(Benchmark(release)), 3)
+    ours, _ = timed(lambda: REGISTRY["main"].run(Benchmark(release)), rounds)
     theirs, found = timed(lambda: plain.main_table(entries))
     check(found)
     row("VOST main table with intervals (ours: plus three baselines)", ours, theirs)
@@ -92,22 +94,21 @@ def main() -> None:
         for name in EXTENDED:
             REGISTRY[name].run(benchmark)
 
-    ours, _ = timed(extended, 3)
-    theirs, found = timed(lambda: plain.extended_tables(entries))
+    ours, _ = timed(extended, rounds)
+    theirs, found = timed(lambda: plain.extended_tables(few))
     row("VOST paired tests, peak, prompts, norms, ranking", ours, theirs)
-    ours, _ = timed(lambda: REGISTRY["synthetic"].run(Benchmark(release)), 3)
-    theirs, _ = timed(lambda: trial_by_trial(200))
-    row(
-        "synthetic study (plain: scaled from 200 trials, no bootstrap)", ours, theirs * 12_000 / 200
-    )
-    command = [sys.executable, "-m", "dejacue", "reproduce", "all", "--data", str(folder)]
+    ours, _ = timed(lambda: REGISTRY["synthetic"].run(Benchmark(release)), rounds)
+    theirs, _ = timed(lambda: trial_by_trial(trials))
+    study = f"synthetic study (plain: scaled from {trials} trials, no bootstrap)"
+    row(study, ours, theirs * 12_000 / trials)
+    command = [sys.executable, "-m", "dejacue", "reproduce", what, "--data", str(RELEASE)]
     whole, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
-    row("dejacue reproduce all, from start to exit", whole, None)
+    row(f"dejacue reproduce {what}, from start to exit", whole, None)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     table.add_row("peak memory of that run", f"{peak:.2f} GB", "", "")
     Console(width=140).print(table)
     if options.write:
-        write_table(options.write, table, "benchmarks/tables.py")
+        put_table(options.write, "benchmarks/tables.py", markdown(table))
 
 
 if __name__ == "__main__":

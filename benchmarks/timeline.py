@@ -10,16 +10,15 @@ wall: the time inside one redraw (both canvases), which a busy machine makes lon
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 
 import numpy as np
-from playwright.sync_api import sync_playwright
+from _common import Parser, chromium
 
 from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
 from dejacue.report.scene import scene, timeline_module
 
-FRAMES, ROWS, WIDTH = 200_000, 6, 1920
+ROWS, WIDTH = 6, 1920
 ARGS = ["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"]
 PAGE = """<!doctype html><title>t</title><div id="here"></div>
 <script type="module" src="t.js"></script>"""
@@ -40,26 +39,38 @@ MEASURE = """async ([first, last]) => {
 }"""
 
 
-def long_scene() -> dict:
-    """Two hours of noise on slow waves, with a gap in every hundred frames."""
+def long_scene(count: int) -> dict:
+    """Return noise on slow waves, with a gap in every hundred frames; 200,000 are two hours."""
     rng = np.random.default_rng(0)
-    frames = np.arange(FRAMES)
+    frames = np.arange(count)
     frames = frames[frames % 100 < 97]
     waves = np.stack([np.sin(frames / (900 * (n + 1))) for n in range(ROWS)])
     values = waves + 0.4 * rng.normal(size=waves.shape)
     history = History(np.ones((len(frames), 2)), frames, times_s=np.round(frames / 27.7, 3))
     seen = Evidence(np.zeros((ROWS, 1), np.float32), np.zeros(ROWS), np.ones(ROWS), values, frames)
     moments = tuple(
-        Moment(f"state {n}", f"state {n}", Window(9_000 * n, 9_000 * n + 8_000), 1.0, "state")
+        Moment(
+            f"state {n}",
+            f"state {n}",
+            Window(count * 9 * n // 200, count * (9 * n + 8) // 200),
+            1.0,
+            "state",
+        )
         for n in range(ROWS)
     )
     return scene(history, Reading(Retrieval(moments, {}), seen))
 
 
 def main() -> None:
+    parser = Parser(__doc__, frames=2000)
+    parser.add_argument("--frames", type=int, default=200_000)
+    frames = parser.parse_args().frames
+
+    from playwright.sync_api import sync_playwright
+
     files = {
         "": ("text/html", PAGE), "t.js": ("text/javascript", timeline_module() + START),
-        "scene.json": ("application/json", json.dumps(long_scene())),
+        "scene.json": ("application/json", json.dumps(long_scene(frames))),
     }  # fmt: skip
 
     def answer(route) -> None:
@@ -67,12 +78,12 @@ def main() -> None:
         route.fulfill(body=body, content_type=kind)
 
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=ARGS)
+        browser = play.chromium.launch(executable_path=chromium(), args=ARGS)
         page = browser.new_page(viewport={"width": WIDTH, "height": 1000})
         page.route("**/*", answer)
         page.goto("http://timeline.test/")
         page.wait_for_function("() => window.own && own.stats.draws > 0")
-        print(f"{FRAMES} frames × {ROWS} rows, {WIDTH} pixels wide, {browser.version}")
+        print(f"{frames} frames × {ROWS} rows, {WIDTH} pixels wide, {browser.version}")
         size = len(files["scene.json"][1]) / 1e6
         print(f"scene {size:.1f} MB, unpacked in {page.evaluate('made'):.0f} ms")
         worst = slowest = 0.0
@@ -83,7 +94,7 @@ def main() -> None:
             found = send("Performance.getMetrics")["metrics"]
             return 1e3 * next(own["value"] for own in found if own["name"] == "TaskDuration")
 
-        for shown in (FRAMES, 50_000, 10_000, 2_000, 500, 50):
+        for shown in (frames, *(n for n in (50_000, 10_000, 2_000, 500, 50) if n < frames)):
             before = worked()
             times = page.evaluate(MEASURE, [0, shown - 1])
             cpu = (worked() - before) / len(times)

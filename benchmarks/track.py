@@ -21,8 +21,7 @@ import gc
 import time
 
 import numpy as np
-import torch
-import transformers
+from _common import Parser
 
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.sam2 import Sam2Tracker, images
@@ -41,7 +40,10 @@ BACKBONES = {  # what differs from transformers' defaults, which are those of ti
 }  # fmt: skip
 
 
-def random_model(size: str, side: int, device: str, dtype: torch.dtype):
+def random_model(size: str, side: int, device: str, dtype):
+    import torch
+    import transformers
+
     torch.manual_seed(0)
     levels = [[side // 4] * 2, [side // 8] * 2, [side // 16] * 2]
     backbone = transformers.Sam2HieraDetConfig(image_size=[side, side], **BACKBONES[size])
@@ -81,6 +83,9 @@ def ours(tracker: Sam2Tracker, frames: list[np.ndarray], objects: int):
 
 
 def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str, dtype):
+    import torch
+    import transformers
+
     side = model.config.image_size
     if processor is not None:
         session = processor.init_video_session(video=frames, inference_device=device, dtype=dtype)
@@ -110,6 +115,8 @@ def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str
 
 
 def its_processor(side: int):
+    import transformers
+
     size = {"height": side, "width": side}
     try:
         return transformers.Sam2VideoProcessor(
@@ -122,6 +129,8 @@ def its_processor(side: int):
 
 def held(thing, seen: dict[int, int] | None = None) -> int:
     """Bytes of all tensors that a session refers to, shared ones counted once."""
+    import torch
+
     outermost = seen is None
     seen = {} if seen is None else seen
     if isinstance(thing, torch.Tensor):
@@ -145,6 +154,8 @@ class Meter:
         self.gpu = device.startswith("cuda")
 
     def __call__(self, run) -> tuple[float, int, int, list]:
+        import torch
+
         gc.collect()
         if self.gpu:
             torch.cuda.synchronize()
@@ -204,9 +215,7 @@ def compare(size: str, device: str, precision: str, options: argparse.Namespace)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__, device="cpu", size="tiny", frames=2, side=64)
     parser.add_argument("--device", default=None, help="cuda, mps or cpu")
     parser.add_argument("--precision", default=None, help="bf16 (default on cuda), fp16 or fp32")
     parser.add_argument("--size", choices=["tiny", "base-plus"], default=None, help="default: both")
@@ -216,6 +225,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--repeat", type=int, default=None, help="default: 3 on cuda, else 1")
     options = parser.parse_args()
+
+    import torch
+    import transformers
+
     torch.set_num_threads(options.threads)
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     on_gpu = device.startswith("cuda")

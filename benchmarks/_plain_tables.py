@@ -1,6 +1,8 @@
-"""The VOST tables as one would write them in an afternoon: numpy, history by history, every
-interval and every test with its own draws. What benchmarks/tables.py measures against; it gives
-the same numbers."""
+"""This library computes the VOST tables as one would in an afternoon, for tables.py to compare.
+
+It uses numpy, goes history by history, and draws anew for every interval and every test. It gives
+the same numbers.
+"""
 
 from __future__ import annotations
 

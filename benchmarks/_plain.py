@@ -1,5 +1,7 @@
-"""The method as one would write it in an afternoon: numpy, one history at a time, all queries of a
-history at once. The alternative that benchmarks/run.py measures against."""
+"""This library is the method as one would write it in an afternoon, which run.py measures against.
+
+It uses numpy, takes one history at a time, and all queries of a history at once.
+"""
 
 from __future__ import annotations
 
