@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.experiments import value
 
 from dejacue import Window, generate
 from dejacue.data.release import Entry
 from dejacue.experiments import ON_REQUEST, beyond, occurrences, segments, tracking, transitions
 from dejacue.experiments.corpus import Benchmark, Corpus
-
-
-def value(result, row, metric, part="mean"):
-    found = [v for v in result.values if (v.row, v.metric, v.part) == (row, metric, part)]
-    assert len(found) == 1, (row, metric)
-    return found[0].here
 
 
 def test_they_are_run_by_name():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import crops, one_sentence, save_dinov3, torch, transformers, write
+from helpers.small_models import crops, one_sentence, save_dinov3, torch, transformers, write
 
 from dejacue import InputError, MissingData, MissingExtra, encode_vocabulary, load_encoder
 from dejacue.sources.encoders.preprocess import (
