@@ -80,7 +80,7 @@ fuzz: $(VENV)/.developer ## 100,000 changed inputs against all that reads, write
 
 crash: $(VENV)/.developer ## kill commands at every file operation and run them again; writers of a store
 	$(BIN)/python tests/crash/crash.py
-	$(BIN)/python tests/store_killer.py out/killed 500
+	$(BIN)/python tests/crash/store_killer.py out/killed 500
 
 mutants: $(VENV)/.developer ## small changes of the core that the tests must notice, under an hour
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/mutation/mutate.py

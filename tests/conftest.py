@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 from dejacue.cli import main
 from dejacue.data.release import Release, load_release
 
+pytest.register_assert_rewrite("helpers")
+
 ROOT = Path(__file__).resolve().parent.parent
 settings.register_profile(
     "house",
@@ -86,7 +88,7 @@ def dejacue(monkeypatch, capsys):
 @pytest.fixture(scope="session")
 def made_workspace(tmp_path_factory) -> Path:
     """A workspace that no test writes to."""
-    from studio_client import make_workspace
+    from helpers.studio_client import make_workspace
 
     return make_workspace(tmp_path_factory.mktemp("studio") / "made")
 
@@ -94,7 +96,7 @@ def made_workspace(tmp_path_factory) -> Path:
 @pytest.fixture
 def studio(made_workspace, tmp_path):
     """A studio over a workspace of its own."""
-    from studio_client import copied, studio_of
+    from helpers.studio_client import copied, studio_of
 
     found = studio_of(copied(made_workspace, tmp_path / "workspace"))
     yield found
@@ -104,7 +106,7 @@ def studio(made_workspace, tmp_path):
 @pytest.fixture
 def client(studio):
     """A script with the token of the owner."""
-    from studio_client import client_of
+    from helpers.studio_client import client_of
 
     return client_of(studio)
 
@@ -131,7 +133,7 @@ def statements(monkeypatch) -> list[str]:
 @pytest.fixture(scope="session")
 def small(tmp_path_factory) -> Path:
     """The files of siglip2, of a small model; whoever changes them puts them back."""
-    from published_model import save_published
+    from helpers.published_model import save_published
 
     return save_published(tmp_path_factory.mktemp("weights"))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.peers import PEER, need
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,12 @@ from dejacue.sources.formats.registry import FORMATS
 TIMES = [0.0, 0.04, 0.08, 0.12, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4]  # frame 4 is not seen
 SEEN = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
 MARKS = {"empty": [(0, 2)], "full": [(6, 10)]}
+KINDS = [
+    *(pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kind in FORMATS),
+    "csv",
+    "json",
+    "parquet",
+]
 LABELS = ["empty"] * 3 + ["none", "unobserved", "none"] + ["full"] * 5
 
 
@@ -29,10 +36,10 @@ def cup(tmp_path) -> Path:
     return tmp_path / "cup.history.npz"
 
 
-@pytest.mark.parametrize("kind", [*FORMATS, "csv", "json", "parquet"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_pass_goes_to_every_tool_and_comes_back(kind, cup, tmp_path, dejacue) -> None:
     if kind in FORMATS and FORMATS[kind].package:
-        pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+        need("rerun")
     suffix = FORMATS[kind].suffix if kind in FORMATS else f".{kind}"
     own = Pass("cup", "Anna", Window(0, 10), tuple(LABELS), ("empty", "full"))
     write_pass(tmp_path / "anna.json", own)

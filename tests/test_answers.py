@@ -13,13 +13,13 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from helpers.peers import PEER, need
 
 from dejacue import (
     Finding,
@@ -236,8 +236,7 @@ READERS: dict[str, tuple[Callable[[bytes], Said], str]] = {
     "otio": (from_otio, "seconds"),
     "rerun": (from_rerun, "seconds"),
 }
-NEEDS_RERUN = pytest.mark.skipif(not find_spec("rerun"), reason="rerun-sdk is not installed")
-KINDS = [pytest.param(own, marks=NEEDS_RERUN if own == "rerun" else ()) for own in READERS]
+KINDS = [pytest.param(kind, marks=PEER if kind == "rerun" else ()) for kind in READERS]
 
 
 def expected(finding: Finding, unit: str) -> set[tuple[Any, ...]]:
@@ -265,6 +264,8 @@ def test_every_export_is_in_this_table_and_in_the_documentation():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
+    if kind == "rerun":
+        need("rerun")
     told = READERS[kind][0](joint.export(kind, tmp_path / "found").read_bytes()).notes
     if told is None:
         row = re.search(rf"\| `{re.escape(EXPORTS[kind].suffix)}` \|.*", FILES.read_text("utf-8"))
@@ -275,6 +276,8 @@ def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_export_has_every_occurrence(joint, tmp_path, kind):
+    if kind == "rerun":
+        need("rerun")
     reader, unit = READERS[kind]
     windows = reader(joint.export(kind, tmp_path / "found").read_bytes()).windows
     assert len(expected(joint, unit)) == 6

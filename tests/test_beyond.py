@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.experiments import value
 
 from dejacue import Window, generate
 from dejacue.data.release import Entry
@@ -11,12 +12,6 @@ from dejacue.experiments import ON_REQUEST, beyond, occurrences, segments, track
 from dejacue.experiments.corpus import Benchmark, Corpus
 
 pytestmark = pytest.mark.long
-
-
-def value(result, row, metric, part="mean"):
-    found = [v for v in result.values if (v.row, v.metric, v.part) == (row, metric, part)]
-    assert len(found) == 1, (row, metric)
-    return found[0].here
 
 
 def test_they_are_run_by_name():

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers.clips import Boxes, Still
 from PIL import Image
 
 from dejacue import History, InputError, Vocabulary, locate, read_history
@@ -36,47 +37,6 @@ class Means(Encoder):
 
     def encode_texts(self, texts):
         return np.ones((len(texts), 4), np.float32)
-
-
-class Still:
-    """A video of coloured frames."""
-
-    path = name = key = "still"
-    problems = ()
-
-    def __init__(self, frames: int = 10, stop: int | None = None) -> None:
-        rng = np.random.default_rng(0)
-        self.images = rng.integers(0, 256, (frames, 20, 30, 3), dtype=np.uint8)
-        self.stop = stop
-
-    def __iter__(self):
-        for k, image in enumerate(self.images):
-            if k == self.stop:
-                raise KeyboardInterrupt
-            yield Frame(k, 2 * k, k / 5, None, image)
-
-
-class Boxes:
-    """Object 1 is gone in frames 4 and 5; object 2 is always there; object 9 never."""
-
-    key = "boxes"
-
-    def __init__(self, shift: int = 0) -> None:
-        self.shift = shift
-
-    def unions(self, frame, lineages):
-        found = []
-        for lineage in lineages:
-            mask = np.zeros((20, 30), bool)
-            if lineage is None or 2 in lineage:
-                mask[2:6, 3:9] = True
-            if lineage is not None and 1 in lineage and frame.index not in (4, 5):
-                mask[8:15, 10 + self.shift : 20] = True
-            found.append(mask if mask.any() else None)
-        return found
-
-    def check_matched(self):
-        pass
 
 
 def test_a_history_is_the_encoded_crops_of_the_observed_frames() -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from published_model import add_smaller
+from helpers.published_model import add_smaller
 
 from dejacue import InputError, MissingData, Vocabulary
 from dejacue.sources.atomic import write_text

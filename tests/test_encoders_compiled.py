@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from small_models import crops, save_dinov2, save_siglip, torch
+from helpers.small_models import crops, save_dinov2, save_siglip, torch
 
 from dejacue import load_encoder
 from dejacue.sources.encoders import _compile

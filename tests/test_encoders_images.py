@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from small_models import (
+from helpers.clips import Boxes, Still
+from helpers.small_models import (
     crops,
     one_sentence,
     save_clip,
@@ -19,7 +20,6 @@ from small_models import (
     transformers,
     write,
 )
-from test_build import Boxes, Still
 
 from dejacue import InputError, MissingExtra, encode_vocabulary, load_encoder
 from dejacue.sources.build import build_histories

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import (
+from helpers.small_models import (
     SHARED,
     TEXTS,
     crops,

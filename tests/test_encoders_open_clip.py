@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import crops, one_sentence, save_dinov3, torch, transformers, write
+from helpers.peers import need
+from helpers.small_models import crops, one_sentence, save_dinov3, torch, transformers, write
 
 from dejacue import InputError, MissingData, MissingExtra, encode_vocabulary, load_encoder
 from dejacue.sources.encoders.preprocess import (
@@ -202,6 +203,19 @@ def test_without_open_clip_the_extra_is_named(monkeypatch) -> None:
         load_encoder("openclip:ViT-B-16")
 
 
+@pytest.mark.parametrize("error", ["RuntimeError", "OSError"])
+def test_a_package_that_does_not_fit_the_others_is_told_in_one_sentence(
+    error, tmp_path, monkeypatch
+) -> None:
+    reason = "operator torchvision::nms does not exist"
+    (tmp_path / "open_clip.py").write_text(f"raise {error}({reason!r})")
+    monkeypatch.delitem(sys.modules, "open_clip", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(MissingExtra, match=f"open_clip is installed.*{reason}") as caught:
+        load_encoder("openclip:ViT-B-16")
+    assert one_sentence(str(caught.value))
+
+
 def test_extras_that_are_named_exist() -> None:
     from dejacue.sources.encoders import _open_clip, _timm, siglip_torch
 
@@ -328,8 +342,10 @@ def check_images(images: Preprocessing, transform) -> None:
     ["PE-Core-B-16/meta", "ViT-B-16/dfn2b", "ViT-H-14-378-quickgelu/dfn5b",
      "ViT-B-16/metaclip_fullcc", "ViT-L-16-SigLIP2-256/webli"],
 )  # fmt: skip
+@pytest.mark.long
+@pytest.mark.peers
 def test_images_of_weights_that_real_open_clip_lists_are_those_of_its_transform(name) -> None:
-    library = pytest.importorskip("open_clip")
+    library = need("open_clip")
     model, tag = name.split("/")
     listed = library.get_pretrained_cfg(model, tag)
     size = library.get_model_config(model)["vision_cfg"]["image_size"]
@@ -343,8 +359,10 @@ def test_images_of_weights_that_real_open_clip_lists_are_those_of_its_transform(
 @pytest.mark.parametrize(
     "name", ["vit_base_patch14_dinov2.lvd142m", "resnet50.a1_in1k", "convnext_tiny.fb_in1k"]
 )
+@pytest.mark.long
+@pytest.mark.peers
 def test_images_of_real_timm_are_those_of_its_transform(name) -> None:
-    library = pytest.importorskip("timm")
+    library = need("timm")
     listed = library.data.resolve_data_config(
         {}, pretrained_cfg=library.get_pretrained_cfg(name).to_dict()
     )
@@ -352,8 +370,10 @@ def test_images_of_real_timm_are_those_of_its_transform(name) -> None:
     check_images(of_timm(listed, name), transform)
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_images_of_dinov3_are_those_of_its_processor(tmp_path) -> None:
-    pytest.importorskip("torchvision")
+    need("torchvision")
     folder = save_dinov3(tmp_path / "small")
     own = transformers.AutoImageProcessor.from_pretrained(folder)
     check_images(
@@ -362,8 +382,10 @@ def test_images_of_dinov3_are_those_of_its_processor(tmp_path) -> None:
     )
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_real_open_clip_gives_the_rows_of_its_own_transform_and_tokenizer(tmp_path) -> None:
-    library = pytest.importorskip("open_clip")
+    library = need("open_clip")
     from PIL import Image
 
     folder = save_open_clip(tmp_path / "small", library)
@@ -384,8 +406,10 @@ def test_real_open_clip_gives_the_rows_of_its_own_transform_and_tokenizer(tmp_pa
     assert one_sentence(str(caught.value))
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_real_timm_gives_the_rows_of_its_own_transform(tmp_path) -> None:
-    library = pytest.importorskip("timm")
+    library = need("timm")
     from PIL import Image
     from safetensors.torch import save_file
 

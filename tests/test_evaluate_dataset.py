@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from layout_folders import document, sequence, text, transformation, vost_tas
-from test_layouts_end_to_end import changeit
+from helpers.changeit import changeit
+from helpers.layouts import document, sequence, text, transformation, vost_tas
 
 from dejacue import evaluate, evaluate_dataset, open_dataset, read_retrievals
 from dejacue.data.rendered import render, write_scene

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_beyond import value
+from helpers.experiments import value
 
 from dejacue.experiments import examples
 from dejacue.experiments.beyond import sets

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers.peers import PEER, need
 
 from dejacue import (
     History,
@@ -34,6 +35,7 @@ from dejacue.sources.video import write_video
 
 STATES = {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]}
 CUP = Reference("cup", STATES)
+KINDS = [pytest.param(kind, marks=PEER if FORMATS[kind].package else ()) for kind in FORMATS]
 
 
 def history(times=None, id: str = "cup", **more) -> History:
@@ -56,10 +58,10 @@ def found(id: str = "cup") -> Retrieval:
 # Frames ↔ seconds
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_references_come_back_as_they_were(kind, tmp_path) -> None:
     if FORMATS[kind].package:
-        pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+        need("rerun")
     path = tmp_path / f"truth{FORMATS[kind].suffix}"
     write_references(path, [CUP], times=history())
     (read,) = read_references(path, times=history(), history="cup")
@@ -73,11 +75,22 @@ def test_references_come_back_from_tables(kind, tmp_path) -> None:
     assert read_references(path) == [CUP, jug]
 
 
-@pytest.mark.parametrize("kind", ["vtt", "srt", "eaf", "otio", "rerun", "label-studio", "fiftyone",
-                                  "cvat"])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "vtt",
+        "srt",
+        "eaf",
+        "otio",
+        pytest.param("rerun", marks=PEER),
+        "label-studio",
+        "fiftyone",
+        "cvat",
+    ],
+)
 def test_two_objects_of_one_video_stay_two(kind, tmp_path) -> None:
     if FORMATS[kind].package:
-        pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+        need("rerun")
     given = [CUP, Reference("a jug", {"empty": [(2, 4)], "lid (2)": [(3, 6)]})]
     path = tmp_path / f"truth{FORMATS[kind].suffix}"
     names = {"cup": history(), "a jug": history(id="a jug")}
@@ -164,8 +177,10 @@ def test_opentimelineio_reads_the_markers(tmp_path) -> None:
     assert read == CUP
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_rerun_reads_the_changes(tmp_path) -> None:
-    chunk = pytest.importorskip("rerun.chunk", reason="rerun-sdk is not installed")
+    chunk = need("rerun.chunk")
     rows = {}
     for own in chunk.RrdReader(str(written(tmp_path, "rerun"))).stream():
         table = own.to_record_batch().to_pydict()
@@ -179,16 +194,20 @@ def test_rerun_reads_the_changes(tmp_path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_rerun_gives_states_that_overlap_a_lane_each(tmp_path) -> None:
-    pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    need("rerun")
     given = Reference("cup", {"empty": [(0, 5), (3, 7)], "lid/on": [(2, 8)]})
     path = write_references(tmp_path / "t.rrd", [given], times=history())
     (read,) = read_references(path, times=history())
     assert read == Reference("cup", {"empty": [(0, 7)], "lid/on": [(2, 8)]})
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_datumaro_reads_the_tracks(tmp_path) -> None:
-    datumaro = pytest.importorskip("datumaro", reason="datumaro is not installed")
+    datumaro = need("datumaro")
     path = written(tmp_path, "cvat")
     seen = {}
     for item in datumaro.Dataset.import_from(str(path), "cvat"):
@@ -198,10 +217,10 @@ def test_datumaro_reads_the_tracks(tmp_path) -> None:
     assert seen == {"empty": {0, 3, 9}, "half full": {4, 8}}
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_the_interface_of_label_studio_takes_view_tasks_and_predictions(tmp_path) -> None:
-    sdk = pytest.importorskip(
-        "label_studio_sdk.label_interface", reason="label-studio-sdk is not installed"
-    )
+    sdk = need("label_studio_sdk.label_interface")
     interface = sdk.LabelInterface(view(marks_of(found(), history(), timed=False)))
     interface.validate()
     (task,) = json.loads(written(tmp_path, "label-studio").read_text())
@@ -212,10 +231,10 @@ def test_the_interface_of_label_studio_takes_view_tasks_and_predictions(tmp_path
     assert interface.validate_prediction(prediction, return_errors=True) != []
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_the_converter_of_label_studio_reads_the_regions(tmp_path) -> None:
-    sdk = pytest.importorskip(
-        "label_studio_sdk.converter", reason="label-studio-sdk is not installed"
-    )
+    sdk = need("label_studio_sdk.converter")
     path = write_references(tmp_path / "t.labelstudio.json", [CUP], times=history())
     (task,) = json.loads(path.read_text())
     task["id"] = 1  # the server numbers them
@@ -513,15 +532,19 @@ def test_an_ending_without_a_format_of_references_is_refused(tmp_path, dejacue) 
     assert (ran.code, "is read by this command" in ran.err) == (2, True)
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
-    pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    need("rerun")
     late = history(1e12 + np.arange(10))
     with pytest.raises(InputError, match=r't\.rrd: history "cup": Rerun holds at most 1e'):
         write_references(tmp_path / "t.rrd", [CUP], times=late)
 
 
+@pytest.mark.long
+@pytest.mark.peers
 def test_a_recording_of_rerun_that_is_none_is_refused(tmp_path) -> None:
-    pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    need("rerun")
     path = tmp_path / "t.rrd"
     path.write_bytes(b"RRF2 and nothing")
     with pytest.raises(InputError, match=r"t\.rrd: (cannot be read as|has no StateChange)"):

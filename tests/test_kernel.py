@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.kernel import BUILDS, CONTRAST, LABEL, LOCATE, arguments, mutated, raw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +17,10 @@ from dejacue.method._labelling import nodes_for
 from dejacue.method._tables import Answers, EvidenceTables, Labelling, Ragged, Schedule
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.evidence import fold
-from dejacue.method.kernel import compiled, engine
+from dejacue.method.kernel import engine
 from dejacue.method.readouts import schedule_of
 from dejacue.method.states import gaussian, stretches
 
-BUILDS = compiled()
 pytestmark = pytest.mark.skipif(not BUILDS, reason="the compiled kernel could not be built here")
 ORACLE = engine("numpy")
 
@@ -358,61 +358,6 @@ def test_cosines_that_are_not_finite_are_refused(build) -> None:
         engine(build).respond(batch, [cosines], 3)
 
 
-SCALARS = ("dimension", "smoothing", "total", "stay", "rounds", "least_scale")
-LISTS = (
-    "features", "cosines", "responses", "runs", "numbers", "queries", "labels", "lengths", "norms",
-    "weights", "node_states", "node_first", "node_follows", "paths", "levels",
-)  # fmt: skip
-ARRAYS = (
-    "centres", "costs", "start", "end", "first", "last", "score", "centre", "scale", "absent",
-    "out",
-)  # fmt: skip
-COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL = range(7)
-
-
-def arguments(operation: int) -> dict[str, object]:
-    """Those of a correct call of the raw extension."""
-    n, d, q = 6, 4, 2
-    rng = np.random.default_rng(1)
-    cosines, responses = rng.normal(size=(q, n)).astype(np.float32), rng.normal(size=(q, n))
-    fields: dict[str, object] = dict.fromkeys((*SCALARS, *LISTS, *ARRAYS)) | {
-        "name": BUILDS[-1], "operation": operation, "histories": 1, "dimension": d,
-        "smoothing": 3, "total": 0, "stay": 1, "rounds": 4, "least_scale": 1e-4,
-        "features": [rng.normal(size=(n, d)).astype(np.float32)], "runs": [np.array([0, 2, n])],
-        "numbers": [np.array([0, 1, 3, 4, 5, 6])], "queries": [np.ones((q, d), np.float32)],
-        "start": np.empty(q, np.int64), "end": np.empty(q, np.int64),
-        "first": np.empty(q, np.int64), "last": np.empty(q, np.int64),
-        "score": np.empty(q), "centre": np.empty(q), "scale": np.empty(q),
-    }  # fmt: skip
-    if operation == LOCATE:
-        fields |= {"lengths": [np.array([1, 2])], "norms": [np.array([1.0, 1.5])]}
-    elif operation >= SMOOTH:
-        fields |= {"weights": [np.array([1.0, 0.5])], "labels": [np.array([0, 1])]}
-    if operation == LABEL:
-        fields |= {
-            "node_states": [np.array([0, 1])], "node_first": [np.ones(2, np.uint8)],
-            "node_follows": [np.ones((2, 2), np.uint8)], "costs": np.ones(1),
-            "paths": [np.empty(n, np.int64)], "levels": [np.empty(q)],
-            "absent": np.empty(2, bool),
-        }  # fmt: skip
-    if operation == COSINES:
-        fields["cosines"] = [cosines]
-    elif operation == CENTRES:
-        fields |= {"queries": None, "out": np.empty((1, d), np.float32)}
-    elif operation in (RESPOND, SMOOTH):
-        fields |= {"features": None, "queries": None, "cosines": [cosines]}
-        fields["responses"] = [responses]
-    return fields
-
-
-def raw(fields: dict[str, object]) -> tuple[int, int, int]:
-    found: tuple[int, int, int] = engine(BUILDS[0])._module.run(
-        fields["name"], fields["operation"], fields["histories"],
-        *(tuple(fields[name] for name in names) for names in (SCALARS, LISTS, ARRAYS)),
-    )  # fmt: skip
-    return found
-
-
 def call(operation: int = LOCATE, **changes):
     """A correct call of the raw extension, with some fields replaced."""
     fields = arguments(operation)
@@ -515,40 +460,6 @@ OF_LABELS = [
 def test_the_extension_checks_every_size_before_it_follows_a_pointer(operation, changes) -> None:
     with pytest.raises((ValueError, TypeError, BufferError)):
         call(operation, **changes)
-
-
-EXTREMES = (0, 1, -1, 2, 3, 7, 2**31 - 1, 2**31, 2**53, 2**62, -(2**62), 2**63 - 1, -(2**63))
-
-
-def mutated(value, rng: np.random.Generator):
-    """An argument of the raw call with something wrong with it, or not."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        kind = rng.integers(4)
-        if kind == 0:
-            return value * int(rng.integers(0, 3))
-        return [mutated(own, rng) for own in value]
-    if not isinstance(value, np.ndarray):
-        return type(value)(rng.choice(EXTREMES)) if rng.random() < 0.8 else float("nan")
-    out = value.copy()
-    kind = int(rng.integers(6))
-    if kind == 0 and out.size:
-        special = EXTREMES if out.dtype.kind in "iu" else (np.nan, np.inf, -np.inf, 0.0, 1e308)
-        with np.errstate(all="ignore"):
-            out.flat[rng.integers(out.size)] = np.array(rng.choice(special)).astype(out.dtype)
-    elif kind == 1:
-        out = np.resize(out, max(0, out.size + int(rng.integers(-3, 4))))
-    elif kind == 2:
-        with np.errstate(all="ignore"):
-            out = out.astype(rng.choice([np.float16, np.float32, np.float64, np.int64, np.uint8]))
-    elif kind == 3:
-        out = out.reshape((1, *out.shape)) if rng.random() < 0.5 else out.ravel()
-    elif kind == 4:
-        out = out[::-1]
-    elif out.size:
-        rng.shuffle(out)
-    return out
 
 
 @pytest.mark.parametrize("operation", range(7))

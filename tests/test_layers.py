@@ -1,4 +1,5 @@
-"""The source tree: imports point one way and in no circle, modules and functions are short."""
+"""The source tree: imports point one way and in no circle, modules and functions are short; tests
+import helpers, not each other."""
 
 from __future__ import annotations
 
@@ -6,7 +7,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "dejacue"
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+SOURCE = TESTS.parent / "src" / "dejacue"
 LEVEL = {
     "_version": 0, "errors": 0, "progress": 1, "cluster": 1, "records": 1, "method": 2,
     "evaluation": 2, "sources": 3, "data": 4, "report": 5, "store": 5, "learn": 5, "pipeline": 6,
@@ -48,6 +52,34 @@ def test_method_and_evaluation_touch_no_files() -> None:
             text = path.read_text(encoding="utf-8")
             for word in ("open(", "pathlib", "import os"):
                 assert word not in text, f"{path} touches files: {word}"
+
+
+def imported_tests(path: Path) -> set[str]:
+    """Return the test modules that a file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {node.module or "", *(alias.name for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    tests = {test.stem for test in TESTS.rglob("test_*.py")}
+    return {name for name in names if tests & set(name.split("."))}
+
+
+def test_no_test_is_imported() -> None:
+    paths = list(TESTS.rglob("*.py"))
+    assert len(paths) > 100
+    assert {path.name: found for path in paths if (found := imported_tests(path))} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import test_layers", "from test_layers import parsed", "from tests import test_layers"],
+)
+def test_an_imported_test_is_found_in_a_function_too(tmp_path, line) -> None:
+    path = tmp_path / "new.py"
+    path.write_text(f"def use():\n    {line}\n", encoding="utf-8")
+    assert imported_tests(path) == {"test_layers"}
 
 
 def modules(source: Path) -> dict[str, Path]:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 
 import pytest
-from layout_folders import document, mask, picture, sequence, text, transformation, vost, vost_tas
+from helpers.layouts import (
+    document,
+    m3_vos,
+    manifest,
+    mask,
+    picture,
+    problems,
+    sequence,
+    text,
+    transformation,
+    vost,
+    vost_tas,
+    youtube_vos,
+)
 
 from dejacue import (
     InputError,
@@ -18,21 +29,8 @@ from dejacue import (
     read_references,
     read_vocabulary,
 )
-from dejacue.data.layouts import READERS, UnusableDataset, write_manifest
+from dejacue.data.layouts import READERS, write_manifest
 from dejacue.pipeline.ingest import read_manifest
-
-
-def problems(folder: Path, layout: str | None = None) -> tuple[str, ...]:
-    with pytest.raises(UnusableDataset) as raised:
-        open_dataset(folder, layout)
-    assert len(str(raised.value)) < 600
-    return raised.value.problems
-
-
-def manifest(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
 
 # Which layout
 
@@ -219,16 +217,6 @@ def test_davis_2016_has_one_object_that_is_white(tmp_path) -> None:
     assert open_masks(clip.masks, kind=clip.kind).ids() == (1,)
 
 
-def youtube_vos(root: Path, numbers=range(0, 30, 5)) -> Path:
-    sequence(root, "0a1b", numbers, masked=range(0, 30, 5), ids=(1, 2))
-    objects = {
-        "1": {"category": "cat", "frames": ["00000", "00005"]},
-        "2": {"category": "dog", "frames": ["00000"]},
-    }
-    document(root / "meta.json", {"videos": {"0a1b": {"objects": objects}}})
-    return root
-
-
 def test_youtube_vos_has_a_clip_for_each_object(tmp_path) -> None:
     youtube_vos(tmp_path / "train")
     cat, dog = open_dataset(tmp_path)
@@ -259,14 +247,6 @@ def test_mose_has_no_lists(tmp_path) -> None:
         ("0f2e", "train"),
         ("1a2b", "valid"),
     ]
-
-
-def m3_vos(root: Path, **changed) -> Path:
-    vost(root, ["0001_melt_ice"])
-    ice = {"before_state": "solid", "after_state": "liquid", "phase transition": "melting"}
-    same = {"before_state": "solid", "after_state": "solid"}
-    labels = {"0001_melt_ice": {"1": ice | changed, "2": same}}
-    return document(root / "meta" / "all_phase_label.json", labels).parent.parent
 
 
 def test_m3_vos_has_words_and_no_times(tmp_path, dejacue) -> None:

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from glob import glob
-from pathlib import Path
 
 import numpy as np
 import pytest
-from layout_folders import document, picture, text, video
-from test_layouts import manifest, problems
+from helpers.layouts import (
+    d_nerf,
+    document,
+    manifest,
+    nerfies,
+    neu3d,
+    problems,
+    text,
+)
 
 from dejacue import InputError, open_dataset
 
 # Nerfies, HyperNeRF
-
-
-def nerfies(root: Path, ids: list[str], cameras: int = 2, scale: str = "2x") -> Path:
-    for own in ids:
-        picture(root / "rgb" / scale / f"{own}.png")
-    half = len(ids) // 2
-    document(
-        root / "dataset.json",
-        {"count": len(ids), "num_exemplars": half, "ids": ids, "train_ids": ids[::2],
-         "val_ids": ids[1::2]},
-    )  # fmt: skip
-    rows = {
-        own: {"warp_id": at // cameras, "appearance_id": at // cameras, "camera_id": at % cameras}
-        for at, own in enumerate(ids)
-    }
-    document(root / "metadata.json", rows)
-    return root
 
 
 def test_nerfies_splits_two_cameras(tmp_path) -> None:
@@ -97,13 +86,6 @@ def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
 # Neu3D
 
 
-def neu3d(root: Path, cameras: tuple[int, ...], rows: int) -> Path:
-    for camera in cameras:
-        video(root / f"cam{camera:02}.mp4", seconds=1)
-    np.save(root / "poses_bounds.npy", np.zeros((rows, 17)))
-    return root
-
-
 def test_neu3d_takes_missing_numbers_and_holds_out_cam00(tmp_path) -> None:
     found = open_dataset(neu3d(tmp_path / "coffee", (0, 1, 4, 10), rows=4))
     assert found.layout == "neu3d"
@@ -140,16 +122,6 @@ def test_neu3d_with_other_poses_is_refused(tmp_path) -> None:
 
 
 # D-NeRF
-
-
-def d_nerf(root: Path, times: list[float | None], split: str = "train") -> Path:
-    frames = []
-    for at, time in enumerate(times):
-        picture(root / split / f"r_{at:03}.png", mode="RGBA")
-        row = {"file_path": f"./{split}/r_{at:03}", "rotation": 0.1, "transform_matrix": []}
-        frames.append(row if time is None else row | {"time": time})
-    document(root / f"transforms_{split}.json", {"camera_angle_x": 0.7, "frames": frames})
-    return root
 
 
 def test_d_nerf_finds_pictures_without_their_ending_in_the_order_of_time(tmp_path) -> None:

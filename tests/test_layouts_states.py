@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from pathlib import Path
 
 import pytest
-from layout_folders import document, picture, text, video
-from test_layouts import manifest, problems
+from helpers.changeit import frames, labels
+from helpers.layouts import document, howtochange, manifest, problems, text, video
 
 from dejacue import Window, evaluate, open_dataset, open_video, read_references
 from dejacue.data.layouts._seconds import seconds_of
 from dejacue.records import Moment, Retrieval
 
 # ChangeIt
-
-
-def labels(root: Path, name: str, row: str, category: str = "apple") -> Path:
-    """A letter of ``row`` for each second."""
-    lines = "".join(f"{second},{label}\n" for second, label in enumerate(row))
-    return text(root / "annotations" / category / f"{name}.fps1.csv", lines)
 
 
 def test_changeit_without_videos_counts_seconds(tmp_path) -> None:
@@ -129,11 +121,6 @@ def test_a_manifest_takes_masks_of_ones_own(tmp_path, dejacue) -> None:
 # ChangeIt-Frames
 
 
-def frames(root: Path, numbers: list[int], name: str = "abc") -> None:
-    for number in numbers:
-        picture(root / "frames" / "apple" / name / f"frame_{number:04}.jpg")
-
-
 def test_frame_n_of_changeit_frames_is_second_n_minus_1(tmp_path) -> None:
     labels(tmp_path, "abc", "0011203330")
     frames(tmp_path, [3, 4, 7, 8, 9])
@@ -172,20 +159,6 @@ def test_changeit_with_frames_and_videos_asks_which(tmp_path, dejacue) -> None:
 
 
 # HowToChange
-
-
-def howtochange(root: Path, *rows: dict[str, object]) -> Path:
-    usual = {
-        "video_name": "abc_10", "video_id": "abc", "start_time": 2, "duration": 8,
-        "initial_state": "[[0, 2.4]]", "transitioning_state": "[[2.4, 4.6]]",
-        "end_state": "[[4.6, 6], [6.8, 7.9]]", "osc": "slicing apple", "is_novel_osc": False,
-    }  # fmt: skip
-    root.mkdir(exist_ok=True)
-    with (root / "howtochange_eval.csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, list(usual))
-        writer.writeheader()
-        writer.writerows(usual | row for row in rows)
-    return root
 
 
 def test_howtochange_rounds_seconds_by_its_own_rule(tmp_path) -> None:

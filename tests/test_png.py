@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.png import chunk, flat
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -27,13 +28,6 @@ PALETTE = [value for k in range(256) for value in (k, 255 - k, 7 * k % 256)]
 def compiled() -> None:
     if crops.compiled is None:
         pytest.skip("the extension is not built; without it there is nothing to compare")
-
-
-def chunk(name: bytes, content: bytes) -> bytes:
-    return (
-        struct.pack(">I", len(content)) + name + content
-        + struct.pack(">I", zlib.crc32(name + content))
-    )  # fmt: skip
 
 
 def png_of(
@@ -56,18 +50,6 @@ def png_of(
 def pillow(content: bytes) -> np.ndarray:
     with Image.open(io.BytesIO(content)) as picture:
         return np.asarray(picture)
-
-
-def flat(height: int, width: int, seed: int) -> np.ndarray:
-    """Blobs and noise: runs, copies from the row above, and single numbers."""
-    rng = np.random.default_rng(seed)
-    rows = np.zeros((height, width), np.uint8)
-    for _ in range(rng.integers(0, 5)):
-        y, x = rng.integers(height), rng.integers(width)
-        rows[y : y + rng.integers(1, 40), x : x + rng.integers(1, 400)] = rng.integers(256)
-    noisy = rng.random(rows.shape) < rng.choice([0, 0.01, 0.5])
-    rows[noisy] = rng.integers(0, 256, noisy.sum())
-    return rows
 
 
 @given(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_store import drawn, words
+from helpers.stores import drawn, words
 
 from dejacue import DejaCueError, InputError, MissingExtra, Store, cluster, write_vocabulary
 from dejacue.store import _ask, _segments, _spread

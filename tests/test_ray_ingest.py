@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
-from ingest_killer import FRAMES, Counting, held, make_video
+from helpers.ingest import FRAMES, Counting, held, make_video
 
 import dejacue
 from dejacue import DejaCueError, InputError, Store, cluster, ingest
@@ -253,17 +253,18 @@ def test_an_encoder_that_cannot_be_sent_is_told(ray, videos, tmp_path) -> None:
 
 RUN = """
 import sys; sys.path.insert(0, {tests!r})
-import ingest_killer, ray, time
+import ray, time
+from helpers import ingest as helper
 from pathlib import Path
 from dejacue import ingest
 from dejacue.pipeline.ingest import writer
 
-class Slow(ingest_killer.Counting):
+class Slow(helper.Counting):
     def encode_images(self, crops):
         time.sleep(0.1)
         return super().encode_images(crops)
 
-ray.cloudpickle.register_pickle_by_value(ingest_killer)
+ray.cloudpickle.register_pickle_by_value(helper)
 rows = {rows!r}
 print(ingest(rows, {store!r}, encoder=Slow(Path({counter!r}), True), engine="ray", actors={actors}))
 """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import huggingface_hub
 import numpy as np
 import pytest
+from helpers.release import FakeRelease, unit
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from dejacue import InputError, MissingData, Window, load_release
@@ -172,58 +172,9 @@ def test_the_release_is_found_through_the_environment(release, monkeypatch):
 # Small false releases
 
 
-def unit(*shape: int) -> np.ndarray:
-    rows = np.random.default_rng(1).normal(size=shape)
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
-
-
-class Fake:
-    """A release of one VOST history under ``folder``; parts can be replaced before it is read."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.row: dict[str, Any] = {
-            "history_id": "H001",
-            "sequence_id": "cup",
-            "source_component_id": "video",
-            "siglip2_visual": "data/visual.npz",
-            "siglip2_text": "data/text.npz",
-            "siglip2_prompt_text": "data/prompts.npz",
-            "states": [
-                {"state_id": "empty", "references": [[0, 2]]},
-                {"state_id": "filled", "references": [[3, 5], [7, 8]]},
-            ],
-        }
-        self.document: dict[str, Any] = {
-            "interval_convention": "zero_based_inclusive",
-            "histories": [self.row],
-        }
-        words = {
-            "state_ids": np.array(["filled", "empty"]),
-            "state_texts": np.array(["full cup", "empty cup"]),
-        }
-        self.files: dict[str, dict[str, Any]] = {
-            "visual": {"visual_features": unit(9, 4), "frame_indices": np.arange(9)},
-            "text": {**words, "text_features": unit(2, 4)},
-            "prompts": {
-                "state_ids": np.array(["empty", "filled"]),
-                "state_texts": np.array(["empty cup", "full cup"]),
-                "variant_names": np.array(["raw"]),
-                "text_features": unit(1, 2, 4),
-            },
-        }
-
-    def load(self) -> Release:
-        (self.folder / "data").mkdir(parents=True, exist_ok=True)
-        for name, arrays in self.files.items():
-            np.savez(self.folder / "data" / f"{name}.npz", **arrays)
-        (self.folder / "data" / "benchmark.json").write_text(json.dumps(self.document))
-        return load_release(self.folder)
-
-
 @pytest.fixture
-def fake(tmp_path) -> Fake:
-    return Fake(tmp_path / "release")
+def fake(tmp_path) -> FakeRelease:
+    return FakeRelease(tmp_path / "release")
 
 
 def test_a_release_is_read_with_its_states_in_the_order_of_the_manifest(fake):
@@ -352,7 +303,7 @@ def test_without_a_path_the_cache_is_where_it_is_looked_for(tmp_path, monkeypatc
     assert default_folder() == tmp_path / "dejacue" / "release"
     with pytest.raises(MissingData, match="set DEJACUE_DATA to the folder that contains data/"):
         load_release()
-    Fake(default_folder()).load()
+    FakeRelease(default_folder()).load()
     assert load_release().folder == default_folder().resolve()
 
 
@@ -384,7 +335,7 @@ def test_fetching_asks_for_the_dataset_and_says_where_it_is(tmp_path, monkeypatc
 
     def download(repository: str, *, repo_type: str, local_dir: Path) -> None:
         asked.append((repository, repo_type, local_dir))
-        Fake(local_dir).load()
+        FakeRelease(local_dir).load()
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     target = fetch_release(tmp_path / "target")

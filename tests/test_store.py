@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.stores import D, drawn, history, rows, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,35 +27,7 @@ from dejacue import (
 )
 from dejacue.store import _index, _packing, _segments, _write
 
-D = 16
 COLUMNS = ("features", "frames", "run_offsets", "times_s", "source_frames", "presence")
-
-
-def rows(seed: int, count: int = 30, dimension: int = D) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float16)
-
-
-def history(id: str, seed: int = 0, **more: object) -> History:
-    return History(rows(seed), id=id, encoder="e", **more)
-
-
-def words(seed: int = 1, **more: object) -> Vocabulary:
-    features = np.random.default_rng(seed).normal(size=(4, D))
-    states = {"open": ["open drawer", "drawer pulled out"], "closed": ["closed drawer", "shut"]}
-    return Vocabulary(states, features, **{"encoder": "e", **more})
-
-
-def drawn(seed: int) -> History:
-    """With gaps, and times of its own."""
-    rng = np.random.default_rng(seed)
-    frames = np.flatnonzero(rng.random(80) < 0.8) - 3
-    return History(
-        rng.normal(size=(len(frames), D)), frames, id=f"h{seed}", encoder="e",
-        times_s=frames / 7.0 + 5 if seed % 3 else None,
-        source_frames=(None, frames, 6 * frames + 40)[seed % 3],
-        made_with={"camera": f"c{seed % 2}"},
-        presence=rng.random(len(frames)) if seed % 2 else None,
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -398,7 +371,7 @@ def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
 
 @pytest.mark.long
 def test_a_killed_writer_loses_nothing_and_doubles_nothing(tmp_path) -> None:
-    script = Path(__file__).with_name("store_killer.py")
+    script = Path(__file__).parent / "crash" / "store_killer.py"
     done = subprocess.run(
         [sys.executable, script, tmp_path / "s", "50"], capture_output=True, text=True
     )

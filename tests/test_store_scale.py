@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_store import D, history, words
+from helpers.stores import D, history, words
 
 from dejacue import InputError, Store
 from dejacue.store import _ask, _index, _segments, _store
@@ -180,7 +180,7 @@ FILES = """
 import resource, sys
 from dejacue import Store
 sys.path.insert(0, sys.argv[2])
-from test_store import words
+from helpers.stores import words
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (60, most if sys.argv[3] == "more" else 60))
 print(len(list(Store.open(sys.argv[1]).ask(words()))))

@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from studio_client import browser_of, client_of
+from helpers.studio_client import browser_of, client_of
 
 from dejacue import Finding, read_references
 from dejacue.data.annotation import seen

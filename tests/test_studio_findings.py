@@ -9,8 +9,8 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers.studio_client import client_of, studio_of
 from PIL import Image
-from studio_client import client_of, studio_of
 
 from dejacue import Finding, Window, read_references, read_vocabulary
 from dejacue.records import Reference
@@ -550,7 +550,7 @@ def test_the_answers_are_plain_json(client) -> None:
 
 
 def test_a_mistake_of_ours_is_a_sentence_too(studio, monkeypatch) -> None:
-    from studio_client import TOKEN, TestClient, create_app
+    from helpers.studio_client import TOKEN, TestClient, create_app
 
     monkeypatch.setattr(studio, "finding", lambda id: 1 / 0)
     client = TestClient(create_app(studio), base_url="http://localhost",

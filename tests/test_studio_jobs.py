@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from studio_client import client_of
+from helpers.studio_client import client_of
 
 from dejacue import Finding, Reference, Window
 from dejacue.errors import InputError
@@ -297,7 +297,7 @@ def test_events_of_a_job_that_goes_on_end_with_the_server(studio) -> None:
 
 def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypatch) -> None:
     pytest.importorskip("transformers")
-    from tiny_sam2 import random_model
+    from helpers.tiny_sam2 import random_model
 
     from dejacue.sources.tracks.sam2 import Sam2Tracker
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from studio_client import HOST, TOKEN, browser_of, client_of
+from helpers.studio_client import HOST, TOKEN, browser_of, client_of
 
 from dejacue import InputError
 from dejacue.studio.security import HEADERS, Guard, Session, Sessions

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from helpers.colour_tracker import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, box, truth
 from PIL import Image, ImageFont
-from test_tracks_propagate import COLOURS, FRAMES, GONE, HEIGHT, WIDTH, Colour, box, truth
 
 from dejacue import read_history
 from dejacue.cli.track import summarise

@@ -18,7 +18,7 @@ from dejacue.sources.tracks.base import Prompt
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tiny_sam2 import MEMORIES, POINTERS, SIDE, random_model  # noqa: E402
+from helpers.tiny_sam2 import MEMORIES, POINTERS, SIDE, random_model  # noqa: E402
 
 from dejacue.sources.tracks import sam2  # noqa: E402
 from dejacue.sources.tracks.sam2 import images, loading  # noqa: E402

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from published_model import add_smaller
+from helpers.published_model import add_smaller
 
 from dejacue import History, InputError, MissingData, Store, find, load_encoder
 from dejacue.pipeline import EncoderOptions

@@ -102,3 +102,8 @@ def need(module: str, remedy: str) -> ModuleType:
         if lacks_memory(error):
             raise
         raise MissingExtra(f"{module} is not installed; {remedy}") from error
+    except (OSError, RuntimeError) as error:  # such as torchvision for CUDA beside a torch without
+        if lacks_memory(error):
+            raise
+        told = f"{module} is installed, but cannot be imported: {first_line(error)}"
+        raise MissingExtra(f"{told}; install versions that fit each other") from error

@@ -236,7 +236,7 @@ def rich() -> dict[str, Any]:
 @pytest.fixture
 def desk(chromium):
     """desk(address, width=…, scheme=…) → a page of a studio; no error of it goes unnoticed."""
-    from studio_page import Desk
+    from helpers.studio_page import Desk
 
     opened: list[Any] = []
 
@@ -261,7 +261,7 @@ def desk(chromium):
 @pytest.fixture
 def workspace(made_workspace, tmp_path):
     """A folder of its own with a finding, its video, masks, words and references."""
-    from studio_client import copied
+    from helpers.studio_client import copied
 
     return copied(made_workspace, tmp_path / "workspace")
 
@@ -269,7 +269,7 @@ def workspace(made_workspace, tmp_path):
 @pytest.fixture
 def address(workspace):
     """Of a studio over it."""
-    from studio_page import served
+    from helpers.studio_page import served
 
     with served(workspace) as found:
         yield found

@@ -7,7 +7,7 @@ from fractions import Fraction
 import av
 import numpy as np
 import pytest
-from studio_page import served
+from helpers.studio_page import served
 
 COUNT, BITS, SIDE = 240, 8, 16
 FEW, MANY = 15, 75  # seeks; many of each of four videos

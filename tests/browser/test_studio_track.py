@@ -7,7 +7,7 @@ import threading
 import av
 import numpy as np
 import pytest
-from studio_page import served
+from helpers.studio_page import served
 
 from dejacue import Finding
 from dejacue.studio.jobs import Jobs
@@ -194,7 +194,7 @@ def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    from tiny_sam2 import random_model
+    from helpers.tiny_sam2 import random_model
 
     folder = tmp_path_factory.mktemp("weights") / "tiny"
     random_model().save_pretrained(folder)

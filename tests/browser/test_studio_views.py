@@ -7,8 +7,8 @@ import shutil
 import av
 import numpy as np
 import pytest
+from helpers.studio_page import served
 from PIL import Image
-from studio_page import served
 
 VIEWS = {
     "workspace": ("", ".cards img"), "finding": ("#/finding/cup", ".tl-windows button"),

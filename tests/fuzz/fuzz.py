@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests of the kernel
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # helpers
 
 import commands
 import kernels

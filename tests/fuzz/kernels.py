@@ -20,15 +20,15 @@ def nothing(folder: Path) -> None:
 
 
 def readouts(rng: Random, valid: Path, folder: Path) -> None:
-    import test_kernel
+    from helpers import kernel
 
     numbers = np.random.default_rng(rng.getrandbits(64))
-    fields = test_kernel.arguments(rng.randrange(7))
+    fields = kernel.arguments(rng.randrange(7))
     names = [name for name in fields if name not in NOT_CHANGED]
     with np.errstate(all="ignore"):
         for name in rng.sample(names, rng.randint(1, 3)):
-            fields[name] = test_kernel.mutated(fields[name], numbers)
-    test_kernel.raw(fields)
+            fields[name] = kernel.mutated(fields[name], numbers)
+    kernel.raw(fields)
 
 
 def pixels(rng: Random, valid: Path, folder: Path) -> None:
@@ -47,15 +47,15 @@ def pixels(rng: Random, valid: Path, folder: Path) -> None:
 def png(rng: Random, valid: Path, folder: Path) -> None:
     """Whatever is read of a changed or an invented PNG has the numbers of Pillow. The checksums of
     chunks are made right again, so that what is changed gets as far as the compressed rows."""
-    import test_png
+    from helpers.png import chunk, flat
     from PIL import Image
 
     from dejacue.sources import _pixels
-    from dejacue.sources.masks.png import read_flat_png
+    from dejacue.sources.masks.png import SIGNATURE, read_flat_png
 
     height, width = rng.choice((1, 2, 9, 40)), rng.choice((1, 7, 33, 300))
     depth = rng.choice((1, 2, 4, 8, 8, 8))
-    rows = test_png.flat(height, -(-width * depth // 8), rng.randrange(1 << 20))
+    rows = flat(height, -(-width * depth // 8), rng.randrange(1 << 20))
     raw = b"".join(bytes([rng.randrange(5)]) + row.tobytes() for row in rows)
     packer = zlib.compressobj(rng.randrange(10), zlib.DEFLATED, 15, 9, rng.choice((0, 2, 3, 4)))
     stream = packer.compress(raw) + packer.flush()
@@ -69,7 +69,7 @@ def png(rng: Random, valid: Path, folder: Path) -> None:
     head = struct.pack(">IIBBBBB", width, height, depth, 3, 0, 0, 0)
     parts = ((b"IHDR", head), (b"PLTE", bytes(768)), (b"IDAT", stream), (b"IEND", b""))
     path = folder / "x.png"
-    path.write_bytes(test_png.SIGNATURE + b"".join(test_png.chunk(*part) for part in parts))
+    path.write_bytes(SIGNATURE + b"".join(chunk(*part) for part in parts))
     found = read_flat_png(path)
     if kind == 0 and found is None:
         raise AssertionError("a whole PNG was not read")

@@ -7,11 +7,23 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from layout_folders import document, sequence, text, transformation, video, vost, vost_tas
+from helpers.changeit import frames, labels
+from helpers.layouts import (
+    d_nerf,
+    document,
+    howtochange,
+    m3_vos,
+    nerfies,
+    neu3d,
+    sequence,
+    text,
+    transformation,
+    video,
+    vost,
+    vost_tas,
+    youtube_vos,
+)
 from readers import Target, reader
-from test_layouts import m3_vos, youtube_vos
-from test_layouts_scenes import d_nerf, nerfies, neu3d
-from test_layouts_states import frames, howtochange, labels
 
 from dejacue import InputError, open_dataset
 from dejacue.data.layouts import READERS, manifest_rows

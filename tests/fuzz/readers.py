@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import mutate
 import numpy as np
+from helpers.release import FakeRelease
 from PIL import Image
-from test_release import Fake
 
 from dejacue import (
     Cancelled,
@@ -151,7 +151,7 @@ def read_passes(rng: Random, folder: Path) -> None:
 
 
 def release(folder: Path) -> None:
-    Fake(folder).load()
+    FakeRelease(folder).load()
 
 
 def read_release(rng: Random, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Kill a writer of a store at many points, and look at what is left; run by tests/test_store.py.
 
-    python tests/store_killer.py FOLDER [points]
+    python tests/crash/store_killer.py FOLDER [points]
 
 The writer adds, replaces, removes and compacts, and says after each call that it is done. It is a
 fork that counts the lines of dejacue.store it runs and kills itself (SIGKILL, in the middle of

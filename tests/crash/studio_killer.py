@@ -1,6 +1,6 @@
 """Labels in a studio that is killed (SIGKILL) at random moments, and looks at what is left.
 
-    python tests/studio_killer.py WORKSPACE ROUNDS
+    python tests/crash/studio_killer.py WORKSPACE ROUNDS
 
 Each label is one bit of a number that grows with every save, so that the file itself says which
 save it is of: never an earlier one than the last that was confirmed.

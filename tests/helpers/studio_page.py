@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from studio_client import TOKEN, studio_of
 
 from dejacue.studio.app import create_app
 from dejacue.studio.serve import bound
+from helpers.studio_client import TOKEN, studio_of
 
 WAIT_S = 300.0  # says only that something hangs
 

@@ -1,6 +1,6 @@
 """Kill an ingest again and again, go on, and look at what is there; run by tests/test_ingest.py.
 
-    python tests/ingest_killer.py FOLDER [kills]
+    python tests/crash/ingest_killer.py FOLDER [kills]
 
 Each ingest is a fork that counts the lines of dejacue.store and dejacue.pipeline.ingest that any of
 its threads runs, and kills itself (SIGKILL) at a random one. After each kill the store is sound; in
@@ -19,59 +19,20 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # helpers
+
 import numpy as np
+from helpers.ingest import Counting, held, make_video
 
 import dejacue.pipeline.ingest
 import dejacue.store
 from dejacue import Store
 from dejacue.pipeline.ingest import ingest, local, writer
-from dejacue.sources.encoders.base import ImageEncoder
-from dejacue.sources.video import write_video
 
 HERE = tuple(
     str(Path(str(own.__file__)).parent) for own in (dejacue.store, dejacue.pipeline.ingest)
 )
-VIDEOS, FRAMES = 4, 40
-
-
-class Counting(ImageEncoder):
-    """Mean colours of quarters; the length of a file says how many crops it was given.
-
-    mixing   a crop has other last bits beside other crops, as with real models
-    """
-
-    name = identity = "counting"
-    dimension, size, batch = 12, 16, 8
-
-    def __init__(self, counter: Path, mixing: bool = False) -> None:
-        self.details = {"backend": "none", "precision": "fp32", "mixing": str(mixing)}
-        self._counter, self._mixing = counter, mixing
-
-    def encode_images(self, crops: Any) -> Any:
-        half = self.size // 2
-        quarters = np.stack(crops).reshape(len(crops), 2, half, 2, half, 3)
-        rows = quarters.mean(axis=(2, 4)).reshape(len(crops), -1).astype(np.float32) + 1
-        if self._mixing:
-            rows += np.float32(1e-4) * np.arange(len(crops), dtype=np.float32)[:, None]
-        with open(self._counter, "ab", buffering=0) as out:
-            out.write(b"." * len(crops))
-        return rows
-
-    @property
-    def given(self) -> int:
-        return self._counter.stat().st_size if self._counter.exists() else 0
-
-
-def make_video(folder: Path, name: str, seed: int = 0, frames: int = FRAMES) -> dict[str, str]:
-    """A small video of noise with two objects, of which the second comes later."""
-    rng = np.random.default_rng(seed)
-    images = rng.integers(0, 256, (frames, 32, 48, 3), np.uint8)
-    write_video(folder / f"{name}.mp4", images, 10)
-    masks = np.zeros((frames, 32, 48), np.uint8)
-    masks[:, 4:20, 4:20] = 1
-    masks[frames // 2 :, 10:30, 25:45] = 2
-    np.savez(folder / f"{name}.masks.npz", masks=masks)
-    return {"video": str(folder / f"{name}.mp4"), "masks": str(folder / f"{name}.masks.npz")}
+VIDEOS = 4
 
 
 def lines_until_killed(at: int) -> None:
@@ -108,13 +69,6 @@ def run(rows: list[dict[str, str]], store: Path, counter: Path, mixing: bool, at
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
     return not os.WIFSIGNALED(status)
-
-
-def held(path: Path) -> dict[str, bytes]:
-    with Store.open(path) as store:
-        assert store.verify() == []
-        assert len(store) == len(set(store.ids()))
-        return {id: store[id].features.tobytes() for id in store.ids()}
 
 
 def main(folder: Path, kills: int, mixing: bool, seed: int = 1) -> None:

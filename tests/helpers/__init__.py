@@ -1,0 +1,1 @@
+"""Everything that more than one test module uses; no test imports another test."""

@@ -1,0 +1,39 @@
+"""Make small histories and a vocabulary for the tests of stores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dejacue import History, Vocabulary
+
+D = 16
+
+
+def rows(seed: int, count: int = 30, dimension: int = D) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float16)
+
+
+def history(id: str, seed: int = 0, **more: object) -> History:
+    return History(rows(seed), id=id, encoder="e", **more)
+
+
+def words(seed: int = 1, **more: object) -> Vocabulary:
+    features = np.random.default_rng(seed).normal(size=(4, D))
+    states = {"open": ["open drawer", "drawer pulled out"], "closed": ["closed drawer", "shut"]}
+    return Vocabulary(states, features, **{"encoder": "e", **more})
+
+
+def drawn(seed: int) -> History:
+    """Make a history with gaps and, for most seeds, with times and source frames."""
+    rng = np.random.default_rng(seed)
+    frames = np.flatnonzero(rng.random(80) < 0.8) - 3
+    return History(
+        rng.normal(size=(len(frames), D)),
+        frames,
+        id=f"h{seed}",
+        encoder="e",
+        times_s=frames / 7.0 + 5 if seed % 3 else None,
+        source_frames=(None, frames, 6 * frames + 40)[seed % 3],
+        made_with={"camera": f"c{seed % 2}"},
+        presence=rng.random(len(frames)) if seed % 2 else None,
+    )
