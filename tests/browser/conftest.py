@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from studio_page import WAIT_S
+from helpers.studio_page import WAIT_S
 
 from dejacue import Evidence, Example, History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.method.asking import Question

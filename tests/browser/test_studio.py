@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from studio_page import WAIT_S
+from helpers.studio_page import WAIT_S
 
 from dejacue import Finding, Window
 
