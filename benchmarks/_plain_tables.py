@@ -166,8 +166,15 @@ def ranking(entries, coordinates: str) -> float:
     return float(np.mean(found))
 
 
-MAIN = [("scan", "absolute"), ("scan", "trajectory"), ("scan", "vocabulary"), ("scan", "dual"),
-        ("mean-window", "absolute"), ("boxcar", "absolute"), ("max-frame", "absolute")]  # fmt: skip
+MAIN = [
+    ("scan", "absolute"),
+    ("scan", "trajectory"),
+    ("scan", "vocabulary"),
+    ("scan", "dual"),
+    ("mean-window", "absolute"),
+    ("boxcar", "absolute"),
+    ("max-frame", "absolute"),
+]
 
 
 def main_table(entries) -> dict:
@@ -183,8 +190,10 @@ def extended_tables(entries) -> dict:
     means = {name: table(entries, *name) for name in MAIN}
     dual, vocabulary = means["scan", "dual"], means["scan", "vocabulary"]
     pairs = [(dual, means[name]) for name in MAIN if name != ("scan", "dual")]
-    pairs += [(vocabulary, means["scan", "absolute"]),
-              (means["scan", "trajectory"], means["scan", "absolute"])]  # fmt: skip
+    pairs += [
+        (vocabulary, means["scan", "absolute"]),
+        (means["scan", "trajectory"], means["scan", "absolute"]),
+    ]
     for prompt in ("raw", "photo", "definite"):
         pairs.append(tuple(table(entries, "scan", c, prompt) for c in ("vocabulary", "absolute")))
     for method in ("peak", "sum"):

@@ -26,9 +26,13 @@ def export(path: Path, layers: int) -> None:
     import transformers
 
     config = transformers.SiglipVisionConfig(
-        hidden_size=768, intermediate_size=3072, num_attention_heads=12, num_hidden_layers=layers,
-        image_size=224, patch_size=16,
-    )  # fmt: skip
+        hidden_size=768,
+        intermediate_size=3072,
+        num_attention_heads=12,
+        num_hidden_layers=layers,
+        image_size=224,
+        patch_size=16,
+    )
 
     class Pooled(torch.nn.Module):
         def __init__(self) -> None:
@@ -40,10 +44,15 @@ def export(path: Path, layers: int) -> None:
             return self.tower(pixels).pooler_output
 
     torch.onnx.export(
-        Pooled(), (torch.zeros(2, 3, 224, 224),), path, dynamo=False, opset_version=17,
-        input_names=["pixel_values"], output_names=["pooler_output"],
+        Pooled(),
+        (torch.zeros(2, 3, 224, 224),),
+        path,
+        dynamo=False,
+        opset_version=17,
+        input_names=["pixel_values"],
+        output_names=["pooler_output"],
         dynamic_axes={"pixel_values": {0: "n"}, "pooler_output": {0: "n"}},
-    )  # fmt: skip
+    )
 
 
 def other_precision(path: Path, precision: str) -> Path:
@@ -93,8 +102,11 @@ def main() -> None:
                 least = float((rows * exact).sum(axis=1).min())
                 for batch in options.batch:
                     seen, alone = rate(model, pixels, batch)
-                    print(f"{precision:9}  {threads:7}  {batch:5}  {seen:8.2f}  {alone:15.2f}  "
-                          f"{least:.6f}", flush=True)  # fmt: skip
+                    print(
+                        f"{precision:9}  {threads:7}  {batch:5}  {seen:8.2f}  {alone:15.2f}  "
+                        f"{least:.6f}",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

@@ -25,8 +25,12 @@ def random_model(folder: Path, layers: int) -> None:
     import tokenizers
     import transformers
 
-    shared = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12,
-              "num_hidden_layers": layers}  # fmt: skip
+    shared = {
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_attention_heads": 12,
+        "num_hidden_layers": layers,
+    }
     config = transformers.SiglipConfig(
         text_config={**shared, "vocab_size": 100, "num_hidden_layers": 1},
         vision_config={**shared, "image_size": 224, "patch_size": 16},

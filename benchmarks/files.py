@@ -209,8 +209,9 @@ def one_rate(line: dict, encoder) -> float:
 
     masks = open_masks(line["masks"])
     start = time.perf_counter()
-    history = build_history(open_video(line["video"]), masks, encoder,
-                            croppers=min(16, os.cpu_count() or 1))  # fmt: skip
+    history = build_history(
+        open_video(line["video"]), masks, encoder, croppers=min(16, os.cpu_count() or 1)
+    )
     return len(history) / (time.perf_counter() - start)
 
 
@@ -242,9 +243,11 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
             report(results, f"decoding and {name}, all cores", rate, f"+{more:.2f} ms per core")
     random_model(folder / "model", options.layers)
     encoder = TorchSiglip(
-        folder=folder / "model", device=options.device, batch=options.batch,
+        folder=folder / "model",
+        device=options.device,
+        batch=options.batch,
         compile=True if options.compile else None,
-    )  # fmt: skip
+    )
     print(f"device {encoder.device}, {encoder.details['precision']}, batch {encoder.batch}")
     floors = []
     for mode in (None, *options.modes):
@@ -258,8 +261,9 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
     encoder.encode_images(list(noise))
     start = time.perf_counter()
     encoder.encode_images(list(noise))
-    report(results, "pictures in memory → rows, one thread",
-           len(noise) / (time.perf_counter() - start))  # fmt: skip
+    report(
+        results, "pictures in memory → rows, one thread", len(noise) / (time.perf_counter() - start)
+    )
     floor = min(results["decoding alone, all cores"], results["floor B"])
     for decoder, workers in itertools.product(options.decoder, options.workers or [cores]):
         name = f"many files → rows, {workers} processes" + ", GPU decodes" * (decoder != "software")

@@ -41,11 +41,15 @@ from dejacue.pipeline.ingest.worker import Worker
 from dejacue.sources.encoders.base import ImageEncoder
 
 CHUNK, TIMES = 256 * 224 * 224 * 3, 30
-_PIPE = f"import os; d = bytes({CHUNK})\nfor _ in range({TIMES}):\n m = memoryview(d)\n " \
-        "while m: m = m[os.write(1, m):]"  # fmt: skip
-_SHARED = "import mmap, os, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0)\n" \
-          f"d = bytes({CHUNK})\nfor _ in range({TIMES}): m[:] = d; os.write(1, b'.'); " \
-          "os.read(0, 1)"  # fmt: skip
+_PIPE = (
+    f"import os; d = bytes({CHUNK})\nfor _ in range({TIMES}):\n m = memoryview(d)\n "
+    "while m: m = m[os.write(1, m):]"
+)
+_SHARED = (
+    "import mmap, os, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0)\n"
+    f"d = bytes({CHUNK})\nfor _ in range({TIMES}): m[:] = d; os.write(1, b'.'); "
+    "os.read(0, 1)"
+)
 
 
 def decoded(items: list[Item], look: Look, workers: int) -> None:
@@ -68,9 +72,13 @@ def scenes(folder: Path, count: int, frames: int) -> list[dict[str, object]]:
     for k in range(count):
         write_scene(folder / f"s{k}", render(k, family="cup", frames=frames, size=(360, 640)))
         rows.append(
-            {"video": str(folder / f"s{k}" / "scene.mp4"), "objects": 1, "id": f"s{k}",
-             "masks": str(folder / f"s{k}" / "Annotations")}
-        )  # fmt: skip
+            {
+                "video": str(folder / f"s{k}" / "scene.mp4"),
+                "objects": 1,
+                "id": f"s{k}",
+                "masks": str(folder / f"s{k}" / "Annotations"),
+            }
+        )
     return rows
 
 

@@ -46,8 +46,10 @@ def speed(frames: int) -> None:
     def row(t: int) -> np.ndarray:
         return noise[t * 7919 % len(noise)] + 0.5 * words[t // VISIT % STATES]
 
-    print(f"{DIMENSION} dimensions, {STATES} states, {RATE:g} frames per second, horizon {HORIZON} "
-        "frames: ms per frame")  # fmt: skip
+    print(
+        f"{DIMENSION} dimensions, {STATES} states, {RATE:g} frames per second, horizon {HORIZON} "
+        "frames: ms per frame"
+    )
     print(f"{'frame':>10} {'median':>9} {'99 %':>9} {'slowest':>9} {'peak memory':>12}")
     live = LiveReading(vocabulary, horizon=HORIZON)
     marks = {n for n in (20_000, 100_000, 1_000_000, frames) if n <= frames}
@@ -62,8 +64,11 @@ def speed(frames: int) -> None:
             own = np.array(spent[-TIMED:])
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
             median = float(np.median(own))
-            print(f"{t + 1:>10,} {median:9.3f} {np.quantile(own, 0.99):9.3f} {own.max():9.3f} "
-                  f"{memory:9.0f} MB", flush=True)  # fmt: skip
+            print(
+                f"{t + 1:>10,} {median:9.3f} {np.quantile(own, 0.99):9.3f} {own.max():9.3f} "
+                f"{memory:9.0f} MB",
+                flush=True,
+            )
         if len(spent) > 2 * TIMED:
             del spent[:TIMED]
     print(
@@ -103,16 +108,20 @@ def labels(limit: int | None) -> None:
         "the history itself, as if it had been seen before; changes: their number, the delay in "
         "frames until one is noticed (median), and how many are never noticed"
     )
-    print(f"{'':14} {'at once':>9} {'settled':>9} {'offline':>9} {'like: at once':>14} "
-          f"{'settled':>9} {'changes':>8} {'after':>6} {'never':>6}")  # fmt: skip
+    print(
+        f"{'':14} {'at once':>9} {'settled':>9} {'offline':>9} {'like: at once':>14} "
+        f"{'settled':>9} {'changes':>8} {'after':>6} {'never':>6}"
+    )
     for name, entries in sets.items():
         rows, waited = zip(*(_measured(own) for own in list(entries)[:limit]), strict=True)
         once, settled, offline, *like = (100 * np.mean(rows, axis=0)).tolist()
         every = [frames for own in waited for frames in own]
         noticed = [frames for frames in every if frames is not None]
         never = len(every) - len(noticed)
-        print(f"{name:14} {once:9.1f} {settled:9.1f} {offline:9.1f} {like[0]:14.1f} {like[1]:9.1f} "
-              f"{len(every):8} {np.median(noticed):6.0f} {never:6}")  # fmt: skip
+        print(
+            f"{name:14} {once:9.1f} {settled:9.1f} {offline:9.1f} {like[0]:14.1f} {like[1]:9.1f} "
+            f"{len(every):8} {np.median(noticed):6.0f} {never:6}"
+        )
 
 
 def _measured(entry) -> tuple[list[float], list[int | None]]:

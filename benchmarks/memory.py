@@ -115,8 +115,10 @@ def main() -> None:
         encoder = Wide()
         encoder.encode_images([np.zeros((9, 9, 3), np.uint8)])
         model = resident_mb()
-        print(f"{options.frames} frames of {WIDTH} × {HEIGHT}, {size:.0f} MB; model loaded: "
-              f"{model:.0f} MB resident")  # fmt: skip
+        print(
+            f"{options.frames} frames of {WIDTH} × {HEIGHT}, {size:.0f} MB; model loaded: "
+            f"{model:.0f} MB resident"
+        )
         marks = [max(1, int(share * options.frames)) for share in SHARES]
         start = time.perf_counter()
 
@@ -126,14 +128,19 @@ def main() -> None:
                 print(f"{share:5.0%}  {resident_mb():6.0f} MB", flush=True)
 
         history = build_history(
-            open_video(folder / "long.mp4"), open_masks(folder / "boxes.csv"), encoder,
-            partial=folder / "partial", progress=tell,
-        )  # fmt: skip
+            open_video(folder / "long.mp4"),
+            open_masks(folder / "boxes.csv"),
+            encoder,
+            partial=folder / "partial",
+            progress=tell,
+        )
         seconds = time.perf_counter() - start
         kept = (folder / "partial").stat().st_size  # less where two crops are the same
     peak = peak_mb()
-    print(f"peak   {peak:6.0f} MB, {peak - model:.0f} MB more than with the model alone "
-          f"(limit {LIMIT_MB})")  # fmt: skip
+    print(
+        f"peak   {peak:6.0f} MB, {peak - model:.0f} MB more than with the model alone "
+        f"(limit {LIMIT_MB})"
+    )
     print(f"{len(history.frames)} rows, {options.frames / seconds:.0f} frames/s")
     if kept < options.frames * DIMENSION * 4 or peak - model > LIMIT_MB:
         sys.exit("rows are missing, or the limit is exceeded")

@@ -128,8 +128,11 @@ def corpus(table: Table, name: str, count: int, seconds: float) -> None:
         table.add_row(f"{corpus}, {what}", shown(value), scaled, f"{c / value:.0f}×", "≥ 25×")
 
 
-READOUTS = (("published", "≤ 8 µs", "≤ 15 µs"), ("contrast", "≤ 12 µs", "≤ 15 µs"),
-            ("joint", "≤ 40 µs", ""))  # fmt: skip
+READOUTS = (
+    ("published", "≤ 8 µs", "≤ 15 µs"),
+    ("contrast", "≤ 12 µs", "≤ 15 µs"),
+    ("joint", "≤ 40 µs", ""),
+)
 
 
 def release_queries(table: Table, name: str, seconds: float) -> None:
@@ -172,9 +175,12 @@ def release_queries(table: Table, name: str, seconds: float) -> None:
         aim = f"{goal}, ≥ 12×" if readout == "published" else goal
         table.add_row(what.format(f"locate_many, {readout}"), shown(many), against, ratio, aim)
     table.add_row(
-        what.format("locate_many, published, new vocabularies"), shown(first),
-        f"plain scan: {shown(numpy)}", f"{numpy / first:.0f}×", "",
-    )  # fmt: skip
+        what.format("locate_many, published, new vocabularies"),
+        shown(first),
+        f"plain scan: {shown(numpy)}",
+        f"{numpy / first:.0f}×",
+        "",
+    )
     for readout, _, one, (_, _, goal) in rows:
         table.add_row(what.format(f"locate, {readout}"), shown(one), "", "", goal)
 
@@ -197,9 +203,12 @@ def start_up(table: Table, seconds: float) -> None:
     )
     for what, value in (("usual names", usual), ("every public name", names)):
         table.add_row(
-            f"import dejacue, {what}", shown(value), f"numpy: {shown(numpy)}",
-            f"+{(value - numpy) * 1e3:.0f} ms", "≤ +60 ms",
-        )  # fmt: skip
+            f"import dejacue, {what}",
+            shown(value),
+            f"numpy: {shown(numpy)}",
+            f"+{(value - numpy) * 1e3:.0f} ms",
+            "≤ +60 ms",
+        )
     table.add_row("dejacue --help", shown(helped), "", "", "< 300 ms")
 
 
@@ -227,14 +236,20 @@ def memory(table: Table, name: str, longest: int) -> None:
         "print((peak() - before) * 1024 / n)"
     )
     per_frame = [
-        float(subprocess.run([sys.executable, "-c", code, str(n)], check=True, text=True,
-                             capture_output=True).stdout)
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code, str(n)], check=True, text=True, capture_output=True
+            ).stdout
+        )
         for n in (longest, 4 * longest)
-    ]  # fmt: skip
+    ]
     table.add_row(
         f"peak memory of a scan, T = {longest:,} and {4 * longest:,}",
-        " and ".join(f"{b:.0f}" for b in per_frame) + " B per frame", "", "", "O(T)",
-    )  # fmt: skip
+        " and ".join(f"{b:.0f}" for b in per_frame) + " B per frame",
+        "",
+        "",
+        "O(T)",
+    )
 
 
 def main() -> None:

@@ -25,9 +25,10 @@ import numpy as np
 from _common import Parser
 
 STATES = {
-    "empty": ["cup with nothing in it", "drained cup"], "full": ["filled up cup"],
+    "empty": ["cup with nothing in it", "drained cup"],
+    "full": ["filled up cup"],
     "half full": ["half full cup"],
-}  # fmt: skip
+}
 
 
 class Server(NamedTuple):
@@ -63,8 +64,18 @@ class Server(NamedTuple):
 
 @contextmanager
 def served(root: Path) -> Iterator[Server]:
-    command = [sys.executable, "-m", "dejacue", "studio", str(root), "--no-browser", "--port", "0",
-               "--encoder", "mini"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "dejacue",
+        "studio",
+        str(root),
+        "--no-browser",
+        "--port",
+        "0",
+        "--encoder",
+        "mini",
+    ]
     env = {**os.environ, "COLUMNS": "1000", "TERM": "dumb"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     assert process.stdout is not None
@@ -89,12 +100,17 @@ def load(root: Path, requests: int, clients: int) -> Load:
     """What a page asks for, in turn: scenes, readings, frames, parts of the file, lists."""
     reading = {"states": STATES}
     paths: list[tuple[str, object]] = [
-        ("/api/findings/cup/scene", None), ("/api/findings/cup/read", reading),
-        ("/api/videos/scene/scene.mp4/frames/{n}.jpg?width=160", None), ("/api/workspace", None),
+        ("/api/findings/cup/scene", None),
+        ("/api/findings/cup/read", reading),
+        ("/api/videos/scene/scene.mp4/frames/{n}.jpg?width=160", None),
+        ("/api/workspace", None),
         ("/api/findings/cup/read", {"examples": [{"state": "full", "start": 3, "end": 5}]}),
-        ("/api/findings/cup/outline/{n}", None), ("/api/corpus", None), ("/api/annotations", None),
-        ("/api/videos/scene/scene.mp4/times", None), ("/api/videos/scene/scene.mp4/file", None),
-    ]  # fmt: skip
+        ("/api/findings/cup/outline/{n}", None),
+        ("/api/corpus", None),
+        ("/api/annotations", None),
+        ("/api/videos/scene/scene.mp4/times", None),
+        ("/api/videos/scene/scene.mp4/file", None),
+    ]
     with served(root) as server:
         left, answered = iter(range(requests)), [0] * clients
         failed: list[str] = []
@@ -164,8 +180,14 @@ def made_workspace(folder: Path, frames: int) -> Path:
 
     scene = folder / "scene"
     write_scene(scene, render(7, family="cup", topology="three", frames=frames))
-    find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
-         encoder="mini", folder=folder / "cup")  # fmt: skip
+    find(
+        scene / "scene.mp4",
+        scene / "vocabulary.yaml",
+        masks=scene / "Annotations",
+        objects=[1],
+        encoder="mini",
+        folder=folder / "cup",
+    )
     return folder
 
 
@@ -197,8 +219,10 @@ def main() -> None:
             finding = "cup" if frames == short else "long"
             new, known, worked = readings(root, finding, edits if frames == short else 5)
             took, cut = segments(root, finding)
-            print(f"{frames} frames: a new word {new:.0f}, an encoded word {known:.0f}, CPU "
-                f"{worked:.0f}; segments {took:.0f}, CPU {cut:.0f}")  # fmt: skip
+            print(
+                f"{frames} frames: a new word {new:.0f}, an encoded word {known:.0f}, CPU "
+                f"{worked:.0f}; segments {took:.0f}, CPU {cut:.0f}"
+            )
         found = load(root, asked.requests, asked.clients)
     print(
         f"{asked.requests} requests from {asked.clients} clients: {found.answered} answered, "

@@ -64,8 +64,13 @@ def long_finding(root: Path, frames: int) -> None:
     numbers = np.arange(frames)
     numbers = numbers[numbers % 1000 < 990]
     rows = np.resize(np.arange(len(own.history)), len(numbers))
-    history = History(own.history.features[rows], numbers, "long", own.history.encoder,
-                      times_s=numbers / float(RATE))  # fmt: skip
+    history = History(
+        own.history.features[rows],
+        numbers,
+        "long",
+        own.history.encoder,
+        times_s=numbers / float(RATE),
+    )
     made = replace(own.made, video=str(root / "long.mp4"), masks=None)
     replace(own, history=history, made=made, thumbnails={}, crops={}).ask().write(root / "long")
 
@@ -104,8 +109,11 @@ def renderer_mb() -> float:
         with suppress(OSError):
             if above != os.getpid() or b"--type=renderer" not in _read(own, "cmdline"):
                 continue
-            sizes = [line.split()[1] for line in _read(own, "smaps_rollup").splitlines()
-                     if line.startswith(b"Pss:")]  # fmt: skip
+            sizes = [
+                line.split()[1]
+                for line in _read(own, "smaps_rollup").splitlines()
+                if line.startswith(b"Pss:")
+            ]
             largest = max(largest, int(sizes[0]) / 1024)
     return largest
 

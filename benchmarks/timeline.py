@@ -69,9 +69,10 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     files = {
-        "": ("text/html", PAGE), "t.js": ("text/javascript", timeline_module() + START),
+        "": ("text/html", PAGE),
+        "t.js": ("text/javascript", timeline_module() + START),
         "scene.json": ("application/json", json.dumps(long_scene(frames))),
-    }  # fmt: skip
+    }
 
     def answer(route) -> None:
         kind, body = files.get(route.request.url.split("/", 3)[3], ("text/plain", ""))

@@ -31,13 +31,15 @@ HEIGHT, WIDTH = 720, 1280
 BACKBONES = {  # what differs from transformers' defaults, which are those of tiny
     "tiny": {},
     "base-plus": {
-        "hidden_size": 112, "num_attention_heads": 2, "blocks_per_stage": [2, 3, 16, 3],
+        "hidden_size": 112,
+        "num_attention_heads": 2,
+        "blocks_per_stage": [2, 3, 16, 3],
         "embed_dim_per_stage": [112, 224, 448, 896],
         "num_attention_heads_per_stage": [2, 4, 8, 16],
         "window_positional_embedding_background_size": [14, 14],
         "global_attention_blocks": [12, 16, 20],
     },
-}  # fmt: skip
+}
 
 
 def random_model(size: str, side: int, device: str, dtype):
@@ -48,13 +50,16 @@ def random_model(size: str, side: int, device: str, dtype):
     levels = [[side // 4] * 2, [side // 8] * 2, [side // 16] * 2]
     backbone = transformers.Sam2HieraDetConfig(image_size=[side, side], **BACKBONES[size])
     vision = transformers.Sam2VisionConfig(
-        backbone_config=backbone, backbone_feature_sizes=levels,
+        backbone_config=backbone,
+        backbone_feature_sizes=levels,
         backbone_channel_list=backbone.embed_dim_per_stage[::-1],
-    )  # fmt: skip
+    )
     config = transformers.Sam2VideoConfig(
-        vision_config=vision, prompt_encoder_config={"image_size": side}, image_size=side,
+        vision_config=vision,
+        prompt_encoder_config={"image_size": side},
+        image_size=side,
         memory_attention_rope_feat_sizes=levels[-1],
-    )  # fmt: skip
+    )
     model = transformers.Sam2VideoModel(config).eval()
     with torch.no_grad():  # an object that is seen, so that its masks are worth comparing
         model.mask_decoder.pred_obj_score_head.proj_out.bias.fill_(5)
@@ -94,9 +99,12 @@ def theirs(model, processor, frames: list[np.ndarray], objects: int, device: str
     else:
         video = torch.stack([images.pixels(frame, side, device, dtype) for frame in frames])
         session = transformers.Sam2VideoInferenceSession(
-            video=video, inference_device=device, inference_state_device=device,
-            video_storage_device=device, dtype=dtype,
-        )  # fmt: skip
+            video=video,
+            inference_device=device,
+            inference_state_device=device,
+            video_storage_device=device,
+            dtype=dtype,
+        )
         del video
         for k, box in enumerate(boxes(objects)):
             at, labels = images.clicks(Prompt(box=box), HEIGHT, WIDTH, side)

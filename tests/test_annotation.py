@@ -617,8 +617,10 @@ def test_template_command_reads_a_history(wide, tmp_path, capsys) -> None:
     write_history(path, history)
     annotating.template(path, "A", output)
     assert json.loads(output.read_text())["runs"] == [
-        run(2, 3, None), run(4, 5, "unobserved"), run(6, 6, None),
-    ]  # fmt: skip
+        run(2, 3, None),
+        run(4, 5, "unobserved"),
+        run(6, 6, None),
+    ]
     assert "5 frames of cup for A" in capsys.readouterr().out
     annotating.template(path, "A", tmp_path / "other.json", id="H007")
     assert json.loads((tmp_path / "other.json").read_text())["history"] == "H007"
@@ -629,8 +631,10 @@ def test_template_command_counts_the_frames_of_the_file_where_some_were_sampled(
     write_history(tmp_path / "cup.npz", history)
     annotating.template(tmp_path / "cup.npz", "A", tmp_path / "a.json")
     assert json.loads((tmp_path / "a.json").read_text())["runs"] == [
-        run(10, 15, None), run(16, 24, "unobserved"), run(25, 30, None),
-    ]  # fmt: skip
+        run(10, 15, None),
+        run(16, 24, "unobserved"),
+        run(25, 30, None),
+    ]
 
 
 def test_template_command_works_without_a_file(wide, tmp_path) -> None:
@@ -728,13 +732,16 @@ def test_consensus_command_needs_no_decisions_where_all_agree(wide, tmp_path, ca
     ("first", "second", "everything", "seen"),
     [
         # chance over all frames: (6·5 + 2·3 + 2·2)/100; over the observed ones (1·0 + 2·3 + 2·2)/25
-        ("uuuuuuppqq", "uuuuupppqq", ["10", "9", "0.900", "0.400", "0.833"],
-         ["5", "4", "0.800", "0.400", "0.667"]),
-        ("uupp", "uupp", ["4", "4", "1.000", "0.500", "1.000"],
-         ["2", "2", "1.000", "1.000", "–"]),
+        (
+            "uuuuuuppqq",
+            "uuuuupppqq",
+            ["10", "9", "0.900", "0.400", "0.833"],
+            ["5", "4", "0.800", "0.400", "0.667"],
+        ),
+        ("uupp", "uupp", ["4", "4", "1.000", "0.500", "1.000"], ["2", "2", "1.000", "1.000", "–"]),
         ("uu", "uu", ["2", "2", "1.000", "1.000", "–"], ["0", "0", "–", "–", "–"]),
     ],
-)  # fmt: skip
+)
 def test_agreement_is_shown_over_all_and_over_observed_frames(
     wide, tmp_path, capsys, first, second, everything, seen
 ) -> None:
@@ -958,8 +965,10 @@ def test_the_consensus_of_named_states_has_them(tmp_path) -> None:
 
 def test_changes_lead_from_one_stable_state_to_another() -> None:
     found = changes(cup("eeeeennhhhhhfffffnfffffuueeeeehhe"))
-    told = [(own.first, tuple(own.before), own.between and tuple(own.between), own.second)
-            for own in found]  # fmt: skip
+    told = [
+        (own.first, tuple(own.before), own.between and tuple(own.between), own.second)
+        for own in found
+    ]
     assert told == [("empty", (0, 4), (5, 6), "half full"), ("half full", (7, 11), None, "full")]
     assert len(changes(cup("eeeeehhe"), minimum=1)) == 2
     with pytest.raises(InputError, match="names the states empty, half full, full"):
@@ -969,8 +978,9 @@ def test_changes_lead_from_one_stable_state_to_another() -> None:
 def test_every_stable_run_of_a_state_is_a_reference() -> None:
     found = stable_reference(cup("eeeeenffffffeeeeehhn"))
     assert {state: [tuple(w) for w in own] for state, own in found.states.items()} == {
-        "empty": [(0, 4), (12, 16)], "full": [(6, 11)],
-    }  # fmt: skip
+        "empty": [(0, 4), (12, 16)],
+        "full": [(6, 11)],
+    }
     assert found.frames == Window(0, 19)
     with pytest.raises(InputError, match="no state lasts 9 frames or more"):
         stable_reference(cup("eeeeenff"), 9)
@@ -978,14 +988,27 @@ def test_every_stable_run_of_a_state_is_a_reference() -> None:
 
 def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
     for name in "AB":
-        done = dejacue("annotate", "template", "-a", name, "--frames", "0:9", "--id", "cup",
-                       "--states", "empty, full", "-o", tmp_path / f"{name}.json")  # fmt: skip
+        done = dejacue(
+            "annotate",
+            "template",
+            "-a",
+            name,
+            "--frames",
+            "0:9",
+            "--id",
+            "cup",
+            "--states",
+            "empty, full",
+            "-o",
+            tmp_path / f"{name}.json",
+        )
         assert done.code == 0
         assert "replace every null with one of empty, full, none, unobserved" in done.out
         text = "eeeeefffff" if name == "A" else "eeeeenffff"
         labels = tuple(CUP_LETTERS[letter] for letter in text)
-        write_pass(tmp_path / f"{name}.json",
-                   Pass("cup", name, Window(0, 9), labels, ("empty", "full")))  # fmt: skip
+        write_pass(
+            tmp_path / f"{name}.json", Pass("cup", name, Window(0, 9), labels, ("empty", "full"))
+        )
     places = [tmp_path / name for name in ("A.json", "B.json", "d.json", "c.json", "t.json")]
     assert dejacue("annotate", "consensus", *places[:2], "-o", places[2]).code == 0
     places[2].write_text(places[2].read_text().replace("null", '"full"'))

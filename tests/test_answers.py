@@ -53,16 +53,24 @@ def made_finding(readout: str = "joint", top: int | None = None) -> Finding:
     scene = generate(3, recurrences=3, frames=300)
     frames = scene.history.frames
     history = History(
-        scene.history.features, frames, "cup", scene.history.encoder,
-        times_s=frames * STEP / RATE, source_frames=frames * STEP,
-    )  # fmt: skip
+        scene.history.features,
+        frames,
+        "cup",
+        scene.history.encoder,
+        times_s=frames * STEP / RATE,
+        source_frames=frames * STEP,
+    )
     reading = read(history, scene.vocabulary, readout=readout, top=top)
     object.__setattr__(reading.retrieval, "notes", (*reading.retrieval.notes, NOTE))
     doubts = ((Window(30, 36), "it is out of sight (7 frames)"),)
     return Finding(
-        history, scene.vocabulary, reading, doubts=doubts, warnings=WARNINGS,
+        history,
+        scene.vocabulary,
+        reading,
+        doubts=doubts,
+        warnings=WARNINGS,
         made=Made("kitchen.mp4", options={}),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
@@ -162,11 +170,13 @@ def from_eaf(data: bytes) -> Said:
     root = ElementTree.fromstring(data)
     slots = {own.get("TIME_SLOT_ID"): own.get("TIME_VALUE") for own in root.iter("TIME_SLOT")}
     windows = {
-        (tier.get("TIER_ID"),
-         *(round(int(slots[own.get(f"TIME_SLOT_REF{n}")]) / 1000, 2) for n in (1, 2)))
+        (
+            tier.get("TIER_ID"),
+            *(round(int(slots[own.get(f"TIME_SLOT_REF{n}")]) / 1000, 2) for n in (1, 2)),
+        )
         for tier in root.iter("TIER")
         for own in tier.iter("ALIGNABLE_ANNOTATION")
-    }  # fmt: skip
+    }
     return Said([own.text for own in root.iter("PROPERTY")], windows)
 
 
@@ -435,8 +445,20 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     write_scene(tmp_path / "cup", render(5, family="cup", topology="binary", frames=24))
     Path("other.yaml").write_text("dry: [empty cup]\nwet: [cup filled to the brim]\n")
-    ran = dejacue("locate", "cup/scene.mp4", "--masks", "cup/Annotations", "--object", 1, "-v",
-                  "cup/vocabulary.yaml", "--encoder", "mini", "-o", "out")  # fmt: skip
+    ran = dejacue(
+        "locate",
+        "cup/scene.mp4",
+        "--masks",
+        "cup/Annotations",
+        "--object",
+        1,
+        "-v",
+        "cup/vocabulary.yaml",
+        "--encoder",
+        "mini",
+        "-o",
+        "out",
+    )
     assert ran.code == 0
     pictures = re.findall('data:image[^"]*', Path("out/report.html").read_text("utf-8"))
     assert pictures

@@ -17,20 +17,35 @@ pytestmark = pytest.mark.long
 def test_they_are_run_by_name():
     names = [name for name in ON_REQUEST if not name.startswith("rendered")]
     assert set(names) == {
-        "beyond-retrieval", "beyond-rendered", "beyond-missing", "beyond-settings",
-        "beyond-failures", "beyond-occurrences", "beyond-absence", "beyond-segments",
-        "beyond-none", "beyond-words", "beyond-examples", "beyond-corpus", "beyond-learned",
-        "beyond-questions", "beyond-transfer", "tracking-masks", "tracking-doubts",
-    }  # fmt: skip
+        "beyond-retrieval",
+        "beyond-rendered",
+        "beyond-missing",
+        "beyond-settings",
+        "beyond-failures",
+        "beyond-occurrences",
+        "beyond-absence",
+        "beyond-segments",
+        "beyond-none",
+        "beyond-words",
+        "beyond-examples",
+        "beyond-corpus",
+        "beyond-learned",
+        "beyond-questions",
+        "beyond-transfer",
+        "tracking-masks",
+        "tracking-doubts",
+    }
 
 
 def test_the_goals_are_reached_on_the_release(release):
     """One configuration for all sets; docs/beyond.md has the figures."""
     result = beyond.retrieval(Benchmark(release))
     for row, recall, overlap in (
-        ("VOST", 0.32, 0.32), ("half B", 0.30, 0.30), ("seven", 0.52, 0.50),
+        ("VOST", 0.32, 0.32),
+        ("half B", 0.30, 0.30),
+        ("seven", 0.52, 0.50),
         ("development", 0.43, 0.42),
-    ):  # fmt: skip
+    ):
         assert value(result, f"{row}: contrast", "r1_05") >= recall
         assert value(result, f"{row}: contrast", "top1_tiou") >= overlap
     for row in ("VOST", "half B"):

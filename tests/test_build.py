@@ -151,9 +151,12 @@ def test_a_run_that_is_stopped_before_the_first_crop_leaves_nothing(tmp_path) ->
 def test_progress_is_told() -> None:
     told = {}
     build_history(
-        Still(), Boxes(), Means(), objects=[1],
+        Still(),
+        Boxes(),
+        Means(),
+        objects=[1],
         progress=lambda stage, done, total=None, note="": told.update({stage: done}),
-    )  # fmt: skip
+    )
     assert told == {"decode": 10, "crop": 8, "encode": 8}
 
 
@@ -248,15 +251,34 @@ def test_encoders_are_not_mixed() -> None:
 def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None:
     folder, _ = scene
     out = tmp_path / "out"
-    words = ("locate", folder / "scene.mp4", "--masks", folder / "Annotations", "--object", 1,
-             "-v", folder / "vocabulary.yaml", "--encoder", "mini", "-o", out)  # fmt: skip
+    words = (
+        "locate",
+        folder / "scene.mp4",
+        "--masks",
+        folder / "Annotations",
+        "--object",
+        1,
+        "-v",
+        folder / "vocabulary.yaml",
+        "--encoder",
+        "mini",
+        "-o",
+        out,
+    )
     ran = dejacue(*words, "--references", folder / "references.json", "--cut")
     assert ran.code == 0
     assert "report: " in ran.err
     names = {path.name for path in out.iterdir()}
-    assert names >= {"report.html", "evidence.png", "retrieval.json", "retrieval.csv",
-                     "retrieval.vtt", "retrieval.qvhighlights.jsonl", "scene.history.npz",
-                     "clips"}  # fmt: skip
+    assert names >= {
+        "report.html",
+        "evidence.png",
+        "retrieval.json",
+        "retrieval.csv",
+        "retrieval.vtt",
+        "retrieval.qvhighlights.jsonl",
+        "scene.history.npz",
+        "clips",
+    }
     assert not [name for name in names if name.startswith(".")]  # nothing partial is left
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg;base64," in page
@@ -276,8 +298,16 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
 
 def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) -> None:
     write_scene(tmp_path / "scene", render(3, family="cup", frames=30, distractors=1))
-    files = ("--masks", tmp_path / "scene" / "Annotations", "--encoder", "mini",
-             "-v", tmp_path / "scene" / "vocabulary.yaml", "-o", tmp_path / "out")  # fmt: skip
+    files = (
+        "--masks",
+        tmp_path / "scene" / "Annotations",
+        "--encoder",
+        "mini",
+        "-v",
+        tmp_path / "scene" / "vocabulary.yaml",
+        "-o",
+        tmp_path / "out",
+    )
     rows = []
     for id in (1, 2):
         ran = dejacue("locate", tmp_path / "scene" / "scene.mp4", *files, "--object", id)
@@ -291,10 +321,23 @@ def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) ->
 def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue, scene, tmp_path):
     folder, _ = scene
     ran = dejacue(
-        "locate", folder / "scene.mp4", "--masks", folder / "Annotations", "--object", 1,
-        "--stride", 2, "-v", folder / "vocabulary.yaml", "--encoder", "mini",
-        "--references", folder / "references.json", "-o", tmp_path / "out",
-    )  # fmt: skip
+        "locate",
+        folder / "scene.mp4",
+        "--masks",
+        folder / "Annotations",
+        "--object",
+        1,
+        "--stride",
+        2,
+        "-v",
+        folder / "vocabulary.yaml",
+        "--encoder",
+        "mini",
+        "--references",
+        folder / "references.json",
+        "-o",
+        tmp_path / "out",
+    )
     assert ran.code == 0
     assert "frames are numbered as sampled" in ran.out
     overlaps = [
@@ -307,8 +350,9 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
     assert all(m["source_end"] == 2 * m["end"] for m in found)
     first = next(line for line in ran.out.splitlines() if found[0]["description"] in line)
     assert "{source_start} – {source_end}".format(**found[0]) in first
-    measured = dejacue("evaluate", tmp_path / "out" / "retrieval.csv", folder / "references.json",
-                       "--json")  # fmt: skip
+    measured = dejacue(
+        "evaluate", tmp_path / "out" / "retrieval.csv", folder / "references.json", "--json"
+    )
     mean = json.loads(measured.out)["methods"]["retrieval"]["top1_tiou"]["mean"]
     assert mean == pytest.approx(np.mean(overlaps), abs=0.005)
 
@@ -331,8 +375,18 @@ def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
 def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
     folder, _ = scene
     path = tmp_path / "cup.history.npz"
-    ran = dejacue("encode", folder / "scene.mp4", "--masks", folder / "Annotations",
-                  "--object", 1, "--encoder", "mini", "-o", path)  # fmt: skip
+    ran = dejacue(
+        "encode",
+        folder / "scene.mp4",
+        "--masks",
+        folder / "Annotations",
+        "--object",
+        1,
+        "--encoder",
+        "mini",
+        "-o",
+        path,
+    )
     assert ran.code == 0
     history = read_history(path)
     assert history.made_with["backend"] == "onnx"

@@ -171,17 +171,28 @@ def test_histories_of_one_source_are_left_out_together(cups) -> None:
 def test_labels_count_frames_of_the_file() -> None:
     made, references = labelled(4)
     sampled = [
-        (History(own.history.features, own.history.frames, own.history.id,
-                 encoder=own.history.encoder, source_frames=own.history.frames * 5 + 100),
-         own.vocabulary)
+        (
+            History(
+                own.history.features,
+                own.history.frames,
+                own.history.id,
+                encoder=own.history.encoder,
+                source_frames=own.history.frames * 5 + 100,
+            ),
+            own.vocabulary,
+        )
         for own in made
-    ]  # fmt: skip
+    ]
     shifted = [
-        replace(own, states={
-            state: tuple((w.start * 5 + 100, w.end * 5 + 100) for w in true)
-            for state, true in own.states.items()
-        }) for own in references
-    ]  # fmt: skip
+        replace(
+            own,
+            states={
+                state: tuple((w.start * 5 + 100, w.end * 5 + 100) for w in true)
+                for state, true in own.states.items()
+            },
+        )
+        for own in references
+    ]
     models = [fit(*given, features=EVERY) for given in ((sampled, shifted), (made, references))]
     assert replace(models[0], fitted=None) == replace(models[1], fitted=None)
 
@@ -405,8 +416,16 @@ def test_the_command_fits_says_what_it_is_worth_and_writes(dejacue, files) -> No
     assert own.fitted is not None
     assert own.fitted.histories == 6
     histories = [files / f"generated-{k}.npz" for k in range(6)]
-    again = dejacue("learn", "fit", *histories, files / "true.json", "-o", files / "n.json",
-                    "--words", files / "cup.npz")  # fmt: skip
+    again = dejacue(
+        "learn",
+        "fit",
+        *histories,
+        files / "true.json",
+        "-o",
+        files / "n.json",
+        "--words",
+        files / "cup.npz",
+    )
     assert again.code == 0, again.err
     assert (files / "n.json").read_bytes() == (files / "m.json").read_bytes()
 
@@ -415,8 +434,18 @@ def test_the_command_fits_a_store_and_a_model_is_a_readout(dejacue, files, cups)
     with Store.create(files / "store", encoder="generated", dtype="float32") as store:
         store.add([own.history for own in cups[0]])
     model, words = files / "m.json", files / "cup.npz"
-    ran = dejacue("learn", "fit", files / "store", files / "true.json", "-o", model,
-                  "--words", words, "--features", "vocabulary")  # fmt: skip
+    ran = dejacue(
+        "learn",
+        "fit",
+        files / "store",
+        files / "true.json",
+        "-o",
+        model,
+        "--words",
+        words,
+        "--features",
+        "vocabulary",
+    )
     assert ran.code == 0, ran.err
     assert "not ahead of contrast" in ran.out
     found = dejacue("locate", files / "generated-0.npz", "-v", words, "-r", model, "-f", "json")

@@ -159,9 +159,12 @@ def test_options_of_locate_reach_the_library(dejacue, files, made):
     words = "--coordinates absolute --norm sum --runs bridged --smoothing 5 --durations 5,10"
     ran = dejacue("locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", *words.split())
     expected = locate(
-        made.history, made.vocabulary, coordinates="absolute", smoothing=5,
+        made.history,
+        made.vocabulary,
+        coordinates="absolute",
+        smoothing=5,
         readout=Scan(durations=(5, 10), norm="sum", runs="bridged"),
-    )  # fmt: skip
+    )
     assert json.loads(ran.out) == json.loads(expected.to_json())
 
 
@@ -270,10 +273,12 @@ def test_the_plotted_evidence_is_that_of_the_call(files, made, tmp_path, dejacue
 def test_a_prompt_variant_is_chosen_by_name(dejacue, files, tmp_path, made):
     vocabulary = made.vocabulary
     np.savez(
-        tmp_path / "prompts.npz", variant_names=np.array(["raw", "photo"]),
+        tmp_path / "prompts.npz",
+        variant_names=np.array(["raw", "photo"]),
         text_features=np.stack([vocabulary.features, vocabulary.features[::-1]]),
-        state_ids=np.array(vocabulary.state_names), state_texts=np.array(vocabulary.descriptions),
-    )  # fmt: skip
+        state_ids=np.array(vocabulary.state_names),
+        state_texts=np.array(vocabulary.descriptions),
+    )
     words = (
         "locate",
         files[0],
@@ -312,9 +317,14 @@ def test_words_are_printed_as_they_are(dejacue, tmp_path, made):
     history = replace(made.history, id="[/x]")
     words = Vocabulary(states, made.vocabulary.features[::2], "generated")
     ran = dejacue(
-        "locate", write_history(tmp_path / "h.npz", history), "-r", "scan",
-        "-v", write_vocabulary(tmp_path / "v.npz", words), "--diagnostics",
-    )  # fmt: skip
+        "locate",
+        write_history(tmp_path / "h.npz", history),
+        "-r",
+        "scan",
+        "-v",
+        write_vocabulary(tmp_path / "v.npz", words),
+        "--diagnostics",
+    )
     assert ran.code == 0
     assert ran.out.startswith("[/x]")
     assert [row[:2] for row in rows_of(ran.out)[:2]] == [
@@ -427,17 +437,53 @@ EVERY_COMMAND = commands(typer.main.get_command(app))
 
 def test_every_command_is_known_here():
     assert {" ".join(path) for path in EVERY_COMMAND} == {
-        "", "locate", "words", "live", "encode", "track", "evaluate", "demo", "reproduce", "info",
-        "ingest", "store failures",
-        "data", "data open", "data evaluate",
-        "data fetch", "data show", "data references", "data convert",
-        "annotate", "annotate template", "annotate import", "annotate export",
-        "annotate consensus", "annotate events",
-        "store", "store create", "store add", "store ls", "store show", "store rm", "store verify",
-        "store compact", "store export", "store ask", "studio",
-        "learn", "learn fit", "learn train", "learn eval", "learn predict",
-        "weights", "weights ls", "weights fetch", "weights check", "weights path",
-    }  # fmt: skip
+        "",
+        "locate",
+        "words",
+        "live",
+        "encode",
+        "track",
+        "evaluate",
+        "demo",
+        "reproduce",
+        "info",
+        "ingest",
+        "store failures",
+        "data",
+        "data open",
+        "data evaluate",
+        "data fetch",
+        "data show",
+        "data references",
+        "data convert",
+        "annotate",
+        "annotate template",
+        "annotate import",
+        "annotate export",
+        "annotate consensus",
+        "annotate events",
+        "store",
+        "store create",
+        "store add",
+        "store ls",
+        "store show",
+        "store rm",
+        "store verify",
+        "store compact",
+        "store export",
+        "store ask",
+        "studio",
+        "learn",
+        "learn fit",
+        "learn train",
+        "learn eval",
+        "learn predict",
+        "weights",
+        "weights ls",
+        "weights fetch",
+        "weights check",
+        "weights path",
+    }
 
 
 @pytest.mark.parametrize("path", EVERY_COMMAND, ids=" ".join)
@@ -519,9 +565,20 @@ def odd_name(folder: Path, files: tuple[Path, Path]) -> tuple[list, str]:
 
 @pytest.mark.parametrize(
     "case",
-    [words_only, missing_history, missing_vocabulary, broken_history, history_in_a_file, a_folder,
-     two_histories, swapped, other_dimension, other_encoder, odd_name],
-)  # fmt: skip
+    [
+        words_only,
+        missing_history,
+        missing_vocabulary,
+        broken_history,
+        history_in_a_file,
+        a_folder,
+        two_histories,
+        swapped,
+        other_dimension,
+        other_encoder,
+        odd_name,
+    ],
+)
 def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path, case):
     words, message = case(tmp_path, files)
     before = set(tmp_path.rglob("*"))
@@ -566,9 +623,20 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
 def test_a_bad_option_becomes_one_sentence(dejacue, files, tmp_path, words, message):
     before = set(tmp_path.rglob("*"))
     ran = dejacue(
-        "locate", files[0], "-r", "scan", "-v", files[1], *words.split(),
-        "-f", "json", "-o", tmp_path / "o.json", "--plot", tmp_path / "p.png",
-    )  # fmt: skip
+        "locate",
+        files[0],
+        "-r",
+        "scan",
+        "-v",
+        files[1],
+        *words.split(),
+        "-f",
+        "json",
+        "-o",
+        tmp_path / "o.json",
+        "--plot",
+        tmp_path / "p.png",
+    )
     assert ran.code == 2
     assert ran.out == ""
     assert re.fullmatch(rf"dejacue: .*{message}.*\n", ran.err)
@@ -639,9 +707,11 @@ def test_a_wrong_command_line_exits_with_2(dejacue, words):
 def process(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", "from dejacue.cli import main; main()", *map(str, words)],
-        capture_output=True, encoding="utf-8", check=False,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
         env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
-    )  # fmt: skip
+    )
 
 
 def test_the_shell_sees_0_for_success(files, made):
@@ -667,10 +737,24 @@ def test_the_shell_sees_1_for_missing_data(tmp_path):
 def test_a_full_disk_is_one_sentence(files):
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
-            [sys.executable, "-c", "from dejacue.cli import main; main()",
-             "locate", str(files[0]), "-r", "scan", "-v", str(files[1]), "-f", "json"],
-            stdout=full, stderr=subprocess.PIPE, encoding="utf-8", check=False,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-c",
+                "from dejacue.cli import main; main()",
+                "locate",
+                str(files[0]),
+                "-r",
+                "scan",
+                "-v",
+                str(files[1]),
+                "-f",
+                "json",
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            check=False,
+        )
     assert ran.returncode == 1
     assert ran.stderr.startswith("dejacue: No space left on device\n")
 
@@ -694,8 +778,10 @@ def test_the_package_runs_as_a_module():
 def test_a_narrow_code_page_prints_a_question_mark_instead_of_failing(files):
     done = subprocess.run(
         [sys.executable, "-m", "dejacue", "locate", str(files[0]), "-v", str(files[1])],
-        capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
     assert b"generated-3" in done.stdout
 
 

@@ -158,8 +158,10 @@ def test_evaluate_writes_json_and_csv(dejacue, files, shape):
         assert json.loads(ran.out)["counts"]["histories"] == 4
     else:
         assert [row["metric"] for row in csv.DictReader(ran.out.splitlines())] == [
-            "r1_03", "r1_05", "top1_tiou",
-        ]  # fmt: skip
+            "r1_03",
+            "r1_05",
+            "top1_tiou",
+        ]
 
 
 def test_evaluate_names_what_does_not_match_and_writes_nothing(dejacue, files):

@@ -52,8 +52,20 @@ def given(files):
 
 def test_files_become_a_decoder_that_is_evaluated_and_read_with(dejacue, files, given) -> None:
     model, cup, words = files / "model", files / "cup.npz", files / "words.npz"
-    ran = dejacue("learn", "train", "moment", *given(), "-o", model, "--epochs", 1,
-                  "--seeds", "1,2", "--device", "cpu")  # fmt: skip
+    ran = dejacue(
+        "learn",
+        "train",
+        "moment",
+        *given(),
+        "-o",
+        model,
+        "--epochs",
+        1,
+        "--seeds",
+        "1,2",
+        "--device",
+        "cpu",
+    )
     assert ran.code == 0, ran.err
     assert {own.name for own in model.iterdir()} == {"settings.json", "weights.safetensors"}
     for labels in ("true.json", "one.json"):  # states without labels do not count

@@ -40,8 +40,9 @@ def live(dejacue, scene, tmp_path, monkeypatch):
     where = ("--masks", scene / "Annotations", "--object", 1)
 
     def run(*more: object, source: object = scene / "scene.mp4", where=where):
-        return dejacue("live", source, "-v", scene / "vocabulary.yaml", "--encoder", "mini",
-                       *where, *more)  # fmt: skip
+        return dejacue(
+            "live", source, "-v", scene / "vocabulary.yaml", "--encoder", "mini", *where, *more
+        )
 
     return run
 
@@ -199,8 +200,11 @@ def test_a_file_may_be_played_at_its_own_rate(live, monkeypatch):
 
 def test_images_without_a_rate_cannot_be_played_at_it(live, scene, tmp_path):
     write_scene(tmp_path / "s", render(11, family="cup", frames=24), video=False)
-    ran = live("--realtime", source=tmp_path / "s" / "JPEGImages",
-               where=("--masks", tmp_path / "s" / "Annotations"))  # fmt: skip
+    ran = live(
+        "--realtime",
+        source=tmp_path / "s" / "JPEGImages",
+        where=("--masks", tmp_path / "s" / "Annotations"),
+    )
     assert ran.code == 2
     assert "has no timestamps to play by; for images, give --rate" in ran.err
 
@@ -359,8 +363,9 @@ def test_a_camera_is_a_device_by_number(monkeypatch):
 
 
 def test_masks_are_pixels_of_the_frame(scene):
-    shown = command.Shown(str(scene / "scene.mp4"), scene / "Annotations", "auto", [1], None, "box",
-                          None, None, 1.0)  # fmt: skip
+    shown = command.Shown(
+        str(scene / "scene.mp4"), scene / "Annotations", "auto", [1], None, "box", None, None, 1.0
+    )
     video = shown.open()
     look = shown.look(video)
     frame = next(iter(video))

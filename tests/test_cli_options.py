@@ -28,8 +28,11 @@ def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds
 ) -> None:
     begun, ended = sampling(text, None), sampling(None, text)
     assert (begun.start, begun.start_s, begun.end, begun.end_s) == (
-        frame if frame is not None else sampling(None, None).start, seconds, None, None,
-    )  # fmt: skip
+        frame if frame is not None else sampling(None, None).start,
+        seconds,
+        None,
+        None,
+    )
     assert (ended.end, ended.end_s) == (frame, seconds)
     assert ended.start_s is None
 

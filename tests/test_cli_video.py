@@ -37,16 +37,32 @@ def scene(tmp_path_factory) -> Path:
 def locate(dejacue, scene, tmp_path, monkeypatch):
     """``dejacue locate`` on the scene, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    words = ("locate", scene / "scene.mp4", "--masks", scene / "Annotations",
-             "-v", scene / "vocabulary.yaml", "--encoder", "mini")  # fmt: skip
+    words = (
+        "locate",
+        scene / "scene.mp4",
+        "--masks",
+        scene / "Annotations",
+        "-v",
+        scene / "vocabulary.yaml",
+        "--encoder",
+        "mini",
+    )
     return lambda *more: dejacue(*words, *(more if "--objects" in more else ("--object", 1, *more)))
 
 
 @pytest.fixture
 def encode(dejacue, scene, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ("encode", scene / "scene.mp4", "--masks", scene / "Annotations", "--object", 1,
-             "--encoder", "mini")  # fmt: skip
+    words = (
+        "encode",
+        scene / "scene.mp4",
+        "--masks",
+        scene / "Annotations",
+        "--object",
+        1,
+        "--encoder",
+        "mini",
+    )
     return lambda *more: dejacue(*words, *more)
 
 

@@ -394,9 +394,10 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     norms = contrast_norms(n)
     score, a, b = max(
         (row[a : b + 1].sum() / norms[b - a + 1], a, b)
-        for a in range(n) for b in range(a, n)
+        for a in range(n)
+        for b in range(a, n)
         if b < moment.window.start or a > moment.window.end
-    )  # fmt: skip
+    )
     ((window, reached),) = moment.alternatives
     assert tuple(window) == (a, b)
     assert reached == pytest.approx(score)
@@ -404,10 +405,21 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"pooling": 1.5}, {"pooling": -0.1}, {"width": -1.0}, {"smoothing_s": float("nan")},
-     {"bridge": -1}, {"bridge": "short"}, {"bridge": True}, {"pooling": "1"},
-     {"smoothing_s": "a"}, {"smoothing_s": 10**400}, {"width": 10**400}, {"width": np.inf}],
-)  # fmt: skip
+    [
+        {"pooling": 1.5},
+        {"pooling": -0.1},
+        {"width": -1.0},
+        {"smoothing_s": float("nan")},
+        {"bridge": -1},
+        {"bridge": "short"},
+        {"bridge": True},
+        {"pooling": "1"},
+        {"smoothing_s": "a"},
+        {"smoothing_s": 10**400},
+        {"width": 10**400},
+        {"width": np.inf},
+    ],
+)
 def test_settings_outside_their_range_are_refused(wrong):
     with pytest.raises(InputError):
         Contrast(**wrong)

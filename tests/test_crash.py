@@ -26,9 +26,13 @@ DRIVER = Path(__file__).parent / "crash" / "crash.py"
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forks")
 def test_a_killed_command_goes_on_to_the_same_files_and_leaves_none() -> None:
     names = (
-        "encode", "track, replacing", "track .npz, replacing", "annotate template", "store add",
+        "encode",
+        "track, replacing",
+        "track .npz, replacing",
+        "annotate template",
+        "store add",
         "store compact",
-    )  # fmt: skip
+    )
     command = [sys.executable, DRIVER, "--points=2,-1", *names]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -36,9 +36,11 @@ def naive_box(mask: np.ndarray, padding: float = 0.20, minimum: int = 4):
     pad = max(minimum, round(padding * longer))
     height, width = mask.shape
     return (
-        max(min(ys) - pad, 0), min(max(ys) + 1 + pad, height),
-        max(min(xs) - pad, 0), min(max(xs) + 1 + pad, width),
-    )  # fmt: skip
+        max(min(ys) - pad, 0),
+        min(max(ys) + 1 + pad, height),
+        max(min(xs) - pad, 0),
+        min(max(xs) + 1 + pad, width),
+    )
 
 
 def naive_crop(image: np.ndarray, mask: np.ndarray, fill: int = 127, **options) -> np.ndarray:

@@ -28,8 +28,16 @@ from dejacue.learn.decoders.training import Settings, Stepper, Training  # noqa:
 from dejacue.method.locate import locate  # noqa: E402
 from dejacue.records import History, Window  # noqa: E402
 
-MILLIONS = {"moment": 4.36, "qd": 7.12, "eatr": 6.40, "cg": 12.22, "uvcom": 17.73, "tr": 7.85,
-            "taskweave": 7.32, "sim": 10.28}  # fmt: skip
+MILLIONS = {
+    "moment": 4.36,
+    "qd": 7.12,
+    "eatr": 6.40,
+    "cg": 12.22,
+    "uvcom": 17.73,
+    "tr": 7.85,
+    "taskweave": 7.32,
+    "sim": 10.28,
+}
 # The published models hold a table of 32 text positions and its norm, which nothing reads.
 UNREAD = 32 * 256 + 2 * 256
 # Parameters without a gradient: the first layer has no content to look at, one key needs no
@@ -37,13 +45,23 @@ UNREAD = 32 * 256 + 2 * 256
 NO_CONTENT = {f"decoder.layers.0.own.{name}.weight" for name in "qkv"}
 STILL = {
     "moment": {"decoder.0.own.v.weight", "salient.bias"},
-    "qd": NO_CONTENT, "cg": NO_CONTENT, "tr": NO_CONTENT, "taskweave": NO_CONTENT, "sim": set(),
-    "eatr": {"salient.bias", "decoder.asking.q.weight", "decoder.asking.q.bias",
-             "decoder.asking.k.weight"},
+    "qd": NO_CONTENT,
+    "cg": NO_CONTENT,
+    "tr": NO_CONTENT,
+    "taskweave": NO_CONTENT,
+    "sim": set(),
+    "eatr": {
+        "salient.bias",
+        "decoder.asking.q.weight",
+        "decoder.asking.q.bias",
+        "decoder.asking.k.weight",
+    },
     "uvcom": {"of_text.rows"},
-}  # fmt: skip
-STILL_PUBLISHED = {**STILL, "taskweave": NO_CONTENT | {
-    "for_spans.weight", "for_spans.bias", "expert.taps"}}  # fmt: skip
+}
+STILL_PUBLISHED = {
+    **STILL,
+    "taskweave": NO_CONTENT | {"for_spans.weight", "for_spans.bias", "expert.taps"},
+}
 SEE_PADDING = ("tr", "sim", "taskweave")  # as published
 
 
@@ -86,13 +104,16 @@ def test_matching_is_the_cheapest_of_all(queries, targets) -> None:
     for own, real, chosen in zip(cost, there, match, strict=True):
         columns = np.flatnonzero(real)
         size = min(len(columns), queries)
-        small, large = (columns, range(queries)) if len(columns) <= queries else (
-            range(queries), columns)  # fmt: skip
+        small, large = (
+            (columns, range(queries)) if len(columns) <= queries else (range(queries), columns)
+        )
         totals = [
-            sum(own[q, t] if len(columns) <= queries else own[t, q]
-                for t, q in zip(small, order, strict=True))
+            sum(
+                own[q, t] if len(columns) <= queries else own[t, q]
+                for t, q in zip(small, order, strict=True)
+            )
             for order in permutations(large, size)
-        ]  # fmt: skip
+        ]
         assert chosen.sum() == size
         assert (chosen.sum(axis=0) <= 1).all()
         assert (chosen.sum(axis=1) <= real).all()
@@ -127,10 +148,13 @@ def test_padding_other_records_and_the_order_of_siblings_change_nothing(name, as
         assert same(alone, [own[:, k : k + 1] for own in known])
     pad = torch.nn.functional.pad
     wide = replace(
-        plain, video=pad(plain.video, (0, 0, 0, 3)), frames=pad(plain.frames, (0, 3)),
-        inside=pad(plain.inside, (0, 3)), words=pad(plain.words, (0, 0, 0, 2)),
+        plain,
+        video=pad(plain.video, (0, 0, 0, 3)),
+        frames=pad(plain.frames, (0, 3)),
+        inside=pad(plain.inside, (0, 3)),
+        words=pad(plain.words, (0, 0, 0, 2)),
         spoken=pad(plain.spoken, (0, 2)),
-    )  # fmt: skip
+    )
     wide.video[~wide.frames], wide.words[~wide.spoken] = 3.0, 3.0
     assert same(wide, known) == (not as_published or name not in SEE_PADDING)
 
@@ -150,8 +174,9 @@ def test_gradients_reach_every_parameter_that_learns(name, as_published) -> None
             assert loss.shape == (1,)
             own = torch.autograd.grad(loss.sum(), training.flat.parameters, allow_unused=True)
             names = [n for n, _ in training.model.named_parameters()]
-            moved |= {n for n, g in zip(names, own, strict=True)
-                      if g is not None and g.abs().max() > 1e-9}  # fmt: skip
+            moved |= {
+                n for n, g in zip(names, own, strict=True) if g is not None and g.abs().max() > 1e-9
+            }
     # a shift of all keys changes no attention: what gradient there is comes from rounding
     shifts = re.compile(r"\.k(_place)?\.bias$")
     still = {n for n, _ in training.model.named_parameters() if not shifts.search(n)} - moved
@@ -330,8 +355,9 @@ def stories(seeds: range) -> list[Generated]:
         first = int(random.integers(2, LENGTH - 1))
         states = ["empty", "filled"] if random.random() < 0.5 else ["filled", "empty"]
         episodes = list(zip(states, (first, LENGTH - first), strict=True))
-        own = generate(3, episodes=episodes, dimension=64, signal=6, noise=0.3, drift=0.1,
-                       descriptions=1)  # fmt: skip
+        own = generate(
+            3, episodes=episodes, dimension=64, signal=6, noise=0.3, drift=0.1, descriptions=1
+        )
         noise = 0.05 * random.normal(size=own.history.features.shape)
         rows = own.history.features + noise.astype(np.float32)
         history = History(rows, own.history.frames, f"story-{seed}", "generated")
@@ -349,7 +375,8 @@ def test_a_decoder_that_sees_enough_learns_to_use_the_words(monkeypatch) -> None
     learned = worth(asked, frames_of(asked, found(training.model, asked)[0]))
     constant = max(
         worth(asked, [np.array([[start, end]] * 2)] * len(asked))["mean"][2]
-        for start in range(LENGTH) for end in range(start, LENGTH)
-    )  # the best window that looks at nothing, chosen on what is asked  # fmt: skip
+        for start in range(LENGTH)
+        for end in range(start, LENGTH)
+    )  # the best window that looks at nothing, chosen on what is asked
     assert learned["mean"][2] > constant + 0.1
     assert learned["same"] < 0.5

@@ -253,45 +253,128 @@ RLE = {"size": [6, 8], "counts": [40, 8]}
 ROW = {"start": 0, "end": 3, "label": "pre"}
 STATE = {"state_id": "s", "references": [[0, 1]]}
 READ = {
-    "pass": (read_pass, {"schema": "dejacue.annotation/1", "history": "h", "annotator": "x",
-                         "runs": [ROW]}),
-    "decisions": (read_decisions, {
-        "schema": "dejacue.decisions/1", "history": "h", "annotators": ["a", "b"],
-        "decisions": [ROW | {"first": "pre", "second": "post"}]}),
-    "references": (read_references, {
-        "schema": "dejacue.references/1", "histories": [
-            {"history": "h", "component": "k", "frames": [0, 9], "states": {"a": [[0, 5]]},
-             "descriptions": {"a": ["x"]}}]}),
-    "retrieval": (use_retrievals, {
-        "schema": "dejacue.retrieval/1", "history": "h", "encoder": "e", "settings": {"a": 1},
-        "notes": ["n"], "moments": [
-            {"state": "a", "description": "x", "start": 0, "end": 5, "score": 3.0, "start_s": 0.0,
-             "end_s": 1.0, "source_start": 0, "source_end": 5, "p_value": 0.5, "absent": False,
-             "alternatives": [{"start": 7, "end": 8, "score": 1.0}]}]}),
+    "pass": (
+        read_pass,
+        {"schema": "dejacue.annotation/1", "history": "h", "annotator": "x", "runs": [ROW]},
+    ),
+    "decisions": (
+        read_decisions,
+        {
+            "schema": "dejacue.decisions/1",
+            "history": "h",
+            "annotators": ["a", "b"],
+            "decisions": [ROW | {"first": "pre", "second": "post"}],
+        },
+    ),
+    "references": (
+        read_references,
+        {
+            "schema": "dejacue.references/1",
+            "histories": [
+                {
+                    "history": "h",
+                    "component": "k",
+                    "frames": [0, 9],
+                    "states": {"a": [[0, 5]]},
+                    "descriptions": {"a": ["x"]},
+                }
+            ],
+        },
+    ),
+    "retrieval": (
+        use_retrievals,
+        {
+            "schema": "dejacue.retrieval/1",
+            "history": "h",
+            "encoder": "e",
+            "settings": {"a": 1},
+            "notes": ["n"],
+            "moments": [
+                {
+                    "state": "a",
+                    "description": "x",
+                    "start": 0,
+                    "end": 5,
+                    "score": 3.0,
+                    "start_s": 0.0,
+                    "end_s": 1.0,
+                    "source_start": 0,
+                    "source_end": 5,
+                    "p_value": 0.5,
+                    "absent": False,
+                    "alternatives": [{"start": 7, "end": 8, "score": 1.0}],
+                }
+            ],
+        },
+    ),
     "vocabulary": (read_vocabulary, {"object": "cup", "states": {"a": ["x", "y"], "b": "z"}}),
-    "coco": (use_masks, {
-        "images": [{"id": 1, "file_name": "0.png", "width": 8, "height": 6, "frame_index": 0}],
-        "annotations": [
-            {"id": 1, "image_id": 1, "track_id": 1, "segmentation": [[0, 0, 4, 0, 4, 4]]},
-            {"id": 2, "image_id": 1, "track_id": 2, "segmentation": RLE},
-            {"id": 3, "image_id": 1, "track_id": 3, "bbox": [0, 0, 2, 2]}]}),
-    "youtube-vis": (use_masks, {
-        "videos": [{"id": 1, "file_names": ["0.jpg"], "width": 8, "height": 6}],
-        "annotations": [{"id": 1, "segmentations": [RLE]}]}),
+    "coco": (
+        use_masks,
+        {
+            "images": [{"id": 1, "file_name": "0.png", "width": 8, "height": 6, "frame_index": 0}],
+            "annotations": [
+                {"id": 1, "image_id": 1, "track_id": 1, "segmentation": [[0, 0, 4, 0, 4, 4]]},
+                {"id": 2, "image_id": 1, "track_id": 2, "segmentation": RLE},
+                {"id": 3, "image_id": 1, "track_id": 3, "bbox": [0, 0, 2, 2]},
+            ],
+        },
+    ),
+    "youtube-vis": (
+        use_masks,
+        {
+            "videos": [{"id": 1, "file_names": ["0.jpg"], "width": 8, "height": 6}],
+            "annotations": [{"id": 1, "segmentations": [RLE]}],
+        },
+    ),
     "sam 2": (use_masks, [{"frame_index": 0, "results": [{"object_id": 1, "mask": RLE}]}]),
     "list of masks": (use_masks, [{"frame": 0, "id": 1, "segmentation": RLE}]),
     "meta.json": (use_meta, {"videos": {"v": {"objects": {"1": {"category": "cup"}}}}}),
-    "release": (use_release, {"interval_convention": "inclusive", "histories": [
-        {"history_id": "h", "sequence_id": "q", "states": [STATE], "siglip2_visual": "v.npz",
-         "visual_features": "v.npz"}]}),
-    "notes": (use_notes, {
-        "schema": "dejacue.track/2", "tracker": "t", "approximate": False, "details": {},
-        "video": "v", "video_key": "k", "masks": "m", "match": "source", "size": [6, 8],
-        "presence": 0.5, "backward": True, "lineages": {"1": [1]},
-        "prompts": [{"object": 1, "frame": 0, "mask": RLE}], "frames": [0], "times_s": [0.0],
-        "names": None, "objects": {"1": {"key": "k", "seen": 1, "cut": 0, "presence": [0.5],
-        "doubts": [{"kind": "area", "first": 0, "last": 0, "text": "t"}]}}}),
-}  # fmt: skip
+    "release": (
+        use_release,
+        {
+            "interval_convention": "inclusive",
+            "histories": [
+                {
+                    "history_id": "h",
+                    "sequence_id": "q",
+                    "states": [STATE],
+                    "siglip2_visual": "v.npz",
+                    "visual_features": "v.npz",
+                }
+            ],
+        },
+    ),
+    "notes": (
+        use_notes,
+        {
+            "schema": "dejacue.track/2",
+            "tracker": "t",
+            "approximate": False,
+            "details": {},
+            "video": "v",
+            "video_key": "k",
+            "masks": "m",
+            "match": "source",
+            "size": [6, 8],
+            "presence": 0.5,
+            "backward": True,
+            "lineages": {"1": [1]},
+            "prompts": [{"object": 1, "frame": 0, "mask": RLE}],
+            "frames": [0],
+            "times_s": [0.0],
+            "names": None,
+            "objects": {
+                "1": {
+                    "key": "k",
+                    "seen": 1,
+                    "cut": 0,
+                    "presence": [0.5],
+                    "doubts": [{"kind": "area", "first": 0, "last": 0, "text": "t"}],
+                }
+            },
+        },
+    ),
+}
 DEEP = "@deep@"  # as text; json.dumps would not write it
 ODD = (None, True, 7, -1, 1e308, 10**300, "x", "9" * 5000, "a\nb", [], [1], {}, {"a": 1}, DEEP)
 

@@ -404,8 +404,9 @@ def test_files_that_are_not_in_the_cache_are_downloaded(tmp_path, monkeypatch) -
     monkeypatch.setattr(weights, "no_connection", lambda: "")
     one, two = Weights("a/b", "abc", {"old": None, "new": None}), Weights("c/d", "e", {"x": None})
     assert weights.fetch(one, two) == [
-        {"old": tmp_path / "old", "new": tmp_path / "new"}, {"x": tmp_path / "x"}
-    ]  # fmt: skip
+        {"old": tmp_path / "old", "new": tmp_path / "new"},
+        {"x": tmp_path / "x"},
+    ]
 
 
 def test_a_commit_is_known_in_the_cache_of_the_hub_only(tmp_path) -> None:

@@ -74,9 +74,10 @@ def model_rows(kind: str, folder, pixels):
         return model(pixel_values=torch.from_numpy(pixels)).last_hidden_state[:, 0].numpy()
 
 
-@pytest.mark.parametrize(("kind", "pooled"), [("dinov2", "pooled by the model"),
-                                              ("dinov3", "pooled by the model"),
-                                              ("vit", "first token")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "pooled"),
+    [("dinov2", "pooled by the model"), ("dinov3", "pooled by the model"), ("vit", "first token")],
+)
 def test_a_row_is_the_first_token_of_the_published_images(saved, kind, pooled) -> None:
     encoder = load_encoder(f"hf:{saved[kind]}", device="cpu")
     assert encoder.details["rows"] == pooled
@@ -91,12 +92,22 @@ def test_a_row_is_the_first_token_of_the_published_images(saved, kind, pooled) -
 def test_a_model_without_a_token_for_the_image_gives_the_mean(tmp_path) -> None:
     torch.manual_seed(0)
     config = transformers.IJepaConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        image_size=32, patch_size=8,
-    )  # fmt: skip
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        image_size=32,
+        patch_size=8,
+    )
     transformers.IJepaModel(config, add_pooling_layer=False).save_pretrained(tmp_path)
-    write(tmp_path, "preprocessor_config.json", size={"height": 32, "width": 32}, resample=2,
-          image_mean=[0.5] * 3, image_std=[0.5] * 3)  # fmt: skip
+    write(
+        tmp_path,
+        "preprocessor_config.json",
+        size={"height": 32, "width": 32},
+        resample=2,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )
     encoder = load_encoder(f"hf:{tmp_path}", device="cpu")
     assert encoder.details["rows"] == "mean of tokens"
     assert encoder.encode_images(crops()).shape == (5, 32)
@@ -108,8 +119,14 @@ def test_a_convolutional_model_gives_what_it_pools(tmp_path) -> None:
         embedding_size=8, hidden_sizes=[8, 12], depths=[1, 1], layer_type="basic"
     )
     transformers.ResNetModel(config).eval().save_pretrained(tmp_path)
-    write(tmp_path, "preprocessor_config.json", size={"height": 32, "width": 32}, resample=3,
-          image_mean=[0.5] * 3, image_std=[0.5] * 3)  # fmt: skip
+    write(
+        tmp_path,
+        "preprocessor_config.json",
+        size={"height": 32, "width": 32},
+        resample=3,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )
     encoder = load_encoder(f"hf:{tmp_path}", device="cpu")
     assert encoder.encode_images(crops()).shape == (5, 12)
 
@@ -117,12 +134,23 @@ def test_a_convolutional_model_gives_what_it_pools(tmp_path) -> None:
 def test_a_model_that_hides_parts_of_an_image_by_chance_is_refused(tmp_path) -> None:
     torch.manual_seed(0)
     config = transformers.ViTMAEConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        image_size=32, patch_size=8, initializer_range=1.0,
-    )  # fmt: skip
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        image_size=32,
+        patch_size=8,
+        initializer_range=1.0,
+    )
     transformers.ViTMAEModel(config).save_pretrained(tmp_path)
-    write(tmp_path, "preprocessor_config.json", size={"height": 32, "width": 32}, resample=2,
-          image_mean=[0.5] * 3, image_std=[0.5] * 3)  # fmt: skip
+    write(
+        tmp_path,
+        "preprocessor_config.json",
+        size={"height": 32, "width": 32},
+        resample=2,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )
     with pytest.raises(
         InputError, match="gives different features for the same image; choose another model"
     ):
@@ -133,8 +161,14 @@ def test_a_model_that_cannot_take_its_images_is_one_sentence(saved, tmp_path) ->
     import shutil
 
     folder = shutil.copytree(saved["vit"], tmp_path / "vit")
-    write(folder, "preprocessor_config.json", size={"height": 40, "width": 40}, resample=2,
-          image_mean=[0.5] * 3, image_std=[0.5] * 3)  # fmt: skip
+    write(
+        folder,
+        "preprocessor_config.json",
+        size={"height": 40, "width": 40},
+        resample=2,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )
     with pytest.raises(
         InputError, match="gives no features for an image of 40×40 pixels"
     ) as caught:
@@ -209,8 +243,12 @@ def test_settings_that_transformers_5_writes_are_read_as_well(tmp_path) -> None:
     )
 
 
-PLAIN = {"size": {"height": 8, "width": 8}, "resample": 2, "image_mean": [0.5] * 3,
-         "image_std": [0.5] * 3}  # fmt: skip
+PLAIN = {
+    "size": {"height": 8, "width": 8},
+    "resample": 2,
+    "image_mean": [0.5] * 3,
+    "image_std": [0.5] * 3,
+}
 
 
 @pytest.mark.parametrize(

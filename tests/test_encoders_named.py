@@ -399,9 +399,13 @@ def test_other_precisions_are_near_and_recorded(saved, precision) -> None:
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("dinov2", "hf:facebook/dinov2-base"), ("PE-Core", "openclip:PE-Core-B-16"),
-     ("metaclip", "openclip:ViT-B-16/metaclip_fullcc"), ("siglip2-larg", "siglip2-large")],
-)  # fmt: skip
+    [
+        ("dinov2", "hf:facebook/dinov2-base"),
+        ("PE-Core", "openclip:PE-Core-B-16"),
+        ("metaclip", "openclip:ViT-B-16/metaclip_fullcc"),
+        ("siglip2-larg", "siglip2-large"),
+    ],
+)
 def test_an_unknown_name_suggests_one_that_is_near(name, near) -> None:
     with pytest.raises(InputError, match=f'unknown encoder "{name}"; did you mean "{near}"'):
         load_encoder(name)

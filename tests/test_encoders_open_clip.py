@@ -29,12 +29,17 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 GREY = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "interpolation": "bilinear"}
 LISTED = {
-    ("ViT-B-16", "openai"): {"hf_hub": "timm/clip.openai/", "resize_mode": "shortest",
-                             "quick_gelu": True, **GREY, "interpolation": "bicubic"},
+    ("ViT-B-16", "openai"): {
+        "hf_hub": "timm/clip.openai/",
+        "resize_mode": "shortest",
+        "quick_gelu": True,
+        **GREY,
+        "interpolation": "bicubic",
+    },
     ("ViT-B-16", "laion2b"): {"hf_hub": "laion/clip/", "resize_mode": "shortest", **GREY},
     ("ViT-B-16-SigLIP2", "webli"): {"hf_hub": "timm/siglip/", "resize_mode": "squash", **GREY},
     ("RN50", "yfcc15m"): {"url": "https://example.org/rn50.pt", "hf_hub": "", **GREY},
-}  # fmt: skip
+}
 
 
 class Visual:
@@ -303,11 +308,22 @@ def save_open_clip(folder: Path, library, **vision: object) -> Path:
     folder.mkdir()
     config = {
         "embed_dim": 24,
-        "vision_cfg": {"image_size": 32, "layers": 2, "width": 32, "head_width": 8,
-                       "patch_size": 8, **vision},
-        "text_cfg": {"context_length": 12, "vocab_size": 49408, "width": 16, "heads": 2,
-                     "layers": 2},
-    }  # fmt: skip
+        "vision_cfg": {
+            "image_size": 32,
+            "layers": 2,
+            "width": 32,
+            "head_width": 8,
+            "patch_size": 8,
+            **vision,
+        },
+        "text_cfg": {
+            "context_length": 12,
+            "vocab_size": 49408,
+            "width": 16,
+            "heads": 2,
+            "layers": 2,
+        },
+    }
     own = {"size": [32, 32], "mode": "RGB", "fill_color": 0, **GREY, "resize_mode": "shortest"}
     write(folder, "open_clip_config.json", model_cfg=config, preprocess_cfg=own)
     torch.manual_seed(0)
@@ -339,9 +355,14 @@ def check_images(images: Preprocessing, transform) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["PE-Core-B-16/meta", "ViT-B-16/dfn2b", "ViT-H-14-378-quickgelu/dfn5b",
-     "ViT-B-16/metaclip_fullcc", "ViT-L-16-SigLIP2-256/webli"],
-)  # fmt: skip
+    [
+        "PE-Core-B-16/meta",
+        "ViT-B-16/dfn2b",
+        "ViT-H-14-378-quickgelu/dfn5b",
+        "ViT-B-16/metaclip_fullcc",
+        "ViT-L-16-SigLIP2-256/webli",
+    ],
+)
 @pytest.mark.long
 @pytest.mark.peers
 def test_images_of_weights_that_real_open_clip_lists_are_those_of_its_transform(name) -> None:
@@ -350,9 +371,13 @@ def test_images_of_weights_that_real_open_clip_lists_are_those_of_its_transform(
     listed = library.get_pretrained_cfg(model, tag)
     size = library.get_model_config(model)["vision_cfg"]["image_size"]
     transform = library.image_transform(
-        size, is_train=False, mean=listed["mean"], std=listed["std"],
-        interpolation=listed["interpolation"], resize_mode=listed["resize_mode"],
-    )  # fmt: skip
+        size,
+        is_train=False,
+        mean=listed["mean"],
+        std=listed["std"],
+        interpolation=listed["interpolation"],
+        resize_mode=listed["resize_mode"],
+    )
     check_images(of_open_clip(listed, size, name), transform)
 
 
@@ -417,17 +442,36 @@ def test_real_timm_gives_the_rows_of_its_own_transform(tmp_path) -> None:
     small = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 4}
     model = library.create_model("vit_tiny_patch16_224", num_classes=3, **small).eval()
     save_file(model.state_dict(), tmp_path / "model.safetensors")
-    own = {"input_size": [3, 32, 32], "interpolation": "bicubic", "crop_pct": 0.9,
-           "mean": [0.5] * 3, "std": [0.5] * 3, "num_classes": 3, "classifier": "head",
-           "first_conv": "patch_embed.proj", "fixed_input_size": True}  # fmt: skip
-    write(tmp_path, "config.json", architecture="vit_tiny_patch16_224", num_classes=3,
-          num_features=32, model_args=small, pretrained_cfg=own)  # fmt: skip
+    own = {
+        "input_size": [3, 32, 32],
+        "interpolation": "bicubic",
+        "crop_pct": 0.9,
+        "mean": [0.5] * 3,
+        "std": [0.5] * 3,
+        "num_classes": 3,
+        "classifier": "head",
+        "first_conv": "patch_embed.proj",
+        "fixed_input_size": True,
+    }
+    write(
+        tmp_path,
+        "config.json",
+        architecture="vit_tiny_patch16_224",
+        num_classes=3,
+        num_features=32,
+        model_args=small,
+        pretrained_cfg=own,
+    )
     encoder = load_encoder(f"timm:{tmp_path}", device="cpu")
     assert (encoder.size, encoder.dimension, encoder.has_text) == (32, 32, False)
     transform = library.data.create_transform(
-        input_size=(3, 32, 32), interpolation="bicubic", crop_pct=0.9, mean=[0.5] * 3,
-        std=[0.5] * 3, is_training=False,
-    )  # fmt: skip
+        input_size=(3, 32, 32),
+        interpolation="bicubic",
+        crop_pct=0.9,
+        mean=[0.5] * 3,
+        std=[0.5] * 3,
+        is_training=False,
+    )
     model.reset_classifier(0)
     with torch.inference_mode():
         rows = model(torch.stack([transform(Image.fromarray(image)) for image in crops()])).numpy()

@@ -138,8 +138,12 @@ def test_the_result_is_plain_values() -> None:
     assert document["methods"]["ours"]["r1_05"]["mean"] == 0.8125
     assert document["components"]["kitchen"]["ours"]["top1_tiou"] == 0.625
     assert set(document["comparisons"]["ours - base"]["r1_05"]) == {
-        "delta", "low", "high", "p", "holm_p",
-    }  # fmt: skip
+        "delta",
+        "low",
+        "high",
+        "p",
+        "holm_p",
+    }
 
 
 def test_rows_hold_the_means_and_then_the_differences() -> None:
@@ -165,14 +169,25 @@ FRAMED = [dataclasses.replace(REFERENCES[0], frames=Window(0, 55)), *REFERENCES[
 MISMATCHES = [
     ([*FIRST, found("h9", a=[HIT])], REFERENCES, "ours: histories without references: h9"),
     (FIRST, [*REFERENCES, OTHER], "ours: references without a retrieval: h4"),
-    ([*FIRST[:2], found("h3", a=[HALF], b=[HIT], c=[HIT])], REFERENCES,
-     "ours: states that the references do not have: h3 / c"),
+    (
+        [*FIRST[:2], found("h3", a=[HALF], b=[HIT], c=[HIT])],
+        REFERENCES,
+        "ours: states that the references do not have: h3 / c",
+    ),
     ([*FIRST[:2], found("h3", a=[HALF])], REFERENCES, "ours: states without a retrieval: h3 / b"),
-    (FIRST, LISTED, r'ours: descriptions that the references do not list '
-     r'\(made with another vocabulary, or incomplete\): h1 / a / "a 2"'),
-    (FIRST, LISTED, r'ours: listed descriptions without a retrieval '
-     r'\(made with another vocabulary, or incomplete\): h1 / a / "a 3"'),
-]  # fmt: skip
+    (
+        FIRST,
+        LISTED,
+        r"ours: descriptions that the references do not list "
+        r'\(made with another vocabulary, or incomplete\): h1 / a / "a 2"',
+    ),
+    (
+        FIRST,
+        LISTED,
+        r"ours: listed descriptions without a retrieval "
+        r'\(made with another vocabulary, or incomplete\): h1 / a / "a 3"',
+    ),
+]
 
 
 @pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
@@ -271,10 +286,13 @@ def test_methods_are_not_compared_over_one_component() -> None:
         ({"ours": [*FIRST, FIRST[0]]}, REFERENCES, 'ours: history "h1" is given twice'),
         ({"ours": FIRST}, [*REFERENCES, REFERENCES[2]], 'the references: history "h3" is given'),
         ({"ours": FIRST[0]}, REFERENCES, "ours: expected Retrieval records, not Moment"),
-        ({"ours": [Retrieval(FIRST[1].moments * 2, {}, "h2")]}, REFERENCES,
-         'ours: h2 / a / "a 1" is retrieved twice'),
+        (
+            {"ours": [Retrieval(FIRST[1].moments * 2, {}, "h2")]},
+            REFERENCES,
+            'ours: h2 / a / "a 1" is retrieved twice',
+        ),
     ],
-)  # fmt: skip
+)
 def test_records_that_make_no_sense_are_refused(retrievals, references, message) -> None:
     with pytest.raises(InputError, match=message):
         evaluate(retrievals, references)
@@ -309,8 +327,11 @@ def test_published_figures_come_out_of_files(vost) -> None:
         read_references(vost / "references.json"),
     )
     assert result.counts == {
-        "histories": 78, "states": 156, "descriptions": 312, "components": 78,
-    }  # fmt: skip
+        "histories": 78,
+        "states": 156,
+        "descriptions": 312,
+        "components": 78,
+    }
     assert result.methods["absolute"]["r1_05"].mean == pytest.approx(0.102564, abs=1e-6)
     assert result.methods["vocabulary"]["r1_05"] == pytest.approx(
         (0.205128, 0.157051, 0.25641), abs=1e-6
@@ -362,8 +383,12 @@ def test_the_command_prints_means_differences_and_counts(printed, files) -> None
     ]
     # two components: of the four sign assignments two are as far from zero
     assert rows_of(out)[2] == [
-        "ours − base", "R@1 .3", "+56.2 [+12.5, +100.0]", "0.5000", "1.0000",
-    ]  # fmt: skip
+        "ours − base",
+        "R@1 .3",
+        "+56.2 [+12.5, +100.0]",
+        "0.5000",
+        "1.0000",
+    ]
     assert len(rows_of(out)) == 5
     assert "Holm within the three metrics of a comparison" in out
     assert "3 histories, 5 states, 6 descriptions, 2 components; 95 % intervals" in out

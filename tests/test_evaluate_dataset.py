@@ -60,8 +60,9 @@ def test_a_folder_becomes_a_table_of_readouts(two_cups, tmp_path, dejacue, monke
     assert best["low"] <= best["mean"] <= best["high"]
     assert "published - contrast" in table["comparisons"]
     # what was found is worth the same to whoever measures it again
-    again = evaluate({"contrast": read_retrievals("found/contrast.json")},
-                     open_dataset(two_cups).references)  # fmt: skip
+    again = evaluate(
+        {"contrast": read_retrievals("found/contrast.json")}, open_dataset(two_cups).references
+    )
     assert again.methods["contrast"]["top1_tiou"].mean == pytest.approx(best["mean"], abs=1e-12)
 
 
@@ -97,9 +98,12 @@ def test_nothing_is_encoded_twice_and_the_table_is_also_csv_and_markdown(
 
 def test_where_chooses_clips_and_one_component_gives_means_alone(two_cups, tmp_path) -> None:
     found = evaluate_dataset(
-        two_cups, tmp_path / "corpus", encoder="mini", where={"id": "3_*"},
+        two_cups,
+        tmp_path / "corpus",
+        encoder="mini",
+        where={"id": "3_*"},
         readouts=["contrast", "published"],
-    )  # fmt: skip
+    )
     assert found.ingested.added == ("3_use_cup_1",)
     (alone,) = found.by("object").values()
     assert alone.methods == found.evaluation.methods
@@ -193,9 +197,7 @@ def test_what_cannot_be_is_refused_before_anything_is_encoded(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("set").mkdir()
-    ran = dejacue(
-        "data", "evaluate", two_cups, "--store", "corpus", "--encoder", "mini", *words
-    )  # fmt: skip
+    ran = dejacue("data", "evaluate", two_cups, "--store", "corpus", "--encoder", "mini", *words)
     assert ran.code == 2
     assert sentence in ran.err
     assert len(ran.err.splitlines()) == 1

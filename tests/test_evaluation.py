@@ -142,8 +142,10 @@ def test_means_are_those_of_a_plain_recursion(rows, depth) -> None:
 
 def test_pairs_of_windows_overlap_row_by_row() -> None:
     assert paired_tiou([[0, 9], [0, 9], [3, 3]], [[5, 14], [10, 19], [3, 3]]).tolist() == [
-        5 / 15, 0.0, 1.0,
-    ]  # fmt: skip
+        5 / 15,
+        0.0,
+        1.0,
+    ]
     assert paired_tiou([Window(0, 9)], [Window(0, 4)]).tolist() == [0.5]
     assert paired_tiou(NO_WINDOWS, NO_WINDOWS).shape == (0,)
 

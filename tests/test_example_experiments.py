@@ -22,9 +22,10 @@ def test_the_person_names_what_the_references_say(benchmark):
     for at in range(0, len(entry.history), 7):
         frame, said = int(entry.history.frames[at]), examples.answer(entry, at)
         true = [
-            state for state, own in entry.references.items()
+            state
+            for state, own in entry.references.items()
             if any(window.start <= frame <= window.end for window in own)
-        ]  # fmt: skip
+        ]
         assert (names[said] in true) if true else said == len(names)
     for at, state in examples.inside(entry, 3, 0):
         assert examples.answer(entry, at) == state

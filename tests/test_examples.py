@@ -87,8 +87,12 @@ def test_a_vocabulary_gathers_examples():
     vocabulary = made.vocabulary.with_examples(empty=[3, Window(10, 20)], none=70, changes=[60])
     again = vocabulary.with_examples({"filled": np.int64(90), None: [75]})
     assert [(own.state, own.name) for own in again.examples] == [
-        ("empty", "3"), ("empty", "10-20"), (None, "70"), ("filled", "90"), (None, "75"),
-    ]  # fmt: skip
+        ("empty", "3"),
+        ("empty", "10-20"),
+        (None, "70"),
+        ("filled", "90"),
+        (None, "75"),
+    ]
     assert [own.name for own in again.changes] == ["60"]
     assert made.vocabulary.examples == ()
     assert "5 examples" in repr(again)
@@ -235,9 +239,12 @@ def test_a_history_with_gaps_and_times():
     made = scene()
     keep = np.r_[0:40, 45:120, 121:180]
     history = History(
-        made.history.features[keep], made.history.frames[keep], times_s=keep / 10,
-        source_frames=keep * 3, id="gaps",
-    )  # fmt: skip
+        made.history.features[keep],
+        made.history.frames[keep],
+        times_s=keep / 10,
+        source_frames=keep * 3,
+        id="gaps",
+    )
     by_time = made.vocabulary.with_examples(filled="10s", empty="2s")
     by_file = made.vocabulary.with_examples(
         filled=Example("filled", (300, 300), "source"), empty=Example("empty", (60, 60), "source")
@@ -289,8 +296,11 @@ def test_other_readouts_do_not_leave_examples_unread():
     with pytest.raises(InputError, match="need vocabulary coordinates"):
         locate(made.history, named, coordinates="absolute")
     with pytest.raises(InputError, match="does not fit a known order"):
-        locate(made.history, made.vocabulary.with_examples(none=3, empty=9),
-               readout=Joint(irreversible=True))  # fmt: skip
+        locate(
+            made.history,
+            made.vocabulary.with_examples(none=3, empty=9),
+            readout=Joint(irreversible=True),
+        )
 
 
 def test_an_order_is_kept_beside_examples():
@@ -456,10 +466,11 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
             )
 
         allowed = [
-            path for path in itertools.product(range(3), repeat=6)
+            path
+            for path in itertools.product(range(3), repeat=6)
             if all(k < 0 or k == p for k, p in zip(labels, path, strict=True))
             and all(path[m] != path[m - 1] for m in marks)
-        ]  # fmt: skip
+        ]
         assert worth(found.tolist()) == pytest.approx(max(map(worth, allowed)))
         assert tuple(found.tolist()) in allowed
 
@@ -495,9 +506,11 @@ def test_another_history_of_the_kind_teaches_this_one():
     made = scene(3)
     truth = made.references["filled"][0]
     named = examples_of(
-        {"filled": [(another(made), t) for t in (80, 100, 120)],
-         "empty": [(another(made), t) for t in (10, 30, 170)]}
-    )  # fmt: skip
+        {
+            "filled": [(another(made), t) for t in (80, 100, 120)],
+            "empty": [(another(made), t) for t in (10, 30, 170)],
+        }
+    )
     alone = Vocabulary({"empty": (), "filled": ()}, examples=named)
     assert overlap(locate(made.history, alone)["filled"][0].window, truth) > 0.7
 
@@ -599,8 +612,9 @@ def test_answers_lead_to_the_truth():
 
 def test_nothing_is_left_to_ask_where_everything_is_known():
     made = scene()
-    named = made.vocabulary.with_examples(empty=[Window(0, 59), Window(140, 179)],
-                                          filled=Window(60, 139))  # fmt: skip
+    named = made.vocabulary.with_examples(
+        empty=[Window(0, 59), Window(140, 179)], filled=Window(60, 139)
+    )
     assert ask_next(made.history, named, 3) == ()
     with pytest.raises(InputError, match="give a number"):
         ask_next(made.history, named, 0)
@@ -625,11 +639,16 @@ def test_a_vocabulary_with_examples_is_written_and_read(tmp_path):
         path = write_vocabulary(tmp_path / f"{number}.npz", own)
         again = read_vocabulary(path)
         assert dict(again.states) == dict(own.states)
-        for mine, theirs in zip((*own.examples, *own.changes), (*again.examples, *again.changes),
-                                strict=True):  # fmt: skip
+        for mine, theirs in zip(
+            (*own.examples, *own.changes), (*again.examples, *again.changes), strict=True
+        ):
             assert (mine.state, mine.span, mine.unit, mine.source, mine.centred) == (
-                theirs.state, theirs.span, theirs.unit, theirs.source, theirs.centred
-            )  # fmt: skip
+                theirs.state,
+                theirs.span,
+                theirs.unit,
+                theirs.source,
+                theirs.centred,
+            )
             np.testing.assert_array_equal(mine.features, theirs.features)
     windows = [
         [m.window for m in locate(_timed(made.history), v)]
@@ -668,8 +687,11 @@ def test_a_list_in_yaml_shows_states(tmp_path):
     )
     made = read_vocabulary(tmp_path / "cup.yaml")
     assert [(own.state, own.unit) for own in made.examples] == [
-        (None, "source"), ("empty", "source"), ("empty", "seconds"), ("empty", "frames"),
-    ]  # fmt: skip
+        (None, "source"),
+        ("empty", "source"),
+        ("empty", "seconds"),
+        ("empty", "frames"),
+    ]
     assert made.examples[-1].source == str(tmp_path / "cup.png")
     assert made.changes[0].span == (60, 60)
 
@@ -726,9 +748,15 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
     assert [m.description for m in alone] == [one, other]
     for word in ("read with examples", f"{one} {middle}"):
         assert any(word in note for note in both.retrieval.notes)
-    assert any("only the examples define" in note for note in find(
-        folder / "scene.mp4", {one: "cup", other: {"examples": [away]}},
-        examples={one: middle}, **given).retrieval.notes)  # fmt: skip
+    assert any(
+        "only the examples define" in note
+        for note in find(
+            folder / "scene.mp4",
+            {one: "cup", other: {"examples": [away]}},
+            examples={one: middle},
+            **given,
+        ).retrieval.notes
+    )
     both.write(tmp_path / "saved")
     again = Finding.read(tmp_path / "saved")
     assert [m.window for m in again] == [m.window for m in both]
@@ -763,8 +791,12 @@ def test_a_finding_is_corrected_and_asks_back(cup):
     assert corrected.thumbnails == found.thumbnails
     joint = found.ask(readout=Joint(stay=3)).correct({one: question.frame})
     assert joint.reading.retrieval.settings["readout"]["stay"] == 3
-    assert found.ask(readout="published").correct({one: question.frame}).retrieval.settings[
-        "readout"]["name"] == "contrast"  # fmt: skip
+    assert (
+        found.ask(readout="published")
+        .correct({one: question.frame})
+        .retrieval.settings["readout"]["name"]
+        == "contrast"
+    )
 
 
 def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
@@ -816,8 +848,16 @@ def test_the_command_refuses_what_is_no_example(
     (tmp_path / "broken.png").write_bytes(b"no picture")
     (tmp_path / "scene.mp4").write_bytes((folder / "scene.mp4").read_bytes())
     example = example.replace("empty", next(iter(found.vocabulary.states)))
-    ran = dejacue("locate", folder / "out", "-v", folder / "vocabulary.yaml", "--example", example,
-                  "-o", tmp_path / "x.json")  # fmt: skip
+    ran = dejacue(
+        "locate",
+        folder / "out",
+        "-v",
+        folder / "vocabulary.yaml",
+        "--example",
+        example,
+        "-o",
+        tmp_path / "x.json",
+    )
     assert ran.code != 0
     assert words in ran.err
     assert ran.err.count("\n") <= 2
@@ -828,8 +868,20 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     folder, _, found = cup
     one = next(iter(found.vocabulary.states))
     at = found[one][0].window.start + 5
-    ran = dejacue("locate", folder / "out", "--example", f"{one}={at}", "-e", "none=0-2",
-                  "--change", 30, "--ask", 2, "-o", tmp_path / "x.json")  # fmt: skip
+    ran = dejacue(
+        "locate",
+        folder / "out",
+        "--example",
+        f"{one}={at}",
+        "-e",
+        "none=0-2",
+        "--change",
+        30,
+        "--ask",
+        2,
+        "-o",
+        tmp_path / "x.json",
+    )
     assert ran.code == 0, ran.err
     document = json.loads((tmp_path / "x.json").read_text())
     notes = json.dumps(document)
@@ -842,9 +894,19 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     nothing = dejacue("locate", folder / "out", "--example", f"{one}={at}")
     assert nothing.code == 0  # the words of the finding
     bare = dejacue(
-        "locate", folder / "scene.mp4", "--masks", folder / "Annotations", "--object", 1,
-        "--encoder", "mini", "--example", f"{one}={at}", "-o", tmp_path / "y.json",
-    )  # fmt: skip
+        "locate",
+        folder / "scene.mp4",
+        "--masks",
+        folder / "Annotations",
+        "--object",
+        1,
+        "--encoder",
+        "mini",
+        "--example",
+        f"{one}={at}",
+        "-o",
+        tmp_path / "y.json",
+    )
     assert bare.code != 0
     assert "examples of at least two states" in bare.err
 
@@ -860,8 +922,12 @@ def test_an_encoder_without_words_reads_examples(cup):
             raise AssertionError("it has no words")
 
     named = {one: found[one][0].window.start + 2, other: found[other][0].window.start + 2}
-    seen = find(folder / "scene.mp4", folder / "vocabulary.yaml", examples=named,
-                **(given | {"encoder": Blind()}))  # fmt: skip
+    seen = find(
+        folder / "scene.mp4",
+        folder / "vocabulary.yaml",
+        examples=named,
+        **(given | {"encoder": Blind()}),
+    )
     assert any("has no words" in note for note in seen.retrieval.notes)
     assert seen.vocabulary.wordless
     with pytest.raises(InputError, match="has no words"):

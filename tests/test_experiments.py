@@ -20,14 +20,35 @@ from dejacue.experiments.stress import repeated
 from dejacue.experiments.table import published
 from dejacue.method.kernel import compiled
 
-METHODS = ["scan/absolute", "scan/trajectory", "scan/vocabulary", "scan/dual",
-           "mean-window/absolute", "boxcar/absolute", "max-frame/absolute"]  # fmt: skip
+METHODS = [
+    "scan/absolute",
+    "scan/trajectory",
+    "scan/vocabulary",
+    "scan/dual",
+    "mean-window/absolute",
+    "boxcar/absolute",
+    "max-frame/absolute",
+]
 EXACT = {
-    "roster": 10, "inventory": 4, "main": 63, "paired": 124, "peak": 33, "prompts": 132,
-    "normalization": 63, "strata": 38, "ranking": 42, "paraphrase": 4, "examples": 6, "seven": 48,
-    "durations": 60, "controls": 12, "nonoverlap": 9, "residuals": 1, "sensitivity": 4,
+    "roster": 10,
+    "inventory": 4,
+    "main": 63,
+    "paired": 124,
+    "peak": 33,
+    "prompts": 132,
+    "normalization": 63,
+    "strata": 38,
+    "ranking": 42,
+    "paraphrase": 4,
+    "examples": 6,
+    "seven": 48,
+    "durations": 60,
+    "controls": 12,
+    "nonoverlap": 9,
+    "residuals": 1,
+    "sensitivity": 4,
     "synthetic": 66,
-}  # fmt: skip
+}
 NOT_RUN = ["agreement", "recurrence", "lexical", "runtime", "selection"]
 
 
@@ -75,10 +96,13 @@ def test_duplicated_descriptions_move_as_many_windows_as_published(results) -> N
         if value.metric == "target_window_changes"
     }
     assert changed == {
-        "query-uniform origin, ×2": 13, "query-uniform origin, ×4": 14,
-        "query-uniform origin, ×8": 16, "state-balanced origin, ×2": 0,
-        "state-balanced origin, ×4": 0, "state-balanced origin, ×8": 0,
-    }  # fmt: skip
+        "query-uniform origin, ×2": 13,
+        "query-uniform origin, ×4": 14,
+        "query-uniform origin, ×8": 16,
+        "state-balanced origin, ×2": 0,
+        "state-balanced origin, ×4": 0,
+        "state-balanced origin, ×8": 0,
+    }
 
 
 def test_what_cannot_be_run_says_why() -> None:
@@ -199,8 +223,9 @@ def made_result() -> Result:
 
 
 def test_lines_gather_interval_and_p_values() -> None:
-    shown = [(x.row, x.metric, x.here, x.published, x.difference, x.mark)
-             for x in lines(made_result())]  # fmt: skip
+    shown = [
+        (x.row, x.metric, x.here, x.published, x.difference, x.mark) for x in lines(made_result())
+    ]
     assert shown == [
         ("a | b", "R@1 .5", "20.51 [15.71, 25.64]", "20.51 [15.71, 25.64]", "0", "✓"),
         ("a | b", "R@1 .5: p (Holm)", "0.00106 (0.00318)", "0.00106 (0.00318)", "0", "✓"),

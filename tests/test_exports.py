@@ -44,11 +44,15 @@ def cup(**more) -> History:
 def found(id: str = "cup") -> Retrieval:
     moments = (
         Moment(
-            "empty", "empty cup", Window(0, 3), 2.5, times_s=(0.0, 1.5),
+            "empty",
+            "empty cup",
+            Window(0, 3),
+            2.5,
+            times_s=(0.0, 1.5),
             alternatives=((Window(6, 7), 0.75), (Window(8, 8), 0.5)),
         ),
         Moment("filled", "cup filled with tea", Window(6, 8), 4.0, times_s=(3.0, 4.0)),
-    )  # fmt: skip
+    )
     return Retrieval(moments, {}, id)
 
 
@@ -58,9 +62,7 @@ def test_a_frame_ends_where_the_next_one_begins() -> None:
 
 def test_frames_of_varying_length_end_as_documented() -> None:
     # frames 0 1 2 | 5 | 9 10: before a gap a frame has its share of it, the last one the median
-    history = History(
-        np.ones((6, 2)), [0, 1, 2, 5, 9, 10], times_s=[0.0, 0.1, 0.3, 0.9, 2.9, 3.0]
-    )  # fmt: skip
+    history = History(np.ones((6, 2)), [0, 1, 2, 5, 9, 10], times_s=[0.0, 0.1, 0.3, 0.9, 2.9, 3.0])
     assert frame_ends_s(history) == pytest.approx([0.1, 0.3, 0.5, 1.4, 3.0, 3.1])
 
 
@@ -104,8 +106,11 @@ def test_several_retrievals_count_their_queries_through_and_name_their_videos() 
     text = to_qvhighlights([found(), found("plate")], [plate, cup()], videos={"cup": "kitchen"})
     rows = [json.loads(line) for line in text.splitlines()]
     assert [(row["qid"], row["vid"]) for row in rows] == [
-        (1, "kitchen"), (2, "kitchen"), (3, "plate"), (4, "plate"),
-    ]  # fmt: skip
+        (1, "kitchen"),
+        (2, "kitchen"),
+        (3, "plate"),
+        (4, "plate"),
+    ]
     assert rows[3]["pred_relevant_windows"] == [[12.0, 18.0, 4.0]]
 
 
@@ -215,12 +220,14 @@ def test_label_studio_counts_from_one_and_in_frames_of_the_source() -> None:
         return [region["value"]["ranges"] for region in task["predictions"][0]["result"]]
 
     assert ranges(to_label_studio(found())) == [
-        [{"start": 1, "end": 4}], [{"start": 7, "end": 9}],
-    ]  # fmt: skip
+        [{"start": 1, "end": 4}],
+        [{"start": 7, "end": 9}],
+    ]
     source = cup(source_frames=np.array([10, 15, 20, 25, 40, 45, 50]))
     assert ranges(to_label_studio(found(), source)) == [
-        [{"start": 11, "end": 26}], [{"start": 41, "end": 51}],
-    ]  # fmt: skip
+        [{"start": 11, "end": 26}],
+        [{"start": 41, "end": 51}],
+    ]
     assert ranges(to_label_studio(found(), cup())) == ranges(to_label_studio(found()))
 
 

@@ -78,9 +78,14 @@ def zipped(path: Path, members: dict[str, bytes]) -> Path:
 
 def test_a_full_history_comes_back_as_it_was(tmp_path):
     history = History(
-        ROWS, [0, 1, 5, 6], "cup", "siglip@1", times_s=[0.0, 0.1, 0.5, 0.6],
-        source_frames=[0, 3, 15, 18], presence=[1.0, 0.9, 0.2, 1.0],
-    )  # fmt: skip
+        ROWS,
+        [0, 1, 5, 6],
+        "cup",
+        "siglip@1",
+        times_s=[0.0, 0.1, 0.5, 0.6],
+        source_frames=[0, 3, 15, 18],
+        presence=[1.0, 0.9, 0.2, 1.0],
+    )
     back = read_history(write_history(tmp_path / "cup.npz", history))
     assert (back.id, back.encoder) == ("cup", "siglip@1")
     for name in ("features", "frames", "times_s", "source_frames", "presence"):
@@ -166,9 +171,11 @@ def test_a_history_of_the_release_is_read(tmp_path):
 @pytest.mark.parametrize("key", ["states", "state_ids", "state_tokens"])
 def test_rows_interleaved_between_states_are_regrouped(tmp_path, key):
     path = save(
-        tmp_path / "v.npz", **{key: np.array(["b", "a", "b", "a"])},
-        state_texts=np.array(["b1", "a1", "b2", "a2"]), text_features=ROWS,
-    )  # fmt: skip
+        tmp_path / "v.npz",
+        **{key: np.array(["b", "a", "b", "a"])},
+        state_texts=np.array(["b1", "a1", "b2", "a2"]),
+        text_features=ROWS,
+    )
     vocabulary = read_vocabulary(path)
     assert vocabulary.states == {"b": ("b1", "b2"), "a": ("a1", "a2")}
     assert np.array_equal(vocabulary.features, ROWS[[0, 2, 1, 3]])
@@ -177,9 +184,12 @@ def test_rows_interleaved_between_states_are_regrouped(tmp_path, key):
 @pytest.fixture
 def prompts_file(tmp_path) -> Path:
     return save(
-        tmp_path / "p.npz", state_ids=np.array(["a", "b"]), state_texts=np.array(["a1", "b1"]),
-        variant_names=np.array(["raw", "photo"]), text_features=ROWS.reshape(2, 2, 5),
-    )  # fmt: skip
+        tmp_path / "p.npz",
+        state_ids=np.array(["a", "b"]),
+        state_texts=np.array(["a1", "b1"]),
+        variant_names=np.array(["raw", "photo"]),
+        text_features=ROWS.reshape(2, 2, 5),
+    )
 
 
 @pytest.mark.parametrize(("prompts", "rows"), [("raw", slice(0, 2)), ("photo", slice(2, 4))])
@@ -203,9 +213,12 @@ def test_a_vocabulary_without_variants_has_none_to_choose(tmp_path):
 
 def test_variant_names_must_fit_the_features(tmp_path):
     path = save(
-        tmp_path / "p.npz", state_ids=np.array(["a", "b"]), state_texts=np.array(["a1", "b1"]),
-        variant_names=np.array(["raw", "photo", "more"]), text_features=ROWS.reshape(2, 2, 5),
-    )  # fmt: skip
+        tmp_path / "p.npz",
+        state_ids=np.array(["a", "b"]),
+        state_texts=np.array(["a1", "b1"]),
+        variant_names=np.array(["raw", "photo", "more"]),
+        text_features=ROWS.reshape(2, 2, 5),
+    )
     with refused(path, r"3 variant names for features \(2, 2, 5\)"):
         read_vocabulary(path, prompts="raw")
 

@@ -57,9 +57,13 @@ def scene(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def first(scene) -> Finding:
     return find(
-        scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
-        encoder="mini", diagnostics=True,
-    )  # fmt: skip
+        scene / "scene.mp4",
+        scene / "vocabulary.yaml",
+        masks=scene / "Annotations",
+        objects=[1],
+        encoder="mini",
+        diagnostics=True,
+    )
 
 
 @pytest.fixture
@@ -214,14 +218,23 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     assert any("the object is not tracked" in text for text in found.warnings)
     assert list(tmp_path.iterdir()) == []
     shown = find(
-        scene / "scene.mp4", scene / "vocabulary.yaml", encoder="mini", folder=tmp_path / "kept",
-        tracker="box", prompts=Prompt(0, 1, tuple(map(float, edges))),
-    )  # fmt: skip
+        scene / "scene.mp4",
+        scene / "vocabulary.yaml",
+        encoder="mini",
+        folder=tmp_path / "kept",
+        tracker="box",
+        prompts=Prompt(0, 1, tuple(map(float, edges))),
+    )
     assert np.array_equal(shown.history.features, found.history.features)
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {
-        "finding.json", "masks", "masks-contact.png", "scene.evidence.npz", "scene.history.npz",
-        "scene.thumbnails.npz", "scene.vocabulary.npz",
-    }  # fmt: skip
+        "finding.json",
+        "masks",
+        "masks-contact.png",
+        "scene.evidence.npz",
+        "scene.history.npz",
+        "scene.thumbnails.npz",
+        "scene.vocabulary.npz",
+    }
 
 
 def test_masks_that_a_tracker_made_earlier_come_with_its_warnings(scene, edges, tmp_path) -> None:
@@ -376,20 +389,26 @@ def damage(folder: Path, change) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/7"),
-         r"finding\.json: was written by a newer dejacue \(format version 7; .*update dejacue"),
+        (
+            lambda text: text.replace("dejacue.finding/1", "dejacue.finding/7"),
+            r"finding\.json: was written by a newer dejacue \(format version 7; .*update dejacue",
+        ),
         (lambda text: text.replace("dejacue.finding/1", "dejacue.track/1"), "not a finding"),
         (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/²"), "not a finding"),
-        (lambda text: text.replace("dejacue.finding/1", f"dejacue.finding/{'9' * 5000}"),
-         "was written by a newer dejacue"),
+        (
+            lambda text: text.replace("dejacue.finding/1", f"dejacue.finding/{'9' * 5000}"),
+            "was written by a newer dejacue",
+        ),
         (lambda text: text[:200], r"finding\.json: not valid JSON, or cut short"),
-        (lambda text: text.replace('"state"', '"stat"'),
-         r'finding\.json: retrieval\.moments\[0\]: has no "state"'),
+        (
+            lambda text: text.replace('"state"', '"stat"'),
+            r'finding\.json: retrieval\.moments\[0\]: has no "state"',
+        ),
         (lambda text: text.replace("scene.evidence.npz", "../x.npz"), "names no file for its"),
         (lambda text: text.replace("full", "fuller"), "do not belong together"),
         (lambda text: "", r"finding\.json: is empty"),
     ],
-)  # fmt: skip
+)
 def test_a_folder_that_cannot_be_read_gets_one_sentence(first, tmp_path, change, sentence) -> None:
     first.write(tmp_path)
     damage(tmp_path, change)
@@ -510,8 +529,9 @@ def test_of_several_doubts_the_first_is_a_warning_and_the_others_are_counted(cou
     history = History(np.ones((4, 2)), times_s=np.arange(4) / 5)
     found = _find._warnings(
         SimpleNamespace(warnings=["of masks"], doubts=lambda name: doubts),
-        SimpleNamespace(warnings=["of words"], history=history), "cup",
-    )  # fmt: skip
+        SimpleNamespace(warnings=["of words"], history=history),
+        "cup",
+    )
     assert found[:2] == ["of masks", "of words"]
     (told,) = found[2:]
     assert told.startswith("the tracker may be wrong in frames 3 – 9")
@@ -547,8 +567,11 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"objects": "1+2,2"}, "an id appears twice"),
         ({"objects": "1,2"}, "find returns one; use find_each for all"),
         ({"masks": None}, "show where the object is"),
-        ({"masks": np.ones((1, 4, 4), bool)}, r"an array of shape \(1, 4, 4\); np\.savez\("
-         r'"masks.npz", masks=array\) saves an array \(N, H, W\)'),
+        (
+            {"masks": np.ones((1, 4, 4), bool)},
+            r"an array of shape \(1, 4, 4\); np\.savez\("
+            r'"masks.npz", masks=array\) saves an array \(N, H, W\)',
+        ),
         ({"masks": 5}, "masks are given as a path, not as int"),
         ({"masks": None, "mask": [[1, 2], [3]]}, "the mask must have rows of equal length"),
         ({"masks": None, "box": (1, 2, 3, 10**400)}, r"box: give \(x0, y0, x1, y1\) in pixels"),
@@ -573,7 +596,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"readout": "peak", "absent_at": 0.1}, "do not apply to the peak readout"),
         ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no option device"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_sentence_before_anything_is_decoded(
     cup, monkeypatch, more, sentence
 ) -> None:
@@ -688,8 +711,20 @@ def test_a_notebook_gets_a_bar_and_others_silence(monkeypatch) -> None:
 def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.yaml").write_text("empty: empty cup\nfull: full cup\n")
-    ran = dejacue("locate", scene / "scene.mp4", "--masks", scene / "Annotations", "--object", 1,
-                  "-v", scene / "vocabulary.yaml", "--encoder", "mini", "-o", "out")  # fmt: skip
+    ran = dejacue(
+        "locate",
+        scene / "scene.mp4",
+        "--masks",
+        scene / "Annotations",
+        "--object",
+        1,
+        "-v",
+        scene / "vocabulary.yaml",
+        "--encoder",
+        "mini",
+        "-o",
+        "out",
+    )
     assert ran.code == 0
     for source in ("out", "out/scene.history.npz"):
         monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
@@ -739,10 +774,12 @@ def dejacue_vocabulary(folder: Path, vocabulary: Vocabulary) -> Path:
 def test_values_complete_in_the_shell(words, expected) -> None:
     code = "from dejacue.cli import main; main()"
     environment = {
-        "_DEJACUE_COMPLETE": "complete_bash", "COMP_WORDS": f"dejacue {words}",
-        "COMP_CWORD": str(len(words.split())), "PATH": "/usr/bin",
+        "_DEJACUE_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"dejacue {words}",
+        "COMP_CWORD": str(len(words.split())),
+        "PATH": "/usr/bin",
         "PYTHONPATH": str(Path(dejacue.__file__).parent.parent),
-    }  # fmt: skip
+    }
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )

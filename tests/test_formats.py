@@ -47,10 +47,15 @@ def history(times=None, id: str = "cup", **more) -> History:
 
 def found(id: str = "cup") -> Retrieval:
     moments = tuple(
-        Moment(state, f"{state} cup", Window(*windows[0]), score,
-               alternatives=tuple((Window(*own), 0.5) for own in windows[1:]))
+        Moment(
+            state,
+            f"{state} cup",
+            Window(*windows[0]),
+            score,
+            alternatives=tuple((Window(*own), 0.5) for own in windows[1:]),
+        )
         for (state, windows), score in zip(STATES.items(), (2.0, -1.0), strict=True)
-    )  # fmt: skip
+    )
     every = {"further_windows": "occurrences"}
     return Retrieval(moments, every, id, notes=("look <twice> & think",))
 
@@ -123,8 +128,10 @@ def test_a_sampled_history_counts_the_frames_of_the_file(tmp_path) -> None:
         path = tmp_path / f"t{FORMATS[kind].suffix}"
         path.write_bytes(data)
         (read,) = read_references(path, times=own)
-        assert read.states == {"empty": (Window(0, 15), Window(45, 45)),
-                               "half full": (Window(20, 40),)}  # fmt: skip
+        assert read.states == {
+            "empty": (Window(0, 15), Window(45, 45)),
+            "half full": (Window(20, 40),),
+        }
 
 
 # Read by the tools' own packages
@@ -189,9 +196,13 @@ def test_rerun_reads_the_changes(tmp_path) -> None:
             rows[own.entity_path] = list(zip(when, table["StateChange:state"], strict=True))
     ends = frame_ends_s(history())
     assert rows == {
-        "/cup/state": [(0.0, ["empty"]), (0.1501, ["half full"]), (1.7351, ["empty"]),
-                       (pytest.approx(ends[-1], abs=1e-6), [""])]
-    }  # fmt: skip
+        "/cup/state": [
+            (0.0, ["empty"]),
+            (0.1501, ["half full"]),
+            (1.7351, ["empty"]),
+            (pytest.approx(ends[-1], abs=1e-6), [""]),
+        ]
+    }
 
 
 @pytest.mark.long
@@ -246,9 +257,10 @@ def test_the_converter_of_label_studio_reads_the_regions(tmp_path) -> None:
     made.convert(str(path), str(tmp_path / "min"), "JSON_MIN", is_dir=False)
     (row,) = json.loads((tmp_path / "min" / "result.json").read_text())
     assert [(own["timelinelabels"], own["ranges"]) for own in row["states"]] == [
-        (["empty"], [{"start": 1, "end": 4}]), (["empty"], [{"start": 10, "end": 10}]),
+        (["empty"], [{"start": 1, "end": 4}]),
+        (["empty"], [{"start": 10, "end": 10}]),
         (["half full"], [{"start": 5, "end": 9}]),
-    ]  # fmt: skip
+    ]
     (read,) = read_references(path)
     assert read == CUP
 
@@ -262,11 +274,15 @@ def test_fiftyone_gets_its_classes(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fiftyone", fake)
     made = to_fiftyone(found(), history(), videos={"cup": "cup.mp4"})
     assert [(own.label, own.support) for own in made["cup.mp4"].detections] == [
-        ("empty", [1, 4]), ("empty", [10, 10]), ("half full", [5, 9]),
-    ]  # fmt: skip
+        ("empty", [1, 4]),
+        ("empty", [10, 10]),
+        ("half full", [5, 9]),
+    ]
     assert [own.confidence for own in made["cup.mp4"].detections] == [
-        pytest.approx(5 / 6), pytest.approx(2 / 3), 0.25,
-    ]  # fmt: skip
+        pytest.approx(5 / 6),
+        pytest.approx(2 / 3),
+        0.25,
+    ]
 
 
 def test_a_finding_gives_its_detections_to_fiftyone(monkeypatch) -> None:
@@ -291,14 +307,22 @@ def test_fiftyone_json_has_classes_and_supports_from_one(tmp_path) -> None:
     assert document["classes"] == ["empty", "half full"]
     rows = document["labels"]["kitchen"]
     assert [(own["label"], own["support"]) for own in rows] == [
-        (0, [1, 4]), (0, [10, 10]), (1, [5, 9]),
-    ]  # fmt: skip
+        (0, [1, 4]),
+        (0, [10, 10]),
+        (1, [5, 9]),
+    ]
     assert all(0 <= own["confidence"] <= 1 for own in rows)
 
 
 def test_a_track_of_cvat_may_go_through_several_states(tmp_path) -> None:
-    boxes = [(2, "empty", 0), (3, "empty", 0), (4, "half full", 0), (6, "half full", 1),
-             (8, "empty", 0), (9, "empty", 0)]  # fmt: skip
+    boxes = [
+        (2, "empty", 0),
+        (3, "empty", 0),
+        (4, "half full", 0),
+        (6, "half full", 1),
+        (8, "empty", 0),
+        (9, "empty", 0),
+    ]
     text = "".join(
         f'<box frame="{frame}" outside="{gone}"><attribute name="state">{state}</attribute></box>'
         for frame, state, gone in boxes
@@ -377,8 +401,14 @@ def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     scene = generate(3, recurrences=3, frames=300)
     frames = scene.history.frames
-    own = History(scene.history.features, frames, "cup", scene.history.encoder,
-                  times_s=frames / 5, source_frames=frames * 3)  # fmt: skip
+    own = History(
+        scene.history.features,
+        frames,
+        "cup",
+        scene.history.encoder,
+        times_s=frames / 5,
+        source_frames=frames * 3,
+    )
     for options in ({"readout": "joint"}, {"top": 3}):
         answer = find(own, scene.vocabulary, **options).retrieval
         rows = pyarrow.ipc.open_file(EXPORTS["arrow"](answer)).read_all().to_pylist()
@@ -465,24 +495,42 @@ BAD = [
     (".qvhighlights.jsonl", '{"qid": 3, "pred_relevant_windows": []}', "qid 3: holds predictions"),
     (".qvhighlights.jsonl", '{"qid": 3, "query": "a"}', 'qid 3: has no "query" and "vid"'),
     (".cvat.xml", "<annotations><image/></annotations>", "holds images, not tracks"),
-    (".cvat.xml", '<annotations><track id="1" label="cup"><box frame="x"/></track></annotations>',
-     'track 1 of "cup": frame "x" is not a whole number'),
-    (".cvat.xml", '<annotations><track id="1" label="cup"><box frame="1"/></track></annotations>',
-     'frame 1 has no attribute "state"'),
+    (
+        ".cvat.xml",
+        '<annotations><track id="1" label="cup"><box frame="x"/></track></annotations>',
+        'track 1 of "cup": frame "x" is not a whole number',
+    ),
+    (
+        ".cvat.xml",
+        '<annotations><track id="1" label="cup"><box frame="1"/></track></annotations>',
+        'frame 1 has no attribute "state"',
+    ),
     (".labelstudio.json", '[{"annotations": 7}]', 'task 1: "annotations" is not a list'),
     (".labelstudio.json", "7", "must be a list of tasks"),
-    (".labelstudio.json", json.dumps([{"annotations": [{"result": []}, {"result": []}]}]),
-     "task 1: has 2 annotations; keep one"),
-    (".labelstudio.json", json.dumps([{"annotations": [{"result": [region(1, 2.5)]}]}]),
-     'task 1: region "r": frame 2.5 is not a whole number'),
+    (
+        ".labelstudio.json",
+        json.dumps([{"annotations": [{"result": []}, {"result": []}]}]),
+        "task 1: has 2 annotations; keep one",
+    ),
+    (
+        ".labelstudio.json",
+        json.dumps([{"annotations": [{"result": [region(1, 2.5)]}]}]),
+        'task 1: region "r": frame 2.5 is not a whole number',
+    ),
     (".otio", "{}", "is not an OpenTimelineIO document"),
-    (".otio", json.dumps({"OTIO_SCHEMA": "Track.1", "markers": [{"name": "empty"}]}),
-     'marker "empty": refers to the time of the edit'),
-    (".otio", json.dumps({"OTIO_SCHEMA": "Clip.2", "markers": [{"name": "empty"}]}),
-     'marker "empty": has no range with a start, a duration'),
+    (
+        ".otio",
+        json.dumps({"OTIO_SCHEMA": "Track.1", "markers": [{"name": "empty"}]}),
+        'marker "empty": refers to the time of the edit',
+    ),
+    (
+        ".otio",
+        json.dumps({"OTIO_SCHEMA": "Clip.2", "markers": [{"name": "empty"}]}),
+        'marker "empty": has no range with a start, a duration',
+    ),
     (".parquet", "PAR1", "cannot be read as a table ("),
     (".arrow", "nothing", "cannot be read as a table ("),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("suffix", "text", "message"), BAD)

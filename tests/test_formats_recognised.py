@@ -14,10 +14,14 @@ from dejacue.sources.formats.registry import FORMATS, format_in
 CUP = Reference("cup", {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]})
 HISTORY = History(np.ones((10, 2)), range(10), "cup", times_s=0.1 * np.arange(10))
 NAMES = {
-    "fiftyone": "labels.json", "label-studio": "project-1-at-2026-11-16.json",
-    "cvat": "annotations.xml", "qvhighlights": "val.jsonl", "activitynet": "gt.json",
-    "eaf": "session.xml", "otio": "edit.json",
-}  # fmt: skip
+    "fiftyone": "labels.json",
+    "label-studio": "project-1-at-2026-11-16.json",
+    "cvat": "annotations.xml",
+    "qvhighlights": "val.jsonl",
+    "activitynet": "gt.json",
+    "eaf": "session.xml",
+    "otio": "edit.json",
+}
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -61,11 +65,16 @@ def samples(*fields: str) -> str:
     held = {
         "_cls": "TemporalDetections",
         "detections": [
-            {"_id": {"$oid": "6afb"}, "_cls": "TemporalDetection", "tags": [], "label": label,
-             "support": [first, last]}
+            {
+                "_id": {"$oid": "6afb"},
+                "_cls": "TemporalDetection",
+                "tags": [],
+                "label": label,
+                "support": [first, last],
+            }
             for label, first, last in rows
         ],
-    }  # fmt: skip
+    }
     sample = {"filepath": "/videos/cup.mp4", "tags": [], "_media_type": "video"}
     return json.dumps({"samples": [sample | dict.fromkeys(fields, held)]})
 

@@ -59,15 +59,32 @@ def made(tmp_path_factory) -> dict[str, Path]:
     found = {
         "even": write_video(folder / "even.mp4", images, 30),
         "uneven": write_video(folder / "uneven.mp4", images, 30, times_s=uneven(COUNT)),
-        "open groups": written_by("libx264", folder / "open.mkv", even, {
-            "x264-params": "keyint=12:min-keyint=12:open-gop=1:bframes=3:scenecut=0"}),
-        "vp9": written_by("libvpx-vp9", folder / "vp9.webm", uneven(COUNT), {
-            "g": "20", "auto-alt-ref": "1", "lag-in-frames": "16", "deadline": "realtime"}),
-        "vp8": written_by("libvpx", folder / "vp8.webm", even, {
-            "g": "20", "auto-alt-ref": "1", "lag-in-frames": "16", "deadline": "good",
-            "cpu-used": "8"}),
+        "open groups": written_by(
+            "libx264",
+            folder / "open.mkv",
+            even,
+            {"x264-params": "keyint=12:min-keyint=12:open-gop=1:bframes=3:scenecut=0"},
+        ),
+        "vp9": written_by(
+            "libvpx-vp9",
+            folder / "vp9.webm",
+            uneven(COUNT),
+            {"g": "20", "auto-alt-ref": "1", "lag-in-frames": "16", "deadline": "realtime"},
+        ),
+        "vp8": written_by(
+            "libvpx",
+            folder / "vp8.webm",
+            even,
+            {
+                "g": "20",
+                "auto-alt-ref": "1",
+                "lag-in-frames": "16",
+                "deadline": "good",
+                "cpu-used": "8",
+            },
+        ),
         "avi": written_by("mpeg4", folder / "old.avi", even, {}),
-    }  # fmt: skip
+    }
     (folder / "images").mkdir()
     for number, image in enumerate(images):
         Image.fromarray(image).save(folder / "images" / f"{number:03d}.png")

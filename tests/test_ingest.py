@@ -77,10 +77,17 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
     assert first.video == str(tmp_path / "a.mp4")
     assert (second.name, second.objects, second.masks) == ("a", "all", str(tmp_path / "b.csv"))
     rows = [
-        {"video": "a.mp4", "masks": "c.npz", "objects": [1, 2], "id": "first", "fps": 2.5,
-         "object": "cup", "camera": "left"},
+        {
+            "video": "a.mp4",
+            "masks": "c.npz",
+            "objects": [1, 2],
+            "id": "first",
+            "fps": 2.5,
+            "object": "cup",
+            "camera": "left",
+        },
         {"video": "a.mp4", "boxes": "b.csv", "objects": "all", "camera": None},
-    ]  # fmt: skip
+    ]
     same = write_csv(tmp_path / "m.jsonl", "\n".join(map(json.dumps, rows)))
     assert read_manifest(same) == [first, second]
     loud = [{k if k == "camera" else k.upper(): v for k, v in row.items()} for row in rows]
@@ -220,9 +227,12 @@ def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing, monke
     rows = [one(own, camera=f"c{k}", object="cup") for k, own in enumerate(videos)]
     told: list[tuple] = []
     made = ingest(
-        rows, tmp_path / "store", encoder=encoder, workers=2,
+        rows,
+        tmp_path / "store",
+        encoder=encoder,
+        workers=2,
         progress=lambda *said: told.append(said),
-    )  # fmt: skip
+    )
     assert sorted(made.added) == ["v0", "v1", "v2"]
     assert made.skipped == made.failed == ()
     assert ("videos", 3, 3) in told
@@ -595,9 +605,7 @@ def test_files_elsewhere_are_fetched_and_exports_put(
     assert ingest(manifest, tmp_path / "store", encoder=counting).skipped == ("v0",)
     assert len(fetched) == 4
     alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=1)
-    assert np.array_equal(
-        stored(tmp_path / "store")["v0"], alone.features.astype(np.float16)
-    )  # fmt: skip
+    assert np.array_equal(stored(tmp_path / "store")["v0"], alone.features.astype(np.float16))
     with Store.open(tmp_path / "store") as store:
         assert next(store.rows()).source == "v0.mp4"
         assert store.export("memory://out/npz") == 1
@@ -727,8 +735,16 @@ def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -
 
 
 def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
-    words = ("encode", videos[0]["video"], "--masks", videos[0]["masks"], "--object", 1,
-             "--encoder", "mini")  # fmt: skip
+    words = (
+        "encode",
+        videos[0]["video"],
+        "--masks",
+        videos[0]["masks"],
+        "--object",
+        1,
+        "--encoder",
+        "mini",
+    )
     assert dejacue(*words).code == 2
     ran = dejacue(*words, "--store", tmp_path / "s")
     assert ran.code == 0, ran.err
@@ -738,8 +754,9 @@ def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
         ran = dejacue(*words, "--store", tmp_path / "s")
         assert ran.code == 2
         assert 'already has a history "v0"; --replace' in ran.err
-    ran = dejacue(*words, "--store", tmp_path / "s", "--replace", "--stride", 2, "-o",
-                  tmp_path / "x.npz")  # fmt: skip
+    ran = dejacue(
+        *words, "--store", tmp_path / "s", "--replace", "--stride", 2, "-o", tmp_path / "x.npz"
+    )
     assert ran.code == 0, ran.err
     assert len(stored(tmp_path / "s")["v0"]) == FRAMES // 2 == len(read_history(tmp_path / "x.npz"))
     Store.create(tmp_path / "other", encoder="siglip").close()

@@ -249,8 +249,9 @@ def test_frames_between_two_states_may_be_in_none_of_them(name, options):
     readout = Joint(width=0, none=True, **options)
     found = occurrences(history, vocabulary, readout=readout, engine=name)
     assert {s: [tuple(m.window) for m in own] for s, own in found.items()} == {
-        "a": [(0, 59)], "b": [(100, 159)]
-    }  # fmt: skip
+        "a": [(0, 59)],
+        "b": [(100, 159)],
+    }
     every = occurrences(history, vocabulary, readout=Joint(width=0, **options), engine=name)
     assert sum(m.window.length for own in every.values() for m in own) == 160
     (one, two) = locate(history, vocabulary, readout=readout, top=3, engine=name)
@@ -264,8 +265,9 @@ def test_frames_between_two_states_may_be_in_none_of_them(name, options):
 def test_none_adds_up_and_leaves_the_evidence_as_it_is():
     history, vocabulary = between()
     readout = Joint(width=1.0, none=0.7)
-    seen, same = (evidence(history, vocabulary, readout=own).responses
-                  for own in (readout, Joint(width=1.0)))  # fmt: skip
+    seen, same = (
+        evidence(history, vocabulary, readout=own).responses for own in (readout, Joint(width=1.0))
+    )
     assert np.array_equal(seen, same)
     view = Plan.of(None, readout, None, 1, False, "auto").view(history, vocabulary)
     assert readout.stretches(view, seen) == readout.occurrences(view)
@@ -298,9 +300,10 @@ def test_none_beside_known_frames_and_changes():
     assert {5, 30, 110, 140} <= claimed
     changed = vocabulary.with_examples(changes=[30])
     (first, *rest) = sorted(
-        tuple(m.window) for own in occurrences(history, changed, readout=Joint(none=True)).values()
+        tuple(m.window)
+        for own in occurrences(history, changed, readout=Joint(none=True)).values()
         for m in own
-    )  # fmt: skip
+    )
     assert all(not window[0] < 30 <= window[1] for window in (first, *rest))
 
 
@@ -330,8 +333,9 @@ def others(count, dimension=64, seed=99):
 
 def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
     scene = generate(3, signal=2.0)
-    found = locate(scene.history, scene.vocabulary, readout="contrast", unrelated=others(50),
-                   absent_at=0.05)  # fmt: skip
+    found = locate(
+        scene.history, scene.vocabulary, readout="contrast", unrelated=others(50), absent_at=0.05
+    )
     assert all(m.p_value == pytest.approx(1 / 101) and not m.absent for m in found)
     assert found.settings["unrelated"] == 100
     assert found.settings["absent_at"] == 0.05
@@ -341,8 +345,9 @@ def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
     below = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=0.99 / 101)
     assert all(m.absent for m in below)
     strange = others(1, seed=5)[0]
-    found = locate(scene.history, strange, readout="contrast", unrelated=others(50)[2:],
-                   absent_at=0.01)  # fmt: skip
+    found = locate(
+        scene.history, strange, readout="contrast", unrelated=others(50)[2:], absent_at=0.01
+    )
     assert all(m.absent and m.p_value > 0.01 for m in found)
     told = ", ".join(f'"{m.state}" (p {m.p_value:.2f})' for m in found)
     assert found.notes == (f"not found: {told}, above the level 0.01",)
@@ -392,8 +397,13 @@ def test_confidence_refuses_what_it_cannot_judge():
     scene = generate(3)
     for absent_at in (0.0, 1.0, -1.0):
         with pytest.raises(InputError, match="absent_at"):
-            locate(scene.history, scene.vocabulary, readout="contrast", unrelated=others(20),
-                   absent_at=absent_at)  # fmt: skip
+            locate(
+                scene.history,
+                scene.vocabulary,
+                readout="contrast",
+                unrelated=others(20),
+                absent_at=absent_at,
+            )
     with pytest.raises(InputError, match="do not apply to the scan readout; contrast has them"):
         locate(scene.history, scene.vocabulary, readout="published", unrelated=others(20))
     with pytest.raises(InputError, match="pass them as unrelated"):

@@ -108,9 +108,13 @@ def as_states(batch: Ragged, seed: int) -> tuple[Ragged, Labelling]:
         nodes.append(nodes_for(count, order, irreversible))
         costs.append(float(rng.uniform(0, 5)))
     rules = Labelling(
-        [own.state for own in nodes], [own.first for own in nodes],
-        [own.follows for own in nodes], np.array(costs), stay, 4,
-    )  # fmt: skip
+        [own.state for own in nodes],
+        [own.first for own in nodes],
+        [own.follows for own in nodes],
+        np.array(costs),
+        stay,
+        4,
+    )
     shared = labels if rng.random() < 0.7 else None
     return Ragged(batch.histories, queries, cuts, shared, weights), rules
 
@@ -168,10 +172,18 @@ def slow_rows(n: int) -> np.ndarray:
     """Rows of which many starts stay on the hull: slow, periodic, still, and below zero."""
     t, rng = np.arange(n), np.random.default_rng(n)
     steps = np.cumsum(rng.normal(size=n))
-    rows = np.stack([
-        t / n, -t / n, np.sin(9 * t / n), np.convolve(steps, np.ones(301), "same"), t % 2 - 0.5,
-        np.resize(rng.normal(size=60), n), np.repeat(rng.normal(size=n // 50), 50), t > n / 3,
-    ]).astype(np.float64)  # fmt: skip
+    rows = np.stack(
+        [
+            t / n,
+            -t / n,
+            np.sin(9 * t / n),
+            np.convolve(steps, np.ones(301), "same"),
+            t % 2 - 0.5,
+            np.resize(rng.normal(size=60), n),
+            np.repeat(rng.normal(size=n // 50), 50),
+            t > n / 3,
+        ]
+    ).astype(np.float64)
     rows = (rows - rows.mean(axis=1, keepdims=True)) / rows.std(axis=1, keepdims=True)
     return np.concatenate([rows, -np.abs(rows) - 0.01])
 
@@ -204,12 +216,17 @@ def test_segments_give_the_bits_of_numpy(seed) -> None:
 @pytest.mark.parametrize(
     ("rows", "cuts", "penalty"),
     [
-        (np.ones((4, 2)), [0, 3], 1.0), (np.ones((4, 2)), [0], 1.0),
-        (np.ones((4, 2)), [0, 2, 2, 4], 1.0), (np.ones((4, 2)), [0, 9, 4], 1.0),
-        (np.ones((0, 2)), [0, 0], 1.0), (np.ones((4, 0)), [0, 4], 1.0), (np.ones(4), [0, 4], 1.0),
-        (np.ones((4, 2), np.float32), [0, 4], 1.0), (np.ones((4, 2)), [0, 4], float("nan")),
+        (np.ones((4, 2)), [0, 3], 1.0),
+        (np.ones((4, 2)), [0], 1.0),
+        (np.ones((4, 2)), [0, 2, 2, 4], 1.0),
+        (np.ones((4, 2)), [0, 9, 4], 1.0),
+        (np.ones((0, 2)), [0, 0], 1.0),
+        (np.ones((4, 0)), [0, 4], 1.0),
+        (np.ones(4), [0, 4], 1.0),
+        (np.ones((4, 2), np.float32), [0, 4], 1.0),
+        (np.ones((4, 2)), [0, 4], float("nan")),
     ],
-)  # fmt: skip
+)
 def test_wrong_tables_of_segments_are_refused_before_they_are_read(
     build, rows, cuts, penalty
 ) -> None:

@@ -277,9 +277,19 @@ def test_the_command_writes_what_other_commands_take(tmp_path, dejacue) -> None:
     vost_tas(tmp_path, {"7_peel_onion_1": one})
     out = tmp_path / "out"
     ran = dejacue(
-        "data", "open", tmp_path, "--as", "vost-tas", "--references", out / "r.json",
-        "--manifest", out / "m.csv", "--vocabularies", out / "words", "--json",
-    )  # fmt: skip
+        "data",
+        "open",
+        tmp_path,
+        "--as",
+        "vost-tas",
+        "--references",
+        out / "r.json",
+        "--manifest",
+        out / "m.csv",
+        "--vocabularies",
+        out / "words",
+        "--json",
+    )
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
     assert (told["layout"], told["clips"], told["with references"]) == ("vost-tas", 1, 1)

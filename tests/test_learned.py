@@ -27,19 +27,32 @@ def answer(corpus, share: float) -> dict:
 def test_runs_are_scored_from_their_windows(benchmark, monkeypatch) -> None:
     seven, development = benchmark.seven, benchmark.development
     kept = {"mean": [0.5, 0.25, 0.125], "same": 0.75}
-    tests = [{"seven": [answer(seven, share)] * 2, "development": [answer(development, share)] * 2,
-              "vost": [kept] * 2} for share in (1.0, 0.4)]  # fmt: skip
+    tests = [
+        {
+            "seven": [answer(seven, share)] * 2,
+            "development": [answer(development, share)] * 2,
+            "vost": [kept] * 2,
+        }
+        for share in (1.0, 0.4)
+    ]
     runs = [
         {"decoder": name, "condition": "published", "untrained": tests[0], "trained": tests[k]}
         for k, name in enumerate(("qd", "moment"))
     ]
     lost = {"decoder": "cg", "condition": "published", "error": "not started: time limit reached"}
-    rendered = {"decoder": "qd", "condition": "rendered", "untrained": {"rendered-tests": [kept]},
-                "trained": {"rendered-tests": [{"mean": [1, 1, 1], "same": 0.0}]}}  # fmt: skip
+    rendered = {
+        "decoder": "qd",
+        "condition": "rendered",
+        "untrained": {"rendered-tests": [kept]},
+        "trained": {"rendered-tests": [{"mean": [1, 1, 1], "same": 0.0}]},
+    }
     made = {
-        "runs": [*runs, lost, rendered], "baselines": {"rendered-tests": {"contrast": kept}},
-        "machine": "a machine", "torch": "2", "command": "a command",
-    }  # fmt: skip
+        "runs": [*runs, lost, rendered],
+        "baselines": {"rendered-tests": {"contrast": kept}},
+        "machine": "a machine",
+        "torch": "2",
+        "command": "a command",
+    }
     monkeypatch.setattr(learned, "runs", lambda: made)
     result = learned.learned(benchmark)
     rows = {(v.row, v.metric, v.part): v.here for v in result.values}

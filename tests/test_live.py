@@ -106,8 +106,15 @@ def test_its_history_is_what_was_pushed():
 @pytest.mark.parametrize("delay", [0, 3, 20, 10_000])
 @pytest.mark.parametrize("seed", range(4))
 def test_announcements_and_revisions_add_up_to_the_closed_windows(seed, delay):
-    scene = generate(seed, frames=260, recurrences=3, noise=2.0, missing=0.1, gaps=[(90, 30)],
-                     states=("a", "b", "c"))  # fmt: skip
+    scene = generate(
+        seed,
+        frames=260,
+        recurrences=3,
+        noise=2.0,
+        missing=0.1,
+        gaps=[(90, 30)],
+        states=("a", "b", "c"),
+    )
     updates = stream(LiveReading(scene.vocabulary, delay=delay), scene.history)
     closed = [own for update in updates for own in update.closed]
     assert said_at_the_end(updates, scene.history) == as_labels(closed, scene.history)
@@ -142,8 +149,10 @@ def test_states_are_named_as_they_are_and_a_little_late():
         scene = generate(seed, frames=400, recurrences=2, states=("a", "b", "c"))
         updates = stream(LiveReading(scene.vocabulary), scene.history)
         truth, said = truth_of(scene), said_at_the_end(updates, scene.history)
-        offline = as_labels(itertools.chain(*all_occurrences(
-            scene.history, scene.vocabulary).values()), scene.history)  # fmt: skip
+        offline = as_labels(
+            itertools.chain(*all_occurrences(scene.history, scene.vocabulary).values()),
+            scene.history,
+        )
         right.append(np.mean([said[frame] == truth[frame] for frame in said]))
         agreed.append(np.mean([said[frame] == offline.get(frame) for frame in said]))
         now.append(np.mean([u.state == truth[u.frame] for u in updates[:-1] if u.state]))
@@ -158,8 +167,9 @@ def test_with_a_calibration_from_a_like_history_it_labels_as_offline():
     updates = stream(live, scene.history)
     assert updates[0].state is not None
     said = said_at_the_end(updates, scene.history)
-    offline = as_labels(itertools.chain(*all_occurrences(
-        scene.history, scene.vocabulary).values()), scene.history)  # fmt: skip
+    offline = as_labels(
+        itertools.chain(*all_occurrences(scene.history, scene.vocabulary).values()), scene.history
+    )
     assert np.mean([said[frame] == offline.get(frame) for frame in said]) > 0.97
 
 
@@ -356,10 +366,12 @@ def test_the_surviving_path_is_the_best_one(seed, order):
         settled.append(paths.settle(-1))
     best = labelling.best_path(responses, nodes, 2.0, 1)
     starts = paths.path(int(paths.score.argmax()))
-    found = np.concatenate([
-        np.full(end - start, state)
-        for (start, state), end in zip(starts, [s for s, _ in starts[1:]] + [80], strict=True)
-    ])  # fmt: skip
+    found = np.concatenate(
+        [
+            np.full(end - start, state)
+            for (start, state), end in zip(starts, [s for s, _ in starts[1:]] + [80], strict=True)
+        ]
+    )
     assert np.array_equal(found, best)
     assert settled == sorted(settled), "what is settled stays so"
 
@@ -499,8 +511,12 @@ def test_from_pixels_it_ends_with_what_find_finds(scene):
     live = Live(folder / "vocabulary.yaml", encoder="mini", on_update=told.append, id="scene")
     assert pushed(live, folder) == told
     found = live.finish()
-    offline = find(folder / "scene.mp4", folder / "vocabulary.yaml", masks=folder / "Annotations",
-                   encoder="mini")  # fmt: skip
+    offline = find(
+        folder / "scene.mp4",
+        folder / "vocabulary.yaml",
+        masks=folder / "Annotations",
+        encoder="mini",
+    )
     assert np.array_equal(found.history.frames, offline.history.frames)
     assert np.allclose(found.history.features, offline.history.features, atol=1e-5)
     windows = [[(m.state, m.window, m.times_s) for m in own] for own in (found, offline)]

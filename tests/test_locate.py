@@ -235,9 +235,12 @@ def test_settings_are_recorded_and_serialisable() -> None:
     found = locate(made.history, made.vocabulary, readout=Scan(durations=(3, 9), norm="sum"))
     settings = json.loads(found.to_json())["settings"]
     assert settings["readout"] == {
-        "name": "scan", "durations": [3, 9], "norm": "sum", "runs": "strict",
+        "name": "scan",
+        "durations": [3, 9],
+        "norm": "sum",
+        "runs": "strict",
         "smoothing": 3,
-    }  # fmt: skip
+    }
     assert found.encoder == "generated"
 
 

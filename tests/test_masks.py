@@ -749,14 +749,16 @@ def test_a_broken_annotation_is_named(tmp_path, row, message):
         ({"images": []}, 'no list of "images"'),
         ({"images": [{"id": 1}, {"id": 1}]}, "image 2: id 1 is given twice"),
         ({"images": [{"id": 1}]}, "annotation 1: image_id 7 is not the id of an image"),
-        ({"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
-         "annotation 1: its mask is 8×6, its image 9×9"),
+        (
+            {"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
+            "annotation 1: its mask is 8×6, its image 9×9",
+        ),
         ({"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]}, "images of 2 videos"),
         ({"images": [{"id": 7, "video_id": [1]}]}, r"image 1: video_id \[1\] is neither a number"),
         ({"annotations": [{"image_id": 7}]}, "none of track_id, instance_id, category_id, id"),
         ({"annotations": None}, "holds no masks but the keys images, annotations"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_coco_file_is_named(tmp_path, change, message):
     path = document(tmp_path / "m.json", coco_document(**change))
     with refused(path, message):
@@ -986,8 +988,10 @@ def test_a_written_stack_is_small(tmp_path):
     assert path.stat().st_size < 20 * mask.size / 50
     with zipfile.ZipFile(path) as archive, warnings.catch_warnings():
         assert {member.filename for member in archive.infolist()} == {
-            "frames.npy", "ids.npy", "masks.npy",
-        }  # fmt: skip
+            "frames.npy",
+            "ids.npy",
+            "masks.npy",
+        }
 
 
 # Real footage

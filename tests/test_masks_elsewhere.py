@@ -61,10 +61,13 @@ def refused(path: Path, message: str):
         ("frame_index,x1,y1,x2,y2", "0,2,1,5,3", "2,4,4,6,6"),
         ("frame,x1,y1,x2,y2,width,height", "0,2,1,5,3,16,12", "2,4,4,6,6,16,12"),
         ("1,-1,2,1,3,2,0.9,-1,-1,-1", "3,-1,4,4,2,2,0.8,-1,-1,-1"),  # MOT's detections
-        ("x_min,y_min,x_max,y_max,class_id,confidence,tracker_id,frame_number",
-         "2,1,5,3,0,0.9,,0", "4,4,6,6,0,,,2"),
+        (
+            "x_min,y_min,x_max,y_max,class_id,confidence,tracker_id,frame_number",
+            "2,1,5,3,0,0.9,,0",
+            "4,4,6,6,0,,,2",
+        ),
     ],
-)  # fmt: skip
+)
 def test_boxes_without_ids_are_one_object(tmp_path, lines):
     masks = open_masks(text(tmp_path / "m.csv", *lines))
     assert masks.ids() == (1,)
@@ -282,14 +285,19 @@ def test_what_the_sam_2_demo_streams(tmp_path, form):
         ([sam2(0), {"frame_index": 1, "results": 3}], 'result 2: "results" must be a list'),
         ([sam2(0), 3], "result 2: must be an object with the keys frame_index, results"),
         ([{"frame_index": -1, "results": []}], "result 1: frame_index -1 is not a whole"),
-        ([{"frame_index": 4, "results": [{"object_id": 1, "mask": "x"}]}],
-         "result 1: frame 4, object 1: segmentation 'x' is neither"),
+        (
+            [{"frame_index": 4, "results": [{"object_id": 1, "mask": "x"}]}],
+            "result 1: frame 4, object 1: segmentation 'x' is neither",
+        ),
         ([{"frame_index": 4, "results": [{"object_id": "cup"}]}], "object_id 'cup' is not a whole"),
         ([{"image": 1, "segments": []}], 'mask 1: has no "frame"; masks are COCO\'s images and'),
-        ({"tracks": {}, "info": 1}, "holds no masks but the keys tracks, info; masks are COCO's .*"
-         "YouTube-VIS, SAM 2's frame_index and results, or a list of"),
+        (
+            {"tracks": {}, "info": 1},
+            "holds no masks but the keys tracks, info; masks are COCO's .*"
+            "YouTube-VIS, SAM 2's frame_index and results, or a list of",
+        ),
     ],
-)  # fmt: skip
+)
 def test_json_of_another_shape_lists_what_is_read(tmp_path, rows, message):
     path = text(tmp_path / "m.json", json.dumps(rows))
     with refused(path, message):
@@ -318,15 +326,20 @@ def test_numbers_of_thousands_of_digits_in_names_are_refused(tmp_path):
 def test_coco_vid_counts_frames_from_zero_or_one(tmp_path, owner, first):
     names = [f"v/{n:06d}.jpg" for n in (1, 2, 3)]
     images = [
-        {"id": 10 + n, "video_id": 1, "file_name": name, "frame_id": n + first,
-         "height": H, "width": W}
+        {
+            "id": 10 + n,
+            "video_id": 1,
+            "file_name": name,
+            "frame_id": n + first,
+            "height": H,
+            "width": W,
+        }
         for n, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     annotations = [
         {"id": 1, "image_id": 10, owner: 5, "category_id": 1, "bbox": [2, 1, 3, 2]},
-        {"id": 2, "image_id": 12, owner: 5, "category_id": 1,
-         "segmentation": rle(box(4, 4, 2, 2))},
-    ]  # fmt: skip
+        {"id": 2, "image_id": 12, owner: 5, "category_id": 1, "segmentation": rle(box(4, 4, 2, 2))},
+    ]
     content = {"videos": [{"id": 1}], "images": images, "annotations": annotations}
     path = text(tmp_path / "m.json", json.dumps(content))
     for at in ([frame(n) for n in range(3)], [frame(n, name=f"{n + 1:06d}") for n in range(3)]):
@@ -355,10 +368,18 @@ def test_youtube_vis_may_list_its_images_too(tmp_path):
 @pytest.mark.parametrize("names", [("1", "2", "10"), ("obj_1", "obj_2", "obj_10")])
 @pytest.mark.parametrize("value", [1, 255])
 def test_a_folder_for_each_object(tmp_path, names, value):
-    first, second, empty = (box(*b).astype(np.uint8) * value
-                            for b in ((2, 1, 3, 2), (4, 2, 3, 3), (0, 0, 0, 0)))  # fmt: skip
-    save(tmp_path, {f"{names[0]}/00000.png": first, f"{names[0]}/00001.png": empty,
-                    f"{names[1]}/00000.png": second, f"{names[2]}/00001.png": second})  # fmt: skip
+    first, second, empty = (
+        box(*b).astype(np.uint8) * value for b in ((2, 1, 3, 2), (4, 2, 3, 3), (0, 0, 0, 0))
+    )
+    save(
+        tmp_path,
+        {
+            f"{names[0]}/00000.png": first,
+            f"{names[0]}/00001.png": empty,
+            f"{names[1]}/00000.png": second,
+            f"{names[2]}/00001.png": second,
+        },
+    )
     masks = open_masks(tmp_path)
     assert (masks.kind, masks.ids(), len(masks)) == ("binary", (1, 2, 10), 2)
     assert np.array_equal(one(masks, frame(0), 1), first > 0)

@@ -39,8 +39,10 @@ SEGMENTS = {
 
 
 def logits(masks: dict) -> dict:
-    return {f: {o: np.where(m, 3.5, -7.0).astype(np.float32) for o, m in own.items()}
-            for f, own in masks.items()}  # fmt: skip
+    return {
+        f: {o: np.where(m, 3.5, -7.0).astype(np.float32) for o, m in own.items()}
+        for f, own in masks.items()
+    }
 
 
 def look(masks, at: int, *ids: int) -> np.ndarray | None:
@@ -62,10 +64,22 @@ def check(masks) -> None:
 
 def test_a_dictionary_is_taken_as_sam_2_gives_it() -> None:
     check(open_masks(SEGMENTS))
-    check(open_masks({np.int64(f): {np.int32(o): m[0] for o, m in own.items()}
-                      for f, own in SEGMENTS.items()}))  # fmt: skip
-    check(open_masks({f: {o: m.astype(np.uint8) * 255 for o, m in own.items()}
-                      for f, own in SEGMENTS.items()}))  # fmt: skip
+    check(
+        open_masks(
+            {
+                np.int64(f): {np.int32(o): m[0] for o, m in own.items()}
+                for f, own in SEGMENTS.items()
+            }
+        )
+    )
+    check(
+        open_masks(
+            {
+                f: {o: m.astype(np.uint8) * 255 for o, m in own.items()}
+                for f, own in SEGMENTS.items()
+            }
+        )
+    )
     check(open_masks(logits(SEGMENTS), kind="logits"))
     check(open_masks(logits(SEGMENTS), kind="logits:3.4"))
     assert look(open_masks(logits(SEGMENTS), kind="logits:4"), 0, 1) is None
@@ -75,8 +89,10 @@ def test_tensors_are_taken_as_well() -> None:
     torch = pytest.importorskip("torch")
     given = {f: {o: torch.from_numpy(m) for o, m in own.items()} for f, own in SEGMENTS.items()}
     check(open_masks(given))
-    soft = {f: {o: torch.from_numpy(m).bfloat16().requires_grad_() for o, m in own.items()}
-            for f, own in logits(SEGMENTS).items()}  # fmt: skip
+    soft = {
+        f: {o: torch.from_numpy(m).bfloat16().requires_grad_() for o, m in own.items()}
+        for f, own in logits(SEGMENTS).items()
+    }
     check(open_masks(soft, kind="logits"))
 
 
@@ -208,9 +224,18 @@ def test_a_plane_of_labels_for_each_frame(tmp_path) -> None:
 
 def detection(at: int, track: object, x: float, y: float, **more: object) -> dict:
     """As JSONSink writes it."""
-    return {"x_min": x, "y_min": y, "x_max": x + 3, "y_max": y + 2, "class_id": 41,
-            "confidence": 0.8, "tracker_id": track, "class_name": "cup", "frame_index": at,
-            **more}  # fmt: skip
+    return {
+        "x_min": x,
+        "y_min": y,
+        "x_max": x + 3,
+        "y_max": y + 2,
+        "class_id": 41,
+        "confidence": 0.8,
+        "tracker_id": track,
+        "class_name": "cup",
+        "frame_index": at,
+        **more,
+    }
 
 
 def test_the_detections_of_a_json_sink(tmp_path) -> None:
@@ -229,13 +254,16 @@ def test_the_detections_of_a_json_sink(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"x_min": 1, "y_min": 1, "x_max": 3, "y_max": 3}, 'detection 1: has no frame; '
-         r"write it with sink.append\(detections, custom_data="),
+        (
+            {"x_min": 1, "y_min": 1, "x_max": 3, "y_max": 3},
+            "detection 1: has no frame; "
+            r"write it with sink.append\(detections, custom_data=",
+        ),
         (detection(0.5, 1, 2, 1), "detection 1: frame '0.5' is not a whole number"),
         (detection(0, "x", 2, 1), "detection 1: id 'x' is not a finite number"),
         (detection(0, 1, 2, 1, x_max=None), "detection 1: x2 '' is not a finite number"),
     ],
-)  # fmt: skip
+)
 def test_a_detection_that_cannot_be_read_is_named(tmp_path, row, message) -> None:
     (tmp_path / "found.json").write_text(json.dumps([row]))
     with pytest.raises(InputError, match=message) as caught:
@@ -277,8 +305,10 @@ def scene(tmp_path_factory):
         if (found := masks.unions(own, [frozenset([1])])[0]) is not None:
             left = np.arange(found.shape[1]) < np.flatnonzero(found.any(axis=0)).mean()
             segments[own.source] = {1: (found & left)[None], 2: (found & ~left)[None]}
-    write_masks(scene / "halves", ((at, {one: mask[0] for one, mask in own.items()})
-                                   for at, own in segments.items()))  # fmt: skip
+    write_masks(
+        scene / "halves",
+        ((at, {one: mask[0] for one, mask in own.items()}) for at, own in segments.items()),
+    )
     return scene, segments
 
 
@@ -309,8 +339,13 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
         assert sorted(ingest(manifest, store, encoder="mini").skipped) == ids
         with Store.open(store) as there:
             assert sorted(there.ids()) == ids
-    several = find_each(folder / "scene.mp4", folder / "vocabulary.yaml", encoder="mini",
-                        masks=folder / "halves", objects="1,2")  # fmt: skip
+    several = find_each(
+        folder / "scene.mp4",
+        folder / "vocabulary.yaml",
+        encoder="mini",
+        masks=folder / "halves",
+        objects="1,2",
+    )
     assert [own.history.id for own in several] == ["scene-1", "scene-2"]
     ran = dejacue("locate", *given, *words)
     assert "pieces of one with --object 1+2, or take several with --objects 1,2" in ran.err

@@ -81,11 +81,17 @@ def test_a_retrieval_shows_windows_seconds_scores_alternatives_and_notes() -> No
     root = parsed(found()._repr_html_())
     assert rows(root) == [
         ["", "", "frames", "seconds", "score", "description"],
-        ["■ empty", "0 to 3", "0 – 3", "0.00 – 1.50", "2.31",
-         "empty cup|also 8 – 9 (4.00 – 4.50 s), score 0.25"],
+        [
+            "■ empty",
+            "0 to 3",
+            "0 – 3",
+            "0.00 – 1.50",
+            "2.31",
+            "empty cup|also 8 – 9 (4.00 – 4.50 s), score 0.25",
+        ],
         ["■ filled", "6 to 7", "6 – 7", "3.00 – 3.50", "4.00", "cup filled with tea"],
         ["", "09"],
-    ]  # fmt: skip
+    ]
     assert "a note" in "".join(root.itertext())
     assert root.findtext("strong") == "cup"
 

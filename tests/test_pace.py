@@ -57,8 +57,12 @@ def test_a_slow_encoder_gets_every_third_frame_and_that_is_said(looked, tmp_path
 
 def test_what_is_asked_for_is_looked_at(looked, scene) -> None:
     rate = open_video(scene / "scene.mp4").rate
-    for more in ({"fps": rate}, {"stride": 1}, {"examples": {"full": 31}},
-                 {"video": open_video(scene / "scene.mp4")}):  # fmt: skip
+    for more in (
+        {"fps": rate},
+        {"stride": 1},
+        {"examples": {"full": 31}},
+        {"video": open_video(scene / "scene.mp4")},
+    ):
         assert looked(**more).history.frames_looked_at == 60
     assert looked(stride=2).history.frames_looked_at == 30
     assert looked(encoder="mini").history.frames_looked_at == 60
@@ -104,8 +108,18 @@ def test_masks_are_found_as_for_all_frames(scene, tmp_path, match, first) -> Non
 
 def test_the_command_says_it_and_takes_all_on_demand(scene, tmp_path, dejacue, monkeypatch) -> None:
     monkeypatch.setattr(Mini, "pace", open_video(scene / "scene.mp4").rate / 3)
-    words = ("encode", scene / "scene.mp4", "--masks", scene / "Annotations", "--object", 1,
-             "--encoder", "mini", "-o", tmp_path / "cup.history.npz")  # fmt: skip
+    words = (
+        "encode",
+        scene / "scene.mp4",
+        "--masks",
+        scene / "Annotations",
+        "--object",
+        1,
+        "--encoder",
+        "mini",
+        "-o",
+        tmp_path / "cup.history.npz",
+    )
     ran = dejacue(*words)
     assert ran.code == 0
     assert SAID in " ".join(ran.err.split())

@@ -99,9 +99,13 @@ def small(times=None, **more):
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
     seen = Evidence(responses.astype(np.float32), np.zeros(2), np.ones(2), responses, frames)
     first = Moment(
-        "empty", "empty cup", Window(0, 2), 2.31, alternatives=((Window(9, 10), 0.25),),
+        "empty",
+        "empty cup",
+        Window(0, 2),
+        2.31,
+        alternatives=((Window(9, 10), 0.25),),
         times_s=None if times is None else (float(times[0]), float(times[2])),
-    )  # fmt: skip
+    )
     second = Moment("filled", "cup filled with tea", Window(6, 9), 4.0)
     settings = {"coordinates": "vocabulary", "readout": {"name": "scan", "norm": "sqrt"}, "top": 2}
     return history, seen, Retrieval((first, second), settings, "cup", "mini", ("a note",))
@@ -113,15 +117,23 @@ REFERENCES = {"empty": (Window(0, 3),), "filled": (Window(6, 7), Window(9, 11))}
 def test_every_tag_closes_and_every_drawing_is_xml() -> None:
     made = generate(3, states=("a", "b", "c"), frames=240, gaps=((70, 14), (171, 6)))
     history = History(
-        made.history.features, made.history.frames, "cup", times_s=made.history.frames / 30,
-        presence=np.linspace(0, 1, len(made.history)), made_with={"padding": "0.2"},
-    )  # fmt: skip
+        made.history.features,
+        made.history.frames,
+        "cup",
+        times_s=made.history.frames / 30,
+        presence=np.linspace(0, 1, len(made.history)),
+        made_with={"padding": "0.2"},
+    )
     retrieval = locate(made.history, made.vocabulary, readout="scan", top=3, diagnostics=True)
     page = report_page(
-        history, evidence(made.history, made.vocabulary, readout="scan"), retrieval,
-        references=made.references, thumbnails=[(0, JPEG), (200, JPEG)], video="kitchen.mp4",
+        history,
+        evidence(made.history, made.vocabulary, readout="scan"),
+        retrieval,
+        references=made.references,
+        thumbnails=[(0, JPEG), (200, JPEG)],
+        video="kitchen.mp4",
         references_note="by hand",
-    )  # fmt: skip
+    )
     outline = Outline(page)
     figures = [svg for svg in drawings(page) if svg.get("role") == "img"]
     assert len(figures) == 3 + 1 + 6 + 1  # states, observed, descriptions, presence
@@ -173,9 +185,16 @@ def test_the_table_lists_frames_seconds_scores_and_overlap() -> None:
         ["state", "description", "frames", "seconds", "score", "reference", "tIoU"],
         ["1 empty", "empty cup", "0 – 2", "0.00 – 1.00", "2.31", "0 – 3", "0.75"],
         ["", "or 9 – 10 (4.50 – 5.00 s), score 0.25"],
-        ["2 filled", "cup filled with tea", "6 – 9", "3.00 – 4.50", "4.00", "6 – 7, 9 – 11",
-         "0.50"],
-    ]  # fmt: skip
+        [
+            "2 filled",
+            "cup filled with tea",
+            "6 – 9",
+            "3.00 – 4.50",
+            "4.00",
+            "6 – 7, 9 – 11",
+            "0.50",
+        ],
+    ]
     assert "References: by two people" in Outline(page).text
     assert [a.get("scope") for a in Outline(page).named("th")] == ["col"] * 7 + ["row"] * 2
 
@@ -207,17 +226,25 @@ def test_a_state_without_references_has_no_overlap_and_a_strange_one_has_a_row()
 def test_header_notes_and_details_say_how_it_was_made() -> None:
     times = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 71.5])
     given = small(
-        times, made_with={"backend": "onnx", "encoder": "a second line"},
+        times,
+        made_with={"backend": "onnx", "encoder": "a second line"},
         source_frames=np.arange(10) * 5,
-    )  # fmt: skip
+    )
     outline = Outline(report_page(*given, title="My cup"))
     assert "Observed frames 0 – 11, 0.00 s – 1:11.50: 10 of 12 (83 %) in 2 runs" in outline.text
     assert "a note" in outline.text
     for pair in (
-        "coordinates vocabulary", "readout.name scan", "readout.norm sqrt", "top 2",
-        "encoder mini", "encoder a second line", "backend onnx", "features 10 × 4, float32",
-        "observed runs [0, 3], [6, 11]", "frames of the source 0 – 45",
-    ):  # fmt: skip
+        "coordinates vocabulary",
+        "readout.name scan",
+        "readout.norm sqrt",
+        "top 2",
+        "encoder mini",
+        "encoder a second line",
+        "backend onnx",
+        "features 10 × 4, float32",
+        "observed runs [0, 3], [6, 11]",
+        "frames of the source 0 – 45",
+    ):
         assert pair in outline.text
     assert outline.text.startswith("My cup My cup Object cup Encoder mini")
 
@@ -271,15 +298,23 @@ def test_words_from_outside_stay_words() -> None:
     )
     hostile = Retrieval(moments, {"x": {HOSTILE: HOSTILE}}, HOSTILE, HOSTILE, (HOSTILE,))
     page = report_page(
-        history, seen, hostile, references={f"empty {HOSTILE}": (Window(0, 3),)}, title=HOSTILE,
-        video=HOSTILE, references_note=HOSTILE, tracker=HOSTILE, warnings=[HOSTILE],
+        history,
+        seen,
+        hostile,
+        references={f"empty {HOSTILE}": (Window(0, 3),)},
+        title=HOSTILE,
+        video=HOSTILE,
+        references_note=HOSTILE,
+        tracker=HOSTILE,
+        warnings=[HOSTILE],
         doubts=[(Window(0, 3), HOSTILE)],
-    )  # fmt: skip
+    )
     outline = Outline(page)
     drawings(page)
     assert outline.named("script") == [
-        {"type": "application/json", "id": "scene"}, {"type": "module"},
-    ]  # fmt: skip
+        {"type": "application/json", "id": "scene"},
+        {"type": "module"},
+    ]
     assert scene_of(page)["notes"] == [HOSTILE]
     assert outline.named("img") == []
     assert not re.search(r"(?<!&lt;script&gt;)(?<!\\u003cscript>)alert\(1\)", page)
@@ -300,8 +335,10 @@ def test_thumbnails_are_embedded_in_order_with_their_frame_and_time() -> None:
     page = report_page(*small(times), thumbnails=[(9, JPEG), (2, b"\x89PNG\r\n"), (4, JPEG)])
     images = Outline(page).named("img")
     assert [image["alt"] for image in images] == [
-        "frame 2, 1.00 s", "frame 4, 2.00 s", "frame 9, 4.50 s",
-    ]  # fmt: skip
+        "frame 2, 1.00 s",
+        "frame 4, 2.00 s",
+        "frame 9, 4.50 s",
+    ]
     head, data = images[2]["src"].split(",")
     assert head == "data:image/jpeg;base64"
     assert base64.b64decode(data) == JPEG
@@ -313,8 +350,10 @@ def test_thumbnails_are_embedded_in_order_with_their_frame_and_time() -> None:
 def test_crops_stand_under_the_thumbnail_of_their_frame() -> None:
     page = report_page(*small(), thumbnails=[(2, JPEG), (9, JPEG)], crops=[(9, JPEG), (5, JPEG)])
     assert [image["alt"] for image in Outline(page).named("img")] == [
-        "frame 2", "frame 9", "object in frame 9",
-    ]  # fmt: skip
+        "frame 2",
+        "frame 9",
+        "object in frame 9",
+    ]
     assert page.count('<span class="crop"></span>') == 1  # keeps the labels in one line
     assert 'class="crop"' not in report_page(*small(), thumbnails=[(2, JPEG)])
 
@@ -380,9 +419,7 @@ def test_a_thinned_curve_keeps_the_extremes_of_every_bin(steps, most, seed) -> N
         return
     span = frames[-1] - frames[0] + 1
     for number in range(most // 2):
-        own = [
-            i for i, f in enumerate(frames) if (f - frames[0]) * (most // 2) // span == number
-        ]  # fmt: skip
+        own = [i for i, f in enumerate(frames) if (f - frames[0]) * (most // 2) // span == number]
         if own:
             assert row[own].min() in row[kept]
             assert row[own].max() in row[kept]
@@ -433,10 +470,16 @@ def test_very_many_gaps_are_drawn_as_stretches_and_a_profile() -> None:
 @pytest.mark.parametrize(
     ("seconds", "digits", "words"),
     [
-        (0, 2, "0.00 s"), (4.1, 2, "4.10 s"), (59.999, 2, "1:00.00"), (64.1, 2, "1:04.10"),
-        (64, 0, "1:04"), (3604.1, 1, "1:00:04.1"), (-0.5, 1, "−0.5 s"), (-0.001, 2, "0.00 s"),
+        (0, 2, "0.00 s"),
+        (4.1, 2, "4.10 s"),
+        (59.999, 2, "1:00.00"),
+        (64.1, 2, "1:04.10"),
+        (64, 0, "1:04"),
+        (3604.1, 1, "1:00:04.1"),
+        (-0.5, 1, "−0.5 s"),
+        (-0.001, 2, "0.00 s"),
     ],
-)  # fmt: skip
+)
 def test_clock(seconds, digits, words) -> None:
     assert clock(seconds, digits) == words
 
@@ -529,21 +572,26 @@ def test_doubts_are_marked_and_listed_also_where_the_object_is_out_of_sight():
     scene = generate(3, gaps=[(100, 12)])
     frames = scene.history.frames
     sampled = History(
-        scene.history.features[::2], np.arange(len(frames))[::2] // 2, "h",
+        scene.history.features[::2],
+        np.arange(len(frames))[::2] // 2,
+        "h",
         source_frames=frames[::2],
-    )  # fmt: skip
+    )
     sampled = History(
-        sampled.features, np.concatenate([np.arange(50), np.arange(56, 56 + len(sampled) - 50)]),
-        "h", source_frames=sampled.source_frames,
-    )  # fmt: skip
+        sampled.features,
+        np.concatenate([np.arange(50), np.arange(56, 56 + len(sampled) - 50)]),
+        "h",
+        source_frames=sampled.source_frames,
+    )
     for history, of in ((scene.history, ""), (sampled, " of the file")):
         vocabulary = scene.vocabulary
         page = report_page(
-            history, evidence(history, vocabulary, readout="contrast"),
+            history,
+            evidence(history, vocabulary, readout="contrast"),
             locate(history, vocabulary, readout="contrast"),
             doubts=[(Window(100, 111), "it is out of sight"), (Window(5000, 5001), "far away")],
             tracker="light, approximate",
-        )  # fmt: skip
+        )
         assert f"frames 100 – 111{of}: it is out of sight" in page
         assert f"Doubtful: frames 100 to 111{of}." in page
         assert 'class="doubt"' in page
@@ -583,9 +631,13 @@ def test_a_state_that_is_absent_has_no_window_on_the_page():
     scene = generate(3)
     found = locate(scene.history, scene.vocabulary, readout="contrast")
     gone = Retrieval(
-        [Moment(m.state, m.description, m.window, m.score, m.level, p_value=0.9, absent=True)
-         for m in found], found.settings, "h",
-    )  # fmt: skip
+        [
+            Moment(m.state, m.description, m.window, m.score, m.level, p_value=0.9, absent=True)
+            for m in found
+        ],
+        found.settings,
+        "h",
+    )
     seen = evidence(scene.history, scene.vocabulary, readout="contrast")
     assert 'class="found" x="0"' not in report_page(scene.history, seen, gone)
     page = Outline(report_page(scene.history, seen, gone))

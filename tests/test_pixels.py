@@ -32,9 +32,13 @@ def check(image: np.ndarray, mask: np.ndarray, size: int, **options) -> None:
 
 
 @given(
-    st.integers(1, 3 * BAND), st.integers(1, 3 * BAND), st.integers(1, 50), st.integers(0, 9999),
-    st.sampled_from([0.02, 0.5, 1.0]), st.sampled_from([0, 127, 255]),
-)  # fmt: skip
+    st.integers(1, 3 * BAND),
+    st.integers(1, 3 * BAND),
+    st.integers(1, 50),
+    st.integers(0, 9999),
+    st.sampled_from([0.02, 0.5, 1.0]),
+    st.sampled_from([0, 127, 255]),
+)
 def test_small_frames_around_the_edges_of_bands(height, width, size, seed, density, fill) -> None:
     mask = np.random.default_rng(seed).random((height, width)) < density
     mask[seed % height, seed % width] = True
@@ -102,8 +106,9 @@ def test_neither_frame_nor_mask_is_changed() -> None:
 
 def test_threads_do_not_disturb_each_other() -> None:
     images = [frame(80 + k, 200 - k, k) for k in range(16)]
-    masks = [np.random.default_rng(k).random(image.shape[:2]) < 0.3 for k, image in
-             enumerate(images)]  # fmt: skip
+    masks = [
+        np.random.default_rng(k).random(image.shape[:2]) < 0.3 for k, image in enumerate(images)
+    ]
     alone = [picture(image, mask, 60) for image, mask in zip(images, masks, strict=True)]
     with ThreadPoolExecutor(8) as pool:
         for made in [pool.map(picture, images, masks, [60] * 16) for _ in range(5)]:
@@ -130,8 +135,13 @@ def test_buffers_that_do_not_fit_are_refused_before_they_are_read() -> None:
     run = crops.compiled.picture
     whole = (0, 0, 10, 10)
     assert run(image, mask, out, 10, 10, 0.2, 4, 127, 5, *whole)
-    for wrong in ((10, 11, 0.2, 4, 127, 5), (10, 10, 0.2, 4, 127, 6), (10, 10, 0.2, 4, 256, 5),
-                  (10, 10, float("nan"), 4, 127, 5), (-10, -10, 0.2, 4, 127, 5)):  # fmt: skip
+    for wrong in (
+        (10, 11, 0.2, 4, 127, 5),
+        (10, 10, 0.2, 4, 127, 6),
+        (10, 10, 0.2, 4, 256, 5),
+        (10, 10, float("nan"), 4, 127, 5),
+        (-10, -10, 0.2, 4, 127, 5),
+    ):
         with pytest.raises(ValueError, match="do not fit"):
             run(image, mask, out, *wrong, *whole)
     for place in ((-1, 0, 20, 20), (0, -1, 20, 20), (11, 0, 20, 20), (0, 0, 10, 9), (0, 0, 9, 10)):

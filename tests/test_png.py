@@ -31,20 +31,31 @@ def compiled() -> None:
 
 
 def png_of(
-    rows: np.ndarray, filters: np.ndarray, *, level: int = 6, strategy: int = 0, pieces: int = 1,
-    depth: int = 8, kind: int = 3, width: int | None = None, interlaced: int = 0,
-) -> bytes:  # fmt: skip
+    rows: np.ndarray,
+    filters: np.ndarray,
+    *,
+    level: int = 6,
+    strategy: int = 0,
+    pieces: int = 1,
+    depth: int = 8,
+    kind: int = 3,
+    width: int | None = None,
+    interlaced: int = 0,
+) -> bytes:
     """A PNG of filtered rows, made here so that every filter and kind of block occurs."""
     raw = b"".join(bytes([f]) + row.tobytes() for f, row in zip(filters, rows, strict=True))
     packer = zlib.compressobj(level, zlib.DEFLATED, 15, 9, strategy)
     stream = packer.compress(raw) + packer.flush()
     head = struct.pack(">IIBBBBB", width or rows.shape[1], len(rows), depth, kind, 0, 0, interlaced)
     step = -(-len(stream) // pieces)
-    return SIGNATURE + b"".join([
-        chunk(b"IHDR", head), chunk(b"PLTE", bytes(PALETTE)) if kind == 3 else b"",
-        *(chunk(b"IDAT", stream[at : at + step]) for at in range(0, len(stream), step)),
-        chunk(b"IEND", b""),
-    ])  # fmt: skip
+    return SIGNATURE + b"".join(
+        [
+            chunk(b"IHDR", head),
+            chunk(b"PLTE", bytes(PALETTE)) if kind == 3 else b"",
+            *(chunk(b"IDAT", stream[at : at + step]) for at in range(0, len(stream), step)),
+            chunk(b"IEND", b""),
+        ]
+    )
 
 
 def pillow(content: bytes) -> np.ndarray:
@@ -53,9 +64,14 @@ def pillow(content: bytes) -> np.ndarray:
 
 
 @given(
-    st.integers(1, 60), st.integers(1, 700), st.integers(0, 9999), st.sampled_from([0, 1, 6, 9]),
-    st.sampled_from([0, 2, 3, 4]), st.integers(1, 3), st.sampled_from([0, 3]),
-)  # fmt: skip
+    st.integers(1, 60),
+    st.integers(1, 700),
+    st.integers(0, 9999),
+    st.sampled_from([0, 1, 6, 9]),
+    st.sampled_from([0, 2, 3, 4]),
+    st.integers(1, 3),
+    st.sampled_from([0, 3]),
+)
 def test_every_filter_and_block_gives_the_numbers_of_pillow(
     tmp_path_factory, height, width, seed, level, strategy, pieces, kind
 ) -> None:

@@ -143,11 +143,17 @@ def test_every_excluded_history_has_no_event_and_a_reason(release) -> None:
 # False releases
 
 ROW = {
-    "history_id": "H001", "evaluation_history_id": None, "sequence_id": "1_cut_apple",
-    "action": "cut", "target_noun": "apple", "status": "excluded", "selected_event": None,
-    "eligibility_failure": "pre_side_absent_or_short", "qualifying_event_count": 0,
+    "history_id": "H001",
+    "evaluation_history_id": None,
+    "sequence_id": "1_cut_apple",
+    "action": "cut",
+    "target_noun": "apple",
+    "status": "excluded",
+    "selected_event": None,
+    "eligibility_failure": "pre_side_absent_or_short",
+    "qualifying_event_count": 0,
     "run_summary": {"pre_run_count": 0, "post_run_count": 1},
-}  # fmt: skip
+}
 
 
 def cohort_file(tmp_path, text: str):
@@ -159,8 +165,11 @@ def cohort_file(tmp_path, text: str):
 def test_a_cohort_row_is_read_as_it_stands(tmp_path) -> None:
     (row,) = read_cohort(cohort_file(tmp_path, json.dumps({"roster": [ROW]})))
     assert (row.id, row.failure, row.pre_runs, row.post_runs) == (
-        "H001", "pre_side_absent_or_short", 0, 1,
-    )  # fmt: skip
+        "H001",
+        "pre_side_absent_or_short",
+        0,
+        1,
+    )
     assert not row.retained
 
 
@@ -201,5 +210,6 @@ def test_a_damaged_split_is_refused_with_its_name(tmp_path) -> None:
         read_splits(tmp_path)
     (folder / "validation.txt").write_text("3_cut_box\n", encoding="utf-8")
     assert read_splits(tmp_path) == {
-        "train": ("1_cut_apple", "2_cut_apple"), "validation": ("3_cut_box",),
-    }  # fmt: skip
+        "train": ("1_cut_apple", "2_cut_apple"),
+        "validation": ("3_cut_box",),
+    }

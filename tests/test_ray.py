@@ -169,9 +169,15 @@ def test_a_port_where_something_else_listens_is_told_before_a_store_is_made(
     with socket.create_server(("127.0.0.1", 0)) as other:  # accepts, and says nothing
         address = f"127.0.0.1:{other.getsockname()[1]}"
         ran = dejacue(
-            "ingest", manifest, "--store", tmp_path / "s", "--engine", "ray",
-            "--ray-address", address,
-        )  # fmt: skip
+            "ingest",
+            manifest,
+            "--store",
+            tmp_path / "s",
+            "--engine",
+            "ray",
+            "--ray-address",
+            address,
+        )
         monkeypatch.setenv("RAY_ADDRESS", address)
         with pytest.raises(InputError, match="not Ray within 3 s"):
             cluster.check_engine("ray", None)

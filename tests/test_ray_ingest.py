@@ -89,9 +89,13 @@ def test_ray_makes_the_histories_and_failures_of_the_local_engine(
     wanted = ingest(videos, tmp_path / "local", encoder=Strict(tmp_path / "a", True))
     told = []
     made = ingest(
-        videos, tmp_path / "ray", encoder=Strict(tmp_path / "b", True), engine="ray", actors=2,
+        videos,
+        tmp_path / "ray",
+        encoder=Strict(tmp_path / "b", True),
+        engine="ray",
+        actors=2,
         progress=lambda *given: told.append(given),
-    )  # fmt: skip
+    )
     assert sorted(made.added) == sorted(wanted.added)
     assert len(made.added) == 2 * VIDEOS
     assert sorted(made.failed) == sorted(wanted.failed)
@@ -199,9 +203,17 @@ def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None
     def passed(stop: int | None) -> Ingested:
         own = Writer(store)
         run = Run(
-            iter([item]), 1, job.encoder, look, own, None, silent, job.encoder, job.options,
+            iter([item]),
+            1,
+            job.encoder,
+            look,
+            own,
+            None,
+            silent,
+            job.encoder,
+            job.options,
             RayOptions(),
-        )  # fmt: skip
+        )
         joined, encode = on_ray._Joined(run), on_ray.Encode(job)
         rows = list(on_ray.decode_rows(joined.begin(item), job))
         for row in sorted(rows, key=lambda row: -row["part"])[:stop]:  # whatever the order
@@ -281,9 +293,12 @@ def test_a_driver_that_is_killed_costs_one_batch_an_actor(videos, tmp_path, monk
     ingest(good, tmp_path / "local", encoder=Counting(tmp_path / "a", True))
     crops, actors, counter = (tmp_path / "a").stat().st_size, 2, tmp_path / "b"
     text = RUN.format(
-        tests=str(Path(__file__).parent), rows=good, store=str(tmp_path / "ray"),
-        counter=str(counter), actors=actors,
-    )  # fmt: skip
+        tests=str(Path(__file__).parent),
+        rows=good,
+        store=str(tmp_path / "ray"),
+        counter=str(counter),
+        actors=actors,
+    )
     before = set(Path("/tmp").glob("dejacue-ray-*"))
     with subprocess.Popen([sys.executable, "-c", text], start_new_session=True) as running:
         until = time.monotonic() + 600

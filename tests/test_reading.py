@@ -126,10 +126,15 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
     found = locate(made.history, made.vocabulary, readout="published")
     assert found.to_dict()["settings"] == {
         "coordinates": "vocabulary",
-        "readout": {"name": "scan", "durations": "published", "norm": "sqrt", "runs": "strict",
-                    "smoothing": 3},
+        "readout": {
+            "name": "scan",
+            "durations": "published",
+            "norm": "sqrt",
+            "runs": "strict",
+            "smoothing": 3,
+        },
         "top": 1,
-    }  # fmt: skip
+    }
     assert PRESETS["published"][1] == Scan()
     with pytest.raises(
         InputError, match="preset with vocabulary coordinates; to use dual coordinates"
@@ -205,9 +210,13 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
     histories, vocabularies = batch(3)
     frames = histories[1].frames
     histories[1] = History(
-        histories[1].features, frames, "timed", "generated", times_s=frames / 5,
+        histories[1].features,
+        frames,
+        "timed",
+        "generated",
+        times_s=frames / 5,
         source_frames=6 * frames,
-    )  # fmt: skip
+    )
     found = list(locate_many(histories, vocabularies))
     columns = locate_many(histories, vocabularies).columns()
     rows = [i for i, name in enumerate(columns["history"]) if name == "timed"]

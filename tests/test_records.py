@@ -152,8 +152,11 @@ def test_history_without_frames_counts_from_zero():
     history = History(ROWS)
     assert history.frames.tolist() == [0, 1, 2, 3]
     assert (history.id, history.encoder, len(history), history.dimension) == (
-        "unnamed", None, 4, 6,
-    )  # fmt: skip
+        "unnamed",
+        None,
+        4,
+        6,
+    )
     assert history.times_s is history.source_frames is history.presence is None
 
 
@@ -175,9 +178,12 @@ def test_runs_hold_exactly_the_observed_frames(observed):
 
 def test_history_arrays_are_read_only():
     history = History(
-        ROWS.copy(), np.arange(4), times_s=np.arange(4.0), source_frames=np.arange(4),
+        ROWS.copy(),
+        np.arange(4),
+        times_s=np.arange(4.0),
+        source_frames=np.arange(4),
         presence=np.ones(4),
-    )  # fmt: skip
+    )
     for name in ("features", "frames", "times_s", "source_frames", "presence", "run_offsets"):
         with pytest.raises(ValueError, match="read-only"):
             getattr(history, name)[0] = 7
@@ -463,13 +469,20 @@ def retrieval() -> Retrieval:
             moment("empty", "empty cup", 0, 9, times_s=(0.0, 0.36)),
             moment("empty", "cup with nothing in it", 2, 9, times_s=(0.08, 0.36)),
             moment(
-                "filled", "cup with coffee", 20, 29, times_s=(0.8, 1.16),
-                alternatives=((Window(40, 44), 0.75),), diagnostics=why,
+                "filled",
+                "cup with coffee",
+                20,
+                29,
+                times_s=(0.8, 1.16),
+                alternatives=((Window(40, 44), 0.75),),
+                diagnostics=why,
             ),
         ),
         {"coordinates": "vocabulary", "readout": {"name": "scan"}},
-        "cup", "siglip", ("a note",),
-    )  # fmt: skip
+        "cup",
+        "siglip",
+        ("a note",),
+    )
 
 
 def test_evidence_is_read_only():
@@ -483,8 +496,10 @@ def test_evidence_is_read_only():
 def test_retrieval_goes_through_its_moments_in_order(retrieval):
     assert len(retrieval) == 3
     assert [m.description for m in retrieval] == [
-        "empty cup", "cup with nothing in it", "cup with coffee",
-    ]  # fmt: skip
+        "empty cup",
+        "cup with nothing in it",
+        "cup with coffee",
+    ]
 
 
 def test_retrieval_is_indexed_by_number_state_or_description(retrieval):
@@ -521,9 +536,15 @@ def test_json_says_its_schema_and_comes_back_as_it_was(retrieval):
     assert document["encoder"] == "siglip"
     assert document["notes"] == ["a note"]
     assert document["moments"][0] == {
-        "state": "empty", "description": "empty cup", "start": 0, "end": 9, "score": 1.5,
-        "level": "description", "start_s": 0.0, "end_s": 0.36,
-    }  # fmt: skip
+        "state": "empty",
+        "description": "empty cup",
+        "start": 0,
+        "end": 9,
+        "score": 1.5,
+        "level": "description",
+        "start_s": 0.0,
+        "end_s": 0.36,
+    }
     last = document["moments"][2]
     assert last["alternatives"] == [{"start": 40, "end": 44, "score": 0.75}]
     assert last["diagnostics"]["run"] == {"start": 0, "end": 99}
@@ -561,9 +582,18 @@ def test_rows_are_flat_and_name_their_history(retrieval):
     assert [row["history"] for row in rows] == ["cup"] * 4
     assert [row["rank"] for row in rows] == [1, 1, 1, 2]
     assert list(rows[0]) == [
-        "history", "state", "description", "start", "end", "score", "level", "start_s", "end_s",
-        "rank", "notes",
-    ]  # fmt: skip
+        "history",
+        "state",
+        "description",
+        "start",
+        "end",
+        "score",
+        "level",
+        "start_s",
+        "end_s",
+        "rank",
+        "notes",
+    ]
     assert {row["notes"] for row in rows} == {"a note"}
     assert {"residual_norm", "run_start", "run_end"} <= set(rows[2])
     assert (rows[3]["start"], rows[3]["end"], rows[3]["score"]) == (40, 44, 0.75)
@@ -705,9 +735,16 @@ def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
     again = read(made.history, made.vocabulary, diagnostics=True)
     reference = Reference("cup", {"empty": [(0, 3)]})
     for record in (
-        made.history, made.vocabulary, reading, reading.retrieval, reading.evidence, moment,
-        moment.window, moment.diagnostics, reference,
-    ):  # fmt: skip
+        made.history,
+        made.vocabulary,
+        reading,
+        reading.retrieval,
+        reading.evidence,
+        moment,
+        moment.window,
+        moment.diagnostics,
+        reference,
+    ):
         for name in fields(record):
             with pytest.raises(AttributeError):  # FrozenInstanceError
                 setattr(record, name.name, getattr(record, name.name))

@@ -92,8 +92,10 @@ def test_s05_to_s07_leave_out_the_state_that_only_their_text_file_holds(release)
         rows = [texts.index(text) for text in vocabulary.descriptions]
         assert np.array_equal(vocabulary.features, arrays["text_features"][rows])
     assert list(release.seven["S05"].vocabulary.states) == [
-        "nearly_empty", "partly_filled", "nearly_full",
-    ]  # fmt: skip
+        "nearly_empty",
+        "partly_filled",
+        "nearly_full",
+    ]
 
 
 @pytest.mark.release

@@ -257,8 +257,9 @@ def test_a_hand_hides_what_is_behind_it_and_is_background():
 def test_a_sliver_of_an_object_is_not_labelled():
     for seed in range(6):
         scene = render(seed, exits=2, hand=0.6, frames=80, size=(72, 96))
-        counts = [np.bincount(scene.true_labels(frame).ravel(), minlength=2)[1]
-                  for frame in range(80)]  # fmt: skip
+        counts = [
+            np.bincount(scene.true_labels(frame).ravel(), minlength=2)[1] for frame in range(80)
+        ]
         assert min(count for count in counts if count) >= 12
         assert np.array_equal(scene.visible, np.array(counts) > 0)
 

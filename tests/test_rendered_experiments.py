@@ -200,9 +200,13 @@ def test_the_same_scene_filmed_again_gives_the_windows_of_the_result(benchmark, 
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [(0.01, 0.05, "beat"), (-0.05, -0.01, "lose to"), (-0.01, 0.05, "do not beat"),
-     (0.0, 0.05, "do not beat")],
-)  # fmt: skip
+    [
+        (0.01, 0.05, "beat"),
+        (-0.05, -0.01, "lose to"),
+        (-0.01, 0.05, "do not beat"),
+        (0.0, 0.05, "do not beat"),
+    ],
+)
 def test_the_verdict_follows_the_interval(low, high, said) -> None:
     assert f"coordinates {said} absolute ones" in rendered._verdict(low, high)
 
@@ -315,8 +319,17 @@ def test_the_command_writes_page_windows_and_picture_without_any_release(
     dejacue, quick, tmp_path
 ) -> None:
     folder, windows = tmp_path / "out", tmp_path / "windows.json"
-    ran = dejacue("reproduce", NAMES[1], "--data", tmp_path / "no", "--out", folder, "--figures",
-                  "--windows", windows)  # fmt: skip
+    ran = dejacue(
+        "reproduce",
+        NAMES[1],
+        "--data",
+        tmp_path / "no",
+        "--out",
+        folder,
+        "--figures",
+        "--windows",
+        windows,
+    )
     assert ran.code == 0, ran.err
     assert (folder / "figures" / "rendered_masks.png").stat().st_size > 5000
     assert "| switch 1 | R@1 .5, change |" in (folder / "reproduce.md").read_text(encoding="utf-8")

@@ -130,10 +130,12 @@ def test_frames_and_descriptions_come_back_from_json(tmp_path) -> None:
 
 def test_references_are_read_as_documented(tmp_path) -> None:
     row = {
-        "history": "cup", "component": "kitchen-01", "frames": [0, 299],
+        "history": "cup",
+        "component": "kitchen-01",
+        "frames": [0, 299],
         "states": {"empty": [[0, 58], [200, 210]], "filled": [[80, 199]]},
         "descriptions": {"empty": ["empty cup", "cup with nothing in it"]},
-    }  # fmt: skip
+    }
     document = {"schema": "dejacue.references/1", "histories": [row]}
     assert read_references(save(tmp_path / "r.json", document)) == [CUP]
     assert read_references(save(tmp_path / "r.json", {"histories": [row]})) == [CUP]
@@ -456,9 +458,29 @@ def test_broken_retrievals_are_named(tmp_path, document, message) -> None:
         read_retrievals(path)
 
 
-KEYS = ["schema", "histories", "history", "states", "frames", "component", "descriptions",
-        "retrievals", "moments", "state", "description", "start", "end", "score", "level",
-        "alternatives", "start_s", "end_s", "settings", "notes", "encoder"]  # fmt: skip
+KEYS = [
+    "schema",
+    "histories",
+    "history",
+    "states",
+    "frames",
+    "component",
+    "descriptions",
+    "retrievals",
+    "moments",
+    "state",
+    "description",
+    "start",
+    "end",
+    "score",
+    "level",
+    "alternatives",
+    "start_s",
+    "end_s",
+    "settings",
+    "notes",
+    "encoder",
+]
 anything = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 9) | st.floats() | st.sampled_from(["", "cup"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner),

@@ -50,19 +50,27 @@ def by_hand(settings=None, **columns) -> tuple[History, Reading]:
     seen = Evidence(responses.astype(np.float32), np.zeros(2), np.ones(2), responses, frames)
     first = Moment("empty", "empty cup", Window(0, 2), 2.5, alternatives=((Window(9, 10), 0.25),))
     second = Moment(
-        "filled", "full cup", Window(6, 9), float("inf"), p_value=0.9, absent=True,
+        "filled",
+        "full cup",
+        Window(6, 9),
+        float("inf"),
+        p_value=0.9,
+        absent=True,
         times_s=(0.5, float("nan")),
-    )  # fmt: skip
+    )
     return history, Reading(Retrieval((first, second), settings or {}, "cup", None, ("a",)), seen)
 
 
 def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     made = generate(3, states=("a", "b", "c"), frames=240, gaps=((70, 14),))
     finding = Finding(
-        made.history, made.vocabulary, read(made), thumbnails={9: JPEG, 3: JPEG},
+        made.history,
+        made.vocabulary,
+        read(made),
+        thumbnails={9: JPEG, 3: JPEG},
         doubts=((Window(20, 30), "is it hidden?"), (Window(900, 950), "far away")),
         warnings=("mind the gap",),
-    ).correct({"a": 5, None: Window(100, 103)}, changes=[60])  # fmt: skip
+    ).correct({"a": 5, None: Window(100, 103)}, changes=[60])
     own = checked(finding.scene(references=made.references, segments=True, questions=2))
     assert own["schema"] == "dejacue.scene/1"
     assert own["axis"] == {"first": 0, "last": 239}
@@ -70,8 +78,10 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     assert [state["name"] for state in own["states"]] == ["a", "b", "c"]
     assert [state["colour"] for state in own["states"]] == ["#0072B2", "#D55E00", "#009E73"]
     assert [(row["state"], row["description"]) for row in own["rows"]] == [
-        ("a", None), ("b", None), ("c", None),
-    ]  # fmt: skip
+        ("a", None),
+        ("b", None),
+        ("c", None),
+    ]
     for row, moment in zip(own["rows"], finding.retrieval[::2], strict=True):
         window = row["windows"][0]
         assert (window["start"], window["end"]) == tuple(moment.window)
@@ -84,8 +94,9 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     assert own["doubts"] == [{"start": 20, "end": 30, "text": "is it hidden?"}]
     assert own["references"] == {s: [[*w] for w in ws] for s, ws in made.references.items()}
     assert own["named"] == [
-        {"state": "a", "start": 5, "end": 5}, {"state": None, "start": 100, "end": 103},
-    ]  # fmt: skip
+        {"state": "a", "start": 5, "end": 5},
+        {"state": None, "start": 100, "end": 103},
+    ]
     assert own["changes"] == [60]
     assert own["segments"] == [[*window] for window in finding.segments()]
     asked = finding.ask_next(2)
@@ -101,8 +112,16 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
 
 def test_what_was_not_asked_for_is_null() -> None:
     own = checked(scene(*by_hand()))
-    unknown = ("object", "video", "times", "source", "presence", "references", "segments",
-               "questions")  # fmt: skip
+    unknown = (
+        "object",
+        "video",
+        "times",
+        "source",
+        "presence",
+        "references",
+        "segments",
+        "questions",
+    )
     assert [name for name in own if own[name] is None] == list(unknown)
     assert own["notes"] == ["a"]
 
@@ -135,9 +154,11 @@ def test_seconds_and_frames_of_the_file_are_interpolated_from_knots() -> None:
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 11])
     times = np.where(frames < 7, frames * 0.5, 3.5 + (frames - 7) * 0.25) + 10
     history, reading = by_hand(
-        times_s=times, source_frames=5 * frames + 2, made_with={"frames": "20"},
+        times_s=times,
+        source_frames=5 * frames + 2,
+        made_with={"frames": "20"},
         presence=np.linspace(0, 1, 10),
-    )  # fmt: skip
+    )
     references, doubts = {"empty": [Window(2, 12), Window(900, 901)]}, [(Window(32, 42), "dark")]
     own = checked(scene(history, reading, references=references, doubts=doubts))
     knots = own["times"]

@@ -159,8 +159,11 @@ def test_under_a_limit_of_memory_there_is_a_sentence_and_no_traceback(question, 
     ran = subprocess.run(
         [sys.executable, "-m", "dejacue", *map(str, question)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-        capture_output=True, text=True, cwd=tmp_path, timeout=600,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=600,
+    )
     assert ran.returncode not in (0, -11)
     assert "memory" in ran.stderr.lower()
     assert "Traceback" not in ran.stderr

@@ -195,8 +195,10 @@ def test_a_second_writer_is_told_and_readers_are_not_blocked(store, monkeypatch)
         yield history("b", 2)
         other = Store.open(store.path)
         for write in (
-            lambda: other.add(history("c")), lambda: other.remove("a"), lambda: other.compact()
-        ):  # fmt: skip
+            lambda: other.add(history("c")),
+            lambda: other.remove("a"),
+            lambda: other.compact(),
+        ):
             with pytest.raises(InputError, match="another process is writing to this store; wait"):
                 write()
         assert other.ids() == ["a"]
@@ -320,8 +322,10 @@ def test_verify_names_the_history_and_the_segment(store, kept) -> None:
     again = Store.open(store.path)
     found = again.verify()
     assert [(own.id, own.segment) for own in found] == [
-        (None, "000001.npy"), ("b", "000001.npy"), ("c", "000001.npy")
-    ]  # fmt: skip
+        (None, "000001.npy"),
+        ("b", "000001.npy"),
+        ("c", "000001.npy"),
+    ]
     assert "30 of 90 rows are there" in str(found[0])
     with pytest.raises(InputError, match=r"000001.npy: is truncated: .*dejacue store verify"):
         _ = again["c"]
@@ -339,11 +343,18 @@ def test_verify_looks_at_the_index_too(store) -> None:
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("runs", [0, 31]), ("runs", [0, 1 << 60]), ("runs", [0, 40, 60, -10]), ("runs", [0, 30, 1]),
-        ("runs", [5, 20, 20, 10]), ("runs", [1 << 60, 30]), ("runs", [-(1 << 63), 20, 0, 10]),
-        ("runs", []), ("times_s", [0] * 31), ("times_s", [0]),
+        ("runs", [0, 31]),
+        ("runs", [0, 1 << 60]),
+        ("runs", [0, 40, 60, -10]),
+        ("runs", [0, 30, 1]),
+        ("runs", [5, 20, 20, 10]),
+        ("runs", [1 << 60, 30]),
+        ("runs", [-(1 << 63), 20, 0, 10]),
+        ("runs", []),
+        ("times_s", [0] * 31),
+        ("times_s", [0]),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> None:
     store.add(history("a", 1, times_s=np.arange(30.0)))
     with _index.transaction(store.path) as now:
@@ -455,7 +466,7 @@ def test_a_question_may_look_at_some_only(store) -> None:
         (words(), {"threads": 0}, "threads 0 must be at least 1"),
         (words(), {"where": {"id": 3}}, "give names and texts"),
     ],
-)  # fmt: skip
+)
 def test_a_question_that_cannot_be_asked_is_refused_at_once(
     store, vocabulary, options, message
 ) -> None:
@@ -604,9 +615,12 @@ def test_words_are_encoded_with_the_encoder_of_the_store(dejacue, tmp_path) -> N
     write_scene(tmp_path / "cup", render(7, family="cup", topology="three"), overwrite=True)
     words = tmp_path / "cup" / "vocabulary.yaml"
     finding = find(
-        tmp_path / "cup" / "scene.mp4", words, masks=tmp_path / "cup" / "Annotations",
-        encoder="mini", stride=4,
-    )  # fmt: skip
+        tmp_path / "cup" / "scene.mp4",
+        words,
+        masks=tmp_path / "cup" / "Annotations",
+        encoder="mini",
+        stride=4,
+    )
     with Store.create(tmp_path / "s") as store:
         store.add(finding.history)
     asked = dejacue("store", "ask", tmp_path / "s", "-v", words)

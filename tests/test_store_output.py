@@ -24,10 +24,13 @@ def history(seed: int) -> History:
     """With times, with frames of a file, or with neither."""
     frames = np.arange(20)
     return History(
-        np.random.default_rng(seed).normal(size=(20, D)), frames, f"h,{seed}\u00e9", "e",
+        np.random.default_rng(seed).normal(size=(20, D)),
+        frames,
+        f"h,{seed}\u00e9",
+        "e",
         times_s=frames / 5.0 if seed % 3 == 0 else None,
         source_frames=6 * frames + 2 if seed % 3 == 1 else None,
-    )  # fmt: skip
+    )
 
 
 def words() -> Vocabulary:
@@ -60,8 +63,10 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
     monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
     wanted = list(store.ask(words()))
     assert {(a.times_s is None, a.source_frames is None) for a in wanted} == {
-        (True, True), (False, True), (True, False)
-    }  # fmt: skip
+        (True, True),
+        (False, True),
+        (True, False),
+    }
     for suffix in _output.WRITERS:
         assert store.ask(words()).write(tmp_path / f"x{suffix}") == len(wanted) == 14
     file = pyarrow.parquet.ParquetFile(tmp_path / "x.parquet")
@@ -157,9 +162,12 @@ def test_a_reader_that_goes_away_is_no_error(store, tmp_path) -> None:
     store.add([history(seed) for seed in range(10, 600)])
     command = ["store", "ask", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", "0"]
     run = subprocess.Popen(
-        [sys.executable, "-m", "dejacue", *map(str, command)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env=os.environ,
-    )  # fmt: skip
+        [sys.executable, "-m", "dejacue", *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
     with run:
         assert run.stdout is not None
         assert run.stderr is not None

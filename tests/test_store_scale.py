@@ -120,14 +120,17 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("slot = 3", "index is damaged"), ("slot = -1", "index is damaged"),
-        ("slot = 'x'", "index is damaged"), ("slot = 1", "index is damaged"),
-        ("segment = 2", "index is damaged"), ("first = 70", 'entry of history "a" is damaged'),
+        ("slot = 3", "index is damaged"),
+        ("slot = -1", "index is damaged"),
+        ("slot = 'x'", "index is damaged"),
+        ("slot = 1", "index is damaged"),
+        ("segment = 2", "index is damaged"),
+        ("first = 70", 'entry of history "a" is damaged'),
         ("length = -1", "index is damaged"),
         ("interval_s = 0.0", 'entry of history "a" is damaged'),
         ("interval_s = 'x'", 'entry of history "a" is damaged'),
     ],
-)  # fmt: skip
+)
 def test_a_place_that_is_not_there_is_told(store, change, message) -> None:
     store.add([history("a", 0), history("b", 1), history("c", 2)])
     with _index.transaction(store.path) as now:

@@ -173,9 +173,13 @@ def test_a_finding_has_one_and_its_folder_is_added_with_it(tmp_path, dejacue) ->
 
     write_scene(tmp_path / "cup", render(7, family="cup", topology="three"), overwrite=True)
     finding = find(
-        tmp_path / "cup" / "scene.mp4", tmp_path / "cup" / "vocabulary.yaml",
-        masks=tmp_path / "cup" / "Annotations", encoder="mini", stride=8, folder=tmp_path / "out",
-    )  # fmt: skip
+        tmp_path / "cup" / "scene.mp4",
+        tmp_path / "cup" / "vocabulary.yaml",
+        masks=tmp_path / "cup" / "Annotations",
+        encoder="mini",
+        stride=8,
+        folder=tmp_path / "out",
+    )
     assert finding.thumbnail in finding.crops.values()
     Store.create(tmp_path / "s").close()
     assert dejacue("store", "add", tmp_path / "s", tmp_path / "out").code == 0

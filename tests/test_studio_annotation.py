@@ -62,8 +62,11 @@ def test_what_is_confirmed_is_on_the_disk(studio, pair, monkeypatch) -> None:
     label(anna, "Anna", [None] * 60, STATES)
     synced: list[str] = []
     own = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(
-        os.readlink(f"/proc/self/fd/{handle}")) or own(handle))  # fmt: skip
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")) or own(handle),
+    )
     saved = anna.put(f"{CUP}/passes/Anna", json={"runs": runs(LABELS)}).json()
     folder = str(studio.workspace.root / "cup" / "annotations")
     assert [os.path.dirname(synced[0]), synced[1]] == [folder, folder]
@@ -73,9 +76,10 @@ def test_what_is_confirmed_is_on_the_disk(studio, pair, monkeypatch) -> None:
     loaded = anna.get(f"{CUP}/passes/anna").json()
     assert loaded["revision"] == saved["revision"]
     assert loaded["runs"] == [
-        {"start": 0, "end": 19, "label": "empty"}, {"start": 20, "end": 24, "label": "none"},
+        {"start": 0, "end": 19, "label": "empty"},
+        {"start": 20, "end": 24, "label": "none"},
         {"start": 25, "end": 59, "label": "full"},
-    ]  # fmt: skip
+    ]
 
 
 def test_two_tabs_do_not_write_over_each_other(pair) -> None:
@@ -88,11 +92,20 @@ def test_two_tabs_do_not_write_over_each_other(pair) -> None:
     assert (late.status_code, "changed elsewhere" in late.json()["detail"]) == (409, True)
 
 
-@pytest.mark.parametrize("given", [
-    [], runs(LABELS)[:-1], runs(LABELS)[1:], runs([*LABELS, "full"]), runs(LABELS)[::-1],
-    runs(["pre"] * 60), [{"start": 5, "end": 1, "label": None}],
-    [{"start": 0, "end": 10**15, "label": None}], runs(LABELS)[:9] + runs(LABELS)[8:],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        runs(LABELS)[:-1],
+        runs(LABELS)[1:],
+        runs([*LABELS, "full"]),
+        runs(LABELS)[::-1],
+        runs(["pre"] * 60),
+        [{"start": 5, "end": 1, "label": None}],
+        [{"start": 0, "end": 10**15, "label": None}],
+        runs(LABELS)[:9] + runs(LABELS)[8:],
+    ],
+)
 def test_a_pass_that_is_not_whole_is_refused_and_the_old_one_kept(studio, pair, given) -> None:
     anna = pair[0]
     label(anna, "Anna", LABELS, STATES)
@@ -107,17 +120,33 @@ def test_annotators_see_neither_each_other_nor_a_score(studio, pair) -> None:
     anna, ben, owner = pair
     label(anna, "Anna", LABELS, STATES)
     label(ben, "Ben", [None] * 60)
-    hidden = ["/api/findings", "/api/findings/cup/scene", "/api/findings/cup/info", "/api/corpus",
-              "/api/findings/cup/export/json", "/api/findings/cup/questions", "/api/jobs",
-              "/api/findings/cup/segments", "/api/findings/cup/export/report", "/api/vocabularies",
-              "/api/findings/cup/thumbnails/0.jpg", f"{CUP}/passes/Anna", f"{CUP}/agreement",
-              f"{CUP}/decisions", f"{CUP}/events", f"{CUP}/files/decisions.json"]  # fmt: skip
+    hidden = [
+        "/api/findings",
+        "/api/findings/cup/scene",
+        "/api/findings/cup/info",
+        "/api/corpus",
+        "/api/findings/cup/export/json",
+        "/api/findings/cup/questions",
+        "/api/jobs",
+        "/api/findings/cup/segments",
+        "/api/findings/cup/export/report",
+        "/api/vocabularies",
+        "/api/findings/cup/thumbnails/0.jpg",
+        f"{CUP}/passes/Anna",
+        f"{CUP}/agreement",
+        f"{CUP}/decisions",
+        f"{CUP}/events",
+        f"{CUP}/files/decisions.json",
+    ]
     for path in hidden:
         assert ben.get(path).status_code == 403, path
-    for path, body in (("/api/findings/cup/read", {}), ("/api/jobs", {"kind": "evaluate"}),
-                       ("/api/findings/cup/compare", {"readings": [{}]}),
-                       ("/api/annotators", {"annotator": "Anna"}),
-                       ("/api/session", {"annotator": None})):  # fmt: skip
+    for path, body in (
+        ("/api/findings/cup/read", {}),
+        ("/api/jobs", {"kind": "evaluate"}),
+        ("/api/findings/cup/compare", {"readings": [{}]}),
+        ("/api/annotators", {"annotator": "Anna"}),
+        ("/api/session", {"annotator": None}),
+    ):
         assert ben.post(path, json=body).status_code == 403, path
     assert ben.put("/api/findings/cup", json={}).status_code == 403
     assert ben.put(f"{CUP}/passes/Anna", json={"runs": runs(LABELS)}).status_code == 403
@@ -127,9 +156,14 @@ def test_annotators_see_neither_each_other_nor_a_score(studio, pair) -> None:
     assert (about["findings"], about["references"], about["annotator"]) == ([], [], "Ben")
     listed = {own["id"]: own for own in ben.get("/api/annotations").json()}
     assert [own["annotator"] for own in listed["cup"]["passes"]] == ["Ben"]
-    for path in ("/api/videos/scene/scene.mp4/file", "/api/videos/scene/scene.mp4/times",
-                 "/api/videos/scene/scene.mp4/frames/3.jpg", "/api/findings/cup/outline/3",
-                 "/api/findings/cup/crops/3.jpg", f"{CUP}/passes/Ben"):  # fmt: skip
+    for path in (
+        "/api/videos/scene/scene.mp4/file",
+        "/api/videos/scene/scene.mp4/times",
+        "/api/videos/scene/scene.mp4/frames/3.jpg",
+        "/api/findings/cup/outline/3",
+        "/api/findings/cup/crops/3.jpg",
+        f"{CUP}/passes/Ben",
+    ):
         assert ben.get(path).status_code == 200, path
     assert owner.get(f"{CUP}/passes/Anna").status_code == 403
     told = {own["id"]: own for own in owner.get("/api/annotations").json()}["cup"]["passes"]
@@ -202,8 +236,9 @@ def test_from_two_passes_to_references(studio, pair) -> None:
     assert made["file"] == "cup/annotations/references.json"
     (truth,) = read_references(folder / "references.json")
     assert {s: [tuple(w) for w in own] for s, own in truth.states.items()} == {
-        "empty": [(0, 18)], "full": [(25, 59)],
-    }  # fmt: skip
+        "empty": [(0, 18)],
+        "full": [(25, 59)],
+    }
     for what in ("decisions", "consensus", "references"):
         answer = owner.get(f"{CUP}/files/{what}.json")
         assert answer.content == (folder / f"{what}.json").read_bytes()
@@ -237,14 +272,18 @@ def test_passes_that_agree_have_a_consensus_at_once(pair) -> None:
     assert owner.post(f"{CUP}/consensus").status_code == 200  # and again
 
 
-@pytest.mark.parametrize(("given", "sentence"), [
-    ([], "not decided"), (runs(LABELS)[:1], "nothing to decide"),
-    ([{"start": 18, "end": 18, "label": "none"}], "frame 19 is not decided"),
-    ([{"start": 18, "end": 18, "label": None}], "decisions must cover every frame"),
-    ([{"start": 18, "end": 19, "label": "pre"}], 'unknown label "pre"'),
-    ([{"start": 18, "end": 90, "label": "none"}], "the passes cover only"),
-    ([{"start": 18, "end": 20, "label": "none"}], "both passes say none there"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], "not decided"),
+        (runs(LABELS)[:1], "nothing to decide"),
+        ([{"start": 18, "end": 18, "label": "none"}], "frame 19 is not decided"),
+        ([{"start": 18, "end": 18, "label": None}], "decisions must cover every frame"),
+        ([{"start": 18, "end": 19, "label": "pre"}], 'unknown label "pre"'),
+        ([{"start": 18, "end": 90, "label": "none"}], "the passes cover only"),
+        ([{"start": 18, "end": 20, "label": "none"}], "both passes say none there"),
+    ],
+)
 def test_decisions_that_do_not_fit_are_refused(pair, given, sentence) -> None:
     anna, ben, owner = pair
     label(anna, "Anna", LABELS, STATES)

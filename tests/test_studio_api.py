@@ -20,8 +20,13 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = int(os.environ.get("DEJACUE_STUDIO_EXAMPLES", "6"))  # a request; 300 for a long search
 HEADERS = {"authorization": f"Bearer {TOKEN}", "host": "127.0.0.1:8765"}
-IDS = {"id": ["cup", "scene/scene.mp4", "scene/vocabulary.yaml"], "annotator": ["Anna"],
-       "kind": ["json", "report"], "number": [3], "frame": [0]}  # fmt: skip
+IDS = {
+    "id": ["cup", "scene/scene.mp4", "scene/vocabulary.yaml"],
+    "annotator": ["Anna"],
+    "kind": ["json", "report"],
+    "number": [3],
+    "frame": [0],
+}
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +87,9 @@ def test_nothing_that_was_confirmed_is_lost_when_the_server_is_killed(made_works
     """The server is killed at 20 moments while somebody labels."""
     root = copied(made_workspace, tmp_path / "workspace")
     script = Path(__file__).parent / "crash" / "studio_killer.py"
-    ran = subprocess.run([sys.executable, str(script), str(root), "20"], capture_output=True,
-                         text=True, timeout=1200)  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, str(script), str(root), "20"], capture_output=True, text=True, timeout=1200
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     told = json.loads(ran.stdout.splitlines()[-1])
     assert told["killed"] == 20

@@ -68,8 +68,9 @@ def test_a_folder_of_images_is_a_video_and_masks_are_not(studio, client) -> None
         Image.new("RGB", (32, 24), (number * 80, 0, 0)).save(folder / f"{number}.png")
     studio.workspace.changed()
     assert client.get("/api/videos").json() == [
-        {"id": "pictures", "kind": "images"}, {"id": "scene/scene.mp4", "kind": "file"}
-    ]  # fmt: skip
+        {"id": "pictures", "kind": "images"},
+        {"id": "scene/scene.mp4", "kind": "file"},
+    ]
     about = client.get("/api/videos/pictures/info").json()
     assert (about["frames"], about["playable"], about["seconds"]) == (3, False, None)
     assert client.get("/api/videos/pictures/times").json()["times"] is None
@@ -147,8 +148,9 @@ def test_examples_are_frames_of_the_history(studio, client) -> None:
     scene = client.post("/api/findings/cup/read", json={"examples": marks, "changes": [20]}).json()
     expected = finding.correct({"full": [], None: 30}, full=[], changes=20)
     assert [(n["state"], n["start"], n["end"]) for n in scene["named"]] == [
-        ("full", 2, 6), (None, 30, 30),
-    ]  # fmt: skip
+        ("full", 2, 6),
+        (None, 30, 30),
+    ]
     assert scene["changes"] == expected.scene(thumbnails=())["changes"] == [20]
     assert client.post("/api/findings/cup/read", json={}).json()["named"] == []
     refused = client.post("/api/findings/cup/read", json={"examples": [{"state": "full"}]})
@@ -162,8 +164,11 @@ def test_an_example_from_elsewhere_lies_in_the_workspace(studio, client, tmp_pat
     (tmp_path / "outside.jpg").write_bytes(crops[0])
 
     def read(source: str):
-        marks = [{"state": "full", "source": source}, {"state": "full", "source": "full.jpg"},
-                 {"state": "empty", "source": "empty.jpg"}]  # fmt: skip
+        marks = [
+            {"state": "full", "source": source},
+            {"state": "full", "source": "full.jpg"},
+            {"state": "empty", "source": "empty.jpg"},
+        ]
         return client.post("/api/findings/cup/read", json={"examples": marks})
 
     assert read("full.jpg").status_code == 200
@@ -212,11 +217,20 @@ def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client
     assert {answer.result() for answer in answers} == {200}
 
 
-@pytest.mark.parametrize("body", [
-    {"states": {"one": ["cup"]}}, {"states": {"a": ["x"], "b": []}}, {"readout": "nothing"},
-    {"top": 0}, {"absent_at": 2}, {"unknown": 1}, {"smoothing": "wide"}, {"changes": [-1]},
-    {"examples": [{"state": "unheard of", "start": 1}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"states": {"one": ["cup"]}},
+        {"states": {"a": ["x"], "b": []}},
+        {"readout": "nothing"},
+        {"top": 0},
+        {"absent_at": 2},
+        {"unknown": 1},
+        {"smoothing": "wide"},
+        {"changes": [-1]},
+        {"examples": [{"state": "unheard of", "start": 1}]},
+    ],
+)
 def test_what_cannot_be_read_is_one_sentence(client, body) -> None:
     answer = client.post("/api/findings/cup/read", json=body)
     assert answer.status_code in (400, 422)
@@ -226,10 +240,18 @@ def test_what_cannot_be_read_is_one_sentence(client, body) -> None:
 
 
 def test_a_body_may_be_anything_and_is_refused_in_a_sentence(client) -> None:
-    for body in (b"", b"{", b"[1]", b'{"states": {"\\ud800": ["a"]}}', b'{"top": NaN}', b"[" * 9999,
-                 b'{"top": ' + b"9" * 5000 + b"}"):  # fmt: skip
-        answer = client.post("/api/findings/cup/read", content=body,
-                             headers={"content-type": "application/json"})  # fmt: skip
+    for body in (
+        b"",
+        b"{",
+        b"[1]",
+        b'{"states": {"\\ud800": ["a"]}}',
+        b'{"top": NaN}',
+        b"[" * 9999,
+        b'{"top": ' + b"9" * 5000 + b"}",
+    ):
+        answer = client.post(
+            "/api/findings/cup/read", content=body, headers={"content-type": "application/json"}
+        )
         assert answer.status_code in (400, 422)
         assert answer.json()["detail"]
 
@@ -272,8 +294,11 @@ def test_each_text_is_encoded_once(studio, client, monkeypatch) -> None:
     encoder = studio.encoder("mini")
     seen: list[str] = []
     own = type(encoder._encoder).encode_texts
-    monkeypatch.setattr(type(encoder._encoder), "encode_texts",
-                        lambda self, texts: seen.extend(texts) or own(self, texts))  # fmt: skip
+    monkeypatch.setattr(
+        type(encoder._encoder),
+        "encode_texts",
+        lambda self, texts: seen.extend(texts) or own(self, texts),
+    )
     for last in ("drained cup", "an empty cup", "drained cup"):
         words = {**STATES, "empty": [last]}
         assert client.post("/api/findings/cup/read", json={"states": words}).status_code == 200
@@ -328,8 +353,15 @@ def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, cl
     from dejacue import find
 
     root, scene = studio.workspace.root, studio.workspace.root / "scene"
-    find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
-         encoder="mini", stride=3, folder=root / "third")  # fmt: skip
+    find(
+        scene / "scene.mp4",
+        scene / "vocabulary.yaml",
+        masks=scene / "Annotations",
+        objects=[1],
+        encoder="mini",
+        stride=3,
+        folder=root / "third",
+    )
     whole = client.get("/api/findings/cup/outline/30").json()["outline"]
     assert client.get("/api/findings/third/outline/10").json()["outline"] == whole != []
     by_file = client.get("/api/findings/third/outline/30", params={"file": True}).json()
@@ -340,8 +372,10 @@ def test_outlines_of_a_sampled_history_are_asked_for_by_either_number(studio, cl
     last = client.get("/api/findings/cup/outlines?start=58&count=9&file=true").json()
     assert [own["frame"] for own in last] == [58, 59]  # the video ends
     assert client.get("/api/findings/cup/outlines?start=60").status_code == 404
-    pictures = [client.get("/api/findings/third/crops/10.jpg"),
-                client.get("/api/findings/third/crops/30.jpg", params={"file": True})]  # fmt: skip
+    pictures = [
+        client.get("/api/findings/third/crops/10.jpg"),
+        client.get("/api/findings/third/crops/30.jpg", params={"file": True}),
+    ]
     assert pictures[0].content == pictures[1].content
 
 
@@ -351,10 +385,11 @@ def test_a_box_is_previewed(client) -> None:
     points = np.array(found["outline"][0])
     assert [*points.min(axis=0), *points.max(axis=0)] == [20, 20, 60, 50]
     for wrong, sentence in (
-        ({"frame": 3}, "draw a box"), ({"frame": 600, "box": [1, 1, 9, 9]}, "no frame 600"),
+        ({"frame": 3}, "draw a box"),
+        ({"frame": 600, "box": [1, 1, 9, 9]}, "no frame 600"),
         ({"frame": 3, "box": [60, 50, 20, 20]}, "ends before it begins"),
         ({"frame": 3, "box": [1, 1, 9, 9], "tracker": "magic"}, 'unknown tracker "magic"'),
-    ):  # fmt: skip
+    ):
         answer = client.post(
             "/api/videos/scene/scene.mp4/preview", json={"tracker": "box", **wrong}
         )
@@ -390,8 +425,11 @@ def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -
     found = client.get("/api/corpus").json()
     (row,) = found["rows"]
     assert (row["id"], row["history"], row["object"], row["readout"]) == (
-        "cup", "scene", "cup", "contrast",
-    )  # fmt: skip
+        "cup",
+        "scene",
+        "cup",
+        "contrast",
+    )
     truth = read_references(studio.workspace.root / "scene" / "references.json")[0].states
     finding = Finding.read(studio.workspace.root / "cup")
     for own in row["moments"]:
@@ -445,8 +483,15 @@ def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, clien
     from dejacue import find
 
     root, scene = studio.workspace.root, studio.workspace.root / "scene"
-    made = find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations",
-                objects=[1], encoder="mini", stride=2, folder=root / "half")  # fmt: skip
+    made = find(
+        scene / "scene.mp4",
+        scene / "vocabulary.yaml",
+        masks=scene / "Annotations",
+        objects=[1],
+        encoder="mini",
+        stride=2,
+        folder=root / "half",
+    )
     row = corpus.row(studio, "half")
     truth = read_references(scene / "references.json")[0].states
     moment = made.retrieval.with_source(made.history).state("full")[0]
@@ -480,12 +525,22 @@ def test_a_video_is_uploaded_and_can_be_looked_at(studio, client) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "data"), [
-    ("page.html", b"<script>alert(1)</script>"), ("picture.svg", b"<svg onload=alert(1)>"),
-    ("page.mp4", b"<html><script>alert(1)</script>"), ("picture.png", b"<svg></svg>"),
-    ("empty.mp4", b""), ("../out.mp4", b"x"), ("a/b.mp4", b"x"), (".hidden.mp4", b"x"),
-    ("con.mp4", b"x"), ("nul\0.mp4", b"x"), ("cut.mp4", b"\0\0\0\x20ftypisom" + bytes(100)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("page.html", b"<script>alert(1)</script>"),
+        ("picture.svg", b"<svg onload=alert(1)>"),
+        ("page.mp4", b"<html><script>alert(1)</script>"),
+        ("picture.png", b"<svg></svg>"),
+        ("empty.mp4", b""),
+        ("../out.mp4", b"x"),
+        ("a/b.mp4", b"x"),
+        (".hidden.mp4", b"x"),
+        ("con.mp4", b"x"),
+        ("nul\0.mp4", b"x"),
+        ("cut.mp4", b"\0\0\0\x20ftypisom" + bytes(100)),
+    ],
+)
 def test_what_is_no_video_leaves_nothing_behind(studio, client, name, data) -> None:
     answer = upload(client, name, data)
     assert answer.status_code in (400, 404)
@@ -520,10 +575,35 @@ def test_ids_lead_nowhere_but_into_the_workspace(tmp_path) -> None:
     (root / "loop").symlink_to(root / "loop")
     (root / ".hidden.mp4").write_bytes(b"hidden")
     workspace = Workspace(root)
-    for id in ("..", "../secret.mp4", "inside/../../secret.mp4", "/etc/passwd", "link.mp4", "", ".",
-               "up/secret.mp4", "loop", "loop/x", ".hidden.mp4", "a\0b", "a\nb", "C:/x", "C:x",
-               "\\\\host\\x", "a\\b", "nul", "COM1.mp4", "inside/aux.mp4", "a//b", " x", "x ",
-               "x" * 2000, "inside/", "./inside", "\ud800"):  # fmt: skip
+    for id in (
+        "..",
+        "../secret.mp4",
+        "inside/../../secret.mp4",
+        "/etc/passwd",
+        "link.mp4",
+        "",
+        ".",
+        "up/secret.mp4",
+        "loop",
+        "loop/x",
+        ".hidden.mp4",
+        "a\0b",
+        "a\nb",
+        "C:/x",
+        "C:x",
+        "\\\\host\\x",
+        "a\\b",
+        "nul",
+        "COM1.mp4",
+        "inside/aux.mp4",
+        "a//b",
+        " x",
+        "x ",
+        "x" * 2000,
+        "inside/",
+        "./inside",
+        "\ud800",
+    ):
         with pytest.raises(NotThere):
             workspace.place(id)
     assert workspace.place("inside/new.mp4") == root / "inside" / "new.mp4"
@@ -553,9 +633,12 @@ def test_a_mistake_of_ours_is_a_sentence_too(studio, monkeypatch) -> None:
     from helpers.studio_client import TOKEN, TestClient, create_app
 
     monkeypatch.setattr(studio, "finding", lambda id: 1 / 0)
-    client = TestClient(create_app(studio), base_url="http://localhost",
-                        headers={"authorization": f"Bearer {TOKEN}"},
-                        raise_server_exceptions=False)  # fmt: skip
+    client = TestClient(
+        create_app(studio),
+        base_url="http://localhost",
+        headers={"authorization": f"Bearer {TOKEN}"},
+        raise_server_exceptions=False,
+    )
     answer = client.get("/api/findings/cup/scene")
     assert answer.status_code == 500
     assert "went wrong in the studio (ZeroDivisionError)" in answer.json()["detail"]
@@ -575,15 +658,20 @@ def test_links_in_folders_of_pictures_lead_nowhere_else(studio, client, tmp_path
     assert "3.png is a link out of the workspace" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("text", [
-    "ffconcat version 1.0\nfile scene.mp4\n",
-    "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nscene.mp4\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ffconcat version 1.0\nfile scene.mp4\n",
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nscene.mp4\n",
+    ],
+)
 def test_a_list_of_other_files_is_no_video(studio, client, text) -> None:
     path = studio.workspace.root / "scene" / "list.mp4"
     path.write_text(text)
-    for answer in (client.get("/api/videos/scene/list.mp4/frames/0.jpg"),
-                   upload(client, "list.mp4", text.encode())):  # fmt: skip
+    for answer in (
+        client.get("/api/videos/scene/list.mp4/frames/0.jpg"),
+        upload(client, "list.mp4", text.encode()),
+    ):
         assert answer.status_code == 400
         assert len(answer.json()["detail"]) < 600
 

@@ -49,8 +49,14 @@ def test_masks_and_words_become_a_finding(studio, client) -> None:
 
 
 def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
-    asked = {"kind": "find", "video": VIDEO, "prompts": BOX, "tracker": "box", "stride": 2,
-             "states": {"empty": ["drained cup"], "full": ["filled up cup"]}}  # fmt: skip
+    asked = {
+        "kind": "find",
+        "video": VIDEO,
+        "prompts": BOX,
+        "tracker": "box",
+        "stride": 2,
+        "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
+    }
     job = ended(client, begun(client, **asked, folder="boxed"))
     assert job["state"] == "done", job["problem"]
     made = Finding.read(studio.workspace.root / "boxed")
@@ -66,9 +72,16 @@ def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
 
 
 def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) -> None:
-    asked = {"kind": "find", "video": VIDEO, "prompts": BOX, "tracker": "box", "folder": "boxed",
-             "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
-             "examples": [{"state": "full", "start": 50, "end": 55}], "changes": [30]}  # fmt: skip
+    asked = {
+        "kind": "find",
+        "video": VIDEO,
+        "prompts": BOX,
+        "tracker": "box",
+        "folder": "boxed",
+        "states": {"empty": ["drained cup"], "full": ["filled up cup"]},
+        "examples": [{"state": "full", "start": 50, "end": 55}],
+        "changes": [30],
+    }
     assert ended(client, begun(client, **asked))["state"] == "done"
     info = client.get("/api/findings/boxed/info").json()
     assert [(own["state"], own["start"], own["end"]) for own in info["examples"]] == [
@@ -79,8 +92,9 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
     refused = {**FIND, "folder": "other", "changes": [30]}
     said = client.post("/api/jobs", json=refused)
     assert (said.status_code, said.json()["detail"][:34]) == (
-        400, "examples and changes need states; ",
-    )  # fmt: skip
+        400,
+        "examples and changes need states; ",
+    )
 
 
 def test_an_object_is_followed_alone(studio, client) -> None:
@@ -123,8 +137,10 @@ def test_findings_of_one_name_are_measured_each_for_itself(studio, client) -> No
     assert job["state"] == "done", job["problem"]
     components = job["result"]["components"]
     assert set(components) == {"scene/scene.mp4", "other/scene/scene.mp4"}
-    right, wrong = (components[id]["findings"]["top1_tiou"] for id in
-                    ("scene/scene.mp4", "other/scene/scene.mp4"))  # fmt: skip
+    right, wrong = (
+        components[id]["findings"]["top1_tiou"]
+        for id in ("scene/scene.mp4", "other/scene/scene.mp4")
+    )
     assert right > 0.5 > wrong
     assert client.put("/api/findings/cup", json={"folder": "again"}).status_code == 200
     job = ended(client, begun(client, kind="evaluate"))
@@ -187,21 +203,24 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
     assert versions == sorted(set(versions))
 
 
-@pytest.mark.parametrize(("wrong", "sentence"), [
-    ({"video": "nothing.mp4"}, 'no video "nothing.mp4"'),
-    ({"video": "../x.mp4"}, "not a place in the workspace"),
-    ({"folder": "../out"}, "not a place in the workspace"),
-    ({"folder": "scene"}, "contains other files"),
-    ({"folder": "scene/scene.mp4"}, "is a file; give a folder"),
-    ({"masks": None}, "mark the object with a box"),
-    ({"prompts": BOX}, "mark the object with a box"),
-    ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
-    ({"masks": "scene/vocabulary.yaml"}, "is not a format of masks; give a folder of PNG"),
-    ({"vocabulary": None}, "give the states"),
-    ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
-    ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
-    ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt needs either a box or a point"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"video": "nothing.mp4"}, 'no video "nothing.mp4"'),
+        ({"video": "../x.mp4"}, "not a place in the workspace"),
+        ({"folder": "../out"}, "not a place in the workspace"),
+        ({"folder": "scene"}, "contains other files"),
+        ({"folder": "scene/scene.mp4"}, "is a file; give a folder"),
+        ({"masks": None}, "mark the object with a box"),
+        ({"prompts": BOX}, "mark the object with a box"),
+        ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
+        ({"masks": "scene/vocabulary.yaml"}, "is not a format of masks; give a folder of PNG"),
+        ({"vocabulary": None}, "give the states"),
+        ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
+        ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
+        ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt needs either a box or a point"),
+    ],
+)
 def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
     answer = client.post("/api/jobs", json={**FIND, "folder": "made", **wrong})
     assert answer.status_code in (400, 404)
@@ -209,12 +228,15 @@ def test_what_is_plainly_wrong_is_said_at_once(client, wrong, sentence) -> None:
     assert client.get("/api/jobs").json() == []
 
 
-@pytest.mark.parametrize(("wrong", "sentence"), [
-    ({"objects": [9]}, "no object 9"),
-    ({"encoder": "nothing"}, 'unknown encoder "nothing"'),
-    ({"readout": "nothing"}, 'unknown readout "nothing"'),
-    ({"start": 999}, "start 999 is past the last"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"objects": [9]}, "no object 9"),
+        ({"encoder": "nothing"}, 'unknown encoder "nothing"'),
+        ({"readout": "nothing"}, 'unknown readout "nothing"'),
+        ({"start": 999}, "start 999 is past the last"),
+    ],
+)
 def test_a_job_that_fails_carries_the_sentence_and_leaves_nothing(
     studio, client, wrong, sentence
 ) -> None:
@@ -249,8 +271,12 @@ def test_jobs_run_one_at_a_time_and_errors_of_any_kind_end_only_themselves(caplo
 
         return work
 
-    errors = [OSError(28, "No space left on device", "x.npz"), ValueError("odd"), MemoryError(),
-              InputError("cup.mp4: wrong")]  # fmt: skip
+    errors = [
+        OSError(28, "No space left on device", "x.npz"),
+        ValueError("odd"),
+        MemoryError(),
+        InputError("cup.mp4: wrong"),
+    ]
     made = [jobs.add("x", {}, work) for _ in range(3)]
     made += [jobs.add("x", {}, fail(error)) for error in errors]
     made.append(jobs.add("x", {}, work))

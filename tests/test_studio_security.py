@@ -30,8 +30,16 @@ SCENE = "/api/findings/cup/scene"
 
 def test_nothing_below_the_api_is_there_without_a_token(studio) -> None:
     client = client_of(studio, None)
-    paths = ["/api/workspace", "/api/openapi.json", SCENE, "/api/videos/scene/scene.mp4/file",
-             "/api/jobs", "/api/nothing", "/docs", "/openapi.json"]  # fmt: skip
+    paths = [
+        "/api/workspace",
+        "/api/openapi.json",
+        SCENE,
+        "/api/videos/scene/scene.mp4/file",
+        "/api/jobs",
+        "/api/nothing",
+        "/docs",
+        "/openapi.json",
+    ]
     for path in paths:
         answer = client.get(path)
         assert answer.status_code == 401, path
@@ -39,10 +47,20 @@ def test_nothing_below_the_api_is_there_without_a_token(studio) -> None:
         assert "the address that the studio printed" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("given", [
-    "", "Bearer", "Bearer ", "Bearer wrong", "Basic abc", TOKEN, f"Bearer {TOKEN}x",
-    f"Bearer {TOKEN[:-1]}", "Bearer \xfc",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Basic abc",
+        TOKEN,
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        "Bearer \xfc",
+    ],
+)
 def test_a_wrong_token_is_refused(studio, given) -> None:
     client = client_of(studio, None)
     headers = {"authorization": given.encode("latin-1")}
@@ -109,10 +127,19 @@ def test_names_of_this_machine_are_answered(studio, host) -> None:
     assert client_of(studio, None).get(SCENE, headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("host", [
-    "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example:8765",
-    "10.0.0.7:8765", "", "127.0.0.1@evil.example", "[::2]:8765",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:8765",
+        "10.0.0.7:8765",
+        "",
+        "127.0.0.1@evil.example",
+        "[::2]:8765",
+    ],
+)
 def test_a_foreign_host_is_refused_even_with_the_token(studio, host) -> None:
     for path in (SCENE, "/", f"/?token={TOKEN}"):
         answer = client_of(studio).get(path, headers={"host": host}, follow_redirects=False)
@@ -122,16 +149,28 @@ def test_a_foreign_host_is_refused_even_with_the_token(studio, host) -> None:
 
 def test_where_others_may_connect_addresses_are_ours_and_foreign_names_are_not(studio) -> None:
     client = client_of(studio, host="0.0.0.0")
-    for host, status in (("192.168.1.5:8765", 200), (f"{socket.gethostname()}:8765", 200),
-                         ("evil.example:8765", 400), ("localhost:8765", 200)):  # fmt: skip
+    for host, status in (
+        ("192.168.1.5:8765", 200),
+        (f"{socket.gethostname()}:8765", 200),
+        ("evil.example:8765", 400),
+        ("localhost:8765", 200),
+    ):
         assert client.get(SCENE, headers={"host": host}).status_code == status
 
 
 # Origin and Sec-Fetch-Site
 
-FOREIGN = ["https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8765",
-           "https://127.0.0.1:8765", "http://127.0.0.1:8765.evil.example", "http://127.0.0.1",
-           "http://evil.example/http://127.0.0.1:8765", ""]  # fmt: skip
+FOREIGN = [
+    "https://evil.example",
+    "null",
+    "http://127.0.0.1:9999",
+    "http://localhost:8765",
+    "https://127.0.0.1:8765",
+    "http://127.0.0.1:8765.evil.example",
+    "http://127.0.0.1",
+    "http://evil.example/http://127.0.0.1:8765",
+    "",
+]
 
 
 @pytest.mark.parametrize("origin", FOREIGN)
@@ -151,8 +190,12 @@ def test_another_origin_is_refused_with_cookie_and_with_token(studio, origin, me
 def test_requests_that_another_page_makes_are_refused(studio, site) -> None:
     browser = browser_of(studio)
     del browser.headers["origin"]
-    for method, path in (("GET", SCENE), ("GET", "/api/videos/scene/scene.mp4/file"),
-                         ("POST", "/api/findings/cup/read"), ("POST", "/")):  # fmt: skip
+    for method, path in (
+        ("GET", SCENE),
+        ("GET", "/api/videos/scene/scene.mp4/file"),
+        ("POST", "/api/findings/cup/read"),
+        ("POST", "/"),
+    ):
         answer = browser.request(method, path, headers={"sec-fetch-site": site})
         assert answer.status_code == 403, (method, path)
 
@@ -183,8 +226,11 @@ def test_no_page_is_told_that_it_may_ask(studio) -> None:
 def test_cve_2024_1727_a_foreign_page_uploads_nothing(studio) -> None:
     data = (studio.workspace.root / "scene" / "scene.mp4").read_bytes()
     browser = browser_of(studio)
-    foreign = {"origin": "https://evil.example", "sec-fetch-site": "cross-site",
-               "content-type": "text/plain"}  # fmt: skip
+    foreign = {
+        "origin": "https://evil.example",
+        "sec-fetch-site": "cross-site",
+        "content-type": "text/plain",
+    }
     answer = browser.post("/api/uploads", params={"name": "x.mp4"}, content=data, headers=foreign)
     assert answer.status_code == 403
     assert not (studio.workspace.root / "uploads").exists()
@@ -215,10 +261,17 @@ def test_cve_2024_47872_an_uploaded_page_is_never_shown(studio) -> None:
     assert shown.headers["content-disposition"].startswith("attachment")
 
 
-@pytest.mark.parametrize("origin", [
-    "http://127.0.0.1:8765@evil.example", "http://127.0.0.1:8765%00", "http://127.0.0.1:8765.",
-    "http://127.0.0.1:87650", "http://localhost.evil.example:8765", f"{HOST}, {HOST}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://127.0.0.1:8765@evil.example",
+        "http://127.0.0.1:8765%00",
+        "http://127.0.0.1:8765.",
+        "http://127.0.0.1:87650",
+        "http://localhost.evil.example:8765",
+        f"{HOST}, {HOST}",
+    ],
+)
 def test_cve_2025_5320_an_origin_that_looks_alike_is_foreign(studio, origin) -> None:
     assert browser_of(studio).get(SCENE, headers={"origin": origin}).status_code == 403
 
@@ -228,9 +281,14 @@ def test_cve_2025_5320_an_origin_that_looks_alike_is_foreign(studio, origin) -> 
 
 def test_every_answer_has_the_headers_that_keep_pages_apart(studio) -> None:
     browser = browser_of(studio)
-    answers = [browser.get("/"), browser.get(SCENE), browser.get("/api/nothing"),
-               client_of(studio, None).get(SCENE), browser.get("/api/videos/scene/scene.mp4/file"),
-               client_of(studio).get(SCENE, headers={"host": "evil.example"})]  # fmt: skip
+    answers = [
+        browser.get("/"),
+        browser.get(SCENE),
+        browser.get("/api/nothing"),
+        client_of(studio, None).get(SCENE),
+        browser.get("/api/videos/scene/scene.mp4/file"),
+        client_of(studio).get(SCENE, headers={"host": "evil.example"}),
+    ]
     for answer in answers:
         for name, value in HEADERS.items():
             if name != "cache-control":
@@ -244,8 +302,11 @@ def test_every_answer_has_the_headers_that_keep_pages_apart(studio) -> None:
 def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(studio, client) -> None:
     large = bytes(5 << 20)
     assert client.post("/api/findings/cup/read", content=large).status_code == 413
-    chunked = client.post("/api/findings/cup/read", content=iter([bytes(1 << 20)] * 9),
-                          headers={"content-type": "application/json"})  # fmt: skip
+    chunked = client.post(
+        "/api/findings/cup/read",
+        content=iter([bytes(1 << 20)] * 9),
+        headers={"content-type": "application/json"},
+    )
     assert chunked.status_code == 413
     assert "at most 4 MB" in chunked.json()["detail"]
     for length in ("-1", "x", "9" * 40):
@@ -284,14 +345,28 @@ def test_web_sockets_are_not_spoken(studio) -> None:
 @contextmanager
 def running(root: Path, *options: str):
     """The command in a process of its own: the process, and the address with the token."""
-    command = [sys.executable, "-m", "dejacue", "studio", str(root), "--no-browser", "--port", "0",
-               "--encoder", "mini", *options]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "dejacue",
+        "studio",
+        str(root),
+        "--no-browser",
+        "--port",
+        "0",
+        "--encoder",
+        "mini",
+        *options,
+    ]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         env={**os.environ, "COLUMNS": "400", "TERM": "dumb"},
         # a shell that starts tests in the background has them ignore Ctrl-C
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    )
     try:
         said = []
         while "token=" not in (said[-1] if said else ""):
@@ -307,8 +382,9 @@ def running(root: Path, *options: str):
 
 def fetched(address: str) -> dict:
     base, _, token = address.partition("?token=")
-    asked = urllib.request.Request(f"{base}api/workspace",
-                                   headers={"authorization": f"Bearer {token}"})  # fmt: skip
+    asked = urllib.request.Request(
+        f"{base}api/workspace", headers={"authorization": f"Bearer {token}"}
+    )
     with urllib.request.urlopen(asked, timeout=600) as answer:
         return json.load(answer)
 
@@ -399,11 +475,14 @@ def test_a_folder_without_rights_is_one_sentence(tmp_path, monkeypatch) -> None:
         open_workspace([tmp_path])
 
 
-@pytest.mark.parametrize(("host", "port", "sentence"), [
-    ("127.0.0.1", 70000, "a port is a number from 0"),
-    ("no.such.host.invalid", 0, "cannot listen there"),
-    ("203.0.113.7", 0, "cannot listen there"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("host", "port", "sentence"),
+    [
+        ("127.0.0.1", 70000, "a port is a number from 0"),
+        ("no.such.host.invalid", 0, "cannot listen there"),
+        ("203.0.113.7", 0, "cannot listen there"),
+    ],
+)
 def test_an_address_that_cannot_be_listened_to_is_one_sentence(host, port, sentence) -> None:
     with pytest.raises(InputError, match=sentence):
         bound(host, port)

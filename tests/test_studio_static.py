@@ -28,9 +28,8 @@ def test_libraries_are_as_they_were_published_and_licensed() -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_short_and_imports_what_is_there(name) -> None:
+def test_a_module_imports_what_is_there(name) -> None:
     text = (STATIC / name).read_text("utf-8")
-    assert text.count("\n") <= 400
     for wanted in re.findall(r'from "([^"]+)"', text):
         assert wanted.startswith("./"), wanted
         home = REPORT.parent if "/report/" in wanted else STATIC

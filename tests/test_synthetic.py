@@ -59,9 +59,7 @@ def test_a_generated_history_says_where_it_comes_from():
 
 
 def test_shapes_are_those_asked_for():
-    made = generate(
-        2, states=STATES, frames=90, dimension=20, descriptions=4, dtype=np.float16
-    )  # fmt: skip
+    made = generate(2, states=STATES, frames=90, dimension=20, descriptions=4, dtype=np.float16)
     assert made.history.features.shape == (90, 20)
     assert made.history.features.dtype == np.float16
     assert made.vocabulary.features.shape == (12, 20)

@@ -155,10 +155,13 @@ def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run)
         (["--presence", 0.3], "--presence 0.5", "--presence 0.3"),
         (["--tracker", "sam2-tiny"], "--tracker exact", "--tracker sam2-tiny"),
         (["--no-backward"], "--backward", "--no-backward"),
-        (["--stride", 3], r"frames, frames 0, 1, 2, … \(24 of them\)",
-         r".*frames, frames 0, 3, 6, … \(8 of them\)"),
+        (
+            ["--stride", 3],
+            r"frames, frames 0, 1, 2, … \(24 of them\)",
+            r".*frames, frames 0, 3, 6, … \(8 of them\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_added_must_be_followed_as_the_rest_was(
     folder, tmp_path, exact, run, refused, words, was, now
 ) -> None:
@@ -216,16 +219,32 @@ def test_an_object_that_is_not_in_the_masks_is_a_note_and_no_hint(
     folder, tmp_path, exact, run
 ) -> None:
     grey = "2:30,1,34,3"  # the background; what is added is all under 1
-    out = run(folder, "--box", text(1, 0), "--box", grey, "--add", f"1:{text(1, 1)}@1",
-              "-o", tmp_path / "masks")  # fmt: skip
+    out = run(
+        folder,
+        "--box",
+        text(1, 0),
+        "--box",
+        grey,
+        "--add",
+        f"1:{text(1, 1)}@1",
+        "-o",
+        tmp_path / "masks",
+    )
     assert "object 3 lies under others throughout, and nothing is left" in out
     assert ".npz keeps overlapping objects whole" in out
     assert "object 3 (a piece of 1)" not in out
     assert "locate with --object 1 or --object 2\n" in out
     assert "object 3 lies under others" in run(
-        folder, "--box", text(1, 0), "--box", grey, "--add", f"1:{text(1, 1)}@1",
-        "-o", tmp_path / "masks",
-    )  # fmt: skip
+        folder,
+        "--box",
+        text(1, 0),
+        "--box",
+        grey,
+        "--add",
+        f"1:{text(1, 1)}@1",
+        "-o",
+        tmp_path / "masks",
+    )
 
 
 def test_what_the_tracker_had_to_do_instead_is_said(folder, tmp_path, run, monkeypatch) -> None:
@@ -311,8 +330,15 @@ def test_a_box_that_stays_is_called_approximate(tmp_path, run) -> None:
     masks = tmp_path / "masks"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        out = run(tmp_path / "scene" / "JPEGImages", "--box", "65,35,128,119", "--tracker", "box",
-                  "-o", masks)  # fmt: skip
+        out = run(
+            tmp_path / "scene" / "JPEGImages",
+            "--box",
+            "65,35,128,119",
+            "--tracker",
+            "box",
+            "-o",
+            masks,
+        )
     assert "note: box: the object is not tracked" in out
     assert "object 1: seen in 24 of 24 frames" in out
     notes = read_notes(masks)
@@ -354,9 +380,21 @@ def locate(dejacue, cup, tmp_path, monkeypatch):
     )
 
     def locate(*more: object):
-        ran = dejacue("locate", folder / "scene.mp4", "--box", edges, "--tracker", "box", "-v",
-                      folder / "vocabulary.yaml", "--encoder", "mini", "-o", tmp_path / "out",
-                      *more)  # fmt: skip
+        ran = dejacue(
+            "locate",
+            folder / "scene.mp4",
+            "--box",
+            edges,
+            "--tracker",
+            "box",
+            "-v",
+            folder / "vocabulary.yaml",
+            "--encoder",
+            "mini",
+            "-o",
+            tmp_path / "out",
+            *more,
+        )
         assert ran.code == 0, ran.err
         return ran.err + ran.out
 
@@ -397,9 +435,20 @@ def test_a_track_json_of_another_tool_does_not_stop_locate(cup, dejacue, tmp_pat
     shutil.copytree(folder / "Annotations", masks)
     inner = next(masks.rglob("*.png")).parent
     (inner / "track.json").write_text('{"tracks": []}')
-    ran = dejacue("locate", folder / "scene.mp4", "--masks", inner, "--object", 1,
-                  "-v", folder / "vocabulary.yaml", "--encoder", "mini",
-                  "-o", tmp_path / "out")  # fmt: skip
+    ran = dejacue(
+        "locate",
+        folder / "scene.mp4",
+        "--masks",
+        inner,
+        "--object",
+        1,
+        "-v",
+        folder / "vocabulary.yaml",
+        "--encoder",
+        "mini",
+        "-o",
+        tmp_path / "out",
+    )
     assert ran.code == 0, ran.err
 
 
@@ -470,9 +519,15 @@ def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue
     own = tmp_path / "masks-contact.png"
     own.write_bytes(b"mine")
     ran = dejacue(
-        "track", tmp_path / "cup" / "scene.mp4", "--box", "65,35,128,119", "--tracker", "box",
-        "-o", tmp_path / "masks",
-    )  # fmt: skip
+        "track",
+        tmp_path / "cup" / "scene.mp4",
+        "--box",
+        "65,35,128,119",
+        "--tracker",
+        "box",
+        "-o",
+        tmp_path / "masks",
+    )
     assert ran.code == 2
     assert "masks-contact.png: is where the contact sheet would go" in ran.err
     assert own.read_bytes() == b"mine"
@@ -485,11 +540,27 @@ def test_a_picture_that_is_in_the_way_of_the_contact_sheet_is_left_alone(dejacue
 def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, tmp_path, count, tail) -> None:
     doubts = tuple(Doubt("lost", at, at, f"doubt {at}") for at in range(count))
     one = TrackedObject("key", 20, 0, (1.0,) * 20, doubts)
-    summarise(tmp_path / "masks", Notes(
-        tracker="box", approximate=True, details={}, video="v.mp4", video_key="k", masks="masks",
-        match="source", size=(6, 8), presence=0.5, backward=True, lineages={1: (1,)}, prompts=(),
-        frames=tuple(range(20)), times_s=None, names=None, objects={1: one},
-    ))  # fmt: skip
+    summarise(
+        tmp_path / "masks",
+        Notes(
+            tracker="box",
+            approximate=True,
+            details={},
+            video="v.mp4",
+            video_key="k",
+            masks="masks",
+            match="source",
+            size=(6, 8),
+            presence=0.5,
+            backward=True,
+            lineages={1: (1,)},
+            prompts=(),
+            frames=tuple(range(20)),
+            times_s=None,
+            names=None,
+            objects={1: one},
+        ),
+    )
     lines = capsys.readouterr().out.splitlines()
     shown = [line for line in lines if ": doubt" in line]
     assert shown == [f"  frame {at}: doubt {at}" for at in range(min(count, 10))]
@@ -505,9 +576,19 @@ def test_locate_from_a_box_says_where_to_look(dejacue, tmp_path) -> None:
     for path in frames[20:30]:
         Image.new("RGB", (192, 144), (250, 10, 10)).save(path)
     ran = dejacue(
-        "locate", frames[0].parent, "--box", "65,35,128,119", "--tracker", "box", "-v",
-        tmp_path / "cup" / "vocabulary.yaml", "--encoder", "mini", "-o", tmp_path / "out",
-    )  # fmt: skip
+        "locate",
+        frames[0].parent,
+        "--box",
+        "65,35,128,119",
+        "--tracker",
+        "box",
+        "-v",
+        tmp_path / "cup" / "vocabulary.yaml",
+        "--encoder",
+        "mini",
+        "-o",
+        tmp_path / "out",
+    )
     assert ran.code == 0, ran.err
     assert "object 1: seen in 40 of 40 frames" in ran.err
     assert "frame 20: it looks different" in ran.err.replace("frames 20", "frame 20")

@@ -199,8 +199,10 @@ def test_in_a_folder_the_lower_number_keeps_its_pixels_and_the_notes_say_so(
     assert (masks(path, 2) == area(B) & ~area(A)).all()
     assert open_masks(path).ids() == (1, 2)
     assert {one: (own.seen, own.cut) for one, own in notes.objects.items()} == {
-        1: (FRAMES, 0), 2: (FRAMES, FRAMES), 3: (0, FRAMES),
-    }  # fmt: skip
+        1: (FRAMES, 0),
+        2: (FRAMES, FRAMES),
+        3: (0, FRAMES),
+    }
     assert notes.shown == {1: (1,), 2: (2,)}
     second, third = notes.problems
     assert second.startswith(f"object 2 lies under others in {FRAMES} frames")
@@ -291,9 +293,13 @@ def test_what_is_written_is_not_held_twice(folder, tmp_path, monkeypatch) -> Non
 def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None:
     mask = area(A)
     given = [
-        Prompt(0, 1, box=A), Prompt(3, 2, box=B), Prompt(4, 5, mask=mask),
-        Prompt(3, 6, box=B), Prompt(4, 7, mask=mask.copy()), Prompt(9, 8, box=B),
-    ]  # fmt: skip
+        Prompt(0, 1, box=A),
+        Prompt(3, 2, box=B),
+        Prompt(4, 5, mask=mask),
+        Prompt(3, 6, box=B),
+        Prompt(4, 7, mask=mask.copy()),
+        Prompt(9, 8, box=B),
+    ]
     prompts, lineages = drop_repeated_pieces(given, {1: (1, 2, 6, 7, 8), 5: (5,)})
     assert lineages == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
     assert [(own.object, own.frame) for own in prompts] == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]

@@ -227,8 +227,9 @@ def test_notes_say_what_was_done(folder, tmp_path) -> None:
     assert (notes.video, notes.size, notes.presence) == ("frames", (HEIGHT, WIDTH), 0.4)
     assert notes.lineages == {1: (1, 2)}
     assert [(own.object, own.frame, own.point) for own in notes.prompts[:2]] == [
-        (1, 0, (5, 5, True)), (1, 0, (50, 2, False)),
-    ]  # fmt: skip
+        (1, 0, (5, 5, True)),
+        (1, 0, (50, 2, False)),
+    ]
     assert (notes.prompts[2].mask == truth(2, 9)).all()
     assert notes.time_s(12) == pytest.approx(1.2)
     lost, back = notes.objects[1].doubts
@@ -450,11 +451,18 @@ def test_damaged_notes_are_named(folder, tmp_path) -> None:
     path = tmp_path / "masks" / "track.json"
     document = json.loads(path.read_text())
     for key, value in (
-        ("schema", "dejacue.track/9"), ("frames", [0, "x"]), ("match", "guess"),
-        ("objects", {"1": {}}), ("prompts", [{"object": 1, "frame": 0, "box": [1, 2]}]),
+        ("schema", "dejacue.track/9"),
+        ("frames", [0, "x"]),
+        ("match", "guess"),
+        ("objects", {"1": {}}),
+        ("prompts", [{"object": 1, "frame": 0, "box": [1, 2]}]),
         ("prompts", [{"object": 1, "frame": 0, "mask": {"size": [2, 2], "counts": "??"}}]),
-        ("size", 3), ("times_s", 5), ("names", ["one"]), ("presence", 2), ("strange", 1),
-    ):  # fmt: skip
+        ("size", 3),
+        ("times_s", 5),
+        ("names", ["one"]),
+        ("presence", 2),
+        ("strange", 1),
+    ):
         path.write_text(json.dumps({**document, key: value}))
         sentence = (
             r"track\.json: was not written by dejacue track \(.*\); remove it, or track again"

@@ -746,8 +746,9 @@ def test_digits_in_names_count_as_numbers():
     ordered = ["b1.jpg", "frame.jpg", "frame01.jpg", "frame1.jpg", "frame2.jpg", "frame10.jpg"]
     assert [path.name for path in natural(names)] == ordered
     assert [str(path) for path in natural(["10/1.png", "9/2.png"])] == [
-        os.path.join("9", "2.png"), os.path.join("10", "1.png"),
-    ]  # fmt: skip
+        os.path.join("9", "2.png"),
+        os.path.join("10", "1.png"),
+    ]
 
 
 def test_images_carry_their_stems(tmp_path):
@@ -1026,8 +1027,11 @@ def test_frames_that_become_rgb_later_have_the_same_pixels(made, name) -> None:
     video = open_video(source.path, **source.options)
     for now, late in zip(video, video.late(), strict=True):
         assert (late.index, late.source, late.time_s, late.name) == (
-            now.index, now.source, now.time_s, now.name
-        )  # fmt: skip
+            now.index,
+            now.source,
+            now.time_s,
+            now.name,
+        )
         height, width = late.shape
         assert now.shape == (height, width) == now.image.shape[:2]
         for _ in range(3):

@@ -130,9 +130,13 @@ def variables(**more: str) -> dict[str, str]:
 def shell(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: the hub's address is read once."""
     return subprocess.run(
-        [*COMMAND, *words], env=variables(**more), text=True, capture_output=True, timeout=600,
+        [*COMMAND, *words],
+        env=variables(**more),
+        text=True,
+        capture_output=True,
+        timeout=600,
         check=False,
-    )  # fmt: skip
+    )
 
 
 # ls, path
@@ -213,8 +217,9 @@ def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) ->
     trial = try_model(catalogue()["siglip2"])
     assert [by for _, by in trial.hashes.values()] == ["nobody", "nobody", "published"]
     assert {what: (own.rows, own.dimension) for what, own in trial.norms.items()} == {
-        "images": (4, 32), "texts": (2, 32)
-    }  # fmt: skip
+        "images": (4, 32),
+        "texts": (2, 32),
+    }
     assert all(abs(own.least - 1) < 1e-5 > abs(own.most - 1) for own in trial.norms.values())
     assert list(trial.errors) == ["siglip2:int8"]
     assert all(0 < error < 0.05 for error in trial.errors["siglip2:int8"])
@@ -301,8 +306,11 @@ def put_tracker(hub: Hub) -> bytes:
 @pytest.mark.parametrize("own", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(hub, tmp_path, own) -> None:
     whole = put_tracker(hub)
-    place = {"HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "home"),
-             "XDG_CACHE_HOME": str(tmp_path / "cache")}  # fmt: skip
+    place = {
+        "HF_ENDPOINT": hub.address,
+        "HF_HOME": str(tmp_path / "home"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
     if own:
         place["DEJACUE_WEIGHTS"] = str(tmp_path / "weights")
 
@@ -340,8 +348,14 @@ def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(hub, tmp_pat
 def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:
     put_tracker(hub)
     hub.hashes["facebook/sam2.1-hiera-tiny/model.safetensors"] = "0" * 64
-    ran = shell("weights", "fetch", "sam2-tiny", HF_ENDPOINT=hub.address,
-                HF_HOME=str(tmp_path / "home"), XDG_CACHE_HOME=str(tmp_path / "c"))  # fmt: skip
+    ran = shell(
+        "weights",
+        "fetch",
+        "sam2-tiny",
+        HF_ENDPOINT=hub.address,
+        HF_HOME=str(tmp_path / "home"),
+        XDG_CACHE_HOME=str(tmp_path / "c"),
+    )
     assert ran.returncode == 2
     assert "the sha256 of model.safetensors differs from the one on the Hub" in ran.stderr
     assert not list(tmp_path.rglob("*.safetensors"))
@@ -349,8 +363,9 @@ def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:
 
 
 def test_without_a_connection_it_fails_and_says_what_to_do(tmp_path) -> None:
-    ran = shell("weights", "fetch", "siglip2", HF_ENDPOINT="http://127.0.0.1:9",
-                HF_HOME=str(tmp_path))  # fmt: skip
+    ran = shell(
+        "weights", "fetch", "siglip2", HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path)
+    )
     assert ran.returncode == 1
     assert len(ran.stderr.splitlines()) <= 3
     assert "siglip2 could not be downloaded (no connection to 127.0.0.1)" in ran.stderr
@@ -426,10 +441,12 @@ def test_without_weights_and_a_name_it_is_said_before_anything_is_decoded(
         "fetch siglip2 (about 1501 MB, apache-2.0)"
     )
     for command in (
-        ["locate", *given, *words], ["encode", *given, "-o", tmp_path / "x.npz"],
-        ["ingest", manifest, "--store", tmp_path / "store"], ["live", *given, *words],
+        ["locate", *given, *words],
+        ["encode", *given, "-o", tmp_path / "x.npz"],
+        ["ingest", manifest, "--store", tmp_path / "store"],
+        ["live", *given, *words],
         ["words", scene / "vocabulary.yaml"],
-    ):  # fmt: skip
+    ):
         ran = dejacue(*command)
         assert ran.code == 1
         assert told in ran.err

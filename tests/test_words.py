@@ -122,8 +122,9 @@ def test_states_are_compared_by_means_and_directions():
     assert near.agreement is None
     assert '"a" and "b" point the same way' in repr(report)
     assert '"a", "b" and "c" have only one description' in repr(report)
-    norms = query_directions(made(rows, {"a": ["1"], "b": ["2"], "c": ["3"]}),
-                             COORDINATES["vocabulary"]).residual_norms  # fmt: skip
+    norms = query_directions(
+        made(rows, {"a": ["1"], "b": ["2"], "c": ["3"]}), COORDINATES["vocabulary"]
+    ).residual_norms
     assert [own.residual_norm for own in report.states] == pytest.approx(norms.tolist())
 
 
@@ -230,8 +231,12 @@ def test_words_that_mini_does_not_know_are_named():
     assert spelling["grublix cup"].unknown == ("grublix",)
     assert spelling["full cup " + "very " * 30].cut.split() == ["very"] * 15  # 20 with "a photo of"
     assert '"grublix cup": the encoder does not know "grublix"' in report.notes
-    raw = check_words({"empty": ["empty cup"], "full": ["full cup " + "very " * 30]}, None, "mini",
-                      encoder_options=EncoderOptions(prompts="raw"))  # fmt: skip
+    raw = check_words(
+        {"empty": ["empty cup"], "full": ["full cup " + "very " * 30]},
+        None,
+        "mini",
+        encoder_options=EncoderOptions(prompts="raw"),
+    )
     assert raw.descriptions[1].spelling.cut.split() == ["very"] * 12
 
 
@@ -347,8 +352,9 @@ def test_suggestions_are_phrased_alike_and_new():
     assert "close-up of a cup that is half full" in made_of["half_full"]
     assert "empty cup" not in made_of["empty"]  # it is there
     alike = {text.replace("half full", "*").replace("empty", "*") for text in made_of["empty"]}
-    assert alike == {t.replace("half full", "*").replace("empty", "*")
-                     for t in made_of["half_full"]}  # fmt: skip
+    assert alike == {
+        t.replace("half full", "*").replace("empty", "*") for t in made_of["half_full"]
+    }
     assert len(made_of["empty"]) >= 5
     assert object_of(Vocabulary({"on": ["lit"], "off": ["dark"]})) == "object"
 

@@ -75,9 +75,13 @@ def _try(address: str) -> None:
     else answers, and cannot be interrupted."""
     try:
         ran = subprocess.run(
-            [sys.executable, "-c", _TRY, address], stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, errors="replace", timeout=CONNECTS_IN_S,
-        )  # fmt: skip
+            [sys.executable, "-c", _TRY, address],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=CONNECTS_IN_S,
+        )
     except subprocess.TimeoutExpired:
         late = TimeoutError(f"something answers there, but not Ray within {CONNECTS_IN_S:g} s")
         raise _no_cluster(address, late) from None

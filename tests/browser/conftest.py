@@ -19,9 +19,12 @@ from dejacue.report.scene import scene, timeline_module
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 POLICY = "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'"
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>timeline</title>
 <link rel="stylesheet" href="page.css"><link rel="icon" href="data:,"></head><body><main>
@@ -146,19 +149,23 @@ def stage(chromium):
     opened: list[Stage] = []
 
     def show(
-        drawn: dict[str, Any], options: dict[str, Any] | None = None, width: int = 1280,
-        scheme: str = "light", **context: Any,
-    ) -> Stage:  # fmt: skip
+        drawn: dict[str, Any],
+        options: dict[str, Any] | None = None,
+        width: int = 1280,
+        scheme: str = "light",
+        **context: Any,
+    ) -> Stage:
         view = {"width": width, "height": 900}
         own = chromium.new_context(viewport=view, color_scheme=scheme, **context)
         made = Stage(own.new_page())
         given = {"scene": drawn, "options": options or {}}
         files = {
-            "": ("text/html", PAGE), "page.css": ("text/css", STYLE),
+            "": ("text/html", PAGE),
+            "page.css": ("text/css", STYLE),
             "timeline.js": ("text/javascript", timeline_module()),
             "start.js": ("text/javascript", START),
             "scene.json": ("application/json", json.dumps(given)),
-        }  # fmt: skip
+        }
 
         def answer(route: Any) -> None:
             kind, body = files[route.request.url.split("/", 3)[3]]
@@ -207,30 +214,44 @@ def rich() -> dict[str, Any]:
     """A scene with one of everything: 300 frames, of which 100 … 119 are not observed."""
     frames = np.concatenate([np.arange(100), np.arange(120, 300)])
     history = History(
-        np.ones((280, 4)), frames, "cup", "mini", times_s=frames / 25,
-        source_frames=5 * frames, presence=0.5 + 0.4 * np.sin(frames / 30),
-    )  # fmt: skip
+        np.ones((280, 4)),
+        frames,
+        "cup",
+        "mini",
+        times_s=frames / 25,
+        source_frames=5 * frames,
+        presence=0.5 + 0.4 * np.sin(frames / 30),
+    )
     wave = np.sin(frames / 40)
     rows = np.stack([wave, -wave, 0.3 * np.cos(frames / 11)])
     seen = Evidence(rows.astype(np.float32), np.zeros(3), np.ones(3), rows, frames, "mean")
     moments = (
-        Moment("empty", "empty cup", Window(20, 60), 2.5, "state",
-               alternatives=((Window(220, 260), 1.5), (Window(5, 12), 0.5))),
+        Moment(
+            "empty",
+            "empty cup",
+            Window(20, 60),
+            2.5,
+            "state",
+            alternatives=((Window(220, 260), 1.5), (Window(5, 12), 0.5)),
+        ),
         Moment("filled", "full cup", Window(130, 190), 3.25, "state"),
         Moment("broken", "broken cup", Window(70, 80), 0.2, "state", p_value=0.8, absent=True),
-    )  # fmt: skip
+    )
     vocabulary = Vocabulary(
-        {"empty": ["empty cup"], "filled": ["full cup"], "broken": ["broken cup"]}, object="cup",
+        {"empty": ["empty cup"], "filled": ["full cup"], "broken": ["broken cup"]},
+        object="cup",
         changes=[Example(None, (90, 90))],
-    )  # fmt: skip
+    )
     return scene(
-        history, Reading(Retrieval(moments, {}, "cup", notes=("a note",)), seen), vocabulary,
+        history,
+        Reading(Retrieval(moments, {}, "cup", notes=("a note",)), seen),
+        vocabulary,
         references={"empty": [Window(90, 310)], "filled": [Window(640, 900)]},
         doubts=[(Window(450, 480), "hidden by a hand")],
         named={"empty": [Window(40, 40)], None: [Window(95, 97)], "filled": [Window(150, 170)]},
         segments=[Window(*own) for own in ((0, 35), (36, 64), (65, 99), (120, 200), (201, 299))],
         questions=[Question(210, {"filled": 0.6, None: 0.4}, 0.1)],
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -36,8 +36,10 @@ def test_a_model_is_drawn_edited_and_followed(chromium, rich) -> None:
     for key in ("ArrowRight", "s"):
         page.keyboard.press(key)
     assert page.evaluate("model.values.windows[0]") == {
-        "state": "empty", "description": None, "windows": [[21, 60]],
-    }  # fmt: skip
+        "state": "empty",
+        "description": None,
+        "windows": [[21, 60]],
+    }
     assert page.evaluate("model.saved") >= 3
     page.evaluate("model.values.frame = 99; model.heard['change:frame']()")
     page.wait_for_function("document.querySelector('.tl-plot').ariaValueNow === '99'")

@@ -26,9 +26,13 @@ def report(tmp_path_factory):
         for frame in range(0, 240, 20)
     }
     finding = Finding(
-        history, made.vocabulary, reading, thumbnails=pictures, crops=pictures,
+        history,
+        made.vocabulary,
+        reading,
+        thumbnails=pictures,
+        crops=pictures,
         doubts=((Window(20, 30), "is it hidden?"),),
-    )  # fmt: skip
+    )
     path = tmp_path_factory.mktemp("report") / "report.html"
     return finding.report(path, references=made.references)
 

@@ -199,9 +199,10 @@ def test_frames_are_shown_by_key_and_the_page_asks_for_the_next(finding) -> None
     finding.page.locator("h1").click()
     finding.page.keyboard.press("q")
     finding.page.get_by_text("A frame worth an answer").wait_for()
-    asked = int(finding.page.locator(".shown").get_attribute("data-frame") or finding.until(
-        "() => document.querySelector('.shown').dataset.frame"
-    ))  # fmt: skip
+    asked = int(
+        finding.page.locator(".shown").get_attribute("data-frame")
+        or finding.until("() => document.querySelector('.shown').dataset.frame")
+    )
     finding.page.keyboard.press("3")
     finding.page.get_by_text("is worth an answer").wait_for()  # the next one is proposed
     marks = finding.page.locator(".marks")

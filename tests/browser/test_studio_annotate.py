@@ -50,8 +50,11 @@ def labelled(address, desk):
     states.fill("full\nempty")
     begin(own, "Anna")
     assert own.page.locator(".answers button").all_inner_texts()[:4] == [
-        "1\nfull", "2\nempty", "3\nnone", "4\nunobserved",
-    ]  # fmt: skip
+        "1\nfull",
+        "2\nempty",
+        "3\nnone",
+        "4\nunobserved",
+    ]
     fill(own, [(0, 21, "1"), (22, 40, "3"), (41, LAST, "2")])
     consensus = own.page.get_by_role("button", name="Start the consensus")
     assert consensus.is_disabled()  # there is one pass
@@ -110,8 +113,9 @@ def test_two_passes_become_references(labelled, workspace) -> None:
         page.get_by_role("link", name="references.json").click()
     (made,) = read_references(down.value.path())
     assert {state: [list(w) for w in own] for state, own in made.states.items()} == {
-        "full": [[0, 19]], "empty": [[40, 59]],
-    }  # fmt: skip
+        "full": [[0, 19]],
+        "empty": [[40, 59]],
+    }
     assert (workspace / "cup" / "annotations" / "references.json").is_file()
     page.reload()
     page.get_by_text("all differences are decided").wait_for()

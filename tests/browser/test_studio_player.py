@@ -12,9 +12,11 @@ from helpers.studio_page import served
 COUNT, BITS, SIDE = 240, 8, 16
 FEW, MANY = 15, 75  # seeks; many of each of four videos
 KINDS = {
-    "constant-h264.mp4": ("libx264", False), "variable-h264.mp4": ("libx264", True),
-    "constant-vp9.webm": ("libvpx-vp9", False), "variable-vp9.webm": ("libvpx-vp9", True),
-}  # fmt: skip
+    "constant-h264.mp4": ("libx264", False),
+    "variable-h264.mp4": ("libx264", True),
+    "constant-vp9.webm": ("libvpx-vp9", False),
+    "variable-vp9.webm": ("libvpx-vp9", True),
+}
 
 # The number that is painted in what is on the screen, after a seek to each of several frames
 SEEK = """async ([frames, bits, side]) => {
@@ -55,9 +57,10 @@ PLAY = """async () => {
   playing()?.click();
 }"""
 FAST = {
-    "libx264": {"preset": "ultrafast"}, "libvpx-vp9": {"cpu-used": "8", "deadline": "realtime"},
+    "libx264": {"preset": "ultrafast"},
+    "libvpx-vp9": {"cpu-used": "8", "deadline": "realtime"},
     "libx265": {"preset": "ultrafast", "x265-params": "log-level=error"},
-}  # fmt: skip
+}
 
 
 def painted(number: int) -> np.ndarray:

@@ -152,8 +152,10 @@ def test_the_words_of_a_list_are_taken_and_kept(address, desk, workspace) -> Non
     own.page.get_by_role("button", name="Save", exact=True).last.click()
     own.page.get_by_text("written: lists/cup.yaml").wait_for()
     assert "half empty cup" in (workspace / "lists" / "cup.yaml").read_text(encoding="utf-8")
-    own.until("() => [...document.querySelectorAll('option')].some((own) => own.value === "
-              "'lists/cup.yaml')")  # fmt: skip
+    own.until(
+        "() => [...document.querySelectorAll('option')].some((own) => own.value === "
+        "'lists/cup.yaml')"
+    )
     own.expected = "400"
 
 
@@ -258,9 +260,12 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
         first = polygons(own)
         page.keyboard.press("o")  # and not on this
         page.mouse.click(*at(80, 10))
-        own.until("(first) => { const now = [...document.querySelectorAll('.outline.preview')]"
-                  ".map((own) => own.getAttribute('points')).join(' | ');"
-                  " return now && now !== first; }", first)  # fmt: skip
+        own.until(
+            "(first) => { const now = [...document.querySelectorAll('.outline.preview')]"
+            ".map((own) => own.getAttribute('points')).join(' | ');"
+            " return now && now !== first; }",
+            first,
+        )
         name_states(own, ("left", "a square at the left"), ("right", "a square at the right"))
         page.get_by_role("button", name="Track and find").click()
         own.until("() => document.querySelector('.foot progress')?.value > .1")

@@ -11,11 +11,14 @@ from helpers.studio_page import served
 from PIL import Image
 
 VIEWS = {
-    "workspace": ("", ".cards img"), "finding": ("#/finding/cup", ".tl-windows button"),
-    "track": ("#/track/scene%2Fscene.mp4", ".tl-plot"), "corpus": ("#/corpus", "td .bars"),
-    "annotate": ("#/annotate", "td"), "start": ("#/annotate/cup", "textarea"),
+    "workspace": ("", ".cards img"),
+    "finding": ("#/finding/cup", ".tl-windows button"),
+    "track": ("#/track/scene%2Fscene.mp4", ".tl-plot"),
+    "corpus": ("#/corpus", "td .bars"),
+    "annotate": ("#/annotate", "td"),
+    "start": ("#/annotate/cup", "textarea"),
     "jobs": ("#/jobs", ".empty"),
-}  # fmt: skip
+}
 
 
 def there(own, selector: str) -> None:

@@ -55,13 +55,22 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     assert len(set(alternative)) > 2
     texts = own.page.locator(".tl-keys li").all_inner_texts()
     assert texts == [
-        "window", "best window, but not found", "alternative, by rank", "reference",
-        "named by a person", "named: none of these", "change", "frame worth an answer",
-        "not observed", "doubtful",
-    ]  # fmt: skip
+        "window",
+        "best window, but not found",
+        "alternative, by rank",
+        "reference",
+        "named by a person",
+        "named: none of these",
+        "change",
+        "frame worth an answer",
+        "not observed",
+        "doubtful",
+    ]
     assert own.page.locator(".tl-label .tl-name bdi").all_inner_texts() == [
-        "empty", "filled", "broken",
-    ]  # fmt: skip
+        "empty",
+        "filled",
+        "broken",
+    ]
 
 
 def test_of_a_long_history_no_peak_is_lost_and_little_is_read(stage) -> None:
@@ -164,7 +173,8 @@ def test_nothing_to_show_is_no_error(stage) -> None:
 
 def test_pictures_follow_the_zoom(stage, rich) -> None:
     own = stage(rich)
-    own.js("""async (scene) => {
+    own.js(
+        """async (scene) => {
       const pen = document.createElement("canvas").getContext("2d");
       pen.canvas.width = 16; pen.canvas.height = 9;
       pen.fillStyle = "#ff0000"; pen.fillRect(0, 0, 16, 9);
@@ -174,7 +184,9 @@ def test_pictures_follow_the_zoom(stage, rich) -> None:
       const picture = (frame) => { asked.add(frame); return url; };
       window.own = timeline(document.querySelector("#here"), scene, { picture });
       for (let n = 0; n < 60; n += 1) await new Promise(requestAnimationFrame);
-    }""", rich)  # fmt: skip
+    }""",
+        rich,
+    )
     far = sorted(own.js("[...asked]"))
     steps = set(np.diff(far).tolist())
     assert len(steps) == 1
@@ -189,7 +201,8 @@ def test_pictures_follow_the_zoom(stage, rich) -> None:
 
 def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
     own = stage(rich)
-    draws = own.js("""async (scene) => {
+    draws = own.js(
+        """async (scene) => {
       const pen = document.createElement("canvas").getContext("2d");
       pen.canvas.width = 16; pen.canvas.height = 9;
       pen.fillStyle = "#ff0000"; pen.fillRect(0, 0, 16, 9);
@@ -206,7 +219,9 @@ def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
       window.own.view(100, 139);
       await rest();
       return window.own.stats.draws - before;
-    }""", rich)  # fmt: skip
+    }""",
+        rich,
+    )
     assert draws == 1
     assert colour(own, sorted(own.js("[...asked]"))[2], 0, -60) == (255, 0, 0)
 
@@ -214,7 +229,7 @@ def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
 def test_sharp_screens_get_sharp_lines(stage, rich) -> None:
     own = stage(rich, device_scale_factor=2)
     sizes = own.js("""[...document.querySelectorAll(".tl-plot canvas")].map((one) =>
-        one.width / parseFloat(one.style.width))""")  # fmt: skip
+        one.width / parseFloat(one.style.width))""")
     assert sizes == [2, 2]
 
 
@@ -524,8 +539,15 @@ def test_frames_are_marked_with_keys(stage, rich) -> None:
 
 def test_every_key_of_the_sheet_does_something(stage, rich) -> None:
     own = stage(rich, EDIT)
-    names = {"−": "-", "←": "ArrowLeft", "→": "ArrowRight", "↑": "ArrowUp", "↓": "ArrowDown",
-             "Esc": "Escape", "9": "3"}  # fmt: skip
+    names = {
+        "−": "-",
+        "←": "ArrowLeft",
+        "→": "ArrowRight",
+        "↑": "ArrowUp",
+        "↓": "ArrowDown",
+        "Esc": "Escape",
+        "9": "3",
+    }
     own.press("n")
     keys = {key for sheet in own.js("own.keys") for key in sheet["keys"]} - {"Alt", "…"}
     assert len(keys) > 20

@@ -32,9 +32,12 @@ def test_extremes_means_and_positions_are_those_of_brute_force(chromium) -> None
         queries = [sorted(map(int, rng.integers(0, count + 1, 2))) for _ in range(40)]
         asked = list(range(int(frames[0]) - 3, int(frames[-1]) + 4))
         given = {
-            "runs": runs, "column": packed(values, "f32"), "queries": queries, "frames": asked,
+            "runs": runs,
+            "column": packed(values, "f32"),
+            "queries": queries,
+            "frames": asked,
             "axis": {"first": int(frames[0]), "last": int(frames[-1])},
-        }  # fmt: skip
+        }
         found, places, back = page.evaluate(ASK, given)
         assert back == frames.tolist()
         for (a, b), own in zip(queries, found, strict=True):
@@ -56,10 +59,23 @@ def test_times_between_and_beyond_knots_lie_on_straight_lines(chromium) -> None:
     page.add_script_tag(content=timeline_module() + EXPOSED, type="module")
     script = "(x) => line([0, 10, 20], [5, 6, 8], x)"
     assert [page.evaluate(script, x) for x in (0, 5, 10, 15, 20, 25, -10)] == [
-        5, 5.5, 6, 7, 8, 9, 4,
-    ]  # fmt: skip
-    said = [page.evaluate("([s, d]) => clockText(s, d)", pair) for pair in (
-        [4.1, 2], [59.999, 2], [64, 0], [3604.1, 1], [-0.5, 1],
-    )]  # fmt: skip
+        5,
+        5.5,
+        6,
+        7,
+        8,
+        9,
+        4,
+    ]
+    said = [
+        page.evaluate("([s, d]) => clockText(s, d)", pair)
+        for pair in (
+            [4.1, 2],
+            [59.999, 2],
+            [64, 0],
+            [3604.1, 1],
+            [-0.5, 1],
+        )
+    ]
     assert said == ["4.10 s", "1:00.00", "1:04", "1:00:04.1", "−0.5 s"]
     page.close()

@@ -50,13 +50,20 @@ class Scenario:
 
 
 LOADED = (
-    "av", "matplotlib.backends.backend_agg", "matplotlib.figure", "onnxruntime", "pycocotools.mask",
-    "rich.progress", "rich.table", "yaml",
+    "av",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
+    "onnxruntime",
+    "pycocotools.mask",
+    "rich.progress",
+    "rich.table",
+    "yaml",
     *(f"PIL.{own}" for own in ("Image", "ImageDraw", "ImageFont", "PngImagePlugin")),
     *(f"dejacue.cli.{own}" for own in ("app", "encode", "track", "locate", "annotate", "store")),
     *(f"dejacue.report.{own}" for own in ("page", "plots", "exports", "clips")),
-    "dejacue.sources.encoders.mini", "dejacue.sources.tracks.box",
-)  # fmt: skip
+    "dejacue.sources.encoders.mini",
+    "dejacue.sources.tracks.box",
+)
 VIDEO = "../scene/scene.mp4"  # 70 frames: more than a batch of crops, and than a checkpoint
 SOME = f"{VIDEO} --end 39"
 FEW = f"{VIDEO} --stride 7"  # where each frame is a file
@@ -69,7 +76,8 @@ STORED = ("store create s", "store add s ../x.npz")
 SCENARIOS = (
     Scenario("encode", f"encode {VIDEO} {MASKS} --object 1 {MINI} -o x.npz"),
     Scenario(
-        "encode, replacing", f"encode {VIDEO} {MASKS} --object 1 {MINI} -o x.npz",
+        "encode, replacing",
+        f"encode {VIDEO} {MASKS} --object 1 {MINI} -o x.npz",
         (f"encode {VIDEO} {MASKS} --object 2 {MINI} -o x.npz",),
     ),
     Scenario("encode, two objects", f"encode {VIDEO} {MASKS} --objects all {MINI} -o out"),
@@ -80,11 +88,13 @@ SCENARIOS = (
     ),
     Scenario("track .npz", f"track {VIDEO} {BOX} {TWO} -o masks.npz"),
     Scenario(
-        "track .npz, replacing", f"track {VIDEO} {OTHER} -o masks.npz",
+        "track .npz, replacing",
+        f"track {VIDEO} {OTHER} -o masks.npz",
         (f"track {VIDEO} {BOX} -o masks.npz",),
     ),
     Scenario(
-        "track .npz, adding", f"track {VIDEO} --add {{other}} -o masks.npz",
+        "track .npz, adding",
+        f"track {VIDEO} --add {{other}} -o masks.npz",
         (f"track {VIDEO} {BOX} -o masks.npz",),
     ),
     Scenario("track .json", f"track {VIDEO} {BOX} -o masks.json"),
@@ -92,7 +102,8 @@ SCENARIOS = (
     Scenario("locate, two objects", f"locate {SOME} {MASKS} --objects all {WORDS} -o out.json"),
     Scenario("locate, box", f"locate {FEW} {BOX} {WORDS} -o out"),
     Scenario(
-        "locate, history", f"locate ../x.npz {WORDS} --readout published -o out --plot x.png",
+        "locate, history",
+        f"locate ../x.npz {WORDS} --readout published -o out --plot x.png",
         (f"locate ../x.npz {WORDS} -o out",),
     ),
     Scenario("locate, history to a file", f"locate ../x.npz {WORDS} -o out.json"),
@@ -108,7 +119,7 @@ SCENARIOS = (
     Scenario("store add, replacing", "store add s ../x.npz --replace", STORED),
     Scenario("store rm", "store rm s {id}", STORED, "has no history"),
     Scenario("store compact", "store compact s", (*STORED, "store add s ../x.npz --replace")),
-)  # fmt: skip
+)
 
 
 class Interrupted:
@@ -308,9 +319,12 @@ def _to_the_end(folder: Path, command: str, at: int = 0) -> Ran:
 
 
 def check(
-    scenario: Scenario, work: Path, boxes: dict[str, str], points: Sequence[int] | None = None,
+    scenario: Scenario,
+    work: Path,
+    boxes: dict[str, str],
+    points: Sequence[int] | None = None,
     jobs: int = 1,
-) -> tuple[int, dict[int, list[str]]]:  # fmt: skip
+) -> tuple[int, dict[int, list[str]]]:
     """How many points were tried, and what was wrong after each.
 
     points   which, from 1 (from the end where they are negative); None: all
@@ -344,9 +358,13 @@ def check(
 
 
 def _try(
-    start: Path, command: str, done: str | None, expected: Tree, points: Sequence[int],
+    start: Path,
+    command: str,
+    done: str | None,
+    expected: Tree,
+    points: Sequence[int],
     answer: IO[bytes],
-) -> NoReturn:  # fmt: skip
+) -> NoReturn:
     """Some of the points, in a process of their own."""
     try:
         found = {at: _resumed(start, command, done, at, expected) for at in points}

@@ -28,32 +28,63 @@ LONG = ("demo", "reproduce", "fetch", "studio")  # they compute long, download, 
 HISTORIES, VIDEOS = ["x.npz", "finding", "x.npz"], ["clip.mkv", "images", "images/*.png"]
 MADE = readers.made().history.id
 LIKELY: dict[str, list[str]] = {
-    "source": [*HISTORIES, *HISTORIES, *VIDEOS], "video": VIDEOS, "history": ["x.npz"],
-    "vocabulary": ["words.npz", "words.npz", "words.yaml"], "masks": ["masks.csv"],
+    "source": [*HISTORIES, *HISTORIES, *VIDEOS],
+    "video": VIDEOS,
+    "history": ["x.npz"],
+    "vocabulary": ["words.npz", "words.npz", "words.yaml"],
+    "masks": ["masks.csv"],
     "output": ["out", "out.json", "out.csv", "out.npz", "a/b.vtt", "x.npz", "finding", "."],
-    "encoder": ["mini"], "tracker": ["box"], "box": ["4,4,30,30", "2:4,4,30,30@2"],
-    "point": ["9,9"], "mask": ["mask.png"], "add": ["1:9,9,20,20@3"],
+    "encoder": ["mini"],
+    "tracker": ["box"],
+    "box": ["4,4,30,30", "2:4,4,30,30@2"],
+    "point": ["9,9"],
+    "mask": ["mask.png"],
+    "add": ["1:9,9,20,20@3"],
     "objects": ["1", "1,2", "all"],
     "readout": ["contrast", "joint", "published", "scan", "peak", "boxcar", "non-overlap"],
-    "coordinates": ["absolute", "dual", "vocabulary", "trajectory"], "top": ["1", "3", "1000000"],
-    "smoothing": ["3", "0.8s", "1e300s"], "durations": ["5,10", "generated", "published"],
+    "coordinates": ["absolute", "dual", "vocabulary", "trajectory"],
+    "top": ["1", "3", "1000000"],
+    "smoothing": ["3", "0.8s", "1e300s"],
+    "durations": ["5,10", "generated", "published"],
     "example": ["a=1", "b=3-4", "none=2", "a=0.2s", "b=mask.png", "a=x.npz@1"],
-    "change": ["2", "0.3s"], "ask": ["1", "3"], "delay": ["0.2"], "horizon": ["1"],
-    "order": ["a,b"], "stay": ["1", "5"], "norm": ["sqrt", "mean"], "runs": ["strict", "bridged"],
-    "bridge": ["auto", "3"], "format": ["json", "csv", "table"], "engine": ["numpy", "baseline"],
+    "change": ["2", "0.3s"],
+    "ask": ["1", "3"],
+    "delay": ["0.2"],
+    "horizon": ["1"],
+    "order": ["a,b"],
+    "stay": ["1", "5"],
+    "norm": ["sqrt", "mean"],
+    "runs": ["strict", "bridged"],
+    "bridge": ["auto", "3"],
+    "format": ["json", "csv", "table"],
+    "engine": ["numpy", "baseline"],
     "files": ["found.json", "truth.json", "one.json", "x.npz", "finding"],
-    "path": ["store", "store", "store", "new", "finding"], "ids": [MADE], "dtype": ["float32"],
-    "where": ["id=*", "source=k*", "object=cup"], "threads": ["1", "2"],
+    "path": ["store", "store", "store", "new", "finding"],
+    "ids": [MADE],
+    "dtype": ["float32"],
+    "where": ["id=*", "source=k*", "object=cup"],
+    "threads": ["1", "2"],
     "references": ["truth.json"],
     "states": ["a,b", "a", "none"],
-    "first": ["one.json"], "second": ["other.json"], "decisions": ["decisions.json"],
-    "start": ["0", "1", "0.1s", "0:00.2"], "end": ["3", "0.4s"], "stride": ["1", "2"],
-    "frames": ["0:9"], "id": ["h", MADE], "annotator": ["ann"], "group": ["vost"],
+    "first": ["one.json"],
+    "second": ["other.json"],
+    "decisions": ["decisions.json"],
+    "start": ["0", "1", "0.1s", "0:00.2"],
+    "end": ["3", "0.4s"],
+    "stride": ["1", "2"],
+    "frames": ["0:9"],
+    "id": ["h", MADE],
+    "annotator": ["ann"],
+    "group": ["vost"],
     "plot": ["out.png"],
-    "fps": ["5", "1e-9"], "rate": ["10"], "match": ["auto", "stem", "index"],
+    "fps": ["5", "1e-9"],
+    "rate": ["10"],
+    "match": ["auto", "stem", "index"],
     "kind": ["boxes", "npz", "parquet"],
-    "errors": ["skip", "fail"], "prompts": ["raw", "ensemble"], "absent_at": ["0.05", "2"],
-}  # fmt: skip
+    "errors": ["skip", "fail"],
+    "prompts": ["raw", "ensemble"],
+    "absent_at": ["0.05", "2"],
+}
 FIXED = ("encoder", "tracker", "vocabulary")  # given more often: the defaults need models
 RARE = ("plot", "cut")  # they draw and encode, which takes longer
 
@@ -180,9 +211,16 @@ def texts(rng: Random, valid: Path, folder: Path) -> None:
                     raise InputError(f"{name} is no number") from None
         readouts.readout_from(typed(rng, "readout"), **own)
     elif kind == 3:
-        shown = {name: (typed(rng, key),) for name, key in (
-            ("boxes", "box"), ("points", "point"), ("masks", "mask"), ("adds", "add")
-        ) if rng.random() < 0.5}  # fmt: skip
+        shown = {
+            name: (typed(rng, key),)
+            for name, key in (
+                ("boxes", "box"),
+                ("points", "point"),
+                ("masks", "mask"),
+                ("adds", "add"),
+            )
+            if rng.random() < 0.5
+        }
         read_prompts(TypedPrompts(at=rng.choice((None, 0, -1, 10**12)), **shown))
     elif kind == 4:
         _frames(typed(rng, "frames"))

@@ -126,8 +126,9 @@ def retrievals(folder: Path, suffix: str) -> None:
 
 
 def two_passes(folder: Path, states: tuple[str, str] | None = None) -> None:
-    pre, between, post = ("pre", "transition", "post") if states is None else (
-        states[0], "none", states[1])  # fmt: skip
+    pre, between, post = (
+        ("pre", "transition", "post") if states is None else (states[0], "none", states[1])
+    )
     runs = [pre] * 6 + [between] * 2 + [post] * 7
     window = annotation.template("h", range(15), "a").frames
     one = passes.Pass("h", "ann", window, tuple(runs), states)
@@ -173,24 +174,35 @@ def masks_of(kind: str, folder: Path) -> None:
     polygon = {"segmentation": [[4.0, 4.0, 30.0, 4.0, 30.0, 30.0]]}
     rle = {"segmentation": {"size": [HEIGHT, WIDTH], "counts": [100, 500, HEIGHT * WIDTH - 600]}}
     coco = {
-        "images": [{"id": k, "file_name": f"{k:05d}.png", "height": HEIGHT, "width": WIDTH}
-                   for k in range(COUNT)],
-        "annotations": [{"id": k, "image_id": k, "category_id": 1, "track_id": 1, **own}
-                        for k, own in enumerate((box, polygon, rle, box, polygon, rle))],
-    }  # fmt: skip
+        "images": [
+            {"id": k, "file_name": f"{k:05d}.png", "height": HEIGHT, "width": WIDTH}
+            for k in range(COUNT)
+        ],
+        "annotations": [
+            {"id": k, "image_id": k, "category_id": 1, "track_id": 1, **own}
+            for k, own in enumerate((box, polygon, rle, box, polygon, rle))
+        ],
+    }
     plain = [{"frame": k, "id": 1, **own} for k, own in enumerate((polygon, rle, box))]
-    vis = {"videos": [{"file_names": ["00000.png", "00001.png"], "height": HEIGHT, "width": WIDTH}],
-           "annotations": [{"id": 1, "segmentations": [rle["segmentation"], None]}]}  # fmt: skip
-    sam2 = [{"frame_index": k, "results": [{"object_id": 1, "mask": rle["segmentation"]}]}
-            for k in range(3)]  # fmt: skip
+    vis = {
+        "videos": [{"file_names": ["00000.png", "00001.png"], "height": HEIGHT, "width": WIDTH}],
+        "annotations": [{"id": 1, "segmentations": [rle["segmentation"], None]}],
+    }
+    sam2 = [
+        {"frame_index": k, "results": [{"object_id": 1, "mask": rle["segmentation"]}]}
+        for k in range(3)
+    ]
     documents = {"coco": coco, "plain": plain, "youtube-vis": vis, "sam2": sam2}
     if kind in documents:
         (folder / "x.json").write_text(json.dumps(documents[kind]))
     elif kind == "stack":
         np.savez_compressed(
-            folder / "x.npz", masks=labels == 1, frames=np.arange(COUNT), ids=np.array([1]),
+            folder / "x.npz",
+            masks=labels == 1,
+            frames=np.arange(COUNT),
+            ids=np.array([1]),
             names=np.array([f"{k:05d}" for k in range(COUNT)]),
-        )  # fmt: skip
+        )
     elif kind == "planes":
         np.savez(folder / "x.npz", masks=np.stack([labels == 1, labels == 2], 1))
     elif kind == "labels":
@@ -286,15 +298,21 @@ def read_video(rng: Random, valid: Path, folder: Path) -> None:
     if rng.random() < 0.5:  # headers lie at both ends
         edge = min(len(content), 800)
         first, last = content[:edge], content[-edge:]
-        content = (mutate.data(rng, first, 3) + content[edge:] if rng.random() < 0.5
-                   else content[:-edge] + mutate.data(rng, last, 3))  # fmt: skip
+        content = (
+            mutate.data(rng, first, 3) + content[edge:]
+            if rng.random() < 0.5
+            else content[:-edge] + mutate.data(rng, last, 3)
+        )
     else:
         content = mutate.data(rng, content)
     path.write_bytes(content)
     video = open_video(
-        path, stride=rng.choice((1, 1, 2, 10**9)), start=rng.choice((None, None, None, 2, 10**12)),
-        end_s=rng.choice((None, None, None, 0.3, 1e9)), errors=rng.choice(("skip", "skip", "fail")),
-    )  # fmt: skip
+        path,
+        stride=rng.choice((1, 1, 2, 10**9)),
+        start=rng.choice((None, None, None, 2, 10**12)),
+        end_s=rng.choice((None, None, None, 0.3, 1e9)),
+        errors=rng.choice(("skip", "skip", "fail")),
+    )
     for frame in video:
         assert frame.image.dtype == np.uint8
     assert all(len(text) < 2000 and "\n" not in text for text in video.problems)
@@ -320,10 +338,11 @@ def words(folder: Path, suffix: str) -> None:
     shown = {"words": ["one"], "examples": [3, "4.5s", "1-2", "cup.jpg", "a.mp4@7"]}
     document = {"object": "cup", "states": {"a": shown, "b": ["three"]}, "none": [5], "changes": 6}
     (folder / f"x{suffix}").write_text(
-        json.dumps(document) if suffix == ".json"
+        json.dumps(document)
+        if suffix == ".json"
         else "# states\nstates:\n  a: [one, two]\n  b: {words: 'four', examples: [3, 1-2, a.jpg]}\n"
         "none: 4\nchanges: [2]\n"
-    )  # fmt: skip
+    )
 
 
 def history(folder: Path) -> None:
@@ -337,21 +356,51 @@ def encoded_words(folder: Path) -> None:
     write_vocabulary(folder / "x.npz", own.vocabulary.with_examples(shown, changes=3))
 
 
-MASKS = ("coco", "plain", "youtube-vis", "sam2", "stack", "planes", "labels", "mot", "boxes",
-         "yolo", "indexed", "folders", "vos")  # fmt: skip
-FOREIGN = (".eaf", ".srt", ".vtt", ".otio", ".cvat.xml", ".fiftyone.json", ".labelstudio.json",
-           ".qvhighlights.jsonl", ".activitynet.json", ".parquet", ".arrow")  # fmt: skip
+MASKS = (
+    "coco",
+    "plain",
+    "youtube-vis",
+    "sam2",
+    "stack",
+    "planes",
+    "labels",
+    "mot",
+    "boxes",
+    "yolo",
+    "indexed",
+    "folders",
+    "vos",
+)
+FOREIGN = (
+    ".eaf",
+    ".srt",
+    ".vtt",
+    ".otio",
+    ".cvat.xml",
+    ".fiftyone.json",
+    ".labelstudio.json",
+    ".qvhighlights.jsonl",
+    ".activitynet.json",
+    ".parquet",
+    ".arrow",
+)
 TARGETS = [
     reader("history", 150, history, only(read_history)),
     reader("vocabulary-npz", 80, encoded_words, only(read_vocabulary)),
-    *(reader(f"vocabulary{s}", 40, partial(words, suffix=s), only(read_vocabulary))
-      for s in (".json", ".yaml")),
+    *(
+        reader(f"vocabulary{s}", 40, partial(words, suffix=s), only(read_vocabulary))
+        for s in (".json", ".yaml")
+    ),
     reader("finding", 60, finding, lambda rng, folder: Finding.read(folder)),
-    *(reader(f"references{s}", 40, partial(references, suffix=s), only(read_references))
-      for s in (".json", ".csv")),
+    *(
+        reader(f"references{s}", 40, partial(references, suffix=s), only(read_references))
+        for s in (".json", ".csv")
+    ),
     *(reader(f"references{s}", 40, partial(marked, suffix=s), only(read_marked)) for s in FOREIGN),
-    *(reader(f"retrievals{s}", 40, partial(retrievals, suffix=s), only(read_retrievals))
-      for s in (".json", ".jsonl", ".csv")),
+    *(
+        reader(f"retrievals{s}", 40, partial(retrievals, suffix=s), only(read_retrievals))
+        for s in (".json", ".jsonl", ".csv")
+    ),
     reader("annotation", 40, two_passes, read_passes),
     reader("states", 40, partial(two_passes, states=("empty", "full")), read_passes),
     reader("release", 30, release, read_release),
@@ -360,4 +409,4 @@ TARGETS = [
     Target("track-checkpoint", 10, half_tracked, track_again),
     Target("video", 30, videos, read_video),
     reader("images", 20, images, read_images),
-]  # fmt: skip
+]

@@ -24,13 +24,28 @@ from dejacue.store import _index, _segments
 
 D, IDS = 6, tuple("abcdefg")
 TABLES = {
-    "meta": ("value", "key"), "segments": ("number", "rows", "histories"),
+    "meta": ("value", "key"),
+    "segments": ("number", "rows", "histories"),
     "thumbnails": ("history", "checksum", "jpeg"),
     "histories": (
-        "number", "id", "dead", "segment", "first", "length", "slot", "checksum", "object",
-        "source", "interval_s", "made_with", "runs", "times_s", "source_frames", "presence",
+        "number",
+        "id",
+        "dead",
+        "segment",
+        "first",
+        "length",
+        "slot",
+        "checksum",
+        "object",
+        "source",
+        "interval_s",
+        "made_with",
+        "runs",
+        "times_s",
+        "source_frames",
+        "presence",
     ),
-}  # fmt: skip
+}
 JPEG = b"\xff\xd8\xff" + bytes(50)  # its first bytes are looked at
 READOUTS = (*writers.READOUTS, "", "nothing")
 
@@ -39,10 +54,14 @@ def history(id: str, seed: int) -> History:
     rng = np.random.default_rng(seed)
     frames = np.flatnonzero(rng.random(20) < 0.8)
     return History(
-        rng.normal(size=(len(frames), D)).astype(np.float16), frames, id, "e",
-        times_s=frames / 5.0 if seed % 2 else None, made_with={"camera": f"c{seed}"},
+        rng.normal(size=(len(frames), D)).astype(np.float16),
+        frames,
+        id,
+        "e",
+        times_s=frames / 5.0 if seed % 2 else None,
+        made_with={"camera": f"c{seed}"},
         source_frames=3 * frames if seed % 3 else None,
-    )  # fmt: skip
+    )
 
 
 def words() -> Vocabulary:
@@ -134,8 +153,11 @@ def entries(rng: Random, valid: Path, folder: Path) -> None:
                 ("histories", "histories", "histories", "segments", "meta", "thumbnails")
             )
             column = rng.choice(TABLES[table])
-            rows = made.execute(f"SELECT rowid, {column} FROM {table}" if table != "meta"
-                                else f"SELECT key, {column} FROM meta").fetchall()  # fmt: skip
+            rows = made.execute(
+                f"SELECT rowid, {column} FROM {table}"
+                if table != "meta"
+                else f"SELECT key, {column} FROM meta"
+            ).fetchall()
             key, held = rng.choice(rows)
             named = "key" if table == "meta" else "rowid"
             with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):

@@ -14,8 +14,20 @@ from readers import Target
 from dejacue import Finding, History, InputError, Vocabulary, Window, find, read_retrievals
 from dejacue.report.exports import EXPORTS
 
-READOUTS = ("contrast", "contrast", "joint", "published", "scan", "peak", "boxcar", "max-frame",
-            "mean-window", "non-overlap", "whole-history", "longest-run")  # fmt: skip
+READOUTS = (
+    "contrast",
+    "contrast",
+    "joint",
+    "published",
+    "scan",
+    "peak",
+    "boxcar",
+    "max-frame",
+    "mean-window",
+    "non-overlap",
+    "whole-history",
+    "longest-run",
+)
 COORDINATES = (None, None, "absolute", "trajectory", "vocabulary", "dual", "query-uniform")
 
 
@@ -75,10 +87,13 @@ def vocabulary(rng: Random, dimension: int) -> Vocabulary:
 def found(rng: Random) -> Finding:
     own = history(rng)
     return find(
-        own, vocabulary(rng, own.dimension), readout=rng.choice(READOUTS),
-        coordinates=rng.choice(COORDINATES), top=rng.choice((None, 1, 3, 10**9)),
+        own,
+        vocabulary(rng, own.dimension),
+        readout=rng.choice(READOUTS),
+        coordinates=rng.choice(COORDINATES),
+        top=rng.choice((None, 1, 3, 10**9)),
         diagnostics=rng.random() < 0.3,
-    )  # fmt: skip
+    )
 
 
 def write(rng: Random, valid: Path, folder: Path) -> None:

@@ -34,9 +34,15 @@ def mask(path: Path, *ids: int) -> None:
 
 
 def sequence(
-    root: Path, name: str, numbers: Iterable[int] = range(4), *, below: str = "",
-    form: str = "{:05}", masked: Iterable[int] | None = None, ids: tuple[int, ...] = (1,),
-) -> None:  # fmt: skip
+    root: Path,
+    name: str,
+    numbers: Iterable[int] = range(4),
+    *,
+    below: str = "",
+    form: str = "{:05}",
+    masked: Iterable[int] | None = None,
+    ids: tuple[int, ...] = (1,),
+) -> None:
     """JPEGImages and Annotations of one video."""
     numbers = list(numbers)
     for number in numbers:
@@ -68,9 +74,11 @@ def vost(root: Path, names: Iterable[str] = ("7_peel_onion", "8_cut_tomato")) ->
 def transformation(start: int, end: int, *results: str) -> dict[str, Any]:
     objects = {str(at): {"mask": {}, "desc": own} for at, own in enumerate(results, 1)}
     return {
-        "start_frame": start, "end_frame": end, "action_desc": "peel,remove",
+        "start_frame": start,
+        "end_frame": end,
+        "action_desc": "peel,remove",
         "result_objects": objects,
-    }  # fmt: skip
+    }
 
 
 def vost_tas(root: Path, annotations: dict[str, Any], frames: int = 10) -> Path:

@@ -20,13 +20,23 @@ def save_published(root: Path) -> Path:
     exported.mkdir(parents=True)
     folder.mkdir(parents=True)
     torch.manual_seed(0)
-    shared = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-              "num_attention_heads": 4}  # fmt: skip
+    shared = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
     config = transformers.SiglipConfig(
-        text_config={**shared, "vocab_size": 50, "max_position_embeddings": 64,
-                     "projection_size": 32, "pad_token_id": 0, "eos_token_id": 1},
+        text_config={
+            **shared,
+            "vocab_size": 50,
+            "max_position_embeddings": 64,
+            "projection_size": 32,
+            "pad_token_id": 0,
+            "eos_token_id": 1,
+        },
         vision_config={**shared, "image_size": 32, "patch_size": 8},
-    )  # fmt: skip
+    )
     model = transformers.SiglipModel(config).eval()
     model.save_pretrained(folder)
     words = [
@@ -71,10 +81,15 @@ def export(torch, tower, name, example, folder):
 
     kind = "vision" if name == "pixel_values" else "text"
     torch.onnx.export(
-        Pooled(), (example,), folder / f"{kind}_model.onnx", dynamo=False, opset_version=17,
-        input_names=[name], output_names=["pooler_output"],
+        Pooled(),
+        (example,),
+        folder / f"{kind}_model.onnx",
+        dynamo=False,
+        opset_version=17,
+        input_names=[name],
+        output_names=["pooler_output"],
         dynamic_axes={name: {0: "n"}, "pooler_output": {0: "n"}},
-    )  # fmt: skip
+    )
 
 
 def add_smaller(root: Path, precision: str) -> None:

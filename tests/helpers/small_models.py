@@ -12,11 +12,17 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 TEXTS = ["empty cup", "cup filled with espresso", "cup"]
-SHARED = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-          "num_attention_heads": 4}  # fmt: skip
+SHARED = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-CLIP_SCALE = {"image_mean": [0.48145466, 0.4578275, 0.40821073],
-              "image_std": [0.26862954, 0.26130258, 0.27577711]}  # fmt: skip
+CLIP_SCALE = {
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
+}
 
 
 def write(folder: Path, name: str, **values: object) -> None:
@@ -35,17 +41,31 @@ def save_clip(folder: Path) -> Path:
     words = vocabulary()
     start, end = len(words) - 2, len(words) - 1
     config = transformers.CLIPConfig(
-        text_config={**SHARED, "vocab_size": len(words), "max_position_embeddings": 30,
-                     "bos_token_id": start, "eos_token_id": end, "pad_token_id": end},
-        vision_config={**SHARED, "image_size": 32, "patch_size": 8}, projection_dim=24,
-    )  # fmt: skip
+        text_config={
+            **SHARED,
+            "vocab_size": len(words),
+            "max_position_embeddings": 30,
+            "bos_token_id": start,
+            "eos_token_id": end,
+            "pad_token_id": end,
+        },
+        vision_config={**SHARED, "image_size": 32, "patch_size": 8},
+        projection_dim=24,
+    )
     transformers.CLIPModel(config).eval().save_pretrained(folder)
     transformers.CLIPTokenizer(vocab=words, merges=[]).save_pretrained(folder)
     write(
-        folder, "preprocessor_config.json", crop_size=32, do_center_crop=True, do_normalize=True,
-        do_resize=True, feature_extractor_type="CLIPFeatureExtractor", resample=3, size=32,
+        folder,
+        "preprocessor_config.json",
+        crop_size=32,
+        do_center_crop=True,
+        do_normalize=True,
+        do_resize=True,
+        feature_extractor_type="CLIPFeatureExtractor",
+        resample=3,
+        size=32,
         **CLIP_SCALE,
-    )  # fmt: skip  # as openai/clip-vit-base-patch32 has it
+    )  # as openai/clip-vit-base-patch32 has it
     return folder
 
 
@@ -73,18 +93,33 @@ def save_siglip(folder: Path, *, size: int = 32, width: int = 32) -> Path:
     tokenizer = word_tokenizer()
     shared = {**SHARED, "hidden_size": width}
     config = transformers.SiglipConfig(
-        text_config={**shared, "vocab_size": len(tokenizer), "max_position_embeddings": 16,
-                     "projection_size": width, "pad_token_id": 0, "eos_token_id": 1},
+        text_config={
+            **shared,
+            "vocab_size": len(tokenizer),
+            "max_position_embeddings": 16,
+            "projection_size": width,
+            "pad_token_id": 0,
+            "eos_token_id": 1,
+        },
         vision_config={**shared, "image_size": size, "patch_size": 8},
-    )  # fmt: skip
+    )
     transformers.SiglipModel(config).eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     write(
-        folder, "preprocessor_config.json", do_convert_rgb=None, do_normalize=True, do_resize=True,
-        do_rescale=True, image_mean=[0.5] * 3, image_std=[0.5] * 3, resample=2,
-        image_processor_type="SiglipImageProcessor", processor_class="SiglipProcessor",
-        rescale_factor=1 / 255, size={"height": size, "width": size},
-    )  # fmt: skip
+        folder,
+        "preprocessor_config.json",
+        do_convert_rgb=None,
+        do_normalize=True,
+        do_resize=True,
+        do_rescale=True,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+        resample=2,
+        image_processor_type="SiglipImageProcessor",
+        processor_class="SiglipProcessor",
+        rescale_factor=1 / 255,
+        size={"height": size, "width": size},
+    )
     return folder
 
 
@@ -92,18 +127,33 @@ def save_metaclip(folder: Path) -> Path:
     torch.manual_seed(2)
     tokenizer = word_tokenizer()
     config = transformers.MetaClip2Config(
-        text_config={**SHARED, "vocab_size": len(tokenizer), "max_position_embeddings": 20,
-                     "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0},
-        vision_config={**SHARED, "image_size": 32, "patch_size": 8}, projection_dim=24,
-    )  # fmt: skip
+        text_config={
+            **SHARED,
+            "vocab_size": len(tokenizer),
+            "max_position_embeddings": 20,
+            "bos_token_id": 0,
+            "eos_token_id": 1,
+            "pad_token_id": 0,
+        },
+        vision_config={**SHARED, "image_size": 32, "patch_size": 8},
+        projection_dim=24,
+    )
     transformers.MetaClip2Model(config).eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     write(
-        folder, "preprocessor_config.json", do_center_crop=True, do_normalize=True, do_resize=True,
-        do_rescale=True, resample=3, size={"shortest_edge": 32}, rescale_factor=1 / 255,
-        crop_size={"height": 32, "width": 32}, image_processor_type="CLIPImageProcessor",
+        folder,
+        "preprocessor_config.json",
+        do_center_crop=True,
+        do_normalize=True,
+        do_resize=True,
+        do_rescale=True,
+        resample=3,
+        size={"shortest_edge": 32},
+        rescale_factor=1 / 255,
+        crop_size={"height": 32, "width": 32},
+        image_processor_type="CLIPImageProcessor",
         **CLIP_SCALE,
-    )  # fmt: skip
+    )
     return folder
 
 
@@ -115,11 +165,20 @@ def save_dinov2(folder: Path) -> Path:
     )
     transformers.Dinov2Model(config).eval().save_pretrained(folder)
     write(
-        folder, "preprocessor_config.json", do_center_crop=True, do_convert_rgb=True,
-        do_normalize=True, do_rescale=True, do_resize=True, resample=3, rescale_factor=1 / 255,
-        crop_size={"height": 32, "width": 32}, size={"shortest_edge": 40},
-        image_processor_type="BitImageProcessor", **IMAGENET,
-    )  # fmt: skip
+        folder,
+        "preprocessor_config.json",
+        do_center_crop=True,
+        do_convert_rgb=True,
+        do_normalize=True,
+        do_rescale=True,
+        do_resize=True,
+        resample=3,
+        rescale_factor=1 / 255,
+        crop_size={"height": 32, "width": 32},
+        size={"shortest_edge": 40},
+        image_processor_type="BitImageProcessor",
+        **IMAGENET,
+    )
     return folder
 
 
@@ -130,12 +189,24 @@ def save_dinov3(folder: Path) -> Path:
     )
     transformers.DINOv3ViTModel(config).eval().save_pretrained(folder)
     write(
-        folder, "preprocessor_config.json", crop_size=None, data_format="channels_first",
-        default_to_square=True, device=None, disable_grouping=None, do_center_crop=None,
-        do_convert_rgb=None, do_normalize=True, do_rescale=True, do_resize=True,
-        image_processor_type="DINOv3ViTImageProcessorFast", resample=2, rescale_factor=1 / 255,
-        size={"height": 32, "width": 32}, **IMAGENET,
-    )  # fmt: skip
+        folder,
+        "preprocessor_config.json",
+        crop_size=None,
+        data_format="channels_first",
+        default_to_square=True,
+        device=None,
+        disable_grouping=None,
+        do_center_crop=None,
+        do_convert_rgb=None,
+        do_normalize=True,
+        do_rescale=True,
+        do_resize=True,
+        image_processor_type="DINOv3ViTImageProcessorFast",
+        resample=2,
+        rescale_factor=1 / 255,
+        size={"height": 32, "width": 32},
+        **IMAGENET,
+    )
     return folder
 
 
@@ -145,9 +216,15 @@ def save_vit(folder: Path) -> Path:
     config = transformers.ViTConfig(**SHARED, image_size=32, patch_size=8, num_labels=3)
     transformers.ViTForImageClassification(config).eval().save_pretrained(folder)
     write(
-        folder, "preprocessor_config.json", do_normalize=True, do_resize=True, size=32,
-        image_mean=[0.5] * 3, image_std=[0.5] * 3, feature_extractor_type="ViTFeatureExtractor",
-    )  # fmt: skip
+        folder,
+        "preprocessor_config.json",
+        do_normalize=True,
+        do_resize=True,
+        size=32,
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+        feature_extractor_type="ViTFeatureExtractor",
+    )
     return folder
 
 

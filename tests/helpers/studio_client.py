@@ -27,8 +27,14 @@ def make_workspace(folder: Path) -> Path:
     """cup/: the finding; scene/: video, masks, words and references."""
     scene = folder / "scene"
     write_scene(scene, render(7, family="cup", topology="three", frames=60))
-    find(scene / "scene.mp4", scene / "vocabulary.yaml", masks=scene / "Annotations", objects=[1],
-         encoder="mini", folder=folder / "cup")  # fmt: skip
+    find(
+        scene / "scene.mp4",
+        scene / "vocabulary.yaml",
+        masks=scene / "Annotations",
+        objects=[1],
+        encoder="mini",
+        folder=folder / "cup",
+    )
     return folder
 
 
@@ -46,8 +52,9 @@ def studio_of(root: Path, **options: Any) -> Studio:
 
 def client_of(studio: Studio, token: str | None = TOKEN, host: str = "127.0.0.1") -> TestClient:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return TestClient(create_app(studio, host), base_url=HOST, headers=headers,
-                      raise_server_exceptions=True)  # fmt: skip
+    return TestClient(
+        create_app(studio, host), base_url=HOST, headers=headers, raise_server_exceptions=True
+    )
 
 
 def browser_of(studio: Studio, token: str = TOKEN) -> TestClient:

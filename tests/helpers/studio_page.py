@@ -25,9 +25,14 @@ def served(root: Path, **options: Any) -> Iterator[str]:
     studio = studio_of(root, **options)
     with bound("127.0.0.1", 0) as listening:
         config = uvicorn.Config(
-            create_app(studio), access_log=False, log_level="error", lifespan="on",
-            timeout_graceful_shutdown=1, log_config=None, ws="none",
-        )  # fmt: skip
+            create_app(studio),
+            access_log=False,
+            log_level="error",
+            lifespan="on",
+            timeout_graceful_shutdown=1,
+            log_config=None,
+            ws="none",
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -13,38 +13,52 @@ SIDE, MEMORIES, POINTERS = 64, 4, 6
 def config(kind: str = "sam2", **more):
     levels = [[SIDE // 4] * 2, [SIDE // 8] * 2, [SIDE // 16] * 2]
     backbone = {
-        "model_type": "sam2_hiera_det_model", "hidden_size": 8, "image_size": [SIDE, SIDE],
-        "blocks_per_stage": [1, 1, 1, 1], "embed_dim_per_stage": [8, 16, 24, 32],
-        "num_attention_heads_per_stage": [1, 1, 1, 2], "window_size_per_stage": [8, 4, 4, 2],
-        "global_attention_blocks": [], "window_positional_embedding_background_size": [4, 4],
-    }  # fmt: skip
+        "model_type": "sam2_hiera_det_model",
+        "hidden_size": 8,
+        "image_size": [SIDE, SIDE],
+        "blocks_per_stage": [1, 1, 1, 1],
+        "embed_dim_per_stage": [8, 16, 24, 32],
+        "num_attention_heads_per_stage": [1, 1, 1, 2],
+        "window_size_per_stage": [8, 4, 4, 2],
+        "global_attention_blocks": [],
+        "window_positional_embedding_background_size": [4, 4],
+    }
     vision = {
-        "model_type": "sam2_vision_model", "backbone_config": backbone,
-        "backbone_channel_list": [32, 24, 16, 8], "backbone_feature_sizes": levels,
+        "model_type": "sam2_vision_model",
+        "backbone_config": backbone,
+        "backbone_channel_list": [32, 24, 16, 8],
+        "backbone_feature_sizes": levels,
         "fpn_hidden_size": 128,
-    }  # fmt: skip
+    }
     # an object: transformers 5.17 makes the wrong one of a dictionary
     decoder = {
         "sam2": transformers.Sam2VideoMaskDecoderConfig,
         "edgetam": transformers.EdgeTamVideoMaskDecoderConfig,
     }[kind]
     shared = {
-        "vision_config": vision, "image_size": SIDE,
+        "vision_config": vision,
+        "image_size": SIDE,
         "prompt_encoder_config": {"hidden_size": 128, "image_size": SIDE},
         "mask_decoder_config": decoder(hidden_size=128, mlp_dim=16, num_attention_heads=2),
-        "num_maskmem": MEMORIES, "max_object_pointers_in_encoder": POINTERS,
-        "memory_attention_hidden_size": 128, "memory_attention_num_layers": 1,
-        "memory_attention_rope_feat_sizes": levels[-1], "memory_encoder_hidden_size": 128,
-        "mask_downsampler_embed_dim": 128, "memory_fuser_embed_dim": 128,
+        "num_maskmem": MEMORIES,
+        "max_object_pointers_in_encoder": POINTERS,
+        "memory_attention_hidden_size": 128,
+        "memory_attention_num_layers": 1,
+        "memory_attention_rope_feat_sizes": levels[-1],
+        "memory_encoder_hidden_size": 128,
+        "mask_downsampler_embed_dim": 128,
+        "memory_fuser_embed_dim": 128,
         "memory_fuser_intermediate_dim": 16,
-    }  # fmt: skip
+    }
     if kind == "sam2":
         own = {"memory_attention_feed_forward_hidden_size": 16}
         return transformers.Sam2VideoConfig(**{**shared, **own, **more})
     own = {
-        "memory_attention_mlp_hidden_size": 16, "memory_attention_rope_k_sizes": [2, 2],
-        "perceiver_resampler_num_latents": 4, "perceiver_resampler_num_latents_2d": 4,
-    }  # fmt: skip
+        "memory_attention_mlp_hidden_size": 16,
+        "memory_attention_rope_k_sizes": [2, 2],
+        "perceiver_resampler_num_latents": 4,
+        "perceiver_resampler_num_latents_2d": 4,
+    }
     return transformers.EdgeTamVideoConfig(**{**shared, **own, **more})
 
 

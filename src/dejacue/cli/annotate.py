@@ -24,9 +24,14 @@ from dejacue.sources.results import write_references
 
 
 def template(
-    history: Path | None, annotator: str, output: Path, frames: str | None = None,
-    id: str | None = None, force: bool = False, states: str | None = None,
-) -> None:  # fmt: skip
+    history: Path | None,
+    annotator: str,
+    output: Path,
+    frames: str | None = None,
+    id: str | None = None,
+    force: bool = False,
+    states: str | None = None,
+) -> None:
     """A pass to fill in, for a history file or, without one, for the frames FIRST:LAST."""
     check_output(output, force, history)
     named_states = None if states is None else states_of(states)
@@ -39,9 +44,12 @@ def template(
 
 
 def blank(
-    history: Path | None, annotator: str, frames: str | None, id: str | None,
+    history: Path | None,
+    annotator: str,
+    frames: str | None,
+    id: str | None,
     states: Sequence[str] | None,
-) -> Pass:  # fmt: skip
+) -> Pass:
     """A pass without labels."""
     if (history is None) == (frames is None):
         raise InputError("give either a history file or --frames FIRST:LAST")
@@ -102,10 +110,15 @@ def consensus(
 
 
 def events(
-    files: list[Path], output: Path | None = None, minimum: int = annotation.MINIMUM,
-    pre: str = "pre", post: str = "post", component: str | None = None,
-    force: bool = False, skip: bool = False,
-) -> None:  # fmt: skip
+    files: list[Path],
+    output: Path | None = None,
+    minimum: int = annotation.MINIMUM,
+    pre: str = "pre",
+    post: str = "post",
+    component: str | None = None,
+    force: bool = False,
+    skip: bool = False,
+) -> None:
     """The qualifying events of each consensus; the earliest one of each gives the references."""
     check_output(output, force, *files)
     given = _histories(files)
@@ -143,9 +156,12 @@ def events(
 
 
 def _stable(
-    given: Mapping[Path, Pass], output: Path | None, minimum: int, component: str | None,
+    given: Mapping[Path, Pass],
+    output: Path | None,
+    minimum: int,
+    component: str | None,
     renamed: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Of passes that name their states every stable run is a reference."""
     if renamed or any(pass_.states is None for pass_ in given.values()):
         raise InputError(
@@ -249,8 +265,12 @@ def _agreement_cells(first: Sequence[str | None], second: Sequence[str | None]) 
     found = cohen_kappa(first, second)
     kappa = f"{found.kappa:.3f}" if found.chance < 1 else "–"  # one label throughout: 0/0
     return [
-        str(found.frames), str(found.agreed), f"{found.observed:.3f}", f"{found.chance:.3f}", kappa
-    ]  # fmt: skip
+        str(found.frames),
+        str(found.agreed),
+        f"{found.observed:.3f}",
+        f"{found.chance:.3f}",
+        kappa,
+    ]
 
 
 def _disagreement_table(a: Pass, b: Pass, rows: Iterable[Disagreement]) -> Table:

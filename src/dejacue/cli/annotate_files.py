@@ -18,9 +18,17 @@ from dejacue.sources.results import read_references, write_references
 
 
 def take(
-    given: Path, history: Path | None, annotator: str, output: Path, frames: str | None,
-    id: str | None, states: str | None, rest: str | None, times: list[Path] | None, force: bool,
-) -> None:  # fmt: skip
+    given: Path,
+    history: Path | None,
+    annotator: str,
+    output: Path,
+    frames: str | None,
+    id: str | None,
+    states: str | None,
+    rest: str | None,
+    times: list[Path] | None,
+    force: bool,
+) -> None:
     """A pass from a file of another tool."""
     check_output(output, force, given, history)
     wanted = None if states is None else states_of(states)
@@ -42,11 +50,13 @@ def take(
     if outside:
         note(
             f"{counted(outside, 'marked frame')} left out, outside the frames {made.frames} of "
-            "the history")  # fmt: skip
+            "the history"
+        )
     if None in made.labels:
         note(
             f"{counted(made.labels.count(None), 'frame')} not labelled yet; mark them, or set "
-            "their label with --rest")  # fmt: skip
+            "their label with --rest"
+        )
 
 
 def _is_timed(history: Path) -> bool:

@@ -82,10 +82,15 @@ def encode(
         start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder
     )
     command.run(
-        o.one(video, context.args), frames,
+        o.one(video, context.args),
+        frames,
         {"masks": masks, "kind": kind, "match": match, "objects": o.objects(objects)},
-        encoder, EncoderOptions(backend, precision, device), output, store, replace,
-    )  # fmt: skip
+        encoder,
+        EncoderOptions(backend, precision, device),
+        output,
+        store,
+        replace,
+    )
 
 
 @app.command(context_settings=o.SEVERAL)
@@ -124,10 +129,13 @@ def track(
         start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder
     )
     command.run(
-        o.one(video, context.args), frames,
-        o.typed_prompts(box, point, not_point, mask, at, add), tracker,
-        TrackerOptions(device, precision, presence, backward, fallback), output,
-    )  # fmt: skip
+        o.one(video, context.args),
+        frames,
+        o.typed_prompts(box, point, not_point, mask, at, add),
+        tracker,
+        TrackerOptions(device, precision, presence, backward, fallback),
+        output,
+    )
 
 
 @app.command(context_settings=o.SEVERAL)
@@ -191,13 +199,14 @@ def locate(
         Path | None,
         o.option(
             "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
-            "--output", "-o",
+            "--output",
+            "-o",
         ),
     ] = None,
     plot: Annotated[Path | None, o.option("Also plot the evidence to this PNG.")] = None,
     cut: Annotated[bool, o.flag("Also cut the windows found into video clips.", "--cut")] = False,
     engine: o.Engine = "auto",
-) -> None:  # fmt: skip
+) -> None:
     """Find the window of frames in which each description holds."""
     from dejacue.cli import locate as command
     from dejacue.cli.readouts import readout_from
@@ -205,10 +214,18 @@ def locate(
     from dejacue.sources.tracks import default_tracker
 
     chosen, width = readout_from(
-        readout, smoothing=smoothing, pooling=pooling, bridge=bridge, order=order,
-        irreversible=irreversible or None, stay=stay, none=none or None, durations=durations,
-        norm=norm, runs=runs,
-    )  # fmt: skip
+        readout,
+        smoothing=smoothing,
+        pooling=pooling,
+        bridge=bridge,
+        order=order,
+        irreversible=irreversible or None,
+        stay=stay,
+        none=none or None,
+        durations=durations,
+        norm=norm,
+        runs=runs,
+    )
     shown = o.typed_prompts(box, point, not_point, mask, at, add)
     # --device and --precision are for whoever has them
     learned = bool(shown) and (tracker or default_tracker()) != "box"
@@ -217,17 +234,28 @@ def locate(
         o.one(source, context.args),
         o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder),
         {
-            "vocabulary": vocabulary, "examples": o.examples(example), "changes": change or (),
-            "masks": masks, "kind": kind, "match": match,
-            "objects": o.objects(objects), "encoder": encoder, "tracker": tracker,
+            "vocabulary": vocabulary,
+            "examples": o.examples(example),
+            "changes": change or (),
+            "masks": masks,
+            "kind": kind,
+            "match": match,
+            "objects": o.objects(objects),
+            "encoder": encoder,
+            "tracker": tracker,
             "prompts": shown,
             "encoder_options": EncoderOptions(backend, *own, prompts),
             "tracker_options": TrackerOptions(*((device, precision) if learned else ())),
-            "readout": chosen, "smoothing": width, "coordinates": coordinates, "top": top,
-            "diagnostics": diagnostics, "absent_at": absent_at, "engine": engine,
+            "readout": chosen,
+            "smoothing": width,
+            "coordinates": coordinates,
+            "top": top,
+            "diagnostics": diagnostics,
+            "absent_at": absent_at,
+            "engine": engine,
         },
         command.Wanted(format.value if format else None, output, plot, references, cut, ask),
-    )  # fmt: skip
+    )
 
 
 @app.command()
@@ -271,12 +299,18 @@ def live(
     command.run(
         command.Shown(source, masks, match, o.objects(objects), box, tracker, fps, rate, timeout),
         {
-            "vocabulary": vocabulary, "encoder": encoder, "readout": readout,
-            "delay_s": delay, "horizon_s": horizon, "like": like,
+            "vocabulary": vocabulary,
+            "encoder": encoder,
+            "readout": readout,
+            "delay_s": delay,
+            "horizon_s": horizon,
+            "like": like,
             "encoder_options": EncoderOptions(backend, precision, device),
         },
-        jsonl, realtime, output,
-    )  # fmt: skip
+        jsonl,
+        realtime,
+        output,
+    )
 
 
 @app.command()
@@ -303,9 +337,15 @@ def words(
     from dejacue.pipeline import EncoderOptions
 
     if suggest:
-        others = {"the history": history, "--encoder": encoder, "--backend": backend,
-                  "--precision": precision, "--device": device, "--prompts": prompts,
-                  "--json": json}  # fmt: skip
+        others = {
+            "the history": history,
+            "--encoder": encoder,
+            "--backend": backend,
+            "--precision": precision,
+            "--device": device,
+            "--prompts": prompts,
+            "--json": json,
+        }
         command.run_suggest(vocabulary, others)
     else:
         options = EncoderOptions(backend, precision, device, prompts)

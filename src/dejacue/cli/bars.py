@@ -23,10 +23,15 @@ class Bars:
     def __init__(self) -> None:
         self._screen = console(stderr=True)
         self._bar = Progress(
-            TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(),
-            TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=self._screen,
-            transient=True, disable=not self._screen.is_terminal,
-        )  # fmt: skip
+            TextColumn("{task.description:8}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=self._screen,
+            transient=True,
+            disable=not self._screen.is_terminal,
+        )
         self._tasks: dict[str, TaskID] = {}
         self._seen: dict[str, tuple[float, int, int]] = {}  # when it began, first and last count
 

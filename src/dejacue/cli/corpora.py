@@ -174,10 +174,19 @@ def ask(
     from dejacue.pipeline import EncoderOptions
 
     command.ask(
-        path, vocabulary, readout, top, where or [], jsonl, output, threads, engine, ray_address,
+        path,
+        vocabulary,
+        readout,
+        top,
+        where or [],
+        jsonl,
+        output,
+        threads,
+        engine,
+        ray_address,
         encoder,
         EncoderOptions(backend, precision, device),
-    )  # fmt: skip
+    )
 
 
 def ingest(
@@ -216,6 +225,15 @@ def ingest(
     options = EncoderOptions(backend, precision, device)
     ray = RayOptions(ray_address, actors, gpus_per_actor)
     command.run(
-        manifest, store, encoder, options, engine, ray, workers, retry, replace, max_pixels,
+        manifest,
+        store,
+        encoder,
+        options,
+        engine,
+        ray,
+        workers,
+        retry,
+        replace,
+        max_pixels,
         decoder,
-    )  # fmt: skip
+    )

@@ -37,10 +37,13 @@ def show(folder: Path | None) -> None:
     for name in GROUPS:
         entries = _group(release, name)
         table.add_row(
-            name, str(len(entries)), str(sum(len(e.history) for e in entries)),
+            name,
+            str(len(entries)),
+            str(sum(len(e.history) for e in entries)),
             str(sum(len(e.vocabulary.states) for e in entries)),
-            str(sum(len(e.vocabulary) for e in entries)), escape("; ".join(entries.missing)),
-        )  # fmt: skip
+            str(sum(len(e.vocabulary) for e in entries)),
+            escape("; ".join(entries.missing)),
+        )
     show_tables(table)
 
 

@@ -16,9 +16,15 @@ from dejacue.sources.atomic import check_place
 
 
 def run(
-    path: Path, frames: VideoOptions, where: dict[str, Any], encoder: str | None,
-    options: EncoderOptions, output: Path | None, store: Path | None, replace: bool,
-) -> None:  # fmt: skip
+    path: Path,
+    frames: VideoOptions,
+    where: dict[str, Any],
+    encoder: str | None,
+    options: EncoderOptions,
+    output: Path | None,
+    store: Path | None,
+    replace: bool,
+) -> None:
     """What is wrong with the input is said before a model is loaded."""
     if output is None and store is None:
         raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")
@@ -34,9 +40,14 @@ def run(
         target = None if store is None else held.enter_context(open_store(store, loaded))
         with Bars() as bars:
             made = encode(
-                video, observed, loaded, output=output, pictures=False,
-                every=frames.every(video, loaded), progress=bars,
-            )  # fmt: skip
+                video,
+                observed,
+                loaded,
+                output=output,
+                pictures=False,
+                every=frames.every(video, loaded),
+                progress=bars,
+            )
         if target is not None:
             histories = [own.history for own in made.values()]
             target.add(histories, replace=replace, source=os.fspath(path))

@@ -31,9 +31,12 @@ def format_from(format: str | None, json: bool, csv: bool) -> str | None:
 
 
 def run(
-    files: list[Path], format: str | None, output: Path | None, only_common: bool,
+    files: list[Path],
+    format: str | None,
+    output: Path | None,
+    only_common: bool,
     times: list[Path] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """The last file holds the references, each of the others the retrievals of a method."""
     if len(files) < 2:
         raise InputError(
@@ -54,9 +57,12 @@ def run(
 
 
 def show_evaluation(
-    found: Evaluation, document: dict[str, Any], format: str | None, output: Path | None,
+    found: Evaluation,
+    document: dict[str, Any],
+    format: str | None,
+    output: Path | None,
     groups: Mapping[str, Evaluation] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """As tables, CSV or Markdown, or the document as JSON.
 
     groups   the same for some of the histories, by what these are
@@ -64,10 +70,13 @@ def show_evaluation(
     tables = [_methods_table(found), *([_differences_table(found)] if found.comparisons else [])]
     tables += [_methods_table(own, name) for name, own in (groups or {}).items()]
     show(
-        format, output, lambda: tables,
+        format,
+        output,
+        lambda: tables,
         lambda: json.dumps(document, indent=2, ensure_ascii=False) + "\n",
-        lambda: _as_csv(found, groups or {}), below=_counts(found),
-    )  # fmt: skip
+        lambda: _as_csv(found, groups or {}),
+        below=_counts(found),
+    )
 
 
 def _of_another_tool(
@@ -78,9 +87,11 @@ def _of_another_tool(
     names = {own.history_id for own in every}
     states = dict.fromkeys(moment.state for own in every for moment in own)
     return read_references(
-        path, times=times, states=None if only_common else list(states),
+        path,
+        times=times,
+        states=None if only_common else list(states),
         history=names.pop() if len(names) == 1 else None,
-    )  # fmt: skip
+    )
 
 
 def _same(one: Path, other: Path) -> bool:

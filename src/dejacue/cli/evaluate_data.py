@@ -24,10 +24,20 @@ MOST_NAMED = 20  # reasons and warnings; all are in the JSON
 
 
 def run(
-    folder: Path, layout: str | None, store: Path, readouts: str, masks: Path | None,
-    where: Sequence[str], workers: int | None, replace: bool, encoder: str | None,
-    options: EncoderOptions, output: Path | None, retrievals: Path | None, by: str | None,
-) -> None:  # fmt: skip
+    folder: Path,
+    layout: str | None,
+    store: Path,
+    readouts: str,
+    masks: Path | None,
+    where: Sequence[str],
+    workers: int | None,
+    replace: bool,
+    encoder: str | None,
+    options: EncoderOptions,
+    output: Path | None,
+    retrievals: Path | None,
+    by: str | None,
+) -> None:
     """Exit code 1 where a video could not be encoded: the table is of the others."""
     chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
     files = [] if retrievals is None else [retrievals / f"{Path(own).stem}.json" for own in chosen]
@@ -47,10 +57,17 @@ def run(
             if by is not None:
                 check_name(by, dataset)
             found = evaluate_dataset(
-                dataset, store, readouts=chosen, encoder=encoder, masks=masks,
-                where=conditions(where), workers=workers, replace=replace, encoder_options=options,
+                dataset,
+                store,
+                readouts=chosen,
+                encoder=encoder,
+                masks=masks,
+                where=conditions(where),
+                workers=workers,
+                replace=replace,
+                encoder_options=options,
                 progress=bars,
-            )  # fmt: skip
+            )
     except UnusableDataset as error:
         notes(*error.problems)
         raise

@@ -24,9 +24,13 @@ from dejacue.store import Store
 
 
 def run(
-    files: Sequence[Path], output: Path, words: Path | None, features: str | None,
-    rule: str | None, encoder: str | None,
-) -> None:  # fmt: skip
+    files: Sequence[Path],
+    output: Path,
+    words: Path | None,
+    features: str | None,
+    rule: str | None,
+    encoder: str | None,
+) -> None:
     """The last file holds the references."""
     if len(files) < 2:
         raise InputError(

@@ -105,9 +105,20 @@ def evaluate_folder(
     from dejacue.pipeline import EncoderOptions
 
     command.run(
-        folder, layout, store, readouts, masks, where or [], workers, replace,
-        encoder,         EncoderOptions(backend, precision, device), output, retrievals, by,
-    )  # fmt: skip
+        folder,
+        layout,
+        store,
+        readouts,
+        masks,
+        where or [],
+        workers,
+        replace,
+        encoder,
+        EncoderOptions(backend, precision, device),
+        output,
+        retrievals,
+        by,
+    )
 
 
 @data.command()
@@ -289,8 +300,9 @@ def studio(
             metavar="[FOLDER|VIDEO]", help="What to open (default: the current folder)."
         ),
     ] = None,
-    host: Annotated[str, o.option(
-        "Address to listen on; take care with any other than localhost.")] = "127.0.0.1",
+    host: Annotated[
+        str, o.option("Address to listen on; take care with any other than localhost.")
+    ] = "127.0.0.1",
     port: Annotated[int, o.option("Port; 0 picks a free one.")] = 8765,
     no_browser: Annotated[bool, o.flag("Do not open a browser.", "--no-browser")] = False,
     tracker: o.TrackerName = None,
@@ -298,11 +310,14 @@ def studio(
     backend: o.Backend = None,
     precision: o.Precision = None,
     device: o.Device = None,
-) -> None:  # fmt: skip
+) -> None:
     """Open a page to view, correct, compare, track and label videos and findings in a folder."""
     from dejacue.cli import studio as command
     from dejacue.pipeline import EncoderOptions
 
-    options = {"encoder": encoder, "tracker": tracker,
-               "encoder_options": EncoderOptions(backend, precision, device)}  # fmt: skip
+    options = {
+        "encoder": encoder,
+        "tracker": tracker,
+        "encoder_options": EncoderOptions(backend, precision, device),
+    }
     command.run(places or [], host, port, not no_browser, options)

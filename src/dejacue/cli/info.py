@@ -20,9 +20,17 @@ from dejacue.sources.encoders.weights import FOLDER
 
 PACKAGES = ("numpy", "onnxruntime", "av")
 EXTRAS = (
-    "torch", "transformers", "open_clip_torch", "timm", "fastapi", "uvicorn", "pyarrow", "pandas",
-    "polars", "fsspec",
-)  # fmt: skip
+    "torch",
+    "transformers",
+    "open_clip_torch",
+    "timm",
+    "fastapi",
+    "uvicorn",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "fsspec",
+)
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 

@@ -17,19 +17,37 @@ MOST_NAMED = 20  # problems, and failures; all are in the store
 
 
 def run(
-    manifest: str, store: Path, encoder: str | None, options: EncoderOptions, engine: str,
-    ray: RayOptions, workers: int | None, retry: bool, replace: bool, max_pixels: int | None,
+    manifest: str,
+    store: Path,
+    encoder: str | None,
+    options: EncoderOptions,
+    engine: str,
+    ray: RayOptions,
+    workers: int | None,
+    retry: bool,
+    replace: bool,
+    max_pixels: int | None,
     decoder: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Exit code 1 where something failed."""
     try:
         with Bars() as bars:
             made = ingest(
-                manifest, store, encoder=encoder, engine=engine, workers=workers, retry=retry,
-                replace=replace, max_pixels=max_pixels, decoder=decoder, encoder_options=options,
-                ray_address=ray.address, actors=ray.actors, gpus_per_actor=ray.gpus_per_actor,
+                manifest,
+                store,
+                encoder=encoder,
+                engine=engine,
+                workers=workers,
+                retry=retry,
+                replace=replace,
+                max_pixels=max_pixels,
+                decoder=decoder,
+                encoder_options=options,
+                ray_address=ray.address,
+                actors=ray.actors,
+                gpus_per_actor=ray.gpus_per_actor,
                 progress=bars,
-            )  # fmt: skip
+            )
     except ManifestError as error:
         notes(*error.problems[1:])  # the first is in the sentence
         raise

@@ -41,9 +41,12 @@ class Files:
 
 
 def labelled(
-    group: str | None, data: Path | None, histories: Sequence[Path], words: Path | None,
+    group: str | None,
+    data: Path | None,
+    histories: Sequence[Path],
+    words: Path | None,
     references: Path | None,
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """A group of the release, or files."""
     if histories:
         if group is not None or words is None or references is None:
@@ -82,9 +85,13 @@ def _observed(history: History, true: Mapping[str, Iterable[Window]]) -> dict[st
 
 
 def train(
-    decoder: str, output: Path, entries: Sequence[Any], settings: dict[str, Any],
-    device: str | None, resume: bool,
-) -> None:  # fmt: skip
+    decoder: str,
+    output: Path,
+    entries: Sequence[Any],
+    settings: dict[str, Any],
+    device: str | None,
+    resume: bool,
+) -> None:
     if decoder not in DECODERS:
         raise unknown("decoder", decoder, DECODERS)
     need("torch", REMEDY)

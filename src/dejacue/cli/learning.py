@@ -46,12 +46,14 @@ def fit(
         str | None,
         o.option(
             "Evidence to weight: vocabulary,absolute,dual,sibling,share,margin,contrast "
-            "(default: chosen by cross-validation)."),
+            "(default: chosen by cross-validation)."
+        ),
     ] = None,
-    rule: Annotated[str | None, o.option(
-        "sum or contrast (default: chosen by cross-validation).")] = None,
+    rule: Annotated[
+        str | None, o.option("sum or contrast (default: chosen by cross-validation).")
+    ] = None,
     encoder: o.EncoderName = None,
-) -> None:  # fmt: skip
+) -> None:
     """Fit a few weights to labels, and report whether they beat contrast."""
     from dejacue.cli import fitting as command
 
@@ -83,8 +85,13 @@ def train(
     from dejacue.cli import learn as command
 
     entries = command.labelled(group, data, histories or (), words, references)
-    settings = {"seeds": _seeds(seeds), "epochs": epochs, "rate": rate,
-                "as_published": as_published, "clip": cut}  # fmt: skip
+    settings = {
+        "seeds": _seeds(seeds),
+        "epochs": epochs,
+        "rate": rate,
+        "as_published": as_published,
+        "clip": cut,
+    }
     command.train(decoder, output, entries, settings, device, resume)
 
 

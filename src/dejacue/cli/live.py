@@ -146,9 +146,12 @@ class _Ended:
 
 
 def _push_all(
-    live: Live, frames: Iterable[Frame], look: Callable[[Frame], Mask],
-    show: Callable[[Update], None], stopped: Callable[[], bool],
-) -> _Ended:  # fmt: skip
+    live: Live,
+    frames: Iterable[Frame],
+    look: Callable[[Frame], Mask],
+    show: Callable[[Update], None],
+    stopped: Callable[[], bool],
+) -> _Ended:
     ended = _Ended()
     began: float | None = None
     try:
@@ -156,8 +159,15 @@ def _push_all(
             now, due = time.monotonic(), frame.time_s or 0.0
             began = now - due if began is None else began
             mask = look(frame)
-            show(live.push(frame.image, mask=mask, time_s=frame.time_s, frame=frame.index,
-                           source=frame.source))  # fmt: skip
+            show(
+                live.push(
+                    frame.image,
+                    mask=mask,
+                    time_s=frame.time_s,
+                    frame=frame.index,
+                    source=frame.source,
+                )
+            )
             ended.late_s = now - began - due
             if stopped():
                 break

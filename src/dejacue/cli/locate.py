@@ -81,9 +81,13 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
         say_written(file)
     else:
         show(
-            wanted.format, file, lambda: [table for own in shown for table in _tables(*own)],
-            lambda: as_json(*found), lambda: as_csv(*found), "\n".join(map(as_note, said)),
-        )  # fmt: skip
+            wanted.format,
+            file,
+            lambda: [table for own in shown for table in _tables(*own)],
+            lambda: as_json(*found),
+            lambda: as_csv(*found),
+            "\n".join(map(as_note, said)),
+        )
     if file is not None or wanted.format in ("json", "csv"):  # else they stand below the table
         notes(*said)
     if wanted.ask is not None:
@@ -107,8 +111,10 @@ def _ask(findings: list[Finding], count: int) -> None:
                 for state, share in question.expects.items()
             )
             when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
-            say(f"ask: which state is frame {at}{when}? {likely}; answer with --example STATE={at}",
-                stderr=True)  # fmt: skip
+            say(
+                f"ask: which state is frame {at}{when}? {likely}; answer with --example STATE={at}",
+                stderr=True,
+            )
 
 
 def _from_video(
@@ -207,9 +213,13 @@ def _of(truth: dict[str, References], finding: Finding) -> References | None:
 
 
 def _write(
-    finding: Finding, references: References | None, folder: Path | None, wanted: Wanted,
-    several: bool, clips: Path,
-) -> None:  # fmt: skip
+    finding: Finding,
+    references: References | None,
+    folder: Path | None,
+    wanted: Wanted,
+    several: bool,
+    clips: Path,
+) -> None:
     """The picture that is asked for, the clips and, in a folder, the report and all formats."""
     if wanted.plot is not None:
         stem = f"{wanted.plot.stem}-{file_name(finding.history.id)}"

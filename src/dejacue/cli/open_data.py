@@ -29,9 +29,14 @@ MOST_NAMED = 20  # of what is missing; all are in the JSON
 
 
 def run(
-    folder: Path, layout: str | None, references: Path | None, manifest: Path | None,
-    masks: Path | None, vocabularies: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    folder: Path,
+    layout: str | None,
+    references: Path | None,
+    manifest: Path | None,
+    masks: Path | None,
+    vocabularies: Path | None,
+    as_json: bool,
+) -> None:
     """All that can be refused is refused before the first file is written."""
     if masks is not None and manifest is None:
         raise InputError("--masks is for a manifest; also give --manifest")

@@ -26,18 +26,24 @@ class Format(StrEnum):
 
 
 def option(
-    help: str, *names: str, panel: str | None = None,
-    values: Callable[[], list[str]] | None = None, metavar: str | None = None,
-) -> Any:  # fmt: skip
+    help: str,
+    *names: str,
+    panel: str | None = None,
+    values: Callable[[], list[str]] | None = None,
+    metavar: str | None = None,
+) -> Any:
     """``values`` completes what is typed in the shell; it is called when that is asked for."""
 
     def complete(incomplete: str) -> list[str]:
         return [value for value in values() if value.startswith(incomplete)] if values else []
 
     return typer.Option(
-        *names, help=help, rich_help_panel=panel, metavar=metavar,
+        *names,
+        help=help,
+        rich_help_panel=panel,
+        metavar=metavar,
         autocompletion=complete if values else None,
-    )  # fmt: skip
+    )
 
 
 flag = partial(option, metavar=" ")  # without the word bool in the help
@@ -90,8 +96,10 @@ Times = Annotated[
     list[Path] | None,
     option(
         "Video or history (.npz) with the timestamps, for references in seconds; for several "
-        "objects, one file of the same name each.", metavar="FILE"),
-]  # fmt: skip
+        "objects, one file of the same name each.",
+        metavar="FILE",
+    ),
+]
 PromptForm = Annotated[
     Text,
     option("Form of the descriptions: ensemble (default), raw, photo, definite.", "--prompts"),
@@ -104,10 +112,11 @@ WHERE = ["local", "ray"]
 Workers = Annotated[
     str,
     option(
-        "local, or ray (the machines of a cluster): same answer.", "--engine",
+        "local, or ray (the machines of a cluster): same answer.",
+        "--engine",
         values=lambda: WHERE,
     ),
-]  # fmt: skip
+]
 Decoders = Annotated[
     Count,
     option("Processes that decode and crop (default: number of cores minus one).", "--workers"),
@@ -126,13 +135,20 @@ Words = Annotated[
     File,
     option(
         "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
-        "examples show every state.", "--vocabulary", "-v",
+        "examples show every state.",
+        "--vocabulary",
+        "-v",
     ),
-]  # fmt: skip
-Example = Annotated[Texts, _shown(
-    "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), cup.jpg, "
-    "other.history.npz@33; none=45: in none of the states.", "--example", "-e",
-)]  # fmt: skip
+]
+Example = Annotated[
+    Texts,
+    _shown(
+        "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), cup.jpg, "
+        "other.history.npz@33; none=45: in none of the states.",
+        "--example",
+        "-e",
+    ),
+]
 Change = Annotated[Texts, _shown("Frame (300) or time (4.5s) at which a state ends.")]
 AskNext = Annotated[
     Count, _shown("Also list this many frames to ask a person about next.", "--ask")
@@ -187,9 +203,10 @@ MaxPixels = Annotated[
     Count,
     typer.Option(
         help="Largest picture or mask to read, in pixels (default: 67108864).",
-        rich_help_panel="Video and masks", callback=_limit,
+        rich_help_panel="Video and masks",
+        callback=_limit,
     ),
-]  # fmt: skip
+]
 
 
 def _encoders() -> list[str]:
@@ -198,10 +215,15 @@ def _encoders() -> list[str]:
     return [*ENCODERS, *FAMILIES, *EXAMPLES]
 
 
-EncoderName = Annotated[Text, _encoder(
-    "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, "
-    "openclip:NAME, timm:NAME, or a plug-in.", "--encoder", values=_encoders,
-)]  # fmt: skip
+EncoderName = Annotated[
+    Text,
+    _encoder(
+        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, mini, hf:NAME, "
+        "openclip:NAME, timm:NAME, or a plug-in.",
+        "--encoder",
+        values=_encoders,
+    ),
+]
 WordEncoder = Annotated[
     Text,
     _encoder("Encoder for the words (default: that of the store).", "--encoder", values=_encoders),
@@ -218,10 +240,14 @@ NotPoint = Annotated[Texts, _object("Point x,y@FRAME outside the object.")]
 FirstMask = Annotated[Texts, _object("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
 At = Annotated[Count, _object("Frame of the file for prompts without @FRAME (default: the first).")]
 Add = Annotated[Texts, _object("Another piece of the object: a box, point or mask.")]
-TrackerName = Annotated[Text, _object(
-    "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best installed).",
-    "--tracker", values=_trackers,
-)]  # fmt: skip
+TrackerName = Annotated[
+    Text,
+    _object(
+        "box, sam2, sam2-tiny, sam2-large, edgetam, … (default: the best installed).",
+        "--tracker",
+        values=_trackers,
+    ),
+]
 Presence = Annotated[
     float, _object("The object counts as seen where the tracker's confidence is at least this.")
 ]
@@ -238,19 +264,33 @@ Backward = Annotated[
     ),
 ]
 
-Coordinates = Annotated[Text, _method(
-    "vocabulary (default), absolute, trajectory, dual, query-uniform, dual-query-uniform.",
-    "--coordinates", "-c", values=_coordinates,
-)]  # fmt: skip
-ReadoutName = Annotated[str, _method(
-    "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, boxcar, "
-    "max-frame, single-median, non-overlap, whole-history, longest-run; or a .json file or "
-    "folder written by dejacue learn.",
-    "--readout", "-r", values=_readouts,
-)]  # fmt: skip
-Top = Annotated[Count, _method(
-    "Non-overlapping windows per description (default: 3 with contrast, all with joint, else 1).",
-)]  # fmt: skip
+Coordinates = Annotated[
+    Text,
+    _method(
+        "vocabulary (default), absolute, trajectory, dual, query-uniform, dual-query-uniform.",
+        "--coordinates",
+        "-c",
+        values=_coordinates,
+    ),
+]
+ReadoutName = Annotated[
+    str,
+    _method(
+        "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, "
+        "boxcar, max-frame, single-median, non-overlap, whole-history, longest-run; or a .json "
+        "file or folder written by dejacue learn.",
+        "--readout",
+        "-r",
+        values=_readouts,
+    ),
+]
+Top = Annotated[
+    Count,
+    _method(
+        "Non-overlapping windows per description "
+        "(default: 3 with contrast, all with joint, else 1).",
+    ),
+]
 AbsentAt = Annotated[
     Number, _method("contrast: report a state as not found if its p is above this.")
 ]

@@ -43,9 +43,13 @@ def show_list() -> None:
 
 
 def run(
-    names: Sequence[str], data: Path | None, windows: Path | None, out: Path | None, figures: bool,
+    names: Sequence[str],
+    data: Path | None,
+    windows: Path | None,
+    out: Path | None,
+    figures: bool,
     engine: str,
-) -> None:  # fmt: skip
+) -> None:
     chosen = _chosen(names)
     folder = out or (FOLDER if figures else None)
     if folder is not None:  # before the work, not after it
@@ -87,9 +91,12 @@ def _run(
     results: dict[str, Result] = {}
     absent: dict[str, str] = {}
     bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), console=console(stderr=True),
-        transient=True, disable=not console(stderr=True).is_terminal,
-    )  # fmt: skip
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        console=console(stderr=True),
+        transient=True,
+        disable=not console(stderr=True).is_terminal,
+    )
     with bar:
         task = bar.add_task("")
         for entry in chosen:
@@ -145,9 +152,13 @@ def _overview(results: Mapping[str, Result], absent: Mapping[str, str]) -> None:
 
 
 def _write(
-    folder: Path, chosen: Sequence[Experiment], results: Mapping[str, Result],
-    absent: Mapping[str, str], figures: bool, asked: str,
-) -> list[str]:  # fmt: skip
+    folder: Path,
+    chosen: Sequence[Experiment],
+    results: Mapping[str, Result],
+    absent: Mapping[str, str],
+    figures: bool,
+    asked: str,
+) -> list[str]:
     """The names of the figures that were drawn."""
     drawn: list[str] = []
     if figures:

@@ -40,9 +40,13 @@ def add(
     pictures: dict[str, bytes] = {}
     with Store.open(path) as store, Bars() as bars:
         count = store.add(
-            _histories(files, pictures), replace=replace, object=object, source=source,
-            thumbnails=pictures, progress=bars,
-        )  # fmt: skip
+            _histories(files, pictures),
+            replace=replace,
+            object=object,
+            source=source,
+            thumbnails=pictures,
+            progress=bars,
+        )
     say(f"added: {_counted(count)}; {path} holds {_counted(len(Store.open(path)))}")
 
 
@@ -191,10 +195,19 @@ def export(path: Path, output: str, kind: str | None, where: Sequence[str]) -> N
 
 
 def ask(
-    path: Path, vocabulary: Path, readout: str, top: int, where: Sequence[str], jsonl: bool,
-    output: Path | None, threads: int, engine: str, ray_address: str | None,
-    encoder: str | None, options: EncoderOptions,
-) -> None:  # fmt: skip
+    path: Path,
+    vocabulary: Path,
+    readout: str,
+    top: int,
+    where: Sequence[str],
+    jsonl: bool,
+    output: Path | None,
+    threads: int,
+    engine: str,
+    ray_address: str | None,
+    encoder: str | None,
+    options: EncoderOptions,
+) -> None:
     """Lines and files are written while answers are computed; a table is shown at the end."""
     if top < 0:
         raise InputError(f"--top {top}: give a number of histories, or 0 for all")
@@ -217,9 +230,15 @@ def ask(
         answers: list[Answer] = []
         with Bars() as bars:
             found = store.ask(
-                encoded, readout=readout_named(readout), top=top or None, where=conditions(where),
-                threads=threads, engine=engine, ray_address=ray_address, progress=bars,
-            )  # fmt: skip
+                encoded,
+                readout=readout_named(readout),
+                top=top or None,
+                where=conditions(where),
+                threads=threads,
+                engine=engine,
+                ray_address=ray_address,
+                progress=bars,
+            )
             if jsonl:
                 for own in described(store.path, found):
                     typer.echo(as_json(own.document()))

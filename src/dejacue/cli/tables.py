@@ -90,9 +90,13 @@ def _as_lines(table: Table) -> Group:
 
 
 def show(
-    format: str | None, output: Path | None, tables: Callable[[], list[Table]],
-    json: Callable[[], str], csv: Callable[[], str], below: str = "",
-) -> None:  # fmt: skip
+    format: str | None,
+    output: Path | None,
+    tables: Callable[[], list[Table]],
+    json: Callable[[], str],
+    csv: Callable[[], str],
+    below: str = "",
+) -> None:
     """As a table (with lines ``below``), JSON or CSV, on the screen or in a file, whose name tells
     the format where none is asked for; that of a file may also be Markdown."""
     if format is None:
@@ -220,7 +224,11 @@ def diagnostics_table(retrieval: Retrieval) -> Table:
             if holds
         ]
         table.add_row(
-            escape(moment.description), f"{why.residual_norm:.3f}", f"{why.centre:.4f}",
-            f"{why.scale:.4f}", _span(why.run), "; ".join(notes),
-        )  # fmt: skip
+            escape(moment.description),
+            f"{why.residual_norm:.3f}",
+            f"{why.centre:.4f}",
+            f"{why.scale:.4f}",
+            _span(why.run),
+            "; ".join(notes),
+        )
     return table

@@ -17,9 +17,13 @@ DOUBTS_SHOWN = 10
 
 
 def run(
-    path: Path, frames: VideoOptions, prompts: TypedPrompts, tracker: str | None,
-    options: TrackerOptions, output: Path,
-) -> None:  # fmt: skip
+    path: Path,
+    frames: VideoOptions,
+    prompts: TypedPrompts,
+    tracker: str | None,
+    options: TrackerOptions,
+    output: Path,
+) -> None:
     """Masks, notes and contact sheet, and a summary of them."""
     video = sample(path, frames)
     with Bars() as bars:

@@ -66,22 +66,30 @@ def _describe(model: Model) -> None:
 def _document(model: Model) -> dict[str, object]:
     parts = [
         {
-            "repository": own.repository, "revision": own.revision,
+            "repository": own.repository,
+            "revision": own.revision,
             "commit": next((c for p in own.here().values() if p and (c := commit(p))), None),
             "files": {
-                name: {"path": path and str(path),
-                       "sha256": own.files[name] if path is None else own.expected(name, path)}
+                name: {
+                    "path": path and str(path),
+                    "sha256": own.files[name] if path is None else own.expected(name, path),
+                }
                 for name, path in own.here().items()
             },
             "download": own.line(),
         }
         for own in model.parts
-    ]  # fmt: skip
+    ]
     return {
-        "name": model.name, "kind": model.kind, "state": model.state, "licence": model.licence,
-        "megabytes": model.megabytes(), "needs": model.needs or None,
-        "damaged": [str(path) for path in model.looked_at[1]], "parts": parts,
-    }  # fmt: skip
+        "name": model.name,
+        "kind": model.kind,
+        "state": model.state,
+        "licence": model.licence,
+        "megabytes": model.megabytes(),
+        "needs": model.needs or None,
+        "damaged": [str(path) for path in model.looked_at[1]],
+        "parts": parts,
+    }
 
 
 def fetch(names: list[str]) -> None:

@@ -23,10 +23,12 @@ def _names(incomplete: str) -> list[str]:
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="NAME", help="Names as in --encoder and --tracker.", show_default=False,
+        metavar="NAME",
+        help="Names as in --encoder and --tracker.",
+        show_default=False,
         autocompletion=_names,
     ),
-]  # fmt: skip
+]
 
 
 @weights.command()
@@ -34,12 +36,13 @@ def ls(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Only these, with their files and how to download them.",
+            metavar="[NAME]...",
+            help="Only these, with their files and how to download them.",
             autocompletion=_names,
         ),
     ] = None,
     json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
-) -> None:  # fmt: skip
+) -> None:
     """List the models: size, licence, revision, and whether they are installed."""
     from dejacue.cli import weights as command
 

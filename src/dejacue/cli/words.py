@@ -24,9 +24,12 @@ LONGEST = 24  # letters of a state that is not broken
 
 
 def run(
-    vocabulary: Path, history: Path | None, encoder: str | None, options: EncoderOptions,
+    vocabulary: Path,
+    history: Path | None,
+    encoder: str | None,
+    options: EncoderOptions,
     json: bool,
-) -> None:  # fmt: skip
+) -> None:
     report = check_words(vocabulary, history, encoder, encoder_options=options)
     if json:
         typer.echo(report.to_json())

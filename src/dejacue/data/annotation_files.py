@@ -178,8 +178,9 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
     need not be ``complete``."""
     document = read_json(path)
     with named(os.fspath(path)):
-        given, states = _given(document, _PassDocument, PASS_SCHEMA, _StatesPassDocument,
-                               PASS_SCHEMA_STATES)  # fmt: skip
+        given, states = _given(
+            document, _PassDocument, PASS_SCHEMA, _StatesPassDocument, PASS_SCHEMA_STATES
+        )
         known = labels_of(states)
         for number, run in enumerate(given.runs):
             with named(f"runs[{number}]"):
@@ -237,8 +238,13 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     """Decisions from their JSON file, open ones included."""
     document = read_json(path)
     with named(os.fspath(path)):
-        given, states = _given(document, _DecisionsDocument, DECISIONS_SCHEMA,
-                               _StatesDecisionsDocument, DECISIONS_SCHEMA_STATES)  # fmt: skip
+        given, states = _given(
+            document,
+            _DecisionsDocument,
+            DECISIONS_SCHEMA,
+            _StatesDecisionsDocument,
+            DECISIONS_SCHEMA_STATES,
+        )
         rows = tuple(row.disagreement() for row in given.decisions)
         return Decisions(given.history, given.annotators, rows, states)
 

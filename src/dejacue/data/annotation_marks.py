@@ -42,8 +42,9 @@ def filled(
         if label not in known:
             raise unknown("label", label, known)
         for window in windows:
-            inside = range(max(window.start, blank.frames.start),
-                           min(window.end, blank.frames.end) + 1)  # fmt: skip
+            inside = range(
+                max(window.start, blank.frames.start), min(window.end, blank.frames.end) + 1
+            )
             outside += window.length - len(inside)
             for frame in inside:
                 at = frame - blank.frames.start

@@ -86,9 +86,14 @@ def generate(
 
 
 def _check(
-    states: Sequence[str], correlation: float, missing: float, dimension: int, recurrences: int,
-    descriptions: int, gaps: Sequence[tuple[int, int]],
-) -> None:  # fmt: skip
+    states: Sequence[str],
+    correlation: float,
+    missing: float,
+    dimension: int,
+    recurrences: int,
+    descriptions: int,
+    gaps: Sequence[tuple[int, int]],
+) -> None:
     if len(set(states)) != len(states) or len(states) < 2:
         raise InputError("generate: give at least two different states")
     if not 0 <= correlation < 1 or not 0 <= missing < 1 or dimension < len(states) + 6:

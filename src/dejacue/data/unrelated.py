@@ -73,8 +73,11 @@ def unrelated_vocabularies(encoder: Encoder, prompts: str = "ensemble") -> list[
     """Vocabularies with features of this encoder; the caller removes those that share words."""
     if encoder.name == "mini":
         return [encode_vocabulary(words, encoder, prompts=prompts) for words in _of_families()]
-    states = {f"{k}-{side}": [text] for k, pair in enumerate(PAIRS) for side, text in
-              zip("ab", pair, strict=True)}  # fmt: skip
+    states = {
+        f"{k}-{side}": [text]
+        for k, pair in enumerate(PAIRS)
+        for side, text in zip("ab", pair, strict=True)
+    }
     path = _cache_file(encoder, prompts)
     rows = _read_cache(path, len(states), encoder.dimension)
     if rows is None:

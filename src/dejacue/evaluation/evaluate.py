@@ -69,10 +69,16 @@ class Evaluation:
             for name, own in self.methods.items()
         ]
         rows += [
-            (escaped(name), *(f"{_percent(one.delta, one.low, one.high, '+')}<br/>p {one.p:.2g}, "
-                              f"Holm {one.holm_p:.2g}" for one in own.values()))
+            (
+                escaped(name),
+                *(
+                    f"{_percent(one.delta, one.low, one.high, '+')}<br/>p {one.p:.2g}, "
+                    f"Holm {one.holm_p:.2g}"
+                    for one in own.values()
+                ),
+            )
             for name, own in self.comparisons.items()
-        ]  # fmt: skip
+        ]
         title = "Evaluation of " + ", ".join(f"{n} {what}" for what, n in self.counts.items())
         about = "In %, with 95 % intervals; differences are paired."
         return table_html(title, ("", *METRICS.values()), rows, [about, *self.left_out])

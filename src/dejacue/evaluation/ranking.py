@@ -12,10 +12,17 @@ from dejacue.evaluation.overlap import as_windows, tiou
 
 SAME_OVERLAP = 1e-12
 RANKING = (
-    "mrr_03", "mrr_05", "recall_at_5_05", "recall_at_10_05", "recall_at_50_05",
-    "best_overlap_normalized_rank", "top1_tiou", "oracle_tiou", "oracle_gap",
+    "mrr_03",
+    "mrr_05",
+    "recall_at_5_05",
+    "recall_at_10_05",
+    "recall_at_50_05",
+    "best_overlap_normalized_rank",
+    "top1_tiou",
+    "oracle_tiou",
+    "oracle_gap",
     "oracle_gap_closed_at_10",
-)  # fmt: skip
+)
 
 
 def rank_candidates(

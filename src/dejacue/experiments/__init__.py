@@ -32,10 +32,28 @@ from dejacue.experiments import (
 from dejacue.experiments.table import Experiment, Result, Value
 
 MODULES = (
-    protocol, vost, vost_extended, seven, missing, stress, negatives, synthetic, development,
-    learned, unreleased, rendered, beyond, occurrences, segments, transitions,
-    words, examples, tracking, asked, calibrated,
-)  # fmt: skip
+    protocol,
+    vost,
+    vost_extended,
+    seven,
+    missing,
+    stress,
+    negatives,
+    synthetic,
+    development,
+    learned,
+    unreleased,
+    rendered,
+    beyond,
+    occurrences,
+    segments,
+    transitions,
+    words,
+    examples,
+    tracking,
+    asked,
+    calibrated,
+)
 _ALL = [entry for module in MODULES for entry in module.EXPERIMENTS]
 REGISTRY: dict[str, Experiment] = {e.name: e for e in _ALL if not e.on_request}
 ON_REQUEST: dict[str, Experiment] = {e.name: e for e in _ALL if e.on_request}

@@ -21,10 +21,16 @@ GREY = "#999999"
 Interval = tuple[float, float, float]  # mean, low, high
 P = ParamSpec("P")
 SMALL: Any = {
-    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7,
-    "ytick.labelsize": 7, "legend.fontsize": 7, "axes.spines.top": False,
-    "axes.spines.right": False, "pdf.fonttype": 42,
-}  # fmt: skip
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "pdf.fonttype": 42,
+}
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
@@ -66,9 +72,15 @@ def effects_figure(changes: ArrayLike, comparisons: Mapping[str, Mapping[str, In
         where = np.arange(len(rows))[::-1] + 0.15 * (1 - 2 * k)
         mean, low, high = 100 * np.array(list(rows.values())).T
         right.errorbar(
-            mean, where, xerr=[mean - low, high - mean], fmt="os"[k % 2], ms=4, lw=1.2,
-            color=(BLUE, ORANGE)[k % 2], label=name,
-        )  # fmt: skip
+            mean,
+            where,
+            xerr=[mean - low, high - mean],
+            fmt="os"[k % 2],
+            ms=4,
+            lw=1.2,
+            color=(BLUE, ORANGE)[k % 2],
+            label=name,
+        )
         right.set_yticks(np.arange(len(rows))[::-1], list(rows))
     right.axvline(0, color="black", lw=0.6)
     right.set_title("(b) mean change (points)", loc="left")
@@ -88,9 +100,14 @@ def durations_figure(
     for axis, (metric, rows) in zip(axes, lines.items(), strict=True):
         for k, norm in enumerate(norms):
             axis.plot(
-                durations, 100 * np.asarray(rows[norm]), marker="os^"[k], ms=4, lw=1.4,
-                color=(BLUE, ORANGE, GREEN)[k], label=norms[norm],
-            )  # fmt: skip
+                durations,
+                100 * np.asarray(rows[norm]),
+                marker="os^"[k],
+                ms=4,
+                lw=1.4,
+                color=(BLUE, ORANGE, GREEN)[k],
+                label=norms[norm],
+            )
         axis.set_title(f"{names[metric]} (%)", loc="left")
         axis.set_xlabel("true duration (frames)")
         axis.set_xticks(list(durations))
@@ -125,8 +142,9 @@ def diagnostics_figure(
     metrics = list(next(iter(norms.values())))
     for k, (norm, row) in enumerate(norms.items()):
         at = np.arange(len(metrics)) + (k - 0.5) * 0.36
-        drawn = bars.bar(at, [100 * row[m] for m in metrics], 0.34, color=(BLUE, ORANGE)[k],
-                         label=norm)  # fmt: skip
+        drawn = bars.bar(
+            at, [100 * row[m] for m in metrics], 0.34, color=(BLUE, ORANGE)[k], label=norm
+        )
         bars.bar_label(drawn, fmt="%.1f", fontsize=6.5)
     bars.set_xticks(range(len(metrics)), metrics)
     bars.set_title("(c) window score, dual (%)", loc="left")
@@ -142,8 +160,15 @@ def shifts_figure(histories: Sequence[str], rows: Mapping[str, Sequence[float]])
     table = 100 * np.array(list(rows.values()))
     axis.imshow(table, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (r, c), value in np.ndenumerate(table):
-        axis.text(c, r, f"{value:.1f}", ha="center", va="center", fontsize=7,
-                  color="white" if value > 55 else "black")  # fmt: skip
+        axis.text(
+            c,
+            r,
+            f"{value:.1f}",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if value > 55 else "black",
+        )
     axis.set_xticks(range(len(histories)), histories)
     axis.xaxis.tick_top()
     axis.set_yticks(range(len(rows)), list(rows))
@@ -155,9 +180,10 @@ def shifts_figure(histories: Sequence[str], rows: Mapping[str, Sequence[float]])
 
 @styled
 def missing_figure(
-    rates: Sequence[float], lines: Mapping[str, Mapping[str, ArrayLike]],
+    rates: Sequence[float],
+    lines: Mapping[str, Mapping[str, ArrayLike]],
     published: Mapping[str, Mapping[str, Sequence[float]]],
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Missing frames: our draws (line and range) and the published means, strict and bridged.
 
     lines   metric → condition → (draws, rates); the first rate is 0
@@ -188,8 +214,13 @@ def ranking_figure(rows: Mapping[str, Mapping[str, float]]) -> Figure:
     width = 0.8 / len(rows)
     for k, (name, row) in enumerate(rows.items()):
         at = np.arange(len(measures)) + (k - (len(rows) - 1) / 2) * width
-        drawn = axis.bar(at, [100 * row[m] for m in measures], 0.94 * width, label=name,
-                         color=(GREY, BLUE, ORANGE)[k % 3])  # fmt: skip
+        drawn = axis.bar(
+            at,
+            [100 * row[m] for m in measures],
+            0.94 * width,
+            label=name,
+            color=(GREY, BLUE, ORANGE)[k % 3],
+        )
         axis.bar_label(drawn, fmt="%.1f", fontsize=6.5)
     axis.set_xticks(range(len(measures)), measures)
     axis.set_ylim(0, 112)
@@ -216,13 +247,25 @@ def cases_figure(cases: Sequence[Case]) -> Figure:
     for (axis,), case in zip(axes, cases, strict=True):
         frames = case.history.frames
         for number, window in enumerate(case.references):
-            axis.axvspan(window.start - 0.5, window.end + 0.5, color=BLUE, alpha=0.18, lw=0,
-                         label=None if number else "reference")  # fmt: skip
+            axis.axvspan(
+                window.start - 0.5,
+                window.end + 0.5,
+                color=BLUE,
+                alpha=0.18,
+                lw=0,
+                label=None if number else "reference",
+            )
         for run in np.split(np.arange(len(frames)), case.history.run_offsets[1:-1]):
             axis.plot(frames[run], case.responses[run], color="#444444", lw=0.7)
         top = float(case.responses.max())
-        axis.plot([case.found.start - 0.5, case.found.end + 0.5], [1.12 * top] * 2, color=ORANGE,
-                  lw=4, solid_capstyle="butt", label="window found")  # fmt: skip
+        axis.plot(
+            [case.found.start - 0.5, case.found.end + 0.5],
+            [1.12 * top] * 2,
+            color=ORANGE,
+            lw=4,
+            solid_capstyle="butt",
+            label="window found",
+        )
         axis.axhline(0, color="#BBBBBB", lw=0.5, zorder=0)
         axis.set_ylim(None, 1.25 * top)
         axis.set_xlim(frames[0] - 0.5, frames[-1] + 0.5)

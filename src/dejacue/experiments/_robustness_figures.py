@@ -27,8 +27,16 @@ def groups_figure(rows: Mapping[str, Mapping[str, Interval]], title: str) -> Fig
     for k, (name, own) in enumerate(rows.items()):
         at = np.arange(len(groups)) + 0.13 * (k - (len(rows) - 1) / 2)
         mean, low, high = 100 * np.array([own[group] for group in groups]).T
-        axis.errorbar(at, mean, yerr=[mean - low, high - mean], fmt=MARKS[k % 7], ms=4, lw=1.2,
-                      color=COLOURS[k % 7], label=name)  # fmt: skip
+        axis.errorbar(
+            at,
+            mean,
+            yerr=[mean - low, high - mean],
+            fmt=MARKS[k % 7],
+            ms=4,
+            lw=1.2,
+            color=COLOURS[k % 7],
+            label=name,
+        )
     axis.set_xticks(range(len(groups)), groups)
     axis.set_ylim(0, 100)
     axis.set_title(title, loc="left")
@@ -52,9 +60,17 @@ def levels_figure(
         for k, (kind, points) in enumerate(rows.items()):
             at = np.asarray(levels) + step * (k - (len(rows) - 1) / 2)
             mean, low, high = 100 * np.asarray(points).T
-            axis.errorbar(at, mean, yerr=[mean - low, high - mean], fmt=f"{MARKS[k % 7]}-",
-                          ms=3.5, lw=1.3, elinewidth=0.8, color=COLOURS[k % 7],
-                          label=kind)  # fmt: skip
+            axis.errorbar(
+                at,
+                mean,
+                yerr=[mean - low, high - mean],
+                fmt=f"{MARKS[k % 7]}-",
+                ms=3.5,
+                lw=1.3,
+                elinewidth=0.8,
+                color=COLOURS[k % 7],
+                label=kind,
+            )
         axis.set_title(f"{metric} (%)", loc="left")
         axis.set_xlabel(what)
         axis.set_xticks(list(levels))
@@ -75,8 +91,9 @@ def calibration_figure(
         axis.plot([0, 100], [0, 100], color="0.7", lw=0.8)
         for k, (label, own) in enumerate((("state present", there), ("state cut out", cut))):
             share = 100 * np.arange(1, len(own) + 1) / len(own)
-            axis.step(100 * np.sort(own), share, where="post", color=COLOURS[k], lw=1.3,
-                      label=label)  # fmt: skip
+            axis.step(
+                100 * np.sort(own), share, where="post", color=COLOURS[k], lw=1.3, label=label
+            )
         axis.set_title(name, loc="left")
         axis.set_xlabel("level (%)")
         axis.set_xlim(0, 100)
@@ -107,19 +124,26 @@ def cases_figure(cases: Sequence[Case]) -> Figure:
         gaps = np.flatnonzero(np.diff(case.frames) > 1) + 1
         axis.plot(
             np.insert(case.frames.astype(float), gaps, np.nan),
-            np.insert(case.responses, gaps, np.nan), lw=0.7, color="0.35",
-        )  # fmt: skip
+            np.insert(case.responses, gaps, np.nan),
+            lw=0.7,
+            color="0.35",
+        )
         low, high = case.responses.min(), case.responses.max()
         step = 0.16 * (high - low)
         bars = {"true": case.references, **case.found}
         for k, (name, windows) in enumerate(bars.items()):
             level = low - (k + 1) * step
             for window in windows:
-                axis.plot([window.start - 0.5, window.end + 0.5], [level, level], lw=4,
-                          solid_capstyle="butt",
-                          color="black" if k == 0 else COLOURS[k - 1])  # fmt: skip
-            axis.text(1.01, level, name, transform=axis.get_yaxis_transform(), va="center",
-                      fontsize=7)  # fmt: skip
+                axis.plot(
+                    [window.start - 0.5, window.end + 0.5],
+                    [level, level],
+                    lw=4,
+                    solid_capstyle="butt",
+                    color="black" if k == 0 else COLOURS[k - 1],
+                )
+            axis.text(
+                1.01, level, name, transform=axis.get_yaxis_transform(), va="center", fontsize=7
+            )
         axis.set_title(case.title, loc="left")
         axis.set_yticks([])
     for axis in list(axes.flat)[len(cases) :]:

@@ -151,14 +151,19 @@ def _near_texts(means: Table, centre: Table, others: Table) -> Table:
 
 PLAIN, CENTRED, TEXTS = "mean cosine (default)", "centred", "minus near texts"
 RULES: dict[str, Callable[[Table, Table, Table], Table]] = {
-    PLAIN: _mean_cosine, CENTRED: _centred, TEXTS: _near_texts,
-}  # fmt: skip
+    PLAIN: _mean_cosine,
+    CENTRED: _centred,
+    TEXTS: _near_texts,
+}
 
 
 def _rules(
-    row: str, corpus: Corpus, kept: Sequence[Entry], background: Sequence[Entry],
+    row: str,
+    corpus: Corpus,
+    kept: Sequence[Entry],
+    background: Sequence[Entry],
     names: Sequence[str],
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     """Ranks of the right history by each rule, and how they differ from those of the first."""
     means = np.stack([entry.history.mean_direction for entry in kept]).astype(np.float64)
     at = {entry.id: place for place, entry in enumerate(kept)}
@@ -191,6 +196,10 @@ def _centre(entry: Entry) -> Table:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-corpus", "One vocabulary over many histories: which history, and when",
-               corpus_moments, on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-corpus",
+        "One vocabulary over many histories: which history, and when",
+        corpus_moments,
+        on_request=True,
+    ),
+)

@@ -107,9 +107,13 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
 def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
     """R@k .5: whether one of the first k windows, none overlapping, reaches tIoU .5."""
     found = locate_many(
-        (entry.history for entry in corpus.entries), corpus.vocabularies, coordinates=method[0],
-        readout=method[1], top=max(RANKS), engine=corpus.engine,
-    )  # fmt: skip
+        (entry.history for entry in corpus.entries),
+        corpus.vocabularies,
+        coordinates=method[0],
+        readout=method[1],
+        top=max(RANKS),
+        engine=corpus.engine,
+    )
     overlaps = np.zeros((len(corpus), max(RANKS)))
     moments = (moment for retrieval in found for moment in retrieval)
     for q, moment in enumerate(moments):
@@ -118,11 +122,13 @@ def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
         overlaps[q, : len(ranked)] = best_tiou([tuple(window) for window in ranked], own)
     return [
         Value(
-            f"{row} {k}", "R@k .5",
-            float(corpus.means(recall_at(0.5, overlaps[:, :k].max(axis=1))[:, None]).mean()), None,
+            f"{row} {k}",
+            "R@k .5",
+            float(corpus.means(recall_at(0.5, overlaps[:, :k].max(axis=1))[:, None]).mean()),
+            None,
         )
         for k in RANKS
-    ]  # fmt: skip
+    ]
 
 
 def missing(benchmark: Benchmark) -> Result:
@@ -132,8 +138,11 @@ def missing(benchmark: Benchmark) -> Result:
     for name, corpus in (("VOST", benchmark.vost), ("original", benchmark.original)):
         for row, method in LOSSY.items():
             for rate in LOSSES:
-                tables = [_lossy(corpus, method, rate, seed) for seed in LOSS_SEEDS if rate or
-                          seed == LOSS_SEEDS[0]]  # fmt: skip
+                tables = [
+                    _lossy(corpus, method, rate, seed)
+                    for seed in LOSS_SEEDS
+                    if rate or seed == LOSS_SEEDS[0]
+                ]
                 mean = np.mean(tables, axis=0)
                 values += with_intervals(f"{name}: {row}, {100 * rate:.0f} % lost", mean)
                 lines.setdefault(f"{name}: {row}", []).append(intervals(mean)[1])
@@ -220,8 +229,9 @@ def _kind(window: NDArray[np.int64], state: str, entry: Entry) -> str:
     shared = _shared(window, own)
     others = [
         _shared(window, np.array([tuple(w) for w in references])).sum()
-        for name, references in entry.references.items() if name != state
-    ]  # fmt: skip
+        for name, references in entry.references.items()
+        if name != state
+    ]
     if sum(others) > shared.sum():
         return "on another state"
     if (shared / (own[:, 1] - own[:, 0] + 1)).max() >= 0.8:
@@ -286,14 +296,28 @@ def _loss_figure(lines: Mapping[str, list[tuple[float, float, float]]]) -> Any:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-retrieval", "Contrast and joint readouts against the published scan",
-               retrieval, on_request=True),
-    Experiment("beyond-rendered", "The same comparison from pixels, on rendered scenes",
-               from_pixels, on_request=True),
-    Experiment("beyond-missing", "Frames lost at random: strict, bridged, contrast",
-               missing, on_request=True),
-    Experiment("beyond-settings", "Contrast with one setting changed at a time", settings,
-               on_request=True),
-    Experiment("beyond-failures", "What is wrong with windows that miss", failures,
-               on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-retrieval",
+        "Contrast and joint readouts against the published scan",
+        retrieval,
+        on_request=True,
+    ),
+    Experiment(
+        "beyond-rendered",
+        "The same comparison from pixels, on rendered scenes",
+        from_pixels,
+        on_request=True,
+    ),
+    Experiment(
+        "beyond-missing",
+        "Frames lost at random: strict, bridged, contrast",
+        missing,
+        on_request=True,
+    ),
+    Experiment(
+        "beyond-settings", "Contrast with one setting changed at a time", settings, on_request=True
+    ),
+    Experiment(
+        "beyond-failures", "What is wrong with windows that miss", failures, on_request=True
+    ),
+)

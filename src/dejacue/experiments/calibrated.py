@@ -77,9 +77,11 @@ def weak_ridge(corpus: Corpus) -> float:
 
 
 def _fit(
-    corpus: Corpus, features: tuple[str, ...] | None = None, rule: str | None = None,
+    corpus: Corpus,
+    features: tuple[str, ...] | None = None,
+    rule: str | None = None,
     ridge: float = RIDGE,
-) -> Calibrated:  # fmt: skip
+) -> Calibrated:
     references = [entry.reference for entry in corpus.entries]
     return fit(
         corpus.entries, references, features=features, rule=rule, ridge=ridge, engine=corpus.engine
@@ -111,6 +113,10 @@ def _validated(name: str, fitted: Fitted) -> list[Value]:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-learned", "A few weights fitted to labels, against readouts without any",
-               learned, on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-learned",
+        "A few weights fitted to labels, against readouts without any",
+        learned,
+        on_request=True,
+    ),
+)

@@ -138,8 +138,11 @@ class Corpus:
         pairs, overlap, same = paraphrase_pairs(windows, list(zip(*self.levels[:2], strict=True)))
         levels = [[level[row] for row in pairs[:, 0]] for level in self.levels]
         mean = group_means(np.stack([overlap, same], axis=1), levels)[1].mean(axis=0)
-        return dict(zip(("paraphrase_window_tiou", "paraphrase_exact_agreement"), mean.tolist(),
-                        strict=True))  # fmt: skip
+        return dict(
+            zip(
+                ("paraphrase_window_tiou", "paraphrase_exact_agreement"), mean.tolist(), strict=True
+            )
+        )
 
     def averages(self, windows: NDArray[np.int64]) -> dict[str, float]:
         """The METRICS, averaged over components (VOST) or histories."""

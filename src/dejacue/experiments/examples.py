@@ -84,15 +84,19 @@ def wordless(entry: Entry, named: Named) -> Vocabulary:
 
 
 def read_all(
-    corpus: Corpus, named: Mapping[str, Named], readout: str = "contrast",
+    corpus: Corpus,
+    named: Mapping[str, Named],
+    readout: str = "contrast",
     make: Callable[[Entry, Named], Vocabulary] = shown,
-) -> Windows:  # fmt: skip
+) -> Windows:
     """(n, 2) windows of every description."""
     vocabularies = [make(entry, named[entry.id]) for entry in corpus.entries]
     found = locate_many(
-        (entry.history for entry in corpus.entries), vocabularies, readout=readout,
+        (entry.history for entry in corpus.entries),
+        vocabularies,
+        readout=readout,
         engine=corpus.engine,
-    )  # fmt: skip
+    )
     rows = []
     for entry, retrieval in zip(corpus.entries, found, strict=True):
         rows += [tuple(retrieval[state][0].window) for state in entry.vocabulary.state_names]
@@ -200,8 +204,13 @@ def asked(corpora: Mapping[str, Corpus]) -> Result:
         for count in ANSWERS:
             tables: dict[str, Table] = {}
             for kind, draws in known.items():
-                named = [{id: own[:count] if kind != "evenly spaced" else own
-                          for id, own in draw.items()} for draw in draws[count]]  # fmt: skip
+                named = [
+                    {
+                        id: own[:count] if kind != "evenly spaced" else own
+                        for id, own in draw.items()
+                    }
+                    for draw in draws[count]
+                ]
                 tables[kind] = _mean(corpus, [read_all(corpus, own) for own in named])
                 tables[f"no pixels, {kind}"] = _mean(
                     corpus, [without_pixels(corpus, own, nearest) for own in named]
@@ -227,8 +236,9 @@ def _mean(corpus: Corpus, windows: list[Windows]) -> Table:
 def _answers(corpus: Corpus, how: str) -> dict[int, list[dict[str, Named]]]:
     """Number of answers → draws of the frames that were named."""
     if how == "ask_next":
-        whole = {entry.id: _dialogue(entry, max(ANSWERS), corpus.engine)
-                 for entry in corpus.entries}  # fmt: skip
+        whole = {
+            entry.id: _dialogue(entry, max(ANSWERS), corpus.engine) for entry in corpus.entries
+        }
         return {count: [whole] for count in ANSWERS}
     if how == "even":
         return {count: [{e.id: _even(e, count) for e in corpus.entries}] for count in ANSWERS}
@@ -296,8 +306,10 @@ def _kin(corpus: Corpus) -> list[tuple[Entry, Entry]]:
         kinds.setdefault(tuple(entry.vocabulary.states), []).append(entry)
     return [
         (entry, own[(at + 1) % len(own)])
-        for own in kinds.values() if len(own) > 1 for at, entry in enumerate(own)
-    ]  # fmt: skip
+        for own in kinds.values()
+        if len(own) > 1
+        for at, entry in enumerate(own)
+    ]
 
 
 def _carried(entry: Entry, teacher: Entry, named: Named) -> Vocabulary:
@@ -337,10 +349,19 @@ def _curve_figure(lines: Mapping[str, Mapping[str, list[tuple[float, float, floa
 
 
 EXPERIMENTS = (
-    Experiment("beyond-examples", "One and three example frames per state", per_state,
-               on_request=True),
-    Experiment("beyond-questions", "Answers about frames, and which frames to ask about",
-               questions, on_request=True),
-    Experiment("beyond-transfer", "Examples from another history of the same kind", transfer,
-               on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-examples", "One and three example frames per state", per_state, on_request=True
+    ),
+    Experiment(
+        "beyond-questions",
+        "Answers about frames, and which frames to ask about",
+        questions,
+        on_request=True,
+    ),
+    Experiment(
+        "beyond-transfer",
+        "Examples from another history of the same kind",
+        transfer,
+        on_request=True,
+    ),
+)

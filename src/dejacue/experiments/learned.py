@@ -177,15 +177,14 @@ def _references(corpus: Corpus, where: str) -> list[Value]:
     return values
 
 
-def _ours(
-    benchmark: Benchmark, made: Mapping[str, Any]
-) -> tuple[list[Value], dict[str, Any]]:  # fmt: skip
+def _ours(benchmark: Benchmark, made: Mapping[str, Any]) -> tuple[list[Value], dict[str, Any]]:
     corpus = benchmark.seven
     values: list[Value] = []
     windows: dict[str, Any] = {}
     for condition, title in CONDITIONS.items():
-        runs_of = [run for run in made["runs"]
-                   if run["condition"] == condition and "error" not in run]  # fmt: skip
+        runs_of = [
+            run for run in made["runs"] if run["condition"] == condition and "error" not in run
+        ]
         runs_of.sort(key=lambda run: list(DECODERS).index(run["decoder"]))
         means = {}
         for run in runs_of:
@@ -252,9 +251,11 @@ def _theirs(run: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _row(
-    row: str, rows: Sequence[Sequence[float]], alike: Sequence[float],
+    row: str,
+    rows: Sequence[Sequence[float]],
+    alike: Sequence[float],
     theirs: Mapping[str, Any] | None = None,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     """Mean and, of several seeds, standard deviation."""
     table = np.array(rows)
     values = []
@@ -288,10 +289,12 @@ def _compared(
         ):
             row = f"{name} − {label}"
             values += [
-                Value(row, metric, float(own.mean()), None), Value(row, metric, low, None, "low"),
-                Value(row, metric, high, None, "high"), Value(row, metric, one, None, "p", "p"),
+                Value(row, metric, float(own.mean()), None),
+                Value(row, metric, low, None, "low"),
+                Value(row, metric, high, None, "high"),
+                Value(row, metric, one, None, "p", "p"),
                 Value(row, metric, float(corrected), None, "holm p", "p"),
-            ]  # fmt: skip
+            ]
     return values
 
 

@@ -63,16 +63,30 @@ def hard_negatives(benchmark: Benchmark) -> Result:
         right = identity(corpus, corpus.best_scores(name), name)
         accuracy = float(corpus.means(right).mean())
         values.append(
-            Value(name, "identity", accuracy, figures["identity"][key] / 100,
-                  finding=NOT_FROM_THESE_FILES)
-        )  # fmt: skip
+            Value(
+                name,
+                "identity",
+                accuracy,
+                figures["identity"][key] / 100,
+                finding=NOT_FROM_THESE_FILES,
+            )
+        )
     for k, (name, here) in enumerate(zip(MARGINS, intervals(medians), strict=True)):
         theirs, row = figures["margins"][name], f"margin to {MARGINS[name]}, vocabulary − absolute"
         options = {"unit": "score", "finding": NOT_FROM_THESE_FILES}
         values += interval_values(row, "score", here, theirs["delta"], theirs["ci95"], **options)
         positive = float((change[:, k] > 0).sum())
-        values.append(Value(row, "positive", positive, theirs["positive"], "mean", "count",
-                            finding=NOT_FROM_THESE_FILES))  # fmt: skip
+        values.append(
+            Value(
+                row,
+                "positive",
+                positive,
+                theirs["positive"],
+                "mean",
+                "count",
+                finding=NOT_FROM_THESE_FILES,
+            )
+        )
         values.append(Value(row, "pairs", float(len(change)), theirs["pairs"], unit="count"))
     return Result(tuple(values), corpus.conditions("absolute", "vocabulary"))
 

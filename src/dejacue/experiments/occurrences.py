@@ -21,8 +21,12 @@ from dejacue.method.view import Readout
 from dejacue.records import History, Moment, Retrieval, Vocabulary
 
 F1 = "F1 at tIoU .5"
-MEASURES = {"map": "mean average precision", "recall_05": "recall at .5",
-            "precision_05": "precision at .5", "count_error": "count error"}  # fmt: skip
+MEASURES = {
+    "map": "mean average precision",
+    "recall_05": "recall at .5",
+    "precision_05": "precision at .5",
+    "count_error": "count error",
+}
 GENERATED = (2, 4, 6)  # recurrences
 GENERATED_SEEDS = range(2000, 2020)
 LEVELS = (0.05, 0.1, 0.2, 0.5)
@@ -149,9 +153,12 @@ def _p_values(
                 continue
             for history, p_values in zip(pair, (present, absent), strict=True):
                 retrieval: Retrieval = locate(
-                    history, entry.vocabulary, readout="contrast", unrelated=bank,
+                    history,
+                    entry.vocabulary,
+                    readout="contrast",
+                    unrelated=bank,
                     engine=corpus.engine,
-                )  # fmt: skip
+                )
                 p_values.append(retrieval.state(state)[0].p_value or 1.0)
     return np.array(present), np.array(absent)
 
@@ -179,8 +186,16 @@ def _curves_figure(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.fl
 
 
 EXPERIMENTS = (
-    Experiment("beyond-occurrences", "All occurrences of a state, against all annotated episodes",
-               recurring, on_request=True),
-    Experiment("beyond-absence", "Does a state occur? p-values when it does and when it does not",
-               absence, on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-occurrences",
+        "All occurrences of a state, against all annotated episodes",
+        recurring,
+        on_request=True,
+    ),
+    Experiment(
+        "beyond-absence",
+        "Does a state occur? p-values when it does and when it does not",
+        absence,
+        on_request=True,
+    ),
+)

@@ -158,10 +158,18 @@ def as_json(results: Results, absent: Mapping[str, str]) -> str:
 def _plain(value: Value) -> dict[str, Any]:
     low, high = value.drawn or (None, None)
     return {
-        "row": value.row, "metric": value.metric, "part": value.part, "unit": value.unit,
-        "here": value.here, "published": value.published, "difference": value.difference,
-        "mark": value.mark, "drawn_low": low, "drawn_high": high, "finding": value.finding,
-    }  # fmt: skip
+        "row": value.row,
+        "metric": value.metric,
+        "part": value.part,
+        "unit": value.unit,
+        "here": value.here,
+        "published": value.published,
+        "difference": value.difference,
+        "mark": value.mark,
+        "drawn_low": low,
+        "drawn_high": high,
+        "finding": value.finding,
+    }
 
 
 def as_csv(results: Results) -> str:

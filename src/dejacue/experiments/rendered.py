@@ -48,8 +48,15 @@ WITHOUT_LOOKING = ("whole-history", "longest-run")
 MASK_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEVELS = (0.0, 0.5, 1.0)
 # the defaults of ``render``
-USUAL = {"camera": 0.3, "lighting": 0.3, "hand": 0.0, "clutter": 0.3, "noise": 0.15, "blur": 0.0,
-         "blocks": 0.0}  # fmt: skip
+USUAL = {
+    "camera": 0.3,
+    "lighting": 0.3,
+    "hand": 0.0,
+    "clutter": 0.3,
+    "noise": 0.15,
+    "blur": 0.0,
+    "blocks": 0.0,
+}
 MOST_DISTRACTORS = 4  # at clutter 1
 CURVES = ("r1_05", "top1_tiou")
 SCENES_NOTE = (
@@ -374,15 +381,21 @@ def _levels_figure(tables: Mapping[Cell, Table]) -> Any:
 
 EXPERIMENTS = (
     Experiment(
-        "rendered-retrieval", f"From pixels: {SCENES} rendered scenes, embedded encoder", retrieval,
+        "rendered-retrieval",
+        f"From pixels: {SCENES} rendered scenes, embedded encoder",
+        retrieval,
         on_request=True,
     ),
     Experiment(
-        "rendered-masks", f"From pixels: wrong masks, {MASKED} rendered scenes", masks,
+        "rendered-masks",
+        f"From pixels: wrong masks, {MASKED} rendered scenes",
+        masks,
         on_request=True,
     ),
     Experiment(
-        "rendered-difficulty", f"From pixels: one difficulty at a time, {DEGRADED} rendered scenes",
-        difficulty, on_request=True,
+        "rendered-difficulty",
+        f"From pixels: one difficulty at a time, {DEGRADED} rendered scenes",
+        difficulty,
+        on_request=True,
     ),
-)  # fmt: skip
+)

@@ -60,9 +60,10 @@ def _rows(row: str, corpus: Corpus, count: int | None) -> list[Value]:
         values += [
             Value(name, "R@1 .5 of the best window", float(best[1]), None),
             Value(name, "tIoU of the best window", float(best[2]), None),
-            Value(name, "near an edge", float(np.mean([_near(corpus, own) for own in tables])),
-                  None),
-        ]  # fmt: skip
+            Value(
+                name, "near an edge", float(np.mean([_near(corpus, own) for own in tables])), None
+            ),
+        ]
     return values
 
 
@@ -125,6 +126,7 @@ def near_edges(entry: Entry, edges: Edges) -> float | None:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-segments", "Segments of similar frames, and their edges",
-               visual, on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-segments", "Segments of similar frames, and their edges", visual, on_request=True
+    ),
+)

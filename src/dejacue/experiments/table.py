@@ -122,9 +122,13 @@ def published() -> dict[str, Any]:
 
 
 def interval_values(
-    row: str, metric: str, here: tuple[float, float, float], mean: float | None,
-    ci: Iterable[float], **options: Any,
-) -> list[Value]:  # fmt: skip
+    row: str,
+    metric: str,
+    here: tuple[float, float, float],
+    mean: float | None,
+    ci: Iterable[float],
+    **options: Any,
+) -> list[Value]:
     """Mean, low and high beside the published ones."""
     figures = (mean, *(ci or (None, None)))
     return [

@@ -142,7 +142,7 @@ def telling(
         count = sum(own[1].get(kind, 0) for own in found)
         values.append(
             Value("true masks, per 100 frames", kind, 100 * count / frames, None, unit="times")
-        )  # fmt: skip
+        )
     return Result(tuple(values), {}, (ABOUT_DOUBTS.format(len(seeds), DOUBT_FRAMES),))
 
 
@@ -156,9 +156,11 @@ ABOUT_DOUBTS = (
 def _doubted(seed: int) -> tuple[tuple[bool, bool], dict[str, int]]:
     """Whether a switch is called one, and raises some doubt; and the doubts of the true masks."""
     options: dict[str, Any] = {
-        "frames": DOUBT_FRAMES, "hand": 0.5 if seed % 2 else 0.0, "distractors": 1,
+        "frames": DOUBT_FRAMES,
+        "hand": 0.5 if seed % 2 else 0.0,
+        "distractors": 1,
         "exits": 1 if seed % 3 == 0 else 0,
-    }  # fmt: skip
+    }
     scene = render(seed, **options)
     wrong = _noise(render(seed, **options, mask_noise="switch", mask_level=0.5))
     true, switched = [], []
@@ -186,13 +188,16 @@ def _measured(image: NDArray[np.uint8], mask: Mask) -> tuple[Any, ...]:
 def _series(frames: Sequence[tuple[Any, ...]]) -> Series:
     areas, boxes, colours, sizes = zip(*frames, strict=True)
     return Series(
-        np.arange(len(frames)), np.array(areas), np.ones(len(frames)),
-        np.array(boxes), np.array(colours), sizes[0],
-    )  # fmt: skip
+        np.arange(len(frames)),
+        np.array(areas),
+        np.ones(len(frames)),
+        np.array(boxes),
+        np.array(colours),
+        sizes[0],
+    )
 
 
 EXPERIMENTS = (
-    Experiment("tracking-masks", f"Wrong masks, {SCENES} rendered scenes", masks,
-               on_request=True),
+    Experiment("tracking-masks", f"Wrong masks, {SCENES} rendered scenes", masks, on_request=True),
     Experiment("tracking-doubts", "How well doubts detect a switch", telling, on_request=True),
-)  # fmt: skip
+)

@@ -39,9 +39,11 @@ BETWEEN = ("before", "after")
 
 
 def none(
-    benchmark: Benchmark, names: Sequence[str] = SETS, scenes: int = SCENES,
+    benchmark: Benchmark,
+    names: Sequence[str] = SETS,
+    scenes: int = SCENES,
     workers: int | None = None,
-) -> Result:  # fmt: skip
+) -> Result:
     """Windows, occurrences and absence, with and without a label for none of the states."""
     real = sets(benchmark) if names else {}
     corpora = {name: real[name] for name in names}
@@ -56,9 +58,10 @@ def none(
             values += _windows(f"{name}: {row}", corpus, readout)
             values += _absence(f"{name}: {row}", corpus, readout)
     several: dict[str, Sequence[Entry]] = {
-        name: own for name, corpus in corpora.items()
+        name: own
+        for name, corpus in corpora.items()
         if name in ("seven", "development") and (own := recurrent(corpus.entries))
-    }  # fmt: skip
+    }
     for count in GENERATED:
         several[f"generated, {count} times"] = [generated(seed, count) for seed in GENERATED_SEEDS]
     values += _several(several, benchmark.engine)
@@ -133,6 +136,10 @@ def _several(groups: Mapping[str, Sequence[Entry]], engine: str) -> list[Value]:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-none", "A labelling in which a frame may be in none of the states", none,
-               on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-none",
+        "A labelling in which a frame may be in none of the states",
+        none,
+        on_request=True,
+    ),
+)

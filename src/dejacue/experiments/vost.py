@@ -96,10 +96,15 @@ def paired(benchmark: Benchmark) -> Result:
     four = holm(sign_flip(np.stack(tests, axis=1)))[0]
     values.append(
         Value(
-            "vocabulary − absolute, family: the four coordinate tests", "r1_05", float(four),
-            published()["paper"]["holm_four_coordinates_r1_05"], "holm p", "p", 3,
+            "vocabulary − absolute, family: the four coordinate tests",
+            "r1_05",
+            float(four),
+            published()["paper"]["holm_four_coordinates_r1_05"],
+            "holm p",
+            "p",
+            3,
         )
-    )  # fmt: skip
+    )
     return Result(
         tuple(values),
         {name: corpus.by_history(_windows(corpus, name)) for name in METHODS},
@@ -166,9 +171,8 @@ def normalization(benchmark: Benchmark) -> Result:
     corpus, figures = benchmark.vost, published()["vost_normalization"]
     flat = {f"{NORMS[n]}/{c}": figures[n][c] for n in figures for c in figures[n]}
     conditions: list[Condition] = [
-        (f"{NORMS[n]}/{c}", c, Scan(norm=NORMS[n]), "ensemble")
-        for n in figures for c in figures[n]
-    ]  # fmt: skip
+        (f"{NORMS[n]}/{c}", c, Scan(norm=NORMS[n]), "ensemble") for n in figures for c in figures[n]
+    ]
     table = _rows_with_intervals(corpus, conditions, flat)
     values, paper = list(table.values), published()["paper"]
     by_sum = {c: corpus.windows(c, Scan(norm="sum")) for c in ("absolute", "vocabulary", "dual")}

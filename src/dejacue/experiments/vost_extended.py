@@ -50,9 +50,12 @@ def ranks(corpus: Corpus, coordinates: str, readout: Scan | None = None) -> Tabl
     tables = []
     for entry in corpus.entries:
         windows, scores = candidates(
-            entry.history, entry.vocabulary, coordinates=coordinates, readout=readout or "scan",
+            entry.history,
+            entry.vocabulary,
+            coordinates=coordinates,
+            readout=readout or "scan",
             engine=corpus.engine,
-        )  # fmt: skip
+        )
         own = rank_candidates(windows, scores, corpus.references[corpus.rows[entry.id]])
         tables.append(np.stack([own[name] for name in RANKING], axis=1))
     return np.concatenate(tables)
@@ -76,9 +79,11 @@ def ranking(benchmark: Benchmark) -> Result:
     columns = [RANKING.index(metric) for metric in RANK_TESTS]
     pairs = compare(means["vocabulary"][:, columns], means["absolute"][:, columns])
     values += paired_values(
-        "vocabulary − absolute", dict(zip(RANK_TESTS, pairs, strict=True)),
-        published()["paper"]["ranking_vocabulary_minus_absolute"], digits=3,
-    )  # fmt: skip
+        "vocabulary − absolute",
+        dict(zip(RANK_TESTS, pairs, strict=True)),
+        published()["paper"]["ranking_vocabulary_minus_absolute"],
+        digits=3,
+    )
     return Result(
         tuple(values),
         benchmark.vost.conditions("absolute", "vocabulary", "dual"),
@@ -91,9 +96,11 @@ def ranking_picture(means: dict[str, Table]) -> Any:
     from dejacue.experiments._figures import ranking_figure
 
     shown = {
-        "mrr_05": "MRR .5", "recall_at_10_05": "R@10 .5", "top1_tiou": "Top-1 tIoU",
+        "mrr_05": "MRR .5",
+        "recall_at_10_05": "R@10 .5",
+        "top1_tiou": "Top-1 tIoU",
         "oracle_tiou": "oracle tIoU",
-    }  # fmt: skip
+    }
     return ranking_figure(
         {
             name: {label: float(own[:, RANKING.index(m)].mean()) for m, label in shown.items()}

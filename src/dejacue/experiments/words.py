@@ -190,6 +190,10 @@ def chosen(vocabulary: Vocabulary, choice: Sequence[int]) -> Vocabulary:
 
 
 EXPERIMENTS = (
-    Experiment("beyond-words", "Two descriptions per state: what they share, what a second adds",
-               words, on_request=True),
-)  # fmt: skip
+    Experiment(
+        "beyond-words",
+        "Two descriptions per state: what they share, what a second adds",
+        words,
+        on_request=True,
+    ),
+)

@@ -174,9 +174,9 @@ class Calibrated(Readout):
 
         def best(first: int, last: int) -> ScoredWindow | None:
             part, cuts = row[None, first:last], np.array([0, last - first])
-            search = s.largest_sum if self.rule == "sum" else partial(
-                view.engine.search, total=len(row)
-            )  # fmt: skip
+            search = (
+                s.largest_sum if self.rule == "sum" else partial(view.engine.search, total=len(row))
+            )
             start, end, score = (column[0] for column in search(np.ascontiguousarray(part), cuts))
             return (first + int(start), first + int(end), float(score)) if score > 0 else None
 

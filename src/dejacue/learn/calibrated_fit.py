@@ -85,10 +85,15 @@ class Labelled:
 
 
 def fit(
-    labelled: Any, references: Iterable[Reference], *, vocabulary: Vocabulary | None = None,
-    features: Sequence[str] | None = None, rule: str | None = None, ridge: float = RIDGE,
+    labelled: Any,
+    references: Iterable[Reference],
+    *,
+    vocabulary: Vocabulary | None = None,
+    features: Sequence[str] | None = None,
+    rule: str | None = None,
+    ridge: float = RIDGE,
     engine: str = "auto",
-) -> Calibrated:  # fmt: skip
+) -> Calibrated:
     """A readout for what ``references`` know of these histories.
 
     labelled     findings, (History, Vocabulary) pairs or, with ``vocabulary``, histories or a
@@ -340,9 +345,11 @@ def _values(read: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
 
 
 def _worth(
-    known: Sequence[Labelled], unseen: Sequence[tuple[Sequence[Labelled], Calibrated]],
-    tried: Mapping[Candidate, Values], notes: tuple[str, ...],
-) -> tuple[Fitted, bool]:  # fmt: skip
+    known: Sequence[Labelled],
+    unseen: Sequence[tuple[Sequence[Labelled], Calibrated]],
+    tried: Mapping[Candidate, Values],
+    notes: tuple[str, ...],
+) -> tuple[Fitted, bool]:
     """What cross-validation says, and whether the model is ahead of contrast: the interval of the
     difference in tIoU lies above zero, its p is at most 5 % (intervals of a few components are too
     narrow), and R@1 .5 is not lower."""

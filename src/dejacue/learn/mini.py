@@ -70,9 +70,12 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
         def __init__(self, width: int) -> None:
             super().__init__()
             self.layers = nn.Sequential(
-                nn.Conv2d(width, width, 5, padding=2, groups=width), nn.BatchNorm2d(width),
-                nn.Conv2d(width, 2 * width, 1), nn.GELU(), nn.Conv2d(2 * width, width, 1),
-            )  # fmt: skip
+                nn.Conv2d(width, width, 5, padding=2, groups=width),
+                nn.BatchNorm2d(width),
+                nn.Conv2d(width, 2 * width, 1),
+                nn.GELU(),
+                nn.Conv2d(2 * width, width, 1),
+            )
 
         def forward(self, x: Any) -> Any:
             return x + self.layers(x)
@@ -100,8 +103,9 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
             super().__init__()
             self.words = nn.Embedding(vocabulary, EMBEDDING, padding_idx=0)
             self.near = nn.Conv1d(EMBEDDING, WIDTH, 3, padding=1)
-            self.out = nn.Sequential(nn.Linear(WIDTH + EMBEDDING, WIDTH), nn.GELU(),
-                                     nn.Linear(WIDTH, WIDTH))  # fmt: skip
+            self.out = nn.Sequential(
+                nn.Linear(WIDTH + EMBEDDING, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH)
+            )
 
         def forward(self, tokens: Any) -> Any:
             there = (tokens > 0).float()[:, None]
@@ -114,9 +118,14 @@ def towers(vocabulary: int) -> tuple[Any, Any]:
 
 
 def train(
-    images: NDArray[np.uint8], kinds: NDArray[np.int64], *, epochs: int, batch: int, device: str,
+    images: NDArray[np.uint8],
+    kinds: NDArray[np.int64],
+    *,
+    epochs: int,
+    batch: int,
+    device: str,
     seed: int = 0,
-) -> tuple[Any, Any, WordTokenizer]:  # fmt: skip
+) -> tuple[Any, Any, WordTokenizer]:
     torch = need("torch", REMEDY)
     functional = torch.nn.functional
     torch.manual_seed(seed)
@@ -190,10 +199,15 @@ def export(
     for name, (tower, example, given) in examples.items():
         path = folder / f"mini_{name}.onnx"
         torch.onnx.export(
-            tower, (example,), path, dynamo=False, opset_version=17, input_names=[given],
+            tower,
+            (example,),
+            path,
+            dynamo=False,
+            opset_version=17,
+            input_names=[given],
             output_names=["pooler_output"],
             dynamic_axes={given: {0: "n"}, "pooler_output": {0: "n"}},
-        )  # fmt: skip
+        )
         model = onnx.load(path)
         _halve(onnx, model)
         for key, value in {**notes, "words": json.dumps(words.known)}.items():

@@ -47,16 +47,18 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
             f"an irreversible change among {count} states needs their order; without an order, at "
             f"most {MOST_STATES} states are possible"
         )
-    pairs = [(mask, state) for mask in range(1 << count) for state in range(count)
-             if mask >> state & 1]  # fmt: skip
+    pairs = [
+        (mask, state) for mask in range(1 << count) for state in range(count) if mask >> state & 1
+    ]
     masks, states = np.array(pairs).T
     entered = masks[:, None] | (1 << states)[None, :]
     new = (masks[:, None] >> states[None, :] & 1) == 0
     follows = new & (entered == masks[None, :])
     return Nodes(
-        np.ascontiguousarray(states), (masks == 1 << states).astype(np.uint8),
+        np.ascontiguousarray(states),
+        (masks == 1 << states).astype(np.uint8),
         follows.astype(np.uint8),
-    )  # fmt: skip
+    )
 
 
 def with_none(nodes: Nodes, none: int, back: bool) -> Nodes:
@@ -71,8 +73,9 @@ def with_none(nodes: Nodes, none: int, back: bool) -> Nodes:
     follows[-1, :count] = nodes.first
     return Nodes(
         np.concatenate([nodes.state, np.full(count + 1, none)]),
-        np.concatenate([nodes.first, np.zeros(count, np.uint8), np.ones(1, np.uint8)]), follows,
-    )  # fmt: skip
+        np.concatenate([nodes.first, np.zeros(count, np.uint8), np.ones(1, np.uint8)]),
+        follows,
+    )
 
 
 def label(

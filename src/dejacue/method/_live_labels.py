@@ -72,9 +72,15 @@ class Labeller:
     """
 
     def __init__(
-        self, nodes: Nodes, calibration: Calibration, *, width: float, delay: int, bridge: int,
+        self,
+        nodes: Nodes,
+        calibration: Calibration,
+        *,
+        width: float,
+        delay: int,
+        bridge: int,
         switch: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.calibration, self.delay, self.bridge, self.switch = calibration, delay, bridge, switch
         self.lag = min(round(width), delay)
         self._weights, self._rows = _smoothing(width, self.lag, len(calibration.mean))

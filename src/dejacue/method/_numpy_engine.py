@@ -120,9 +120,12 @@ class NumpyEngine:
         return Answers.joined(parts)
 
     def label(
-        self, batch: Ragged, rules: Labelling, centres: Float32Rows | None = None,
+        self,
+        batch: Ragged,
+        rules: Labelling,
+        centres: Float32Rows | None = None,
         kept: EvidenceTables | None = None,
-    ) -> Answers:  # fmt: skip
+    ) -> Answers:
         """State evidence and the best stretch of each state in one labelling, from features."""
         parts = []
         for h, (responses, centre, scale) in enumerate(self._states(batch, centres, kept)):
@@ -149,9 +152,13 @@ class NumpyEngine:
     def _labelled(
         self, responses: Rows, cuts: Offsets, rules: Labelling, h: int
     ) -> tuple[
-        Offsets, Rows, Offsets, Offsets,
-        Rows, NDArray[np.bool_],
-    ]:  # fmt: skip
+        Offsets,
+        Rows,
+        Offsets,
+        Offsets,
+        Rows,
+        NDArray[np.bool_],
+    ]:
         """Path, levels, and per state start, end, score and whether it is absent."""
         nodes = labelling.Nodes(rules.states[h], rules.first[h], rules.follows[h])
         path, levels = labelling.label(
@@ -184,16 +191,26 @@ class NumpyEngine:
 
 
 def _answers(
-    batch: Ragged, h: int, start: Offsets, end: Offsets,
-    score: Rows, centre: Rows, scale: Rows,
+    batch: Ragged,
+    h: int,
+    start: Offsets,
+    end: Offsets,
+    score: Rows,
+    centre: Rows,
+    scale: Rows,
     absent: NDArray[np.bool_] | None = None,
-) -> Answers:  # fmt: skip
+) -> Answers:
     """Rows as answers: several descriptions may share one."""
     rows = np.arange(len(start)) if batch.labels is None else batch.entry("labels", h)
     return Answers.at(
-        batch.histories[h].frames, start[rows], end[rows], score[rows], centre=centre[rows],
-        scale=scale[rows], absent=None if absent is None else absent[rows],
-    )  # fmt: skip
+        batch.histories[h].frames,
+        start[rows],
+        end[rows],
+        score[rows],
+        centre=centre[rows],
+        scale=scale[rows],
+        absent=None if absent is None else absent[rows],
+    )
 
 
 def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:

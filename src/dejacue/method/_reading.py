@@ -62,9 +62,17 @@ def columns_of(readout: Readout, batch: Batch, found: Answers, top: int | None) 
         for h, v, own in zip(batch.histories, batch.vocabularies, batch.directions, strict=True)
     ]
     return Columns(
-        heads, [0, *accumulate(counts)], found.first, found.last, found.score, readout.level,
-        settings_of(readout, batch.coordinates.name, top), times, source, found.absent,
-    )  # fmt: skip
+        heads,
+        [0, *accumulate(counts)],
+        found.first,
+        found.last,
+        found.score,
+        readout.level,
+        settings_of(readout, batch.coordinates.name, top),
+        times,
+        source,
+        found.absent,
+    )
 
 
 def reading_of(

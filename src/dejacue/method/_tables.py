@@ -112,10 +112,11 @@ class EvidenceTables:
     def of(cls, batch: Ragged) -> EvidenceTables:
         cosines = batch.empty(np.float32)
         return cls(
-            cosines, batch.empty(np.float64),
+            cosines,
+            batch.empty(np.float64),
             [np.empty(own.shape[1], np.int64) for own in cosines],
             [np.empty(len(own)) for own in cosines],
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -139,9 +140,13 @@ class Answers:
 
     @classmethod
     def at(
-        cls, frames: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64],
-        score: NDArray[np.float64], **more: Any,
-    ) -> Answers:  # fmt: skip
+        cls,
+        frames: NDArray[np.int64],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        score: NDArray[np.float64],
+        **more: Any,
+    ) -> Answers:
         """From positions among these frames."""
         return cls(start, end, frames[start], frames[end], score, **more)
 

@@ -109,9 +109,10 @@ def _hanging(report: WordsReport) -> Iterator[str]:
     """States whose window is another one as soon as a description is left out."""
     for state in report.states:
         texts = [
-            own.text for own in report.descriptions
+            own.text
+            for own in report.descriptions
             if own.state == state.state and own.without is not None and own.without < SHARED
-        ]  # fmt: skip
+        ]
         if texts and state.window is not None:
             each = "each of " if len(texts) > 1 else ""
             yield (

@@ -58,9 +58,14 @@ class Question:
 
 
 def ask_next(
-    history: History, vocabulary: Vocabulary, count: int = 1, *,
-    readout: Contrast | None = None, seed: int = 0, engine: str = "auto",
-) -> tuple[Question, ...]:  # fmt: skip
+    history: History,
+    vocabulary: Vocabulary,
+    count: int = 1,
+    *,
+    readout: Contrast | None = None,
+    seed: int = 0,
+    engine: str = "auto",
+) -> tuple[Question, ...]:
     """The frames to ask about next, together the most telling; best first.
 
     seed   of the committee; the same one gives the same questions
@@ -92,9 +97,13 @@ def _looked_at(history: History, facts: Facts) -> NDArray[np.int64]:
 
 
 def _committee(
-    view: View, readout: Contrast, facts: Facts, evidence: NDArray[np.float64] | None,
-    at: NDArray[np.int64], seed: int,
-) -> NDArray[np.int64]:  # fmt: skip
+    view: View,
+    readout: Contrast,
+    facts: Facts,
+    evidence: NDArray[np.float64] | None,
+    at: NDArray[np.int64],
+    seed: int,
+) -> NDArray[np.int64]:
     """(M, T) labellings of the frames at these positions, S for none of the states."""
     rng = np.random.default_rng([seed, len(facts.looked)])
     f = _drawn(view, readout, facts, evidence, at, rng)
@@ -118,9 +127,13 @@ def _committee(
 
 
 def _drawn(
-    view: View, readout: Contrast, facts: Facts, evidence: NDArray[np.float64] | None,
-    at: NDArray[np.int64], rng: np.random.Generator,
-) -> NDArray[np.float64]:  # fmt: skip
+    view: View,
+    readout: Contrast,
+    facts: Facts,
+    evidence: NDArray[np.float64] | None,
+    at: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
     """(M, S, T) draws of f given what is known. Before anything is, each label is as likely."""
     history, states, smoothing = view.history, facts.states, readout.smoothing_of(view.history)
     rows = known.moments_of(history, at.tolist(), smoothing)
@@ -213,7 +226,9 @@ def _question(
     expects = {names[label]: float(share[label]) for label in order if share[label] > 0}
     source, times = history.source_frames, history.times_s
     return Question(
-        int(history.frames[at]), expects, gain,
+        int(history.frames[at]),
+        expects,
+        gain,
         None if source is None else int(source[at]),
         None if times is None else float(times[at]),
-    )  # fmt: skip
+    )

@@ -23,10 +23,42 @@ from dejacue.records import Moment, Reading, Vocabulary
 CHANCE = 0.5  # a p-value above it says nothing for the state
 FEW = 19  # unrelated states below which p cannot reach 5 %
 _FUNCTION_WORDS = frozenset(
-    ("a", "an", "and", "are", "as", "at", "been", "being", "by", "down", "for", "from", "has",
-     "in", "into", "is", "it", "its", "no", "not", "of", "off", "on", "onto", "or", "out", "over",
-     "that", "the", "this", "to", "up", "with")
-)  # fmt: skip
+    (
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "been",
+        "being",
+        "by",
+        "down",
+        "for",
+        "from",
+        "has",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "no",
+        "not",
+        "of",
+        "off",
+        "on",
+        "onto",
+        "or",
+        "out",
+        "over",
+        "that",
+        "the",
+        "this",
+        "to",
+        "up",
+        "with",
+    )
+)
 
 
 def check_level(readout: Readout, absent_at: float | None, wanted: bool) -> None:
@@ -41,9 +73,12 @@ def check_level(readout: Readout, absent_at: float | None, wanted: bool) -> None
 
 
 def with_p_values(
-    reading: Reading, readout: Readout, view: View, unrelated: Sequence[Vocabulary],
+    reading: Reading,
+    readout: Readout,
+    view: View,
+    unrelated: Sequence[Vocabulary],
     absent_at: float | None,
-) -> Reading:  # fmt: skip
+) -> Reading:
     """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
     others = unrelated_to(view.vocabulary, unrelated)
     null = null_scores(readout, view, others)

@@ -101,8 +101,9 @@ class Contrast(StateReadout):
     def _shared(self, view: View) -> list[str]:
         """Pairs of states whose windows overlap; those that are equal have a note of their own."""
         found, frames = self.find_one(view), view.history.frames
-        own = dict(zip(view.vocabulary.state_names, zip(found.start, found.end, strict=True),
-                       strict=True))  # fmt: skip
+        own = dict(
+            zip(view.vocabulary.state_names, zip(found.start, found.end, strict=True), strict=True)
+        )
         pairs = [
             f"{quoted((one, other))} both claim {in_frames(frames[first], frames[last])}"
             for (one, a), (other, b) in combinations(own.items(), 2)
@@ -120,9 +121,10 @@ class Contrast(StateReadout):
         labelled = sorted((w[0], w[2], state) for state, own in enumerate(every) for w in own)
         visits = [list(own) for _, own in groupby(labelled, key=lambda visit: visit[2])]
         strong = [
-            visit[0][2] for visit in visits
+            visit[0][2]
+            for visit in visits
             if sum(score for _, score, _ in visit) >= CLOSE * every[visit[0][2]][0][2]
-        ]  # fmt: skip
+        ]
         states = list(view.vocabulary.states)
         names = [f'"{states[own]}"' for own in dict.fromkeys(strong) if strong.count(own) > 1]
         if not names:

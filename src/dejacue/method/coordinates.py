@@ -188,8 +188,9 @@ def shown_directions(vocabulary: Vocabulary) -> dict[str, tuple[NDArray[np.float
     norms = {state: float(np.linalg.norm(total)) for state, total in sums.items()}
     return {
         state: (sums[state] / norm, len(witnesses[state]))
-        for state, norm in norms.items() if norm > FALLBACK_BELOW
-    }  # fmt: skip
+        for state, norm in norms.items()
+        if norm > FALLBACK_BELOW
+    }
 
 
 def _both(

@@ -125,9 +125,11 @@ def _where(history: History) -> str:
 
 
 def membership(
-    view: View, facts: Facts, evidence: NDArray[np.float64] | None,
+    view: View,
+    facts: Facts,
+    evidence: NDArray[np.float64] | None,
     smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """(S, N) f of every state and frame.
 
     evidence    (S, N) r; None without words
@@ -217,9 +219,10 @@ def likeness(
 
 
 def moments_of(
-    history: History, at: Sequence[int],
+    history: History,
+    at: Sequence[int],
     smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """(E, d) x of these positions."""
     cuts, weights = smoothing
     found = np.empty((len(at), history.dimension))
@@ -239,9 +242,10 @@ def moments_of(
 
 
 def _products(
-    view: View, rows: NDArray[np.float64],
+    view: View,
+    rows: NDArray[np.float64],
     smoothing: tuple[NDArray[np.int64], NDArray[np.float64]],
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """(E, N) row · x_t, by the engine: cosines of frames with the row, smoothed."""
     history = view.history
     lengths = np.linalg.norm(rows, axis=1)

@@ -97,19 +97,24 @@ class Joint(StateReadout):
         return batch.engine.label(tables, rules, batch.centres(), kept)
 
     def rules(
-        self, histories: Sequence[History], vocabularies: Sequence[Vocabulary],
+        self,
+        histories: Sequence[History],
+        vocabularies: Sequence[Vocabulary],
         cuts: Sequence[NDArray[np.int64]],
-    ) -> Labelling:  # fmt: skip
+    ) -> Labelling:
         """How paths may go, for the engine."""
         if self.stay > 1:
             for history, own in zip(histories, cuts, strict=True):
                 self._check_stay(history, int(np.diff(own).max()))
         nodes = [self.nodes(vocabulary) for vocabulary in vocabularies]
         return Labelling(
-            [own.state for own in nodes], [own.first for own in nodes],
+            [own.state for own in nodes],
+            [own.first for own in nodes],
             [own.follows for own in nodes],
-            np.array([self._cost(history) for history in histories]), self.stay, ROUNDS,
-        )  # fmt: skip
+            np.array([self._cost(history) for history in histories]),
+            self.stay,
+            ROUNDS,
+        )
 
     def _cost(self, history: History) -> float:
         return self.switch * math.log(len(history))
@@ -155,9 +160,14 @@ class Joint(StateReadout):
             if own:
                 start[state], end[state], score[state] = own[0]
         return Answers.at(
-            history.frames, start[rows], end[rows], score[rows], centre=found.centre,
-            scale=found.scale, absent=np.array([not own for own in every])[rows],
-        )  # fmt: skip
+            history.frames,
+            start[rows],
+            end[rows],
+            score[rows],
+            centre=found.centre,
+            scale=found.scale,
+            absent=np.array([not own for own in every])[rows],
+        )
 
     def find_known(self, view: View, known: Known) -> Answers:
         """The best stretch of each state; where it has none, the best contrast of words."""
@@ -225,9 +235,12 @@ class Joint(StateReadout):
         return self._stretches(view, responses, path, levels)
 
     def _stretches(
-        self, view: View, responses: NDArray[np.float64], path: NDArray[np.int64],
+        self,
+        view: View,
+        responses: NDArray[np.float64],
+        path: NDArray[np.int64],
         levels: NDArray[np.float64],
-    ) -> list[list[ScoredWindow]]:  # fmt: skip
+    ) -> list[list[ScoredWindow]]:
         """Of a labelling in which every frame is in a state, or of that which its levels give where
         a frame may be in none."""
         cuts = self.bounds(view.history)

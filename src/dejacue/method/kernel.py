@@ -40,13 +40,32 @@ class CompiledEngine:
         self._module, self.name = module, name
 
     def _run(
-        self, operation: int, batch: Ragged | None, histories: int = 1, *, dimension: int = 1,
-        smoothing: int = 1, total: int = 0, stay: int = 1, rounds: int = 1, features: Any = None,
-        cosines: Any = None, responses: Any = None, runs: Any = None, numbers: Any = None,
-        queries: Any = None, labels: Any = None, schedule: Schedule | None = None,
-        weights: Any = None, rules: Labelling | None = None, paths: Any = None,
-        levels: Any = None, centres: Any = None, found: Answers | None = None, out: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        operation: int,
+        batch: Ragged | None,
+        histories: int = 1,
+        *,
+        dimension: int = 1,
+        smoothing: int = 1,
+        total: int = 0,
+        stay: int = 1,
+        rounds: int = 1,
+        features: Any = None,
+        cosines: Any = None,
+        responses: Any = None,
+        runs: Any = None,
+        numbers: Any = None,
+        queries: Any = None,
+        labels: Any = None,
+        schedule: Schedule | None = None,
+        weights: Any = None,
+        rules: Labelling | None = None,
+        paths: Any = None,
+        levels: Any = None,
+        centres: Any = None,
+        found: Answers | None = None,
+        out: Any = None,
+    ) -> None:
         """One call of the kernel; what an operation does not use is None."""
         lengths, norms = (None, None) if schedule is None else (schedule.lengths, schedule.norms)
         states = first = follows = costs = None
@@ -56,16 +75,39 @@ class CompiledEngine:
         answers: tuple[Any, ...] = (None,) * 8
         if found is not None:
             answers = (
-                found.start, found.end, None if numbers is None else found.first, found.last,
-                found.score, found.centre, found.scale, found.absent,
-            )  # fmt: skip
+                found.start,
+                found.end,
+                None if numbers is None else found.first,
+                found.last,
+                found.score,
+                found.centre,
+                found.scale,
+                found.absent,
+            )
         code, history, row = self._module.run(
-            self.name, operation, histories,
+            self.name,
+            operation,
+            histories,
             (dimension, smoothing, total, stay, rounds, LEAST_SCALE),
-            (features, cosines, responses, runs, numbers, queries, labels, lengths, norms, weights,
-             states, first, follows, paths, levels),
+            (
+                features,
+                cosines,
+                responses,
+                runs,
+                numbers,
+                queries,
+                labels,
+                lengths,
+                norms,
+                weights,
+                states,
+                first,
+                follows,
+                paths,
+                levels,
+            ),
             (centres, costs, *answers, out),
-        )  # fmt: skip
+        )
         if code:
             id = "" if batch is None else batch.histories[history].id
             raise InputError(BAD_VALUES[code].format(id=id, row=row))
@@ -75,28 +117,43 @@ class CompiledEngine:
         histories = batch.histories
         out = np.empty((len(histories), histories[0].dimension), np.float32)
         self._run(
-            _CENTRES, batch, len(histories), dimension=out.shape[1], out=out,
+            _CENTRES,
+            batch,
+            len(histories),
+            dimension=out.shape[1],
+            out=out,
             features=[h.features for h in histories],
-        )  # fmt: skip
+        )
         return out
 
     def cosines(self, batch: Ragged, centres: Float32Rows | None) -> list[Float32Rows]:
         """Per history (R, N): frame · query."""
         out = batch.empty(np.float32)
         self._run(
-            _COSINES, batch, len(batch.histories), dimension=batch.histories[0].dimension,
-            features=[h.features for h in batch.histories], queries=batch.queries,
-            centres=centres, cosines=out,
-        )  # fmt: skip
+            _COSINES,
+            batch,
+            len(batch.histories),
+            dimension=batch.histories[0].dimension,
+            features=[h.features for h in batch.histories],
+            queries=batch.queries,
+            centres=centres,
+            cosines=out,
+        )
         return out
 
     def respond(self, batch: Ragged, cosines: list[Float32Rows], smoothing: int) -> Responses:
         """Calibrated and smoothed inside runs; with centre and scale of every row."""
         out, found = batch.empty(np.float64), Answers.empty(batch.answers)
         self._run(
-            _RESPOND, batch, len(batch.histories), smoothing=smoothing, cosines=cosines,
-            runs=batch.runs, responses=out, found=found,
-        )  # fmt: skip
+            _RESPOND,
+            batch,
+            len(batch.histories),
+            smoothing=smoothing,
+            cosines=cosines,
+            runs=batch.runs,
+            responses=out,
+            found=found,
+        )
         assert found.centre is not None
         assert found.scale is not None
         return out, found.centre, found.scale
@@ -105,9 +162,13 @@ class CompiledEngine:
         """The best window of each row of responses that are already there."""
         found = Answers.empty(len(responses))
         self._run(
-            _LOCATE, None, responses=[np.ascontiguousarray(responses)], runs=[run_offsets],
-            schedule=schedule, found=found,
-        )  # fmt: skip
+            _LOCATE,
+            None,
+            responses=[np.ascontiguousarray(responses)],
+            runs=[run_offsets],
+            schedule=schedule,
+            found=found,
+        )
         return found.start, found.end, found.score
 
     def locate(
@@ -122,22 +183,37 @@ class CompiledEngine:
         histories, found = batch.histories, Answers.empty(batch.answers)
         seen = cosines is None
         self._run(
-            _LOCATE, batch, len(histories), dimension=histories[0].dimension, smoothing=smoothing,
-            features=[h.features for h in histories] if seen else None, cosines=cosines,
-            queries=batch.queries if seen else None, runs=batch.runs,
-            numbers=[h.frames for h in histories], schedule=schedule,
-            centres=centres if seen else None, found=found,
-        )  # fmt: skip
+            _LOCATE,
+            batch,
+            len(histories),
+            dimension=histories[0].dimension,
+            smoothing=smoothing,
+            features=[h.features for h in histories] if seen else None,
+            cosines=cosines,
+            queries=batch.queries if seen else None,
+            runs=batch.runs,
+            numbers=[h.frames for h in histories],
+            schedule=schedule,
+            centres=centres if seen else None,
+            found=found,
+        )
         return found
 
     def smooth(self, batch: Ragged, cosines: list[Float32Rows]) -> Responses:
         """State evidence of these cosines; with centre and scale of every answer."""
         out, found = batch.empty(np.float64), Answers.empty(batch.answers)
         self._run(
-            _SMOOTH, batch, len(batch.histories), cosines=cosines, runs=batch.runs,
-            numbers=[h.frames for h in batch.histories], labels=batch.labels,
-            weights=batch.weights, responses=out, found=found,
-        )  # fmt: skip
+            _SMOOTH,
+            batch,
+            len(batch.histories),
+            cosines=cosines,
+            runs=batch.runs,
+            numbers=[h.frames for h in batch.histories],
+            labels=batch.labels,
+            weights=batch.weights,
+            responses=out,
+            found=found,
+        )
         assert found.centre is not None
         assert found.scale is not None
         return out, found.centre, found.scale
@@ -146,9 +222,13 @@ class CompiledEngine:
         """The best contrast of each row; ``total``: observed frames of the whole history."""
         found = Answers.empty(len(responses))
         self._run(
-            _CONTRAST, None, total=total, responses=[np.ascontiguousarray(responses)], runs=[cuts],
+            _CONTRAST,
+            None,
+            total=total,
+            responses=[np.ascontiguousarray(responses)],
+            runs=[cuts],
             found=found,
-        )  # fmt: skip
+        )
         return found.start, found.end, found.score
 
     def contrast(
@@ -158,9 +238,12 @@ class CompiledEngine:
         return self._states(_CONTRAST, batch, centres, kept, None)
 
     def label(
-        self, batch: Ragged, rules: Labelling, centres: Float32Rows | None = None,
+        self,
+        batch: Ragged,
+        rules: Labelling,
+        centres: Float32Rows | None = None,
         kept: EvidenceTables | None = None,
-    ) -> Answers:  # fmt: skip
+    ) -> Answers:
         """State evidence and the best stretch of each state in one labelling, from features."""
         return self._states(_LABEL, batch, centres, kept, rules)
 
@@ -171,9 +254,15 @@ class CompiledEngine:
         already there."""
         path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
         self._run(
-            _LABEL, None, responses=[np.ascontiguousarray(responses)], runs=[cuts], rules=rules,
-            paths=[path], levels=[levels], found=Answers.empty(len(responses), absent=True),
-        )  # fmt: skip
+            _LABEL,
+            None,
+            responses=[np.ascontiguousarray(responses)],
+            runs=[cuts],
+            rules=rules,
+            paths=[path],
+            levels=[levels],
+            found=Answers.empty(len(responses), absent=True),
+        )
         return path, levels
 
     def partition(self, rows: Rows, cuts: Offsets, penalty: float) -> Offsets:
@@ -183,19 +272,33 @@ class CompiledEngine:
         return out
 
     def _states(
-        self, operation: int, batch: Ragged, centres: Float32Rows | None,
-        kept: EvidenceTables | None, rules: Labelling | None,
-    ) -> Answers:  # fmt: skip
+        self,
+        operation: int,
+        batch: Ragged,
+        centres: Float32Rows | None,
+        kept: EvidenceTables | None,
+        rules: Labelling | None,
+    ) -> Answers:
         histories, found = batch.histories, Answers.empty(batch.answers, rules is not None)
         self._run(
-            operation, batch, len(histories), dimension=histories[0].dimension,
-            features=[h.features for h in histories], queries=batch.queries, runs=batch.runs,
-            numbers=[h.frames for h in histories], labels=batch.labels, weights=batch.weights,
+            operation,
+            batch,
+            len(histories),
+            dimension=histories[0].dimension,
+            features=[h.features for h in histories],
+            queries=batch.queries,
+            runs=batch.runs,
+            numbers=[h.frames for h in histories],
+            labels=batch.labels,
+            weights=batch.weights,
             cosines=None if kept is None else kept.cosines,
             responses=None if kept is None else kept.responses,
             paths=None if kept is None else kept.paths,
-            levels=None if kept is None else kept.levels, rules=rules, centres=centres, found=found,
-        )  # fmt: skip
+            levels=None if kept is None else kept.levels,
+            rules=rules,
+            centres=centres,
+            found=found,
+        )
         return found
 
 

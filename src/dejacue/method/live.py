@@ -59,8 +59,12 @@ class Revision:
     now: str
 
     def to_dict(self) -> dict[str, Any]:
-        return {"start": self.window.start, "end": self.window.end, "was": self.was,
-                "now": self.now}  # fmt: skip
+        return {
+            "start": self.window.start,
+            "end": self.window.end,
+            "was": self.was,
+            "now": self.now,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +91,13 @@ class Update:
     def to_dict(self) -> dict[str, Any]:
         """For JSON; what is not known or empty is left out, but for the state."""
         found = {
-            "time_s": self.time_s, "since": self.since,
+            "time_s": self.time_s,
+            "since": self.since,
             "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
             "closed": [own.to_dict() for own in self.closed],
-            "revised": [own.to_dict() for own in self.revised], "waits": self.waits or None,
-        }  # fmt: skip
+            "revised": [own.to_dict() for own in self.revised],
+            "waits": self.waits or None,
+        }
         known = {name: value for name, value in found.items() if value not in (None, {}, [])}
         return {"frame": self.frame, "state": self.state, **known}
 
@@ -153,9 +159,13 @@ class LiveReading:
             check_pair(like, vocabulary)
 
     def push(
-        self, features: ArrayLike | None = None, *, frame: int | None = None,
-        time_s: float | None = None, source: int | None = None,
-    ) -> Update:  # fmt: skip
+        self,
+        features: ArrayLike | None = None,
+        *,
+        frame: int | None = None,
+        time_s: float | None = None,
+        source: int | None = None,
+    ) -> Update:
         """The next frame: its features (d,), or None where the object is not seen.
 
         frame    its number; default: one more than the last. Those that are left out count as not
@@ -198,9 +208,13 @@ class LiveReading:
         source_frames = None if source == frames else np.array(source)
         about = {"encoder": self.vocabulary.encoder, **more}
         return History(
-            np.stack(rows), np.array(frames), id, times_s=times_s, source_frames=source_frames,
+            np.stack(rows),
+            np.array(frames),
+            id,
+            times_s=times_s,
+            source_frames=source_frames,
             **about,
-        )  # fmt: skip
+        )
 
     def finish(self, history: History | None = None) -> Reading:
         """What ``read`` says of the history: the answer of the offline method for what is kept.
@@ -208,9 +222,11 @@ class LiveReading:
         history   as ``history()`` gives it, where it is there already
         """
         found = read(
-            history or self.history(), self.vocabulary, readout=self.readout,
+            history or self.history(),
+            self.vocabulary,
+            readout=self.readout,
             coordinates=self.coordinates,
-        )  # fmt: skip
+        )
         if not self.forgotten:
             return found
         note = (
@@ -318,9 +334,13 @@ class LiveReading:
             calibration.suppose(first, math.ceil(READY * width) or 1)
         bridge = self._rules.bridge
         self._labeller = Labeller(
-            self._nodes, calibration, width=width, delay=self.delay,
-            bridge=round(width) if isinstance(bridge, str) else bridge, switch=self._rules.switch,
-        )  # fmt: skip
+            self._nodes,
+            calibration,
+            width=width,
+            delay=self.delay,
+            bridge=round(width) if isinstance(bridge, str) else bridge,
+            switch=self._rules.switch,
+        )
         for early in self._early:
             _feed(self._labeller, *early)
         self._early = []
@@ -343,17 +363,21 @@ class LiveReading:
         assert self._labeller is not None
         evidence = self._labeller.evidence().tolist() if seen else []
         return Update(
-            frame, time_s, self._names[labels.state] if seen else None,
-            labels.since if seen else None, dict(zip(self._names, evidence, strict=False)),
+            frame,
+            time_s,
+            self._names[labels.state] if seen else None,
+            labels.since if seen else None,
+            dict(zip(self._names, evidence, strict=False)),
             tuple(map(self._moment, labels.closed)),
             tuple(
                 Revision(
                     Window(own.first, own.last),
-                    None if own.was == NOTHING else self._names[own.was], self._names[own.now],
+                    None if own.was == NOTHING else self._names[own.was],
+                    self._names[own.now],
                 )
                 for own in labels.changes
             ),
-        )  # fmt: skip
+        )
 
     def _moment(self, span: Span) -> Moment:
         state, (first, last) = self._names[span.state], (span.first, span.last)

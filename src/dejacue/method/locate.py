@@ -78,10 +78,15 @@ def read(
 
 
 def check_reading(
-    *, coordinates: str | Coordinates | None = None, readout: str | Readout = DEFAULT_READOUT,
-    smoothing: int | None = None, top: int | None = None, diagnostics: bool = False,
-    absent_at: float | None = None, engine: str = "auto",
-) -> None:  # fmt: skip
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    smoothing: int | None = None,
+    top: int | None = None,
+    diagnostics: bool = False,
+    absent_at: float | None = None,
+    engine: str = "auto",
+) -> None:
     """Refuses settings of ``read`` that do not fit, before anything is looked at."""
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_level(plan.readout, absent_at, wanted=absent_at is not None)
@@ -92,9 +97,13 @@ def _compares(unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | N
 
 
 def _compared(
-    plan: Plan, history: History, vocabulary: Vocabulary,
-    unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | None, hints: bool = False,
-) -> Reading:  # fmt: skip
+    plan: Plan,
+    history: History,
+    vocabulary: Vocabulary,
+    unrelated: Vocabulary | Sequence[Vocabulary],
+    absent_at: float | None,
+    hints: bool = False,
+) -> Reading:
     """A reading with p-values."""
     if vocabulary.examples or vocabulary.changes:
         raise InputError(

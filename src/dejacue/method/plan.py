@@ -98,9 +98,14 @@ class Plan:
 
     @classmethod
     def of(
-        cls, coordinates: str | Coordinates | None, readout: str | Readout, smoothing: int | None,
-        top: int | None, diagnostics: bool, engine: str,
-    ) -> Plan:  # fmt: skip
+        cls,
+        coordinates: str | Coordinates | None,
+        readout: str | Readout,
+        smoothing: int | None,
+        top: int | None,
+        diagnostics: bool,
+        engine: str,
+    ) -> Plan:
         return _plan(coordinates, readout, smoothing, top, diagnostics, engine)
 
     def check_examples(self, vocabulary: Vocabulary) -> None:
@@ -144,9 +149,13 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def _plan(
-    coordinates: str | Coordinates | None, readout: str | Readout, smoothing: int | None,
-    top: int | None, diagnostics: bool, engine: str,
-) -> Plan:  # fmt: skip
+    coordinates: str | Coordinates | None,
+    readout: str | Readout,
+    smoothing: int | None,
+    top: int | None,
+    diagnostics: bool,
+    engine: str,
+) -> Plan:
     """Plans are immutable: the same settings give the same one."""
     system, found = chosen(coordinates, readout)
     found = with_smoothing(found, smoothing, readout if isinstance(readout, str) else found.name)

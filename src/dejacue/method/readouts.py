@@ -176,9 +176,11 @@ class MeanWindow(ScheduledReadout):
 
 
 def _sum_norms(
-    frames: NDArray[np.float64], offsets: NDArray[np.int64], starts: NDArray[np.int64],
+    frames: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:  # fmt: skip
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """‖sum of the frames‖ of every window, and where it is only good to NEAR.
 
     In short runs from the frames' products with each other: two-dimensional prefix sums P of
@@ -203,9 +205,12 @@ def _sum_norms(
 
 
 def _window_sums(
-    frames: NDArray[np.float64], offsets: NDArray[np.int64], starts: NDArray[np.int64],
-    ends: NDArray[np.int64], wanted: NDArray[np.int64],
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:  # fmt: skip
+    frames: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """The sums of frames (d, n) of the wanted windows, some at a time."""
     if not len(wanted):
         return

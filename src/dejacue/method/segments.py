@@ -32,9 +32,12 @@ Edges = list[int]  # positions at which segments begin, and N
 
 
 def segments(
-    history: History, count: int | None = None, *, penalty: float = PENALTY,
+    history: History,
+    count: int | None = None,
+    *,
+    penalty: float = PENALTY,
     bridge: int | str = AUTO,
-) -> tuple[Window, ...]:  # fmt: skip
+) -> tuple[Window, ...]:
     """Windows that cover all observed frames, in order, each of frames that look alike.
 
     count     about so many, instead of what the penalty gives: of all cuts that are right under

@@ -32,9 +32,11 @@ def open_parts(
 
 
 def window_around(
-    lead: NDArray[np.float64], own: NDArray[np.bool_], looks: NDArray[np.int64],
+    lead: NDArray[np.float64],
+    own: NDArray[np.bool_],
+    looks: NDArray[np.int64],
     parts: list[tuple[int, int]],
-) -> ScoredWindow | None:  # fmt: skip
+) -> ScoredWindow | None:
     """The highest sum of leads of a window that has a known frame of the state, and all that lie
     in the same part; None where no frame is known.
 
@@ -98,9 +100,12 @@ def window_of_words(
 
 
 def windows(
-    engine: Engine, f: NDArray[np.float64], facts: Facts, cuts: NDArray[np.int64],
+    engine: Engine,
+    f: NDArray[np.float64],
+    facts: Facts,
+    cuts: NDArray[np.int64],
     evidence: NDArray[np.float64] | None,
-) -> list[ScoredWindow | None]:  # fmt: skip
+) -> list[ScoredWindow | None]:
     """The window of each state: around its known frames, else the best of words."""
     lead, found = leads(f), []
     for state, shown in enumerate(facts.shown):
@@ -116,9 +121,14 @@ def windows(
 
 
 def path(
-    engine: Engine, rows: NDArray[np.float64], facts: Facts, cuts: NDArray[np.int64],
-    nodes: labelling.Nodes, cost: float, stay: int,
-) -> NDArray[np.int64]:  # fmt: skip
+    engine: Engine,
+    rows: NDArray[np.float64],
+    facts: Facts,
+    cuts: NDArray[np.int64],
+    nodes: labelling.Nodes,
+    cost: float,
+    stay: int,
+) -> NDArray[np.int64]:
     """(N,) the best labelling by the rows' sums that keeps every known label, and changes at every
     mark.
 

@@ -140,9 +140,14 @@ class StateReadout(Readout):
         )
         gone = np.array(absent or [own is None for own in windows])[rows]
         return Answers.at(
-            view.history.frames, start, end, score, centre=np.full(len(rows), HALF),
-            scale=np.ones(len(rows)), absent=gone if gone.any() else None,
-        )  # fmt: skip
+            view.history.frames,
+            start,
+            end,
+            score,
+            centre=np.full(len(rows), HALF),
+            scale=np.ones(len(rows)),
+            absent=gone if gone.any() else None,
+        )
 
     def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
         """Windows and the tables behind them, computed once."""
@@ -202,9 +207,13 @@ class StateReadout(Readout):
         assert found.centre is not None
         assert found.scale is not None
         return Evidence(
-            kept.cosines[0][rows], found.centre, found.scale, kept.responses[0][rows],
-            view.history.frames, zero="mean",
-        )  # fmt: skip
+            kept.cosines[0][rows],
+            found.centre,
+            found.scale,
+            kept.responses[0][rows],
+            view.history.frames,
+            zero="mean",
+        )
 
     def _evidence_of(self, view: View, known: Known) -> Evidence:
         """f less one half: what is above 0 is in the state."""
@@ -213,9 +222,13 @@ class StateReadout(Readout):
         if known.evidence is not None:
             cosines = self.words_seen(view).cosines[0][rows]
         return Evidence(
-            cosines, np.full(len(rows), HALF), np.ones(len(rows)), (known.f - HALF)[rows],
-            history.frames, zero="half",
-        )  # fmt: skip
+            cosines,
+            np.full(len(rows), HALF),
+            np.ones(len(rows)),
+            (known.f - HALF)[rows],
+            history.frames,
+            zero="half",
+        )
 
     def notes(self, history: History) -> tuple[str, ...]:
         asked = self.width is None and self.smoothing_s != SMOOTHING_S

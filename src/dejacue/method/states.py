@@ -102,9 +102,11 @@ def smooth(
 
 
 def _weighted(
-    rows: NDArray[np.float64], frames: NDArray[np.int64], cuts: NDArray[np.int64],
+    rows: NDArray[np.float64],
+    frames: NDArray[np.int64],
+    cuts: NDArray[np.int64],
     weights: NDArray[np.float64],
-) -> NDArray[np.float64]:  # fmt: skip
+) -> NDArray[np.float64]:
     """Sums of weight · value over each frame's neighbours, in the order of the frames."""
     out = np.zeros_like(rows)
     for first, last in pairwise(cuts.tolist()):

@@ -23,9 +23,12 @@ from dejacue.records import History, Reading, Vocabulary
 
 
 def read_together(
-    pairs: Sequence[tuple[History, Vocabulary]], *, readout: str | Readout = DEFAULT_READOUT,
-    top: int | None = None, engine: str = "auto",
-) -> Reading:  # fmt: skip
+    pairs: Sequence[tuple[History, Vocabulary]],
+    *,
+    readout: str | Readout = DEFAULT_READOUT,
+    top: int | None = None,
+    engine: str = "auto",
+) -> Reading:
     """All that contrast or joint say of one object that several encoders have seen.
 
     pairs   its history and the vocabulary by each encoder: the same states and descriptions, the
@@ -105,7 +108,12 @@ def _found(
     rows = view.vocabulary.labels
     ones = np.ones(len(rows))
     answers = Answers.at(
-        view.history.frames, start[rows], end[rows], score[rows], centre=0 * ones, scale=ones,
+        view.history.frames,
+        start[rows],
+        end[rows],
+        score[rows],
+        centre=0 * ones,
+        scale=ones,
         absent=None if absent is None else absent[rows],
-    )  # fmt: skip
+    )
     return answers, EvidenceTables(kept.cosines, [mean], [path], [levels])

@@ -33,9 +33,13 @@ class Batch:
     """Histories, each seen through the query directions of its vocabulary."""
 
     def __init__(
-        self, histories: Sequence[History], vocabularies: Sequence[Vocabulary],
-        coordinates: Coordinates, pooling: float, engine: Engine,
-    ) -> None:  # fmt: skip
+        self,
+        histories: Sequence[History],
+        vocabularies: Sequence[Vocabulary],
+        coordinates: Coordinates,
+        pooling: float,
+        engine: Engine,
+    ) -> None:
         self.histories, self.vocabularies = histories, vocabularies
         self.coordinates, self.pooling, self.engine = coordinates, pooling, engine
         self.directions = [
@@ -67,9 +71,13 @@ class View(Batch):
     """One history, and what has been computed of it: nothing is computed twice."""
 
     def __init__(
-        self, history: History, vocabulary: Vocabulary, coordinates: Coordinates, pooling: float,
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        coordinates: Coordinates,
+        pooling: float,
         engine: Engine,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__([history], [vocabulary], coordinates, pooling, engine)
         self.history, self.vocabulary = history, vocabulary
         self._known: dict[Hashable, Any] = {}

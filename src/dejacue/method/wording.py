@@ -227,15 +227,19 @@ def _description_pair(rows: _Rows, seen: _Seen | None, a: int, b: int) -> Descri
     beside = [rows.of_state[state] for state in others]
     together = contrast_cosine(rows.likeness, seen.products, a, b, beside)
     return replace(
-        pair, correlation=None if cosine is None else together,
+        pair,
+        correlation=None if cosine is None else together,
         overlap=seen.alone[a].iou(seen.alone[b]),
-    )  # fmt: skip
+    )
 
 
 def _description(
-    rows: _Rows, seen: _Seen | None, pairs: Mapping[tuple[int, int], DescriptionPair],
-    q: int, spelling: Spelling | None,
-) -> DescriptionWords:  # fmt: skip
+    rows: _Rows,
+    seen: _Seen | None,
+    pairs: Mapping[tuple[int, int], DescriptionPair],
+    q: int,
+    spelling: Spelling | None,
+) -> DescriptionWords:
     words = rows.words
     agreement = _mean(own.cosine for pair, own in pairs.items() if q in pair)
     kept = _cosine(*rows.turned(q)) if len(rows.rest(q)) else None
@@ -247,9 +251,11 @@ def _description(
     whole = seen.windows[words.labels[q]]
     without = seen.without.get(q)
     return replace(
-        found, window=seen.alone[q], overlap=seen.alone[q].iou(whole),
+        found,
+        window=seen.alone[q],
+        overlap=seen.alone[q].iou(whole),
         without=None if without is None else without.iou(whole),
-    )  # fmt: skip
+    )
 
 
 def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
@@ -260,12 +266,16 @@ def _state_pair(rows: _Rows, seen: _Seen | None, s: int, t: int) -> StatePair:
         for pair in combinations(rows.of_state[own].tolist(), 2)
     )
     pair = StatePair(
-        names[s], names[t], _cosine(rows.means[s], rows.means[t]), agreement,
+        names[s],
+        names[t],
+        _cosine(rows.means[s], rows.means[t]),
+        agreement,
         _cosine(rows.directions[s], rows.directions[t]),
-    )  # fmt: skip
+    )
     if seen is None:
         return pair
     return replace(
-        pair, correlation=_cosine(seen.state_evidence[s], seen.state_evidence[t]),
+        pair,
+        correlation=_cosine(seen.state_evidence[s], seen.state_evidence[t]),
         overlap=seen.windows[s].iou(seen.windows[t]),
-    )  # fmt: skip
+    )

@@ -25,7 +25,20 @@ from dejacue.sources.tracks.follow import TrackerOptions
 from dejacue.sources.tracks.prompt_text import TypedPrompts
 
 __all__ = [
-    "Encoded", "EncoderOptions", "Finding", "Made", "Observed", "ReadOptions",
-    "TrackerOptions", "TypedPrompts", "VideoOptions", "encode", "find", "find_each", "observe",
-    "read", "sample", "track",
-]  # fmt: skip
+    "Encoded",
+    "EncoderOptions",
+    "Finding",
+    "Made",
+    "Observed",
+    "ReadOptions",
+    "TrackerOptions",
+    "TypedPrompts",
+    "VideoOptions",
+    "encode",
+    "find",
+    "find_each",
+    "observe",
+    "read",
+    "sample",
+    "track",
+]

@@ -94,11 +94,13 @@ def encode(
         seen = _pictures(video, observed, files, of, seen)
     return {
         name: Encoded(
-            own, files.get(name), seen.get(name, Pictures({}, {})),
+            own,
+            files.get(name),
+            seen.get(name, Pictures({}, {})),
             (*warnings, *history_warnings(own)),
         )
         for name, own in histories.items()
-    }  # fmt: skip
+    }
 
 
 def _files(output: str | os.PathLike[str] | None, names: Mapping[str, Lineage]) -> dict[str, Path]:
@@ -120,9 +122,13 @@ def _partial_path(files: Mapping[str, Path]) -> Path | None:
 
 
 def _build(
-    video: Video, masks: Masks | PictureMasks, encoder: Encoder, lineages: dict[str, Lineage],
-    files: Mapping[str, Path], progress: Progress,
-) -> tuple[dict[str, History], list[str]]:  # fmt: skip
+    video: Video,
+    masks: Masks | PictureMasks,
+    encoder: Encoder,
+    lineages: dict[str, Lineage],
+    files: Mapping[str, Path],
+    progress: Progress,
+) -> tuple[dict[str, History], list[str]]:
     """Makes the histories and, where they have files, writes them; with what must be said."""
     partial = _partial_path(files)
     if partial is not None:
@@ -133,9 +139,12 @@ def _build(
         made = build_histories(
             video,
             masks,  # type: ignore[arg-type]
-            encoder, lineages, partial=partial, progress=progress,
+            encoder,
+            lineages,
+            partial=partial,
+            progress=progress,
             croppers=min(16, os.cpu_count() or 1),
-        )  # fmt: skip
+        )
     except (KeyboardInterrupt, Cancelled):
         done = 0 if partial is None else kept(partial, encoder)
         raise _cancelled(partial, done, video.length, len(lineages)) from None
@@ -204,9 +213,12 @@ def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> Hist
 
 
 def _pictures(
-    video: Video, observed: Observed, files: Mapping[str, Path], of: Mapping[str, dict[str, str]],
+    video: Video,
+    observed: Observed,
+    files: Mapping[str, Path],
+    of: Mapping[str, dict[str, str]],
     seen: dict[str, Pictures],
-) -> dict[str, Pictures]:  # fmt: skip
+) -> dict[str, Pictures]:
     """Of each object: those just seen, those of an earlier run or, where these are gone, from a
     pass of their own; kept beside the history."""
     places = {name: pictures_path(files[name]) for name in of if name in files}

@@ -100,10 +100,17 @@ class Search:
 
     def observe(self, video: Video, progress: Progress) -> Observed:
         return observe(
-            video, masks=self.masks, objects=self.objects, prompts=self.shown,
-            tracker=self.tracker, kind=self.kind, match=self.match,
-            tracker_options=self.tracker_options, folder=self.folder, progress=progress,
-        )  # fmt: skip
+            video,
+            masks=self.masks,
+            objects=self.objects,
+            prompts=self.shown,
+            tracker=self.tracker,
+            kind=self.kind,
+            match=self.match,
+            tracker_options=self.tracker_options,
+            folder=self.folder,
+            progress=progress,
+        )
 
 
 def find(
@@ -153,11 +160,25 @@ def find(
                   tracker_options
     """
     options = dict(
-        examples=examples, changes=changes, masks=masks, objects=objects, box=box, point=point,
-        mask=mask, prompts=prompts,
-        encoder=encoder, tracker=tracker, readout=readout, coordinates=coordinates, top=top,
-        diagnostics=diagnostics, absent_at=absent_at, folder=folder, progress=progress, **more,
-    )  # fmt: skip
+        examples=examples,
+        changes=changes,
+        masks=masks,
+        objects=objects,
+        box=box,
+        point=point,
+        mask=mask,
+        prompts=prompts,
+        encoder=encoder,
+        tracker=tracker,
+        readout=readout,
+        coordinates=coordinates,
+        top=top,
+        diagnostics=diagnostics,
+        absent_at=absent_at,
+        folder=folder,
+        progress=progress,
+        **more,
+    )
     return _find(video, vocabulary, options, single=True)[0]
 
 
@@ -200,10 +221,14 @@ def _find(
         _check_saved(name, vocabulary, search, sampling)
         return [
             saved.ask(
-                vocabulary, encoder=search.encoder, encoder_options=search.encoder_options,
-                name=name, shown=search.examples_shown, **vars(reading),
+                vocabulary,
+                encoder=search.encoder,
+                encoder_options=search.encoder_options,
+                name=name,
+                shown=search.examples_shown,
+                **vars(reading),
             )
-        ]  # fmt: skip
+        ]
     opened = sample(video, sampling)  # type: ignore[arg-type]
     if search.folder is not None:
         check_place(search.folder, folder=True)
@@ -226,9 +251,14 @@ def _find(
     named = described.facts or described.changes  # frames that must be among those looked at
     every = 1 if named or isinstance(video, Video) else sampling.every(opened, encoder)
     encoded = encode(
-        opened, observed, encoder, output=search.folder, pictures=search.pictures, every=every,
+        opened,
+        observed,
+        encoder,
+        output=search.folder,
+        pictures=search.pictures,
+        every=every,
         progress=progress,
-    )  # fmt: skip
+    )
     made = _made(opened, observed, encoder, search, sampling)
     findings = []
     for name, own in encoded.items():

@@ -82,9 +82,14 @@ def observe(
         if masks is not None:
             raise InputError("masks are given as well as a box or click; leave one of them out")
         return _observe_tracked(
-            video, prompts, objects, folder, tracker=tracker, options=tracker_options,
+            video,
+            prompts,
+            objects,
+            folder,
+            tracker=tracker,
+            options=tracker_options,
             progress=progress,
-        )  # fmt: skip
+        )
     if masks is None:
         raise InputError(
             f"{video.path}: show where the object is with masks (a folder of PNGs, an .npz, a "
@@ -138,9 +143,12 @@ def track(
 
 
 def _observe_tracked(
-    video: Video, prompts: Prompts, objects: Objects,
-    folder: str | os.PathLike[str] | None, **tracking: Any,
-) -> Observed:  # fmt: skip
+    video: Video,
+    prompts: Prompts,
+    objects: Objects,
+    folder: str | os.PathLike[str] | None,
+    **tracking: Any,
+) -> Observed:
     if folder is None:
         place = tempfile.mkdtemp(prefix="dejacue-")
         try:
@@ -158,9 +166,12 @@ def _observe_tracked(
 
 
 def _tracked(
-    video: Video, output: Path, found: Followed, objects: Objects,
+    video: Video,
+    output: Path,
+    found: Followed,
+    objects: Objects,
     temporary: bool = False,
-) -> Observed:  # fmt: skip
+) -> Observed:
     shown = found.notes.shown
     if not shown:
         raise InputError(f"{output}: the object is not seen in any frame; check its box or click")

@@ -37,17 +37,21 @@ class Shown:
         own = by_file(bare.with_examples(self.examples, changes=self.changes))
         given = own.examples[len(vocabulary.examples) :]
         return replace(
-            vocabulary, examples=(*vocabulary.examples, *given),
+            vocabulary,
+            examples=(*vocabulary.examples, *given),
             changes=(*vocabulary.changes, *own.changes),
-        )  # fmt: skip
+        )
 
     def alone(self) -> Vocabulary:
         """A vocabulary without words."""
         states = [state for state in self.examples or {} if state not in (None, NONE)]
         if len(states) < 2:
             raise InputError("give a vocabulary, or examples of at least two states")
-        found = Vocabulary(dict.fromkeys(states, ()), examples=examples_of(self.examples or {}),
-                           changes=examples_of({None: tuple(self.changes)}))  # fmt: skip
+        found = Vocabulary(
+            dict.fromkeys(states, ()),
+            examples=examples_of(self.examples or {}),
+            changes=examples_of({None: tuple(self.changes)}),
+        )
         return by_file(found)
 
 

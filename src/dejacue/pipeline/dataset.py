@@ -64,10 +64,12 @@ class Measured:
                     readout: [own for own in found if own.history_id in ids]
                     for readout, found in self.retrievals.items()
                 },
-                [references[id] for id in ids], only_common=True, compared=False,
+                [references[id] for id in ids],
+                only_common=True,
+                compared=False,
             )
             for value, ids in sorted(groups.items())
-        }  # fmt: skip
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation, and what of."""
@@ -124,9 +126,14 @@ def evaluate_dataset(
     words, warnings = _words(usable, model, options, left_out)
     _rest(dataset, left_out)
     made = ingest(
-        [row for row in rows if row["id"] in words], store, encoder=model, workers=workers,
-        replace=replace, encoder_options=options, progress=told,
-    )  # fmt: skip
+        [row for row in rows if row["id"] in words],
+        store,
+        encoder=model,
+        workers=workers,
+        replace=replace,
+        encoder_options=options,
+        progress=told,
+    )
     left_out |= {own.id: own.what for own in made.failed}
     clips = _rest(dataset, left_out)
     found: dict[str, list[Retrieval]] = {}

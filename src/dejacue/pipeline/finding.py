@@ -75,10 +75,15 @@ class Finding:
         return key in self.retrieval
 
     def ask(
-        self, vocabulary: Given | None = None, *, encoder: Encoder | str | None = None,
-        encoder_options: EncoderOptions | None = None, name: str | None = None,
-        shown: Shown | None = None, **reading: Any,
-    ) -> Finding:  # fmt: skip
+        self,
+        vocabulary: Given | None = None,
+        *,
+        encoder: Encoder | str | None = None,
+        encoder_options: EncoderOptions | None = None,
+        name: str | None = None,
+        shown: Shown | None = None,
+        **reading: Any,
+    ) -> Finding:
         """The same object read with other words or another readout: nothing is decoded again.
 
         encoder   for words; default: the one that the history was made with
@@ -96,9 +101,12 @@ class Finding:
         needed = words.encoder_for(self.history, encoder, chosen)
         described, said = words.encoded(needed, self.made.video)
         found = read(
-            self.history, described, chosen, unrelated=words.unrelated(needed, chosen),
+            self.history,
+            described,
+            chosen,
+            unrelated=words.unrelated(needed, chosen),
             names=(name or f"history {self.history.id}", words.name),
-        )  # fmt: skip
+        )
         old = [] if again else [UNKNOWN_WORDS]
         kept = [text for text in self.warnings if not text.startswith(tuple(old))]
         made = replace(self.made, prompts=options.prompts)
@@ -107,8 +115,13 @@ class Finding:
         )
 
     def correct(
-        self, examples: Examples | None = None, /, *, changes: Any = (), **states: Any,
-    ) -> Finding:  # fmt: skip
+        self,
+        examples: Examples | None = None,
+        /,
+        *,
+        changes: Any = (),
+        **states: Any,
+    ) -> Finding:
         """Read again, with frames that you name: ``finding.correct(empty=12, filled=[80, 95])``.
 
         Frames are those that ``finding`` itself counts, the frames of its history. A frame, a
@@ -159,19 +172,31 @@ class Finding:
         from dejacue.report.page import report_page
 
         page = report_page(
-            self.history, self.reading.evidence, self.reading.retrieval, references=references,
-            thumbnails=list(self.thumbnails.items()), crops=list(self.crops.items()),
-            video=_from_here(self.made.video), object=self.vocabulary.object, doubts=self.doubts,
-            tracker=self.made.tracker, warnings=self.warnings, named=self.named,
+            self.history,
+            self.reading.evidence,
+            self.reading.retrieval,
+            references=references,
+            thumbnails=list(self.thumbnails.items()),
+            crops=list(self.crops.items()),
+            video=_from_here(self.made.video),
+            object=self.vocabulary.object,
+            doubts=self.doubts,
+            tracker=self.made.tracker,
+            warnings=self.warnings,
+            named=self.named,
             vocabulary=self.vocabulary,
-        )  # fmt: skip
+        )
         return page if path is None else write_text(self._target(path), page)
 
     def scene(
-        self, *, references: References | None = None,
-        thumbnails: Iterable[tuple[int, str, str | None]] | None = None, segments: bool = False,
-        questions: int = 0, most: int | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        *,
+        references: References | None = None,
+        thumbnails: Iterable[tuple[int, str, str | None]] | None = None,
+        segments: bool = False,
+        questions: int = 0,
+        most: int | None = None,
+    ) -> dict[str, Any]:
         """What a timeline draws of it, as one JSON object (docs/timeline.md).
 
         thumbnails   (frame, address of a picture, of the object alone or None); default: its own
@@ -187,12 +212,19 @@ class Finding:
             for frame, data in self.thumbnails.items()
         ]
         return scene(
-            self.history, self.reading, self.vocabulary, references=references,
-            doubts=self.doubts, named=self.named, segments=self.segments() if segments else None,
+            self.history,
+            self.reading,
+            self.vocabulary,
+            references=references,
+            doubts=self.doubts,
+            named=self.named,
+            segments=self.segments() if segments else None,
             questions=self.ask_next(questions) if questions else None,
             thumbnails=own if thumbnails is None else thumbnails,
-            video=_from_here(self.made.video), notes=self.retrieval.notes, most=most,
-        )  # fmt: skip
+            video=_from_here(self.made.video),
+            notes=self.retrieval.notes,
+            most=most,
+        )
 
     def widget(self, **options: Any) -> Any:
         """Its timeline in a notebook, to look at and to edit; options: those of
@@ -241,17 +273,25 @@ class Finding:
 
         rate = self.made.options.get("rate")
         return cut_clips(
-            Path(folder), self.made.video, self.history, self.retrieval.found,
+            Path(folder),
+            self.made.video,
+            self.history,
+            self.retrieval.found,
             None if rate is None else float(rate),
-        )  # fmt: skip
+        )
 
     def write(self, folder: Place) -> Path:
         """finding.json and the arrays it names, to be read again with ``Finding.read``."""
         pictures = Pictures(dict(self.thumbnails), dict(self.crops))
         parts = Parts(
-            self.history, self.vocabulary, self.reading, pictures, self.doubts, self.warnings,
+            self.history,
+            self.vocabulary,
+            self.reading,
+            pictures,
+            self.doubts,
+            self.warnings,
             self.made,
-        )  # fmt: skip
+        )
         return write_finding(Path(folder), parts)
 
     @classmethod
@@ -259,9 +299,14 @@ class Finding:
         """What ``write`` has written."""
         own = read_finding(Path(folder))
         return cls(
-            own.history, own.vocabulary, own.reading, *own.pictures, own.doubts, own.warnings,
+            own.history,
+            own.vocabulary,
+            own.reading,
+            *own.pictures,
+            own.doubts,
+            own.warnings,
             own.made,
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         seen = f"{len(self.history)} observed frames of {self.made.video or self.history.id}"
@@ -271,9 +316,11 @@ class Finding:
         from dejacue.report.notebook import finding_html
 
         return finding_html(
-            self.history, self.reading.retrieval, thumbnails=list(self.thumbnails.items()),
+            self.history,
+            self.reading.retrieval,
+            thumbnails=list(self.thumbnails.items()),
             warnings=self.warnings,
-        )  # fmt: skip
+        )
 
 
 def _from_here(path: str | None) -> str | None:

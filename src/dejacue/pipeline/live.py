@@ -67,9 +67,13 @@ class Live:
         described, self._said = words.encoded(self.encoder)
         _check_encoder(self.encoder, described.encoder, words.name)
         self.reading = LiveReading(
-            described, readout=readout, coordinates=coordinates, delay_s=delay_s,
-            horizon_s=horizon_s, like=known,
-        )  # fmt: skip
+            described,
+            readout=readout,
+            coordinates=coordinates,
+            delay_s=delay_s,
+            horizon_s=horizon_s,
+            like=known,
+        )
         self._on_update, self._id, self._looked = on_update, id, 0
         self._album = PictureAlbum() if pictures else None
         self._made = Made(encoder=self.encoder.identity, prompts=options.prompts)

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 
 def widget(
-    finding: Finding, *, editable: bool = True, clock: str = "seconds",
-    references: References | None = None, segments: bool = True,
-) -> Any:  # fmt: skip
+    finding: Finding,
+    *,
+    editable: bool = True,
+    clock: str = "seconds",
+    references: References | None = None,
+    segments: bool = True,
+) -> Any:
     """The timeline of a finding in a notebook (Jupyter, VS Code, Colab), to look at and to edit.
 
     What is done in it comes back, and can be observed, as traits of the widget:

@@ -52,9 +52,11 @@ def check_words(
 
 
 def encoded_words(
-    vocabulary: Given, history: History, encoder: Encoder | str | None = None,
+    vocabulary: Given,
+    history: History,
+    encoder: Encoder | str | None = None,
     options: EncoderOptions | None = None,
-) -> tuple[Vocabulary, tuple[str, ...]]:  # fmt: skip
+) -> tuple[Vocabulary, tuple[str, ...]]:
     """The vocabulary with features of the encoder that made this history, and warnings."""
     words = Words.of(vocabulary, options or EncoderOptions())
     described, said = words.encoded(words.encoder_for(history, encoder, ReadOptions()))

@@ -63,10 +63,16 @@ def table_html(
 
 
 def timeline_html(
-    title: str, rows: Sequence[Row], first: int, last: int,
-    seconds: Sequence[float] | NDArray[np.float64] | None = None, *, head: Sequence[str] = (),
-    observed: Sequence[Window] = (), notes: Iterable[str] = (),
-) -> str:  # fmt: skip
+    title: str,
+    rows: Sequence[Row],
+    first: int,
+    last: int,
+    seconds: Sequence[float] | NDArray[np.float64] | None = None,
+    *,
+    head: Sequence[str] = (),
+    observed: Sequence[Window] = (),
+    notes: Iterable[str] = (),
+) -> str:
     """Windows over the frames first … last, and the seconds from the first to the last of them;
     grey: what was observed (default: all). head stands over the cells."""
     scale = _WIDTH / (last - first + 1)
@@ -121,10 +127,15 @@ def retrieval_html(retrieval: Retrieval, history: History | None = None) -> str:
     runs, times = ([], None) if history is None else (history.runs(), history.times_s)
     known = runs or [w for row in rows for w in (*row.windows, *row.alternatives)] or [Window(0, 0)]
     return timeline_html(
-        retrieval.history_id, rows, min(w.start for w in known), max(w.end for w in known),
-        times, head=("frames", *["seconds"] * timed, "score", "description"), observed=runs,
+        retrieval.history_id,
+        rows,
+        min(w.start for w in known),
+        max(w.end for w in known),
+        times,
+        head=("frames", *["seconds"] * timed, "score", "description"),
+        observed=runs,
         notes=retrieval.notes,
-    )  # fmt: skip
+    )
 
 
 def history_html(history: History) -> str:

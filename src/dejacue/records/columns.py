@@ -72,11 +72,17 @@ class Columns:
         return tuple(
             Moment(state, text, Window(a, b), score, self.level, when, source=own, absent=gone)
             for state, text, a, b, score, when, own, gone in zip(
-                vocabulary.state_names, vocabulary.descriptions, self.start[rows].tolist(),
-                self.end[rows].tolist(), self.score[rows].tolist(), times, source, absent,
+                vocabulary.state_names,
+                vocabulary.descriptions,
+                self.start[rows].tolist(),
+                self.end[rows].tolist(),
+                self.score[rows].tolist(),
+                times,
+                source,
+                absent,
                 strict=True,
             )
-        )  # fmt: skip
+        )
 
     def table(self) -> dict[str, Any]:
         """Named columns of equal length: arrays of numbers, lists of text."""
@@ -86,9 +92,11 @@ class Columns:
             "history": ids.tolist(),
             "state": [name for head in self.heads for name in head.vocabulary.state_names],
             "description": [text for head in self.heads for text in head.vocabulary.descriptions],
-            "start": self.start, "end": self.end, "score": self.score,
+            "start": self.start,
+            "end": self.end,
+            "score": self.score,
             "level": [self.level] * len(self.start),
-        }  # fmt: skip
+        }
         for name, pairs in (("source_{}", self.source), ("{}_s", self.times_s)):
             if pairs is not None:
                 found |= {name.format("start"): pairs[:, 0], name.format("end"): pairs[:, 1]}
@@ -215,9 +223,11 @@ class Retrievals(Iterator[Retrieval]):
 
 
 def timed_columns(
-    histories: Sequence[History], counts: Sequence[int], start: NDArray[np.int64],
+    histories: Sequence[History],
+    counts: Sequence[int],
+    start: NDArray[np.int64],
     end: NDArray[np.int64],
-) -> tuple[NDArray[np.float64] | None, NDArray[np.int64] | None]:  # fmt: skip
+) -> tuple[NDArray[np.float64] | None, NDArray[np.int64] | None]:
     """Seconds and frames of the source (rows, 2) of windows given as positions."""
     timed = any(history.times_s is not None for history in histories)
     sampled = any(history.source_frames is not None and history.sampled for history in histories)

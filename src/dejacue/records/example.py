@@ -190,9 +190,12 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
             f"history {history.id}: all frames look the same, so none can be an example"
         )
     return Example(
-        state, source=f"{history.id}@{frame}", features=row.astype(np.float32), centred=True,
+        state,
+        source=f"{history.id}@{frame}",
+        features=row.astype(np.float32),
+        centred=True,
         encoder=history.encoder,
-    )  # fmt: skip
+    )
 
 
 def _checked_span(span: Any, unit: str) -> tuple[float, float]:

@@ -59,11 +59,16 @@ class Reference:
     def to_rows(self) -> list[dict[str, Any]]:
         """Flat rows for a CSV, one per window; frames and descriptions have no place there."""
         return [
-            {"history": self.history_id, "state": state, "start": window.start, "end": window.end,
-             "component": self.component}
+            {
+                "history": self.history_id,
+                "state": state,
+                "start": window.start,
+                "end": window.end,
+                "component": self.component,
+            }
             for state, windows in self.states.items()
             for window in windows
-        ]  # fmt: skip
+        ]
 
     def _refuse(self, reason: str) -> InputError:
         return InputError(f"reference {self.history_id}: {reason}")

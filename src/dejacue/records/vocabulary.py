@@ -117,9 +117,13 @@ class Vocabulary:
                 )
 
     def with_examples(
-        self, examples: Mapping[str | None, Any] | None = None, /, *,
-        changes: Any = (), **states: Any,
-    ) -> Vocabulary:  # fmt: skip
+        self,
+        examples: Mapping[str | None, Any] | None = None,
+        /,
+        *,
+        changes: Any = (),
+        **states: Any,
+    ) -> Vocabulary:
         """The same, also shown: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
 
         Each state has a frame of the history that is read, a Window of frames, or several of them;
@@ -177,9 +181,11 @@ class Vocabulary:
         if isinstance(changes, str | Mapping) or not isinstance(changes, Iterable):
             changes = (changes,)
         return cls._from_states(
-            document["states"], document.get("none", ()), object=document.get("object"),
+            document["states"],
+            document.get("none", ()),
+            object=document.get("object"),
             changes=changes,
-        )  # fmt: skip
+        )
 
     @classmethod
     def _from_states(cls, states: Any, none: Any = (), **more: Any) -> Vocabulary:

@@ -23,8 +23,31 @@ MAX_POINTS = 2_000  # of a curve
 MAX_MEANS = 500  # of the line through a thinned curve
 MAX_GAPS = 1_000  # drawn one by one
 MAX_STEPS = 9  # between the ticks of an axis
-_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
-            3600, 7200, 14400, 43200, 86400)  # fmt: skip
+_SECONDS = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    14400,
+    43200,
+    86400,
+)
 
 
 class Bar(NamedTuple):
@@ -145,10 +168,13 @@ class Axis:
         digits = 0 if step >= 1 else 1 if step >= 0.1 else 2
         where = np.interp(counts * step, values, frames).tolist()
         return [
-            Tick(self.share(frame),
-                 clock(n * step, digits) if values is times else f"{n * step:.0f}", n % 2 == 1)
+            Tick(
+                self.share(frame),
+                clock(n * step, digits) if values is times else f"{n * step:.0f}",
+                n % 2 == 1,
+            )
             for frame, n in zip(where, counts.tolist(), strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def _round_step(span: float) -> int:

@@ -130,8 +130,9 @@ def _lines(text: str, font: Any, room: float) -> list[str]:
             lines[-1] += f" {word}"
             continue
         while font.getlength(word) > room and len(word) > 1:
-            fits = next(n for n in range(len(word) - 1, 0, -1)
-                        if n == 1 or font.getlength(word[:n]) <= room)  # fmt: skip
+            fits = next(
+                n for n in range(len(word) - 1, 0, -1) if n == 1 or font.getlength(word[:n]) <= room
+            )
             lines.append(word[:fits])
             word = word[fits:]
         lines.append(word)

@@ -118,9 +118,12 @@ def to_activitynet(
 
 
 def marks_of(
-    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None,
+    retrievals: Retrievals,
+    histories: Histories = (),
+    *,
+    videos: Videos | None = None,
     timed: bool = True,
-) -> Marks:  # fmt: skip
+) -> Marks:
     """Every found window once, with the descriptions that share it and the best of their scores.
 
     Several retrievals are several objects. Frames are those of the source where the history is

@@ -79,18 +79,33 @@ def report_page(
             "use the same history and vocabulary for all three"
         )
     drawn = scene(
-        history, Reading(retrieval, evidence), vocabulary, references=references, doubts=doubts,
-        named=named, video=video, most=MOST_VALUES,
-    )  # fmt: skip
+        history,
+        Reading(retrieval, evidence),
+        vocabulary,
+        references=references,
+        doubts=doubts,
+        named=named,
+        video=video,
+        most=MOST_VALUES,
+    )
     page = _Page(history, retrieval.with_source(history), references, named or {})
     made = _template().render(
-        **_assets(), **page.shared(), scene=_json(drawn), version=__version__, warnings=warnings,
-        title=title or history.id, facts=page.facts(video, object, tracker), notes=retrieval.notes,
-        references_note=references_note, pictures=page.pictures(thumbnails, dict(crops)),
-        cropped=bool(crops), connected=len(thumbnails) <= MAX_CONNECTED, zero=evidence.zero,
+        **_assets(),
+        **page.shared(),
+        scene=_json(drawn),
+        version=__version__,
+        warnings=warnings,
+        title=title or history.id,
+        facts=page.facts(video, object, tracker),
+        notes=retrieval.notes,
+        references_note=references_note,
+        pictures=page.pictures(thumbnails, dict(crops)),
+        cropped=bool(crops),
+        connected=len(thumbnails) <= MAX_CONNECTED,
+        zero=evidence.zero,
         doubts=page.doubts(doubts),
         evidence=[page.evidence_row(*row) for row in curves(page.retrieval, evidence)],
-    )  # fmt: skip
+    )
     return printable(made)  # last, so that it holds for every text in it
 
 
@@ -99,9 +114,12 @@ def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("dejacue.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=PackageLoader("dejacue.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     return environment.get_template("page.html.j2")
 
 
@@ -140,10 +158,14 @@ class _Page:
             for n, name in enumerate(names)
         }
         shown = {
-            "frames": True, "source frames": self.sampled, "seconds": history.times_s is not None,
-            "score": True, "p": any(moment.p_value is not None for moment in retrieval),
-            "reference": self.compared, "tIoU": self.compared,
-        }  # fmt: skip
+            "frames": True,
+            "source frames": self.sampled,
+            "seconds": history.times_s is not None,
+            "score": True,
+            "p": any(moment.p_value is not None for moment in retrieval),
+            "reference": self.compared,
+            "tIoU": self.compared,
+        }
         self.columns = [name for name, wanted in shown.items() if wanted]
 
     def shared(self) -> dict[str, Any]:
@@ -167,10 +189,11 @@ class _Page:
             "states": [self.state_row(state) for state in self.states.values()],
             "columns": self.columns,
             "answers": [self.answer(*answer) for answer in self.retrieval.answers()],
-            "presence": None if presence is None
+            "presence": None
+            if presence is None
             else self.curve(presence, "Presence", "How sure the tracker was.", []),
             "settings": list(self.settings()),
-        }  # fmt: skip
+        }
 
     def facts(
         self, video: str | None, object: str | None, tracker: str | None
@@ -183,9 +206,12 @@ class _Page:
         share = f"{100 * len(history) / self.axis.span:.0f}\N{NO-BREAK SPACE}%"
         when += f": {len(history)} of {self.axis.span} ({share}) in {counted(len(runs), 'run')}"
         rows = {
-            "Object": object or history.id, "Video": video, "Tracker": tracker,
-            "Encoder": self.retrieval.encoder or history.encoder or "unnamed", "Observed": when,
-        }  # fmt: skip
+            "Object": object or history.id,
+            "Video": video,
+            "Tracker": tracker,
+            "Encoder": self.retrieval.encoder or history.encoder or "unnamed",
+            "Observed": when,
+        }
         return [(name, value) for name, value in rows.items() if value]
 
     def settings(self) -> Iterator[tuple[str, str]]:
@@ -204,13 +230,16 @@ class _Page:
         for frame, data in sorted(thumbnails, key=lambda thumbnail: thumbnail[0]):
             seconds = self.axis.seconds(frame)
             time = "" if seconds is None else clock(seconds)
-            made.append({
-                "frame": frame, "time": time,
-                "about": f"frame {frame}, {time}" if time else f"frame {frame}",
-                "source": data_url(frame, data),
-                "crop": data_url(frame, crops[frame]) if frame in crops else "",
-                "x": self.axis.x(frame),
-            })  # fmt: skip
+            made.append(
+                {
+                    "frame": frame,
+                    "time": time,
+                    "about": f"frame {frame}, {time}" if time else f"frame {frame}",
+                    "source": data_url(frame, data),
+                    "crop": data_url(frame, crops[frame]) if frame in crops else "",
+                    "x": self.axis.x(frame),
+                }
+            )
         return made
 
     def doubts(self, doubts: Doubts) -> Record | None:
@@ -247,16 +276,21 @@ class _Page:
     def answer(self, moment: Moment, texts: Sequence[str]) -> Record:
         true = _shortened([_range(w) for w in self.references.get(moment.state, ())])
         values: dict[str, str | list[str]] = {
-            "frames": _range(moment.window), "source frames": _range(moment.in_source),
-            "seconds": self.seconds(moment.window, moment.times_s), "score": f"{moment.score:.2f}",
-            "p": "" if moment.p_value is None else f"{moment.p_value:.2f}", "reference": true,
+            "frames": _range(moment.window),
+            "source frames": _range(moment.in_source),
+            "seconds": self.seconds(moment.window, moment.times_s),
+            "score": f"{moment.score:.2f}",
+            "p": "" if moment.p_value is None else f"{moment.p_value:.2f}",
+            "reference": true,
             "tIoU": self.overlap(moment),
-        }  # fmt: skip
+        }
         return {
-            "state": self.states[moment.state], "texts": texts, "absent": moment.absent,
+            "state": self.states[moment.state],
+            "texts": texts,
+            "absent": moment.absent,
             "cells": [values[name] for name in self.columns],
             "remarks": list(self.remarks(moment)),
-        }  # fmt: skip
+        }
 
     def remarks(self, moment: Moment) -> Iterator[str]:
         """What stands in small type under a moment."""
@@ -299,9 +333,12 @@ class _Page:
         facts += [f"tIoU {self.overlap(moment)}"] if true else []
         curve = self.curve(response, f"Evidence for {moment.description}", about, bars)
         return {
-            "state": self.states[moment.state], "texts": texts, "facts": facts, "curve": curve,
+            "state": self.states[moment.state],
+            "texts": texts,
+            "facts": facts,
+            "curve": curve,
             "ranks": ranks,
-        }  # fmt: skip
+        }
 
     def curve(self, values: NDArray[Any], title: str, about: str, bars: list[Bar]) -> Record:
         """A line with what lies behind it, and the numbers of its scale."""
@@ -315,10 +352,14 @@ class _Page:
         if foot - zero > 0.25 * HEIGHT:
             marks.append((foot, f"{low:.1f}".replace("-", "−")))
         return {
-            "title": title, "about": about, "bars": bars, "marks": marks, "zero": round(zero),
+            "title": title,
+            "about": about,
+            "bars": bars,
+            "marks": marks,
+            "zero": round(zero),
             "line": timeline.curve_path(self.axis, values, low, high),
             "mean": timeline.mean_path(self.axis, values, low, high),
-        }  # fmt: skip
+        }
 
     def seconds(self, window: Window, times: tuple[float, float] | None = None) -> str:
         found = times or (self.axis.seconds(window.start), self.axis.seconds(window.end))

@@ -55,8 +55,14 @@ def evidence_figure(
         for a, b in _gaps(history.frames):
             axis.axvspan(a + 0.5, b - 0.5, color="#DDDDDD", lw=0, zorder=0)
         for run in np.split(np.arange(len(history)), history.run_offsets[1:-1]):
-            axis.plot(history.frames[run], response[run], color=colour, lw=1.2,
-                      marker="." if len(run) == 1 else None, markersize=3)  # fmt: skip
+            axis.plot(
+                history.frames[run],
+                response[run],
+                color=colour,
+                lw=1.2,
+                marker="." if len(run) == 1 else None,
+                markersize=3,
+            )
         for (start, end), _ in retrieval.windows_of(moment):
             axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
         axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
@@ -68,9 +74,12 @@ def evidence_figure(
             if reference is None:
                 continue  # no frame of it was sampled
             axis.plot(
-                [reference.start - 0.5, reference.end + 0.5], [high + 0.18 * room] * 2,
-                color="black", lw=3, solid_capstyle="butt",
-            )  # fmt: skip
+                [reference.start - 0.5, reference.end + 0.5],
+                [high + 0.18 * room] * 2,
+                color="black",
+                lw=3,
+                solid_capstyle="butt",
+            )
         axis.set_title(words, loc="left", fontsize=9, color=colour, pad=3, parse_math=False)
         axis.set_xlim(*edge)
         axis.tick_params(labelsize=8)

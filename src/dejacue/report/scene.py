@@ -169,30 +169,49 @@ def scene(
     room = None if most is None else max(most // (len(rows) + 1), 2)
     texts = _descriptions(retrieval, references or {})
     made = Scene(
-        SCHEMA, history.id, None if vocabulary is None else vocabulary.object, video,
-        Range(*axis.frames), [_run(run) for run in history.runs()],
-        _times(axis, most), _source(history, most), reading.evidence.zero,
+        SCHEMA,
+        history.id,
+        None if vocabulary is None else vocabulary.object,
+        video,
+        Range(*axis.frames),
+        [_run(run) for run in history.runs()],
+        _times(axis, most),
+        _source(history, most),
+        reading.evidence.zero,
         [State(name, COLOURS[n % len(COLOURS)], texts[name]) for n, name in enumerate(texts)],
         [
-            Row(moment.state, None if len(own) == len(texts[moment.state]) else " / ".join(own),
-                *_windows(retrieval, moment), _curve(axis, response, room))
+            Row(
+                moment.state,
+                None if len(own) == len(texts[moment.state]) else " / ".join(own),
+                *_windows(retrieval, moment),
+                _curve(axis, response, room),
+            )
             for moment, own, response in rows
         ],
         None if history.presence is None else _curve(axis, history.presence, room),
-        [Doubt(own.start, own.end, text)
-         for window, text in doubts if (own := axis.from_file(window))],
-        None if references is None else
-        {state: [_run(own) for window in given if (own := axis.from_file(window))]
-         for state, given in references.items()},
+        [
+            Doubt(own.start, own.end, text)
+            for window, text in doubts
+            if (own := axis.from_file(window))
+        ],
+        None
+        if references is None
+        else {
+            state: [_run(own) for window in given if (own := axis.from_file(window))]
+            for state, given in references.items()
+        },
         [Named(state, *window) for state, given in (named or {}).items() for window in given],
         [] if vocabulary is None else _changes(history, vocabulary),
         None if segments is None else [_run(window) for window in segments],
-        None if questions is None else
-        [Asked(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s) for q in questions],
+        None
+        if questions is None
+        else [
+            Asked(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s) for q in questions
+        ],
         [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda own: own[0])],
         list(retrieval.notes if notes is None else notes),
         json.loads(json.dumps(_finite(plain(retrieval.settings)), default=str)),
-    )  # fmt: skip
+    )
     found: dict[str, Any] = msgspec.to_builtins(made)
     return found
 

@@ -99,9 +99,11 @@ class Container:
                     for missing in timestamps.missing_before(frame):
                         yield Picture(end.time_s(missing), None, _lost)
                     yield Picture(
-                        end.time_s(frame.pts), None, partial(converter.rgb, frame),
+                        end.time_s(frame.pts),
+                        None,
+                        partial(converter.rgb, frame),
                         partial(converter.late, frame),
-                    )  # fmt: skip
+                    )
             if timestamps.waiting and threads != "SLICE":
                 raise _Damage  # an error at the very end is swallowed, and its neighbours with it
             for missing in timestamps.missing_at_end():

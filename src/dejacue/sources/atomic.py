@@ -31,9 +31,17 @@ TEMPORARY = ".dejacue-tmp"
 MOST_NAME = 255  # bytes of a file's name
 _COUNTER = itertools.count()
 _WRONG_PLACE = (
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
-    errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP,
-)  # fmt: skip
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+    errno.ELOOP,
+)
 
 
 def write_whole(

@@ -217,9 +217,12 @@ def _encode(
 
 
 def sightings(
-    video: Video, masks: Masks, tracks: Sequence[T], wanted: Sequence[Lineage],
+    video: Video,
+    masks: Masks,
+    tracks: Sequence[T],
+    wanted: Sequence[Lineage],
     tell: Callable[[str, int], object],
-) -> Iterator[tuple[T, Frame, NDArray[np.bool_]]]:  # fmt: skip
+) -> Iterator[tuple[T, Frame, NDArray[np.bool_]]]:
     """Each object in each frame in which it is visible."""
     before = -1
     # a video of one's own need not offer frames that become RGB later
@@ -232,9 +235,12 @@ def sightings(
 
 
 def encoder_pixels(
-    encoder: Encoder, frame: Frame | Pixels, mask: NDArray[np.bool_], padding: float = 0.20,
+    encoder: Encoder,
+    frame: Frame | Pixels,
+    mask: NDArray[np.bool_],
+    padding: float = 0.20,
     minimum: int = 4,
-) -> Pixels:  # fmt: skip
+) -> Pixels:
     """What an encoder is given of a frame, or of its image."""
     fit = getattr(encoder, "fit", None)
     if fit is not None:
@@ -247,17 +253,25 @@ def encoder_pixels(
 
 
 def recipe(
-    video: Video, masks: Masks, encoder: Encoder, lineage: Lineage, padding: float = 0.20,
+    video: Video,
+    masks: Masks,
+    encoder: Encoder,
+    lineage: Lineage,
+    padding: float = 0.20,
     minimum: int = 4,
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """What a history is made with and of: two that agree in it hold the same rows."""
     objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
     every = getattr(video, "every", 1)
     return {
-        **encoder.details, "padding": str(padding), "minimum": str(minimum),
-        "video": video.key, "masks": masks.key, "objects": objects,
+        **encoder.details,
+        "padding": str(padding),
+        "minimum": str(minimum),
+        "video": video.key,
+        "masks": masks.key,
+        "objects": objects,
         **({EVERY: str(every)} if every > 1 else {}),
-    }  # fmt: skip
+    }
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -272,9 +286,13 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _history(
-    track: Track, video: Video, masks: Masks, encoder: Encoder, lineage: Lineage,
+    track: Track,
+    video: Video,
+    masks: Masks,
+    encoder: Encoder,
+    lineage: Lineage,
     made: dict[str, str],
-) -> History:  # fmt: skip
+) -> History:
     if not track.rows:
         raise never_visible(video, track.id)
     times = None if None in track.times else np.array(track.times, dtype=np.float64)
@@ -282,9 +300,15 @@ def _history(
     known = bool(track.sources) and all(source in presence for source in track.sources)
     sure = np.array([presence[source] for source in track.sources]) if known else None
     return History(
-        np.stack(track.rows), np.array(track.indices), track.id, encoder.identity, times,
-        np.array(track.sources), sure, made,
-    )  # fmt: skip
+        np.stack(track.rows),
+        np.array(track.indices),
+        track.id,
+        encoder.identity,
+        times,
+        np.array(track.sources),
+        sure,
+        made,
+    )
 
 
 def never_visible(video: Video, name: str) -> InputError:
@@ -304,9 +328,12 @@ def presence_of(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
 
 
 def ahead(
-    function: Callable[[T], U], items: Iterable[T], workers: int, chunk: int = 1,
+    function: Callable[[T], U],
+    items: Iterable[T],
+    workers: int,
+    chunk: int = 1,
     size: Callable[[T], int] = lambda _: 0,
-) -> Generator[U, None, None]:  # fmt: skip
+) -> Generator[U, None, None]:
     """``map`` in threads, in order, a few chunks of items ahead of whoever takes the results.
 
     size   the bytes of an item: of large ones fewer wait

@@ -21,15 +21,22 @@ from dejacue.sources.tracks.sam2 import loading
 
 MAIN = "main"  # the latest: no revision is published that could be pinned
 OF_A_SIZE = (
-    "config.json", "model.safetensors", "preprocessor_config.json", "tokenizer.json",
+    "config.json",
+    "model.safetensors",
+    "preprocessor_config.json",
+    "tokenizer.json",
     "tokenizer_config.json",
-)  # fmt: skip
+)
 PARAMETERS = {
-    "siglip2-large": 881_526_786, "siglip2-large-384": 881_854_466,
-    "siglip2-so400m": 1_135_463_602, "siglip2-so400m-384": 1_136_008_498,
-    "sam2-tiny": 38_962_498, "sam2-small": 46_060_354, "sam2-base-plus": 80_833_714,
+    "siglip2-large": 881_526_786,
+    "siglip2-large-384": 881_854_466,
+    "siglip2-so400m": 1_135_463_602,
+    "siglip2-so400m-384": 1_136_008_498,
+    "sam2-tiny": 38_962_498,
+    "sam2-small": 46_060_354,
+    "sam2-base-plus": 80_833_714,
     "sam2-large": 224_446_642,
-}  # fmt: skip
+}
 OF_SIGLIP2 = 375_187_970
 BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
 APACHE = "apache-2.0"
@@ -147,10 +154,11 @@ def check_default(
     if asked or (likely and (models[name].state != "ready" or accelerated())):
         name = "siglip2:torch"
     _check(
-        models[name], "encoder",
+        models[name],
+        "encoder",
         "--encoder mini is bundled, but only knows the rendered scenes of this project, so its "
         "answers on real footage are random",
-    )  # fmt: skip
+    )
 
 
 def check_default_tracker() -> None:

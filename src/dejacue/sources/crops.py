@@ -119,9 +119,14 @@ def _is_compiled(shape: tuple[int, ...], size: int) -> bool:
 
 
 def _picture(
-    part: NDArray[np.uint8], mask: NDArray[np.bool_], place: tuple[int, int, int, int], size: int,
-    padding: float, minimum: int, fill: int,
-) -> NDArray[np.uint8]:  # fmt: skip
+    part: NDArray[np.uint8],
+    mask: NDArray[np.bool_],
+    place: tuple[int, int, int, int],
+    size: int,
+    padding: float,
+    minimum: int,
+    fill: int,
+) -> NDArray[np.uint8]:
     """``place``: row and column of the part in the frame, height and width of the frame."""
     assert compiled is not None
     out = np.empty((size, size, 3), np.uint8)

@@ -31,9 +31,13 @@ Name = Annotated[str, Meta(pattern=r"\S")]
 T = TypeVar("T")
 _INK = re.compile(r"[^ \t\r\n]")
 _IN_WORDS = {
-    "int": "a whole number", "float": "a number", "str": "text", "array": "a list",
-    "object": "an object", "bool": "true or false",
-}  # fmt: skip
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "array": "a list",
+    "object": "an object",
+    "bool": "true or false",
+}
 _STRING_OR_CONSTANT = re.compile(r'"(?:\\.|[^"\\])*"|(NaN|-?Infinity)')
 _MAYBE_INFINITE = re.compile(r"[0-9]{200}|[eE]\+?[0-9]{3}")  # a number that float() may not hold
 
@@ -233,9 +237,12 @@ def as_json(value: object) -> str:
 
 
 def write_document(
-    path: str | os.PathLike[str], head: Mapping[str, Any], key: str, rows: Iterable[str],
+    path: str | os.PathLike[str],
+    head: Mapping[str, Any],
+    key: str,
+    rows: Iterable[str],
     durable: bool = False,
-) -> Path:  # fmt: skip
+) -> Path:
     """Write an object that ends in a list, one row a line, so that it is easy to edit.
 
     rows   as ``as_json`` gives them

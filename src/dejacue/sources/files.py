@@ -35,11 +35,32 @@ MOST_TEXT_BYTES = 1 << 20
 MOST_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 _COLUMNS = ("times_s", "source_frames", "presence")
-_OF_HISTORY = ("schema", "id", "encoder", "made_with", "features", "visual_features", "frames",
-               "frame_indices", *_COLUMNS)  # fmt: skip
-_OF_VOCABULARY = ("schema", "encoder", "object", "features", "text_features", "states", "state_ids",
-                  "state_tokens", "descriptions", "state_texts", "variant_names", "examples",
-                  "example_features")  # fmt: skip
+_OF_HISTORY = (
+    "schema",
+    "id",
+    "encoder",
+    "made_with",
+    "features",
+    "visual_features",
+    "frames",
+    "frame_indices",
+    *_COLUMNS,
+)
+_OF_VOCABULARY = (
+    "schema",
+    "encoder",
+    "object",
+    "features",
+    "text_features",
+    "states",
+    "state_ids",
+    "state_tokens",
+    "descriptions",
+    "state_texts",
+    "variant_names",
+    "examples",
+    "example_features",
+)
 
 
 def file_name(text: str) -> str:
@@ -119,9 +140,10 @@ def by_file(vocabulary: Vocabulary) -> Vocabulary:
         return replace(own, unit="source") if plain else own
 
     return replace(
-        vocabulary, examples=tuple(map(counted, vocabulary.examples)),
+        vocabulary,
+        examples=tuple(map(counted, vocabulary.examples)),
         changes=tuple(map(counted, vocabulary.changes)),
-    )  # fmt: skip
+    )
 
 
 def is_there(path: Path) -> bool:
@@ -165,13 +187,18 @@ def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
     described = [
         [
             {
-                "state": own.state, "span": own.span, "unit": own.unit, "source": own.source,
-                "centred": own.centred, "encoder": own.encoder, "seen": own.features is not None,
+                "state": own.state,
+                "span": own.span,
+                "unit": own.unit,
+                "source": own.source,
+                "centred": own.centred,
+                "encoder": own.encoder,
+                "seen": own.features is not None,
             }
             for own in given
         ]
         for given in (vocabulary.examples, vocabulary.changes)
-    ]  # fmt: skip
+    ]
     arrays: dict[str, Any] = {"examples": json.dumps(described)}
     if rows:
         arrays["example_features"] = np.stack(rows).astype(np.float32)

@@ -149,10 +149,10 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         "warnings": finding.warnings,
         "doubts": finding.doubts,
         "retrieval": finding.reading.retrieval.to_dict(),
-        "occurrences": None if every is None else {
-            state: [moment.to_dict() for moment in moments] for state, moments in every.items()
-        },
-    }  # fmt: skip
+        "occurrences": None
+        if every is None
+        else {state: [moment.to_dict() for moment in moments] for state, moments in every.items()},
+    }
     with named(str(path)):
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
@@ -237,15 +237,21 @@ def read_finding(folder: Path) -> Parts:
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
         every = document.occurrences
-        occurrences = None if every is None else {
-            state: tuple(own.moment() for own in moments) for state, moments in every.items()
-        }  # fmt: skip
+        occurrences = (
+            None
+            if every is None
+            else {state: tuple(own.moment() for own in moments) for state, moments in every.items()}
+        )
     pictures = read_pictures(files["pictures"]) or Pictures({}, {})
     return Parts(
-        history, vocabulary, Reading(found, evidence, occurrences), pictures,
-        tuple(document.doubts), document.warnings,
+        history,
+        vocabulary,
+        Reading(found, evidence, occurrences),
+        pictures,
+        tuple(document.doubts),
+        document.warnings,
         replace(document.made, masks=_known_path(document.made.masks, folder)),
-    )  # fmt: skip
+    )
 
 
 def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabulary) -> bool:

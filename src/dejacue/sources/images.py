@@ -62,9 +62,13 @@ class Images:
     """
 
     def __init__(
-        self, name: str, files: list[Path], rate: float | None,
-        times_s: Sequence[float] | None = None, on_white: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        files: list[Path],
+        rate: float | None,
+        times_s: Sequence[float] | None = None,
+        on_white: bool = False,
+    ) -> None:
         self.name, self.files, self.rate = name, files, rate
         self._times_s, self._read = times_s, partial(read_rgb, on_white=on_white)
         stats = [(file.name, file.stat()) for file in files]

@@ -37,8 +37,10 @@ def read_npz(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, N
         members: dict[str, zipfile.ZipInfo] = {}
         for member in archive.infolist():
             if not member.filename.endswith(".npy"):
-                raise InputError(f"{name}: {member.filename:.80} is not an array; an .npz file "
-                                 "holds .npy members only")  # fmt: skip
+                raise InputError(
+                    f"{name}: {member.filename:.80} is not an array; an .npz file "
+                    "holds .npy members only"
+                )
             own = member.filename.removesuffix(".npy")
             if own in members:
                 raise InputError(f"{name}: contains {member.filename} twice; the file is damaged")
@@ -89,8 +91,10 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
         if size > MOST_BYTES:
             raise InputError(f"{where} declares {size} bytes; that is not a history or vocabulary")
         if size != member.file_size - header:
-            raise InputError(f"{where} declares {size} bytes of data but holds "
-                             f"{member.file_size - header}; the file is damaged")  # fmt: skip
+            raise InputError(
+                f"{where} declares {size} bytes of data but holds "
+                f"{member.file_size - header}; the file is damaged"
+            )
         data = stream.read(size)
         stream.read(1)  # at the end of a member the checksum is verified
     if len(data) != size:

@@ -85,9 +85,12 @@ class _RetrievalRow(MomentDocument, kw_only=True):
 
 
 def read_references(
-    path: str | os.PathLike[str], *, times: Any = None, states: Collection[str] | None = None,
+    path: str | os.PathLike[str],
+    *,
+    times: Any = None,
+    states: Collection[str] | None = None,
     history: str | None = None,
-) -> list[Reference]:  # fmt: skip
+) -> list[Reference]:
     """References from JSON, from a ``.csv``, ``.parquet`` or ``.arrow`` with the columns history,
     state, start, end and, if histories share their source, component (one row per window), or from
     a file of another tool, by its ending or by what it holds (docs/formats.md).

@@ -53,10 +53,18 @@ class MomentDocument(Span, kw_only=True):
             raise unknown("level", self.level, LEVELS)
         own = self.alternative()
         return Moment(
-            self.state, self.description, own.window, self.score, self.level, own.times_s,
-            tuple(other.alternative() for other in self.alternatives), self.diagnostics,
-            own.source, self.p_value, self.absent,
-        )  # fmt: skip
+            self.state,
+            self.description,
+            own.window,
+            self.score,
+            self.level,
+            own.times_s,
+            tuple(other.alternative() for other in self.alternatives),
+            self.diagnostics,
+            own.source,
+            self.p_value,
+            self.absent,
+        )
 
 
 def _pair(row: Span, *keys: str) -> tuple[Any, Any] | None:

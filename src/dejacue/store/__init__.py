@@ -20,6 +20,13 @@ from dejacue.store._output import check_output, described
 from dejacue.store._store import Problem, Store
 
 __all__ = [
-    "Answer", "Asked", "Busy", "Failure", "Problem", "Store", "Stored", "check_output",
+    "Answer",
+    "Asked",
+    "Busy",
+    "Failure",
+    "Problem",
+    "Store",
+    "Stored",
+    "check_output",
     "described",
-]  # fmt: skip
+]

@@ -16,10 +16,17 @@ from dejacue.store._output import described, write_answers
 from dejacue.store._question import Table
 
 _EMPTY: Table = {
-    "rank": np.empty(0, np.int64), "history": [], "source": [], "object_score": np.empty(0),
-    "state": [], "description": [], "start": np.empty(0, np.int64), "end": np.empty(0, np.int64),
-    "score": np.empty(0), "level": [],
-}  # fmt: skip
+    "rank": np.empty(0, np.int64),
+    "history": [],
+    "source": [],
+    "object_score": np.empty(0),
+    "state": [],
+    "description": [],
+    "start": np.empty(0, np.int64),
+    "end": np.empty(0, np.int64),
+    "score": np.empty(0),
+    "level": [],
+}
 
 
 class Answer(NamedTuple):
@@ -101,8 +108,9 @@ def _answers(table: Table) -> Iterator[Answer]:
     times = zip(column("start_s"), column("end_s"), strict=True) if "start_s" in table else nothing
     frames = (
         zip(column("source_start"), column("source_end"), strict=True)
-        if "source_start" in table else nothing
-    )  # fmt: skip
+        if "source_start" in table
+        else nothing
+    )
     plain = (column(name) for name in Answer._fields[:9])
     more = (column("absent", False), column("notes"))
     for *own, when, where, absent, notes in zip(*plain, times, frames, *more, strict=True):

@@ -47,10 +47,16 @@ _LOOKED_AT = ", histories.id, source, interval_s, runs, times_s, source_frames"
 
 
 def ask(
-    store: Store, vocabulary: Vocabulary, readout: str | Readout, top: int | None,
-    where: Mapping[str, str] | None, threads: int, engine: str, ray_address: str | None,
+    store: Store,
+    vocabulary: Vocabulary,
+    readout: str | Readout,
+    top: int | None,
+    where: Mapping[str, str] | None,
+    threads: int,
+    engine: str,
+    ray_address: str | None,
     progress: Progress,
-) -> Asked:  # fmt: skip
+) -> Asked:
     _check(store, vocabulary)
     check_engine(engine, ray_address)
     Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
@@ -103,9 +109,13 @@ class _Reader:
         self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
 
     def tables(
-        self, top: int | None, where: Mapping[str, str] | None, engine: str,
-        ray_address: str | None, progress: Progress,
-    ) -> Iterator[Table]:  # fmt: skip
+        self,
+        top: int | None,
+        where: Mapping[str, str] | None,
+        engine: str,
+        ray_address: str | None,
+        progress: Progress,
+    ) -> Iterator[Table]:
         with contextlib.ExitStack() as held:
             now, segments, every = self._begin(held, where)
             scores = self._object_scores(segments, every)
@@ -242,9 +252,13 @@ class _Reader:
         return [own for own, _ in inside], [source for _, source in inside]
 
     def _sent(
-        self, now: sqlite3.Connection, segments: Mapping[int, Segment], places: Places,
-        scores: NDArray[np.float64], before: int,
-    ) -> Part:  # fmt: skip
+        self,
+        now: sqlite3.Connection,
+        segments: Mapping[int, Segment],
+        places: Places,
+        scores: NDArray[np.float64],
+        before: int,
+    ) -> Part:
         """The histories at these places, for another machine."""
         rows = {number: len(segments[number].rows) for number in np.unique(places[:, 0]).tolist()}
         own, entries = self._store, list(_looked_at(now, places))
@@ -272,8 +286,9 @@ def _entries(now: sqlite3.Connection, places: Places, more: str = "") -> Iterato
     found = now.execute(
         f"SELECT segment, slot, first, length {more} FROM json_each(?) AS place "
         f"CROSS JOIN histories ON dead = 0 AND segment = place.value >> {SLOT_BITS} "
-        f"AND slot = place.value & {(1 << SLOT_BITS) - 1}", (json.dumps(keys),),
-    )  # fmt: skip
+        f"AND slot = place.value & {(1 << SLOT_BITS) - 1}",
+        (json.dumps(keys),),
+    )
     for key in keys:
         own = next(found, None)
         if own is None:

@@ -75,13 +75,20 @@ def _as_parquet(store: Store, path: Path, ids: list[str], progress: Progress) ->
     whole, real = arrow.list_(arrow.int64()), arrow.list_(arrow.float64())
     schema = arrow.schema(
         {
-            "id": arrow.string(), "object": arrow.string(), "source": arrow.string(),
-            "encoder": arrow.string(), "dimension": arrow.int64(),
-            "frames": whole, "times_s": real, "source_frames": whole, "presence": real,
-            "made_with": arrow.string(), "features": arrow.list_(number),
+            "id": arrow.string(),
+            "object": arrow.string(),
+            "source": arrow.string(),
+            "encoder": arrow.string(),
+            "dimension": arrow.int64(),
+            "frames": whole,
+            "times_s": real,
+            "source_frames": whole,
+            "presence": real,
+            "made_with": arrow.string(),
+            "features": arrow.list_(number),
             "thumbnail": arrow.binary(),
         }
-    )  # fmt: skip
+    )
 
     def write(stream: IO[bytes]) -> None:
         with parquet.ParquetWriter(stream, schema) as out:

@@ -82,9 +82,12 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
         mode = "mode=ro" if (folder / f"{NAME}-wal").exists() else "immutable=1"
     with told(folder):
         made = sqlite3.connect(
-            f"file:{quote(str(path))}?{mode}", uri=True, timeout=WAIT_S, isolation_level=None,
+            f"file:{quote(str(path))}?{mode}",
+            uri=True,
+            timeout=WAIT_S,
+            isolation_level=None,
             check_same_thread=False,
-        )  # fmt: skip
+        )
         try:
             (own,), (version,) = (
                 made.execute(f"PRAGMA {name}").fetchone()

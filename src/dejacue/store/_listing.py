@@ -44,8 +44,9 @@ def listed(path: Path, where: Mapping[str, str] | None) -> Iterator[Stored]:
         found = now.execute(
             "SELECT id, object, source, length, runs, substr(times_s, 1, 8), substr(times_s, -8), "
             f"{shown if index.has(now, 'thumbnails') else '0'}, made_with "
-            f"FROM histories WHERE {wanted} ORDER BY number", values,
-        )  # fmt: skip
+            f"FROM histories WHERE {wanted} ORDER BY number",
+            values,
+        )
         for id, object, source, length, blob, start_s, end_s, thumbnail, made in found:
             runs = len(blob) // 16 if isinstance(blob, bytes) else 0
             if not runs:

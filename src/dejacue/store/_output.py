@@ -21,12 +21,24 @@ if TYPE_CHECKING:
 
 GROUP = 1 << 16  # answers in a row group of Parquet, and at most in memory
 _COLUMNS = {
-    "rank": "int64", "history": "string", "source": "string", "object_score": "float64",
-    "state": "string", "description": "string", "start": "int64", "end": "int64",
-    "score": "float64", "start_s": "float64", "end_s": "float64", "source_start": "int64",
-    "source_end": "int64", "absent": "bool_", "notes": "string",
-    "object": "string", "columns": "string",
-}  # fmt: skip
+    "rank": "int64",
+    "history": "string",
+    "source": "string",
+    "object_score": "float64",
+    "state": "string",
+    "description": "string",
+    "start": "int64",
+    "end": "int64",
+    "score": "float64",
+    "start_s": "float64",
+    "end_s": "float64",
+    "source_start": "int64",
+    "source_end": "int64",
+    "absent": "bool_",
+    "notes": "string",
+    "object": "string",
+    "columns": "string",
+}
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
@@ -116,5 +128,8 @@ def _as_json(stream: IO[bytes], answers: Iterator[Described]) -> None:
 
 
 WRITERS: dict[str, Callable[[IO[bytes], Iterator[Described]], None]] = {
-    ".parquet": _as_parquet, ".csv": _as_csv, ".jsonl": _as_jsonl, ".json": _as_json,
-}  # fmt: skip
+    ".parquet": _as_parquet,
+    ".csv": _as_csv,
+    ".jsonl": _as_jsonl,
+    ".json": _as_json,
+}

@@ -48,10 +48,16 @@ def packed(history: History, object: str | None, source: str | None) -> Packed:
     starts = history.frames[history.run_offsets[:-1]]
     runs = np.stack([starts, np.diff(history.run_offsets)], axis=1)
     return Packed(
-        history.id, object, source, history.frame_interval_s, made, _bytes(runs, "<i8"),
-        _optional(history.times_s, "<f8"), source_frames,
+        history.id,
+        object,
+        source,
+        history.frame_interval_s,
+        made,
+        _bytes(runs, "<i8"),
+        _optional(history.times_s, "<f8"),
+        source_frames,
         _optional(history.presence, "<f8"),
-    )  # fmt: skip
+    )
 
 
 def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
@@ -79,9 +85,14 @@ def unpacked(own: Packed, rows: NDArray[Any], encoder: str | None) -> History:
             f'the index entry of history "{shortened(own.id)}" is damaged; {REMEDY}'
         ) from None
     return History.trusted(
-        features=rows, frames=frames, run_offsets=offsets, id=own.id, encoder=encoder, **columns,
+        features=rows,
+        frames=frames,
+        run_offsets=offsets,
+        id=own.id,
+        encoder=encoder,
+        **columns,
         frame_interval_s=own.interval_s,
-    )  # fmt: skip
+    )
 
 
 def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -20,9 +20,12 @@ class Question(NamedTuple):
     readout: str | Readout
 
     def table(
-        self, histories: Sequence[History], sources: Sequence[str | None],
-        object_scores: NDArray[np.float64], before: int,
-    ) -> Table:  # fmt: skip
+        self,
+        histories: Sequence[History],
+        sources: Sequence[str | None],
+        object_scores: NDArray[np.float64],
+        before: int,
+    ) -> Table:
         """The answers in these histories, which come after ``before`` others in the ranking."""
         found = locate_many(histories, self.vocabulary, readout=self.readout).columns()
         labels = self.vocabulary.labels

@@ -169,9 +169,14 @@ class SegmentWriter:
     """
 
     def __init__(
-        self, folder: Path, dtype: Any, dimension: int, last: tuple[int, int, int] | None,
-        new_number: Callable[[], int], told: Callable[[int, int, int], object],
-    ) -> None:  # fmt: skip
+        self,
+        folder: Path,
+        dtype: Any,
+        dimension: int,
+        last: tuple[int, int, int] | None,
+        new_number: Callable[[], int],
+        told: Callable[[int, int, int], object],
+    ) -> None:
         self._folder, self._dtype, self._dimension = folder, dtype, dimension
         self._new_number, self._told = new_number, told
         self._open: tuple[int, _Growing, _Growing] | None = None

@@ -78,9 +78,12 @@ def read_part(question: Question, part: Part) -> Table | None:
 
 
 def spread(
-    question: Question, cut: Callable[[int], Iterable[T]], sent: Callable[[T], Part],
-    prepared: Callable[[T], tuple[Any, ...]], address: str | None,
-) -> Generator[Table, None, None]:  # fmt: skip
+    question: Question,
+    cut: Callable[[int], Iterable[T]],
+    sent: Callable[[T], Part],
+    prepared: Callable[[T], tuple[Any, ...]],
+    address: str | None,
+) -> Generator[Table, None, None]:
     """The tables of all parts, in order.
 
     cut        gives the parts, for so many workers

@@ -179,8 +179,9 @@ class Store:
             with index.told(self.path):
                 found = self._reader.execute(
                     f"SELECT rows, histories, {_PLACED} FROM histories JOIN segments "
-                    "ON segments.number = segment WHERE id = ? AND dead = 0", (name,),
-                ).fetchone()  # fmt: skip
+                    "ON segments.number = segment WHERE id = ? AND dead = 0",
+                    (name,),
+                ).fetchone()
                 index.whole((found or ())[:5])
             if found is None:
                 raise self._unknown(id)
@@ -223,11 +224,16 @@ class Store:
         )
 
     def add(
-        self, histories: History | Iterable[History], *, replace: bool = False,
-        object: Text = None, source: Text = None,
-        thumbnails: Mapping[str, bytes] | None = None, settled: Iterable[str] = (),
+        self,
+        histories: History | Iterable[History],
+        *,
+        replace: bool = False,
+        object: Text = None,
+        source: Text = None,
+        thumbnails: Mapping[str, bytes] | None = None,
+        settled: Iterable[str] = (),
         progress: Progress = silent,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Adds all of them, or none; how many.
 
         replace     take the place of histories of the same id, which are refused otherwise
@@ -292,9 +298,13 @@ class Store:
         return [Problem(*own) for own in verify(self, progress)]
 
     def export(
-        self, path: str | os.PathLike[str], kind: str = "npz", *, where: Where | None = None,
+        self,
+        path: str | os.PathLike[str],
+        kind: str = "npz",
+        *,
+        where: Where | None = None,
         progress: Progress = silent,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Writes the histories for others to read; how many.
 
         path   also a URL, such as s3://…, where fsspec is installed
@@ -303,10 +313,17 @@ class Store:
         return export(self, os.fspath(path), kind, where, progress)
 
     def ask(
-        self, vocabulary: Vocabulary, *, readout: str | Readout = DEFAULT_READOUT,
-        top: int | None = None, where: Where | None = None, threads: int = 1,
-        engine: str = "local", ray_address: str | None = None, progress: Progress = silent,
-    ) -> Asked:  # fmt: skip
+        self,
+        vocabulary: Vocabulary,
+        *,
+        readout: str | Readout = DEFAULT_READOUT,
+        top: int | None = None,
+        where: Where | None = None,
+        threads: int = 1,
+        engine: str = "local",
+        ray_address: str | None = None,
+        progress: Progress = silent,
+    ) -> Asked:
         """Where are these states, in all histories? The likeliest objects first.
 
         First: is this the object? ``object_score`` is the mean cosine of a history's frames with

@@ -99,9 +99,15 @@ def _writing(store: Store) -> Iterator[_Writing]:
 
 
 def add(
-    store: Store, histories: Iterable[Any], replace: bool, object: Text, source: Text,
-    thumbnails: Mapping[str, bytes], progress: Progress, settled: Iterable[str] = (),
-) -> int:  # fmt: skip
+    store: Store,
+    histories: Iterable[Any],
+    replace: bool,
+    object: Text,
+    source: Text,
+    thumbnails: Mapping[str, bytes],
+    progress: Progress,
+    settled: Iterable[str] = (),
+) -> int:
     """settled   failures that are none any more, beside those of the histories' own ids"""
     names: set[str] = set()
     for name, given in (("object", object), ("source", source)):

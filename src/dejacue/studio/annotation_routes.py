@@ -120,15 +120,19 @@ def _status(own: Target, who: Session) -> Object:
         if not mine:
             others.append(labelled == made.frames.length)
         if mine or who.annotator is None or own.begun:
-            rows.append({"annotator": made.annotator, "frames": made.frames.length,
-                         "labelled": labelled})  # fmt: skip
+            rows.append(
+                {"annotator": made.annotator, "frames": made.frames.length, "labelled": labelled}
+            )
     wanted = 2 if who.annotator is None else 1
     return {
         "ready": len(others) == wanted and all(others),
-        "id": own.id, "kind": "finding" if own.is_finding else "video", "passes": rows,
-        "begun": own.begun, "agreed": (own.folder / AGREED).is_file(),
+        "id": own.id,
+        "kind": "finding" if own.is_finding else "video",
+        "passes": rows,
+        "begun": own.begun,
+        "agreed": (own.folder / AGREED).is_file(),
         "references": (own.folder / TRUTH).is_file(),
-    }  # fmt: skip
+    }
 
 
 def _same(one: str, other: str) -> bool:
@@ -243,24 +247,37 @@ def _runs(runs: list[Run]) -> list[tuple[int, int, str | None]]:
 
 def _told(own: Target, made: Pass) -> Object:
     return {
-        "id": own.id, "history": made.history, "annotator": made.annotator, "video": own.video,
+        "id": own.id,
+        "history": made.history,
+        "annotator": made.annotator,
+        "video": own.video,
         "preset": "vost" if made.states is None else None,
         "states": list(LABELS[:3:2] if made.states is None else made.states),
-        "labels": list(made.known), "frames": list(made.frames),
+        "labels": list(made.known),
+        "frames": list(made.frames),
         "runs": [{"start": w.start, "end": w.end, "label": label} for w, label in made.runs()],
-        "revision": own.revision(made.annotator), "closed": own.begun,
-    }  # fmt: skip
+        "revision": own.revision(made.annotator),
+        "closed": own.begun,
+    }
 
 
 def _decisions(own: Target) -> Object:
     found = own.decisions()
     rows: list[dict[str, Any]] = [
-        {"start": row.window.start, "end": row.window.end, "first": row.first,
-         "second": row.second, "label": row.label}
+        {
+            "start": row.window.start,
+            "end": row.window.end,
+            "first": row.first,
+            "second": row.second,
+            "label": row.label,
+        }
         for row in found.rows
-    ]  # fmt: skip
+    ]
     return {
-        "id": own.id, "annotators": list(found.annotators), "labels": list(found.known),
-        "runs": rows, "open": sum(row.label is None for row in found.rows),
+        "id": own.id,
+        "annotators": list(found.annotators),
+        "labels": list(found.known),
+        "runs": rows,
+        "open": sum(row.label is None for row in found.rows),
         "agreed": (own.folder / AGREED).is_file(),
-    }  # fmt: skip
+    }

@@ -36,9 +36,13 @@ def create_app(studio: Studio, host: str = "127.0.0.1") -> Any:
         studio.close()
 
     app = FastAPI(
-        title="dejacue studio", version=__version__, docs_url=None, redoc_url=None,
-        openapi_url="/api/openapi.json", lifespan=lifespan,
-    )  # fmt: skip
+        title="dejacue studio",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
+    )
     app.state.studio = studio
     for topic in (workspace, annotation_routes, corpus, findings, job_routes, uploads, videos):
         app.include_router(topic.router)

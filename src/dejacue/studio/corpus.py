@@ -27,9 +27,11 @@ SAMPLING = ("start", "start_s", "stride", "fps")  # options under which frames a
 
 @router.get("/api/corpus")
 def corpus(
-    studio: Own, filter: Annotated[str, Query(max_length=200)] = "",
-    offset: Annotated[int, Query(ge=0)] = 0, limit: Annotated[int, Query(ge=1, le=5000)] = 500,
-) -> Object:  # fmt: skip
+    studio: Own,
+    filter: Annotated[str, Query(max_length=200)] = "",
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=5000)] = 500,
+) -> Object:
     """A row for each finding: object, states, scores, doubts and, with references, tIoU. filter:
     words that all occur in its id, history, object or states."""
     rows = [row(studio, id) for id in studio.workspace.contents().findings]
@@ -47,23 +49,46 @@ def row(studio: Studio, id: str) -> Object:
     """One finding, from its document alone; a damaged one says what is wrong."""
     found = studio.summary(id, lambda folder: _read(folder))
     if isinstance(found, str):
-        return {"id": id, "history": "", "object": None, "moments": [], "doubts": 0, "notes": [],
-                "encoder": None, "readout": None, "tiou": None, "references": None,
-                "problem": found}  # fmt: skip
+        return {
+            "id": id,
+            "history": "",
+            "object": None,
+            "moments": [],
+            "doubts": 0,
+            "notes": [],
+            "encoder": None,
+            "readout": None,
+            "tiou": None,
+            "references": None,
+            "problem": found,
+        }
     retrieval, made, about = found
     truth = studio.references(id, retrieval.history_id, made)
     known = None if truth is None else truth.reference
     moments = [
-        {"state": moment.state, "start": moment.window.start, "end": moment.window.end,
-         "score": float(moment.score) if math.isfinite(moment.score) else None,
-         "absent": moment.absent, "tiou": _tiou(moment, known)}
+        {
+            "state": moment.state,
+            "start": moment.window.start,
+            "end": moment.window.end,
+            "score": float(moment.score) if math.isfinite(moment.score) else None,
+            "absent": moment.absent,
+            "tiou": _tiou(moment, known),
+        }
         for moment, _ in retrieval.answers()
-    ]  # fmt: skip
+    ]
     overlaps = [own["tiou"] for own in moments if own["tiou"] is not None]
     mean = sum(overlaps) / len(overlaps) if overlaps else None
     notes = [*about["notes"], *(truth.notes if truth else ())]
-    return {"id": id, "history": retrieval.history_id, **about, "notes": notes, "moments": moments,
-            "tiou": mean, "references": truth.file if truth else None, "problem": None}  # fmt: skip
+    return {
+        "id": id,
+        "history": retrieval.history_id,
+        **about,
+        "notes": notes,
+        "moments": moments,
+        "tiou": mean,
+        "references": truth.file if truth else None,
+        "problem": None,
+    }
 
 
 def _tiou(moment: Any, known: Reference | None) -> float | None:
@@ -83,17 +108,25 @@ def _read(folder: Path) -> tuple[Retrieval, Made, Object] | str:
         return str(error).replace(f"{folder}/", "")
     object = str(words["object"]) if "object" in words else None
     readout = dict(retrieval.settings.get("readout", {})).get("name")
-    return retrieval, document.made, {
-        "object": object, "encoder": document.made.encoder, "readout": readout,
-        "doubts": len(document.doubts),
-        "notes": list(dict.fromkeys((*document.warnings, *retrieval.notes))),
-    }  # fmt: skip
+    return (
+        retrieval,
+        document.made,
+        {
+            "object": object,
+            "encoder": document.made.encoder,
+            "readout": readout,
+            "doubts": len(document.doubts),
+            "notes": list(dict.fromkeys((*document.warnings, *retrieval.notes))),
+        },
+    )
 
 
 def measured(
-    studio: Studio, methods: Mapping[str, Sequence[str]] | None, references: str | None,
+    studio: Studio,
+    methods: Mapping[str, Sequence[str]] | None,
+    references: str | None,
     progress: Progress,
-) -> Object:  # fmt: skip
+) -> Object:
     """What ``dejacue evaluate`` prints, of the findings of a workspace."""
     chosen = methods or {"findings": studio.workspace.contents().findings}
     given = {}

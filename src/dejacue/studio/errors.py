@@ -22,9 +22,15 @@ class TooLarge(InputError):
 
 
 STATUS: dict[type[DejaCueError], int] = {
-    NotThere: 404, NotAllowed: 403, Conflict: 409, TooLarge: 413, MissingExtra: 503,
-    MissingData: 503, InputError: 400, DejaCueError: 400,
-}  # fmt: skip
+    NotThere: 404,
+    NotAllowed: 403,
+    Conflict: 409,
+    TooLarge: 413,
+    MissingExtra: 503,
+    MissingData: 503,
+    InputError: 400,
+    DejaCueError: 400,
+}
 
 
 def status_of(error: DejaCueError) -> int:

@@ -59,25 +59,32 @@ def info(id: Id, studio: Own) -> Object:
     finding = studio.finding(id)
     drawn = finding.scene(thumbnails=(), most=100)
     return {
-        "id": id, "history": finding.history.id, "video": studio.video_of(finding.made),
-        "object": finding.vocabulary.object, "encoder": finding.history.encoder,
-        "tracker": finding.made.tracker, "prompts": _prompts(studio, finding),
+        "id": id,
+        "history": finding.history.id,
+        "video": studio.video_of(finding.made),
+        "object": finding.vocabulary.object,
+        "encoder": finding.history.encoder,
+        "tracker": finding.made.tracker,
+        "prompts": _prompts(studio, finding),
         "masks": studio.workspace.id_of(studio.masks_path(finding)),
-        "objects": objects_of(finding), "options": dict(finding.made.options),
+        "objects": objects_of(finding),
+        "options": dict(finding.made.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "examples": [_mark(finding, own) for own in finding.vocabulary.examples],
         "changes": drawn["changes"],
         "settings": drawn["settings"],
         "warnings": list(finding.warnings),
-    }  # fmt: skip
+    }
 
 
 @router.get("/{id:path}/scene", dependencies=READ)
 def scene(
-    id: Id, studio: Own, segments: bool = False,
+    id: Id,
+    studio: Own,
+    segments: bool = False,
     questions: Annotated[int, Query(ge=0, le=20)] = 0,
     most: Annotated[int, Query(ge=100, le=100_000_000)] | None = None,
-) -> Object:  # fmt: skip
+) -> Object:
     """The scene of a finding, as a timeline draws it (dejacue.scene/1)."""
     return draw(studio, id, studio.finding(id), segments, questions, most)
 
@@ -169,20 +176,30 @@ def _attached(data: bytes, name: str, kind: str) -> Response:
 
 
 def draw(
-    studio: Studio, id: str, finding: Finding, segments: bool = False, questions: int = 0,
+    studio: Studio,
+    id: str,
+    finding: Finding,
+    segments: bool = False,
+    questions: int = 0,
     most: int | None = None,
-) -> Object:  # fmt: skip
+) -> Object:
     """The scene, with addresses of pictures and ids instead of paths."""
     place = f"/api/findings/{quote(id)}/thumbnails"
     truth = _truth(studio, id, finding)
     found = finding.scene(
-        references=_states(truth), segments=segments, questions=questions, most=most,
+        references=_states(truth),
+        segments=segments,
+        questions=questions,
+        most=most,
         thumbnails=[
-            (frame, f"{place}/{frame}.jpg",
-             f"{place}/{frame}.jpg?object=true" if frame in finding.crops else None)
+            (
+                frame,
+                f"{place}/{frame}.jpg",
+                f"{place}/{frame}.jpg?object=true" if frame in finding.crops else None,
+            )
             for frame in finding.thumbnails
         ],
-    )  # fmt: skip
+    )
     notes = [*found["notes"], *(truth.notes if truth else ())]
     return {**found, "notes": notes, "video": studio.video_of(finding.made)}
 
@@ -210,9 +227,11 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
         return finding.ask(known, encoder=encoder, **settings)
     given = Vocabulary(words.states, object=object, examples=marks, changes=changes)
     return finding.ask(
-        given, encoder=studio.encoder_of(finding.history),
-        encoder_options=EncoderOptions(prompts=finding.made.prompts), **settings,
-    )  # fmt: skip
+        given,
+        encoder=studio.encoder_of(finding.history),
+        encoder_options=EncoderOptions(prompts=finding.made.prompts),
+        **settings,
+    )
 
 
 def vocabulary(studio: Studio, words: Words, states: Mapping[str, Sequence[str]]) -> Vocabulary:

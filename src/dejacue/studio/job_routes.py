@@ -165,8 +165,10 @@ def _told(studio: Studio, job: Job) -> Object:
 
 def _added(studio: Studio, asked: Any) -> Job:
     make: dict[str, Callable[[Studio, Any], Work]] = {
-        "track": _track, "find": _find, "evaluate": _evaluate
-    }  # fmt: skip
+        "track": _track,
+        "find": _find,
+        "evaluate": _evaluate,
+    }
     work = make[asked.kind](studio, asked)
     return studio.jobs.add(asked.kind, asked.model_dump(), work)
 
@@ -229,17 +231,28 @@ def _find(studio: Studio, asked: Find) -> Work:
         words = vocabulary(studio, asked, asked.states)
     else:
         raise InputError("give the states and their descriptions, or a word list")
-    reading = {name: value for name, value in asked.model_dump(include=set(Reading.model_fields))
-               .items() if value is not None}  # fmt: skip
+    reading = {
+        name: value
+        for name, value in asked.model_dump(include=set(Reading.model_fields)).items()
+        if value is not None
+    }
 
     def work(progress: Progress) -> Any:
         encoder = studio.encoder(asked.encoder)
         tracker = studio.tracker(asked.tracker) if prompts else None
         found = find(
-            path, words, prompts=prompts or None, masks=masks, objects=asked.objects,
-            encoder=encoder, tracker=tracker, folder=folder, progress=progress, **reading,
+            path,
+            words,
+            prompts=prompts or None,
+            masks=masks,
+            objects=asked.objects,
+            encoder=encoder,
+            tracker=tracker,
+            folder=folder,
+            progress=progress,
+            **reading,
             **_sampling(asked),
-        )  # fmt: skip
+        )
         studio.workspace.changed()
         doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in found.doubts]
         return {"finding": asked.folder, "doubts": doubts, "warnings": list(found.warnings)}

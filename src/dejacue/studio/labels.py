@@ -169,8 +169,7 @@ class Target:
             keys = read_decisions(self.folder / DECISIONS).annotator_keys
             found = [own for key in keys for own in found if annotator_key(own.annotator) == key]
         if len(found) != 2:
-            raise Conflict(f'"{self.id}": a consensus needs two passes, but there are '
-                           f"{len(found)}")  # fmt: skip
+            raise Conflict(f'"{self.id}": a consensus needs two passes, but there are {len(found)}')
         for own in found:
             if None in own.labels:
                 raise Conflict(f'"{self.id}": the pass of {own.annotator} is not complete yet')
@@ -271,8 +270,9 @@ def target(studio: Studio, id: str) -> Target:
 def check_readable(studio: Studio, who: Session, id: str) -> None:
     """Whoever labels sees no reading of a history before its consensus has begun."""
     if who.annotator is not None and not target(studio, id).begun:
-        raise NotAllowed("annotators see no reading until both passes are complete and the "
-                         "consensus has begun")  # fmt: skip
+        raise NotAllowed(
+            "annotators see no reading until both passes are complete and the consensus has begun"
+        )
 
 
 def _check_open(expected: Decisions, given: Decisions) -> None:
@@ -286,8 +286,11 @@ def _check_open(expected: Decisions, given: Decisions) -> None:
             "decisions must cover every frame on which the passes differ, in order, each once; "
             "reload them"
         )
-    pairs = {f: (r.first, r.second) for r in expected.rows
-             for f in range(r.window.start, r.window.end + 1)}  # fmt: skip
+    pairs = {
+        f: (r.first, r.second)
+        for r in expected.rows
+        for f in range(r.window.start, r.window.end + 1)
+    }
     for row in given.rows:
         for frame in range(row.window.start, row.window.end + 1):
             if pairs[frame] != (row.first, row.second):

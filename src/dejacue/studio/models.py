@@ -80,9 +80,10 @@ class Words(Asked):
     finding has them."""
 
     object: Text | None = None
-    states: Annotated[
-        dict[Text, Annotated[list[Text], Field(max_length=100)]], Field(max_length=50)
-    ] | None = None  # fmt: skip
+    states: (
+        Annotated[dict[Text, Annotated[list[Text], Field(max_length=100)]], Field(max_length=50)]
+        | None
+    ) = None
     examples: Annotated[list[Mark], Field(max_length=10_000)] | None = None
     changes: Annotated[list[Frame], Field(max_length=10_000)] | None = None
 

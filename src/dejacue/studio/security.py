@@ -120,9 +120,12 @@ class Guard:
                     own.add(b"cache-control")
                 message["headers"] = [
                     *message["headers"],
-                    *((name.encode(), value.encode()) for name, value in HEADERS.items()
-                      if name.encode() not in own),
-                ]  # fmt: skip
+                    *(
+                        (name.encode(), value.encode())
+                        for name, value in HEADERS.items()
+                        if name.encode() not in own
+                    ),
+                ]
             await send(message)
 
         refusal = self._refused(scope, headers)
@@ -185,8 +188,12 @@ class Guard:
     async def _begin(self, scope: Scope, send: Send, token: str) -> None:
         session = self.sessions.of_token(token)
         if session is None:
-            await _answer(send, 401, "the token is wrong or from an earlier start; open the "
-                          "address that the studio printed when it started")  # fmt: skip
+            await _answer(
+                send,
+                401,
+                "the token is wrong or from an earlier start; open the "
+                "address that the studio printed when it started",
+            )
             return
         cookie = f"{_cookie_name(scope)}={self.sessions.begin(session)}"
         headers = [

@@ -20,9 +20,13 @@ EXTRA = "pip install 'dejacue[studio]'"
 
 
 def serve(
-    places: Sequence[Path], host: str = LOOPBACK[0], port: int = PORT, browser: bool = True,
-    say: Callable[[str], object] = print, **options: Any,
-) -> None:  # fmt: skip
+    places: Sequence[Path],
+    host: str = LOOPBACK[0],
+    port: int = PORT,
+    browser: bool = True,
+    say: Callable[[str], object] = print,
+    **options: Any,
+) -> None:
     """Serves a workspace until it is stopped.
 
     places    a folder (default: the current one), or videos
@@ -45,10 +49,16 @@ def serve(
             studio = Studio(workspace, sessions, opened=opened, **options)
             # no access log: the first address holds the token
             config = uvicorn.Config(
-                create_app(studio, host), access_log=False, log_level="warning", lifespan="on",
-                server_header=False, proxy_headers=False, timeout_graceful_shutdown=2,
-                log_config=None, ws="none",
-            )  # fmt: skip
+                create_app(studio, host),
+                access_log=False,
+                log_level="warning",
+                lifespan="on",
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=2,
+                log_config=None,
+                ws="none",
+            )
             address = f"{url}?token={sessions.token}"
             if host not in LOOPBACK:
                 say(

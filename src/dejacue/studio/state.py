@@ -130,10 +130,15 @@ class Studio:
     """encoder, tracker   names for what is made anew; None: those of the library"""
 
     def __init__(
-        self, workspace: Workspace, sessions: Sessions, *, encoder: str | None = None,
-        tracker: str | None = None, encoder_options: EncoderOptions | None = None,
+        self,
+        workspace: Workspace,
+        sessions: Sessions,
+        *,
+        encoder: str | None = None,
+        tracker: str | None = None,
+        encoder_options: EncoderOptions | None = None,
         opened: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         if encoder is not None:
             check_name(encoder)
         self.workspace, self.sessions, self.opened = workspace, sessions, list(opened)

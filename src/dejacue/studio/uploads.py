@@ -27,10 +27,17 @@ PIECE = 1 << 20  # bytes that are written at once
 
 
 @router.post(
-    "/api/uploads", status_code=201,
-    openapi_extra={"requestBody": {"required": True, "content": {
-        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
-)  # fmt: skip
+    "/api/uploads",
+    status_code=201,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
+        }
+    },
+)
 async def upload(
     request: Request, studio: Own, name: Annotated[str, Query(min_length=1, max_length=200)]
 ) -> Object:

@@ -72,13 +72,20 @@ def info(id: Id, studio: Own) -> Object:
     path = studio.workspace.video(id)
     frames = studio.frames(path)
     return {
-        "id": id, "kind": "file" if path.is_file() else "images", "codec": frames.codec,
-        "width": frames.width, "height": frames.height, "frames": len(frames),
+        "id": id,
+        "kind": "file" if path.is_file() else "images",
+        "codec": frames.codec,
+        "width": frames.width,
+        "height": frames.height,
+        "frames": len(frames),
         "playable": path.is_file() and frames.codec in PLAYED and path.suffix.lower() in MEDIA,
         "seconds": None if frames.times_s is None else float(frames.times_s[-1]),
-        "findings": [own for own in studio.workspace.contents().findings
-                     if studio.video_of(studio.made(own)) == id],
-    }  # fmt: skip
+        "findings": [
+            own
+            for own in studio.workspace.contents().findings
+            if studio.video_of(studio.made(own)) == id
+        ],
+    }
 
 
 @router.get("/api/videos/{id:path}/file", response_class=FileResponse)
@@ -99,9 +106,10 @@ def times(id: Id, studio: Own) -> Object:
     frames = studio.frames(studio.workspace.video(id))
     known = frames.times_s
     return {
-        "frames": len(frames), "start": frames.start_s,
+        "frames": len(frames),
+        "start": frames.start_s,
         "times": None if known is None else packed(known, "f64"),
-    }  # fmt: skip
+    }
 
 
 @router.get("/api/videos/{id:path}/frames/{number}.jpg", response_class=Response, responses=PICTURE)
@@ -125,9 +133,12 @@ def preview(id: Id, asked: Preview, studio: Own) -> Object:
     tracker = studio.tracker(asked.tracker)
     seen = tracker.session().step(image, [checked])[1]
     return {
-        "tracker": tracker.name, "presence": seen.presence, "outline": outline(seen.mask),
-        "width": image.shape[1], "height": image.shape[0],
-    }  # fmt: skip
+        "tracker": tracker.name,
+        "presence": seen.presence,
+        "outline": outline(seen.mask),
+        "width": image.shape[1],
+        "height": image.shape[0],
+    }
 
 
 @router.get(
@@ -150,16 +161,21 @@ def outline_of(id: Id, number: Number, studio: Own, file: bool = False) -> Objec
     video; none where it is not seen."""
     frames, _, mask = _seen(studio, studio.finding(id), number, file)
     return {
-        "frame": number, "width": frames.width, "height": frames.height,
+        "frame": number,
+        "width": frames.width,
+        "height": frames.height,
         "outline": [] if mask is None else outline(mask),
-    }  # fmt: skip
+    }
 
 
 @router.get("/api/findings/{id:path}/outlines")
 def outlines(
-    id: Id, studio: Own, start: Annotated[int, Query(ge=0, le=MOST_FRAME)],
-    count: Annotated[int, Query(ge=1, le=100)] = 25, file: bool = False,
-) -> list[Object]:  # fmt: skip
+    id: Id,
+    studio: Own,
+    start: Annotated[int, Query(ge=0, le=MOST_FRAME)],
+    count: Annotated[int, Query(ge=1, le=100)] = 25,
+    file: bool = False,
+) -> list[Object]:
     """The outlines of consecutive frames, as far as there are any, for a page that plays."""
     finding = studio.finding(id)
     found: list[Object] = []
@@ -190,8 +206,10 @@ def _seen(
     """The frames of the file, which of them it is, and the mask of the object in it; the number is
     that of the history, or of the file."""
     history, path = finding.history, studio.video_path(finding)
-    known = (history.frames, history.frames if history.source_frames is None
-             else history.source_frames)  # fmt: skip
+    known = (
+        history.frames,
+        history.frames if history.source_frames is None else history.source_frames,
+    )
     other = round(float(np.interp(number, *(known[::-1] if of_file else known))))
     index, source = (other, number) if of_file else (number, other)
     if not history.sampled:

@@ -26,11 +26,22 @@ except ImportError:  # Windows
 
 LOCK = ".dejacue-studio.lock"
 MEDIA = {
-    ".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm",
-    ".mkv": "video/x-matroska", ".avi": "video/x-msvideo", ".ogv": "video/ogg",
-    ".ts": "video/mp2t", ".mts": "video/mp2t", ".m2ts": "video/mp2t", ".mpg": "video/mpeg",
-    ".mpeg": "video/mpeg", ".wmv": "video/x-ms-wmv", ".flv": "video/x-flv", ".3gp": "video/3gpp",
-}  # fmt: skip
+    ".mp4": "video/mp4",
+    ".m4v": "video/mp4",
+    ".mov": "video/quicktime",
+    ".webm": "video/webm",
+    ".mkv": "video/x-matroska",
+    ".avi": "video/x-msvideo",
+    ".ogv": "video/ogg",
+    ".ts": "video/mp2t",
+    ".mts": "video/mp2t",
+    ".m2ts": "video/mp2t",
+    ".mpg": "video/mpeg",
+    ".mpeg": "video/mpeg",
+    ".wmv": "video/x-ms-wmv",
+    ".flv": "video/x-flv",
+    ".3gp": "video/3gpp",
+}
 WORDS = (".yaml", ".yml")
 NO_FRAMES = {"annotations", "masks", "uploads"}  # folders of pictures that are no video
 MOST_FILES = 100_000  # that are looked at
@@ -70,11 +81,14 @@ class Workspace:
         parts = id.split("/")
         outside = PureWindowsPath(id)
         bad = (
-            not id.isprintable() or "\\" in id or outside.drive or outside.root
+            not id.isprintable()
+            or "\\" in id
+            or outside.drive
+            or outside.root
             or any(not part or part.startswith(".") or part != part.strip() for part in parts)
             or any(_DEVICE.fullmatch(part) or is_temporary(Path(part)) for part in parts)
             or len(id.encode("utf-8", "surrogatepass")) > 1024
-        )  # fmt: skip
+        )
         if bad:
             raise NotThere(
                 f'"{said}" is not a place in the workspace; ids are paths below it, as the lists '

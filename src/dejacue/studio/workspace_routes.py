@@ -42,17 +42,24 @@ def workspace(studio: Own, who: Who) -> Object:
     found = studio.workspace.contents()
     blind = who.annotator is not None
     return {
-        "name": studio.workspace.name, "version": __version__, "annotator": who.annotator,
-        "owner": who.owner, "opened": studio.opened, "whole": found.whole,
-        "videos": found.videos, "findings": [] if blind else found.findings,
+        "name": studio.workspace.name,
+        "version": __version__,
+        "annotator": who.annotator,
+        "owner": who.owner,
+        "opened": studio.opened,
+        "whole": found.whole,
+        "videos": found.videos,
+        "findings": [] if blind else found.findings,
         "vocabularies": [] if blind else found.vocabularies,
         "references": [] if blind else found.references,
         "encoder": studio.encoder_name or "siglip2",
         "tracker": studio.tracker_name or default_tracker(),
-        "encoders": [*BUILT_IN, *SIZES, *EXAMPLES], "trackers": ["box", *REPOSITORIES],
-        "readouts": [*READOUTS, *PRESETS], "coordinates": list(COORDINATES),
+        "encoders": [*BUILT_IN, *SIZES, *EXAMPLES],
+        "trackers": ["box", *REPOSITORIES],
+        "readouts": [*READOUTS, *PRESETS],
+        "coordinates": list(COORDINATES),
         "exports": list(EXPORTS),
-    }  # fmt: skip
+    }
 
 
 @router.get("/api/vocabularies", dependencies=[Owner])

@@ -41,9 +41,7 @@ def sequences(
     for name in wanted:
         images = _pictures(pictures / name)
         drawn = _pictures(masks / name)
-        gone = [
-            own for own, here in (("pictures", images), ("masks", drawn)) if not here
-        ]  # fmt: skip
+        gone = [own for own, here in (("pictures", images), ("masks", drawn)) if not here]
         if gone:
             missing.append(f"{name}: its {' and '.join(gone)} are missing")
         at = {image.stem: place for place, image in enumerate(images)}

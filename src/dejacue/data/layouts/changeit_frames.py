@@ -61,11 +61,17 @@ def _clip(place: Path, path: Path | None, words: Vocabulary | None) -> tuple[Cli
     row = {at: labels.get(second, 0) for at, second in enumerate(seconds)}
     states = {STATES[label]: own for label, own in sorted(runs(row).items()) if label}
     clip = Clip(
-        f"{category}-{place.name}", video=as_path(images), images=tuple(images),
-        object=category.replace("_", " "), states=told(states, words), frames=len(images),
-        vocabulary=words, times=tuple(map(float, seconds)), component=place.name,
+        f"{category}-{place.name}",
+        video=as_path(images),
+        images=tuple(images),
+        object=category.replace("_", " "),
+        states=told(states, words),
+        frames=len(images),
+        vocabulary=words,
+        times=tuple(map(float, seconds)),
+        component=place.name,
         more={"category": category},
-    )  # fmt: skip
+    )
     return clip, unlabelled
 
 

@@ -63,10 +63,15 @@ def _clip(name: str, scene: Path, frames: list[_Frame]) -> tuple[Clip, list[str]
         raise InputError(f"{scene}: {name} lists no frames")
     here = [at for at in order if paths[at].is_file()]
     clip = Clip(
-        name, images=tuple(paths[at] for at in here), frames=len(here) or None,
-        times=tuple(told[at] for at in here), unit="0 to 1", component=scene.resolve().name,
-        more={"split": name.rpartition("-")[2]}, transparent=True,
-    )  # fmt: skip
+        name,
+        images=tuple(paths[at] for at in here),
+        frames=len(here) or None,
+        times=tuple(told[at] for at in here),
+        unit="0 to 1",
+        component=scene.resolve().name,
+        more={"split": name.rpartition("-")[2]},
+        transparent=True,
+    )
     return clip, [str(paths[at].relative_to(scene)) for at in order if at not in set(here)]
 
 

@@ -83,9 +83,15 @@ def _clip(row: dict[str, Any], videos: dict[str, list[Path]], words: Any) -> Cli
     if row.get("is_novel_osc"):
         more["is_novel_osc"] = str(row["is_novel_osc"]).strip()
     return Clip(
-        name, video=None if found is None else str(found), states=told(windows, words),
-        in_seconds=True, vocabulary=words, component=source or name, sampling=sampling, more=more,
-    )  # fmt: skip
+        name,
+        video=None if found is None else str(found),
+        states=told(windows, words),
+        in_seconds=True,
+        vocabulary=words,
+        component=source or name,
+        sampling=sampling,
+        more=more,
+    )
 
 
 def _number(row: dict[str, Any], key: str) -> float:

@@ -56,9 +56,13 @@ def _object(clip: Clip, number: str, own: dict[str, str]) -> Clip:
     if isinstance(own.get("phase transition"), str):
         more["transition"] = own["phase transition"]
     return replace(
-        clip, id=f"{clip.id}-{number}", objects=(int(number),), component=clip.id,
-        vocabulary=words, more=more,
-    )  # fmt: skip
+        clip,
+        id=f"{clip.id}-{number}",
+        objects=(int(number),),
+        component=clip.id,
+        vocabulary=words,
+        more=more,
+    )
 
 
 def _problems(labels: Any) -> list[str]:

@@ -97,11 +97,15 @@ def _camera(
     images = tuple(path for _, path in here)
     split = {own in held for _, own in pictures}
     clip = Clip(
-        name, video=as_path(images), images=images, frames=len(images) or None,
-        times=tuple(float(time) for time, _ in here), unit="warp ids",
+        name,
+        video=as_path(images),
+        images=images,
+        frames=len(images) or None,
+        times=tuple(float(time) for time, _ in here),
+        unit="warp ids",
         component=scene.resolve().name,
         more={"split": "val" if split == {True} else "train" if split == {False} else "both"},
-    )  # fmt: skip
+    )
     return clip, [str(path.relative_to(scene)) for _, path in paths if path not in images]
 
 

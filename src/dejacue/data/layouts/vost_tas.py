@@ -102,10 +102,18 @@ def _clip(name: str, given: _Instance, sequence: Clip, frames: int | None) -> Cl
     if given.anno_end != -1:
         sampling["end"] = last
     return Clip(
-        name, video=sequence.video, masks=sequence.masks, kind=sequence.kind,
-        objects=(int(number),), object=about, states=states if words else {},
-        frames=last + 1, vocabulary=words, component=sequence.id, sampling=sampling,
-    )  # fmt: skip
+        name,
+        video=sequence.video,
+        masks=sequence.masks,
+        kind=sequence.kind,
+        objects=(int(number),),
+        object=about,
+        states=states if words else {},
+        frames=last + 1,
+        vocabulary=words,
+        component=sequence.id,
+        sampling=sampling,
+    )
 
 
 def _states(given: _Instance, last: int, about: str) -> dict[str, tuple[Window, ...]]:

@@ -43,9 +43,13 @@ def read(folder: Path) -> Dataset:
 def _objects(clip: Clip, objects: dict[str, Any], split: str | None) -> Iterator[Clip]:
     for number, own in objects.items():
         yield replace(
-            clip, id=f"{clip.id}-{number}", objects=(int(number),), object=own.get("category"),
-            component=clip.id, more={"split": split} if split else {},
-        )  # fmt: skip
+            clip,
+            id=f"{clip.id}-{number}",
+            objects=(int(number),),
+            object=own.get("category"),
+            component=clip.id,
+            more={"split": split} if split else {},
+        )
 
 
 def _problems(videos: Any) -> list[str]:

@@ -52,8 +52,9 @@ def _pattern(rng: np.random.Generator, height: int, width: int, unit: int) -> ND
         slope = rng.uniform(-0.6, 0.6)
         tone = 1 + 0.07 * np.sign(np.sin((x + slope * y) * 2 * np.pi / period))
     elif pattern == "cloth":
-        tone = 1 + 0.07 * (np.sign(np.sin(x * 2 * np.pi / period)) +
-                           np.sign(np.sin(y * 2 * np.pi / period)))  # fmt: skip
+        tone = 1 + 0.07 * (
+            np.sign(np.sin(x * 2 * np.pi / period)) + np.sign(np.sin(y * 2 * np.pi / period))
+        )
     elif pattern == "ground":
         tone = 1 + 0.16 * _clouds(rng, height, width, 40)
     else:

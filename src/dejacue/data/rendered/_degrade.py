@@ -24,9 +24,15 @@ class Lens:
 
     @classmethod
     def draw(
-        cls, rng: np.random.Generator, frames: int, size: tuple[int, int],
-        lighting: float, noise: float, blur: float, blocks: float,
-    ) -> Lens:  # fmt: skip
+        cls,
+        rng: np.random.Generator,
+        frames: int,
+        size: tuple[int, int],
+        lighting: float,
+        noise: float,
+        blur: float,
+        blocks: float,
+    ) -> Lens:
         height, width = size
         across = np.linspace(-1, 1, width)[None] * np.cos(turn := rng.uniform(0, 2 * np.pi))
         down = np.linspace(-1, 1, height)[:, None] * np.sin(turn)

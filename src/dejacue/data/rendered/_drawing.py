@@ -87,15 +87,30 @@ class Canvas:
             self._pen.line([*flat, *flat[:2]], fill=(*darker(colour, 0.55), 255), width=3)
 
     def ellipse(
-        self, x: float, y: float, rx: float, ry: float, colour: Colour, *,
-        shade: float = 0.25, edge: bool = True, turn: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        rx: float,
+        ry: float,
+        colour: Colour,
+        *,
+        shade: float = 0.25,
+        edge: bool = True,
+        turn: float = 0.0,
+    ) -> None:
         self.polygon(oval(x, y, rx, ry, turn), colour, shade=shade, edge=edge)
 
     def box(
-        self, x0: float, y0: float, x1: float, y1: float, colour: Colour, *,
-        shade: float = 0.25, edge: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        x0: float,
+        y0: float,
+        x1: float,
+        y1: float,
+        colour: Colour,
+        *,
+        shade: float = 0.25,
+        edge: bool = True,
+    ) -> None:
         self.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], colour, shade=shade, edge=edge)
 
     def line(self, points: ArrayLike, width: float, colour: Colour) -> None:

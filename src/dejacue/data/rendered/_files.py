@@ -18,9 +18,13 @@ from dejacue.sources.results import write_references
 
 
 def write_scene(
-    folder: str | os.PathLike[str], scene: Scene, *, video: bool = True, name: str | None = None,
+    folder: str | os.PathLike[str],
+    scene: Scene,
+    *,
+    video: bool = True,
+    name: str | None = None,
     overwrite: bool = False,
-) -> Path:  # fmt: skip
+) -> Path:
     """Write a scene into a new or empty folder; ``overwrite`` removes what is there.
 
     scene.mp4         or, without ``video``, JPEGImages/00000.jpg, …

@@ -48,9 +48,9 @@ def candle(rng: np.random.Generator) -> Paint:
         canvas.ellipse(0.5, 0.86, dish, 0.085, holder, shade=0.2)
         pool = width * (1.1 + 1.1 * progress)
         canvas.ellipse(0.5, 0.86, pool, 0.06, darker(wax, 0.92), shade=0.1)
-        body = np.concatenate([
-            arc(0.5, top, width, 0.03, 180, 360, 12), arc(0.5, 0.86, width, 0.035, 0, 180, 12)
-        ])  # fmt: skip
+        body = np.concatenate(
+            [arc(0.5, top, width, 0.03, 180, 360, 12), arc(0.5, 0.86, width, 0.035, 0, 180, 12)]
+        )
         canvas.polygon(body, wax, shade=0.3)
         for k, length in enumerate(drips):
             x = 0.5 + (k - 1) * width * 0.62
@@ -75,19 +75,29 @@ def bulb(rng: np.random.Generator) -> Paint:
             return points * (1, -1) + (0, 1) if hanging else points
 
         middle = 0.06 + radius
-        shape = np.concatenate([
-            arc(0.5, middle, radius, radius, 125, 415, 36),
-            [(0.5 + radius * 0.42, 0.72), (0.5 - radius * 0.42, 0.72)],
-        ])  # fmt: skip
+        shape = np.concatenate(
+            [
+                arc(0.5, middle, radius, radius, 125, 415, 36),
+                [(0.5 + radius * 0.42, 0.72), (0.5 - radius * 0.42, 0.72)],
+            ]
+        )
         lit = mix(glass, light, progress)
         canvas.polygon(place(shape), lit, shade=0.4 * (1 - progress) + 0.04)
         for size in (0.78, 0.6, 0.42) if progress > 0.05 else ():
             inner = oval(0.5, middle, radius * size, radius * size)
             colour = mix(lit, WHITE, progress * (1.05 - size))
             canvas.polygon(place(inner), colour, shade=0, edge=False)
-        wire = np.array([(0.46, 0.7), (0.42, middle + 0.04), (0.46, middle - 0.03),
-                         (0.5, middle + 0.05), (0.54, middle - 0.03), (0.58, middle + 0.04),
-                         (0.54, 0.7)])  # fmt: skip
+        wire = np.array(
+            [
+                (0.46, 0.7),
+                (0.42, middle + 0.04),
+                (0.46, middle - 0.03),
+                (0.5, middle + 0.05),
+                (0.54, middle - 0.03),
+                (0.58, middle + 0.04),
+                (0.54, 0.7),
+            ]
+        )
         canvas.line(place(wire), 0.02, mix((60, 58, 60), (255, 170, 60), progress))
         if progress < 0.5:
             spot = oval(
@@ -97,8 +107,14 @@ def bulb(rng: np.random.Generator) -> Paint:
         for k in range(4):
             width = radius * (0.46 - 0.05 * (k == 3))
             y = 0.72 + 0.055 * k
-            strip = np.array([(0.5 - width, y), (0.5 + width, y), (0.5 + width, y + 0.05),
-                              (0.5 - width, y + 0.05)])  # fmt: skip
+            strip = np.array(
+                [
+                    (0.5 - width, y),
+                    (0.5 + width, y),
+                    (0.5 + width, y + 0.05),
+                    (0.5 - width, y + 0.05),
+                ]
+            )
             canvas.polygon(place(strip), base, shade=0.4)
         canvas.polygon(place(oval(0.5, 0.95, radius * 0.22, 0.03)), DARK, shade=0)
         if progress > 0.05:
@@ -127,8 +143,9 @@ def box(rng: np.random.Generator) -> Paint:
         if opened:
             canvas.polygon(lid, darker(card, 0.72 if progress > 0.5 else 1.1), shade=0.15)
             canvas.polygon(mouth, darker(card, 0.3), shade=-0.2)
-            back = np.array([left + deep, right + deep, right + deep + (0, 0.08),
-                             left + deep + (0.03, 0.08)])  # fmt: skip
+            back = np.array(
+                [left + deep, right + deep, right + deep + (0, 0.08), left + deep + (0.03, 0.08)]
+            )
             canvas.polygon(back, darker(card, 0.45), shade=0, edge=False)
             if filled:
                 middle = mouth.mean(axis=0)
@@ -164,8 +181,14 @@ def book(rng: np.random.Generator) -> Paint:
         """Half a book from the spine to ``reach`` (negative: to the left)."""
         end, up = 0.5 + reach * wide * (1 - shrink), 0.52 - lift
         h = high * (1 - shrink)
-        return np.array([(0.5, 0.54 - h), (end, up - h - lean * abs(reach)),
-                         (end, up + h - lean * abs(reach)), (0.5, 0.54 + h)])  # fmt: skip
+        return np.array(
+            [
+                (0.5, 0.54 - h),
+                (end, up - h - lean * abs(reach)),
+                (end, up + h - lean * abs(reach)),
+                (0.5, 0.54 + h),
+            ]
+        )
 
     def text(canvas: Canvas, sheet: np.ndarray, lines: int) -> None:
         for k in range(lines):

@@ -48,10 +48,12 @@ def cup(rng: np.random.Generator) -> Paint:
 
     def body(low: float, high: float, shrink: float) -> np.ndarray:
         (y0, w0, d0), (y1, w1, d1) = at(low), at(high)
-        return np.concatenate([
-            arc(0.5, y1, w1 * shrink, d1 * shrink, 180, 0),
-            arc(0.5, y0, w0 * shrink, d0 * shrink, 0, 180),
-        ])  # fmt: skip
+        return np.concatenate(
+            [
+                arc(0.5, y1, w1 * shrink, d1 * shrink, 180, 0),
+                arc(0.5, y0, w0 * shrink, d0 * shrink, 0, 180),
+            ]
+        )
 
     def paint(canvas: Canvas, progress: float) -> None:
         if handle:
@@ -139,10 +141,12 @@ def toast(rng: np.random.Generator) -> Paint:
     def outline(shrink: float) -> np.ndarray:
         w, y = width * shrink, 0.5 - 0.4 * shrink
         if lobes:
-            crown = np.concatenate([
-                arc(0.5 - w * 0.52, y + high, w * 0.6, high * 1.1, 150, 300, 12),
-                arc(0.5 + w * 0.52, y + high, w * 0.6, high * 1.1, 240, 390, 12),
-            ])  # fmt: skip
+            crown = np.concatenate(
+                [
+                    arc(0.5 - w * 0.52, y + high, w * 0.6, high * 1.1, 150, 300, 12),
+                    arc(0.5 + w * 0.52, y + high, w * 0.6, high * 1.1, 240, 390, 12),
+                ]
+            )
         else:
             crown = arc(0.5, y + high, w, high * 1.1, 180, 360)
         foot = 0.5 + 0.4 * shrink
@@ -156,8 +160,9 @@ def toast(rng: np.random.Generator) -> Paint:
         canvas.polygon(outline(0.86), colour, shade=0.1, edge=False)
         if grill and progress > 0.2:
             for y in (0.36, 0.5, 0.64, 0.78):
-                canvas.line([(0.5 - width * 0.7, y), (0.5 + width * 0.7, y)], 0.03,
-                            darker(colour, 0.72))  # fmt: skip
+                canvas.line(
+                    [(0.5 - width * 0.7, y), (0.5 + width * 0.7, y)], 0.03, darker(colour, 0.72)
+                )
         for (x, y), size in zip(spots, sizes, strict=True):
             tone = darker(colour, 0.9 - 0.35 * progress)
             canvas.ellipse(0.5 + x, 0.54 + y, size, size * 0.8, tone, shade=0, edge=False)
@@ -215,15 +220,18 @@ def bottle(rng: np.random.Generator) -> Paint:
     def paint(canvas: Canvas, progress: float) -> None:
         x = 0.44 if stays else 0.5
         canvas.polygon(
-            np.concatenate([
-                [(x - neck, 0.2), (x + neck, 0.2), (x + neck, 0.3)],
-                arc(x + neck, shoulder, width - neck, shoulder - 0.32, -80, 0, 8),
-                arc(x, 0.92, width, 0.06, 0, 180),
-                arc(x - neck, shoulder, width - neck, shoulder - 0.32, 180, 260, 8),
-                [(x - neck, 0.3)],
-            ]),
-            glass, shade=0.35,
-        )  # fmt: skip
+            np.concatenate(
+                [
+                    [(x - neck, 0.2), (x + neck, 0.2), (x + neck, 0.3)],
+                    arc(x + neck, shoulder, width - neck, shoulder - 0.32, -80, 0, 8),
+                    arc(x, 0.92, width, 0.06, 0, 180),
+                    arc(x - neck, shoulder, width - neck, shoulder - 0.32, 180, 260, 8),
+                    [(x - neck, 0.3)],
+                ]
+            ),
+            glass,
+            shade=0.35,
+        )
         canvas.box(x - width, 0.58, x + width, 0.82, paper, shade=0.2)
         canvas.line([(x - width * 0.6, 0.7), (x + width * 0.6, 0.7)], 0.05, cap)
         canvas.line(

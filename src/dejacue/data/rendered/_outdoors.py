@@ -83,8 +83,13 @@ def flower(rng: np.random.Generator) -> Paint:
         if progress < 0.75:
             cover = 1 - progress / 0.75
             for side in (-1, 1):
-                green = oval(x + side * 0.045, y - 0.07 * cover, 0.05 + 0.09 * cover, 0.05,
-                             -np.pi / 2 + side * (0.15 + 0.5 * progress))  # fmt: skip
+                green = oval(
+                    x + side * 0.045,
+                    y - 0.07 * cover,
+                    0.05 + 0.09 * cover,
+                    0.05,
+                    -np.pi / 2 + side * (0.15 + 0.5 * progress),
+                )
                 canvas.polygon(green, darker(leaf, 0.9), shade=0.2)
             canvas.ellipse(x, y + 0.03, 0.06, 0.045, darker(leaf, 0.8), shade=0.2)
 
@@ -101,8 +106,9 @@ def balloon(rng: np.random.Generator) -> Paint:
         spine = np.array([(0.5, 0.66), (0.52, 0.56), (0.58, 0.53), (0.66, 0.58), (0.7, 0.7)])
         width = np.array([0.025, 0.05, 0.075, 0.07, 0.04]) * (1 + 2 * size)
         across = np.array([(1.0, 0.0), (0.7, 0.7), (0, 1.0), (-0.6, 0.8), (-1.0, 0.2)])
-        shape = np.concatenate([spine - across * width[:, None],
-                                (spine + across * width[:, None])[::-1]])  # fmt: skip
+        shape = np.concatenate(
+            [spine - across * width[:, None], (spine + across * width[:, None])[::-1]]
+        )
         shape[:, 0] = 0.5 + limp * (shape[:, 0] - 0.5)
         canvas.polygon(shape, darker(skin, 0.85), shade=0.2)
         for k in (1, 2, 3):
@@ -141,10 +147,12 @@ def traffic_light(rng: np.random.Generator) -> Paint:
     def paint(canvas: Canvas, progress: float) -> None:
         if pole:
             canvas.box(0.47, bottom, 0.53, 0.98, (110, 112, 116), shade=0.4)
-        body = np.concatenate([
-            arc(0.5, 0.07, wide, 0.04, 180, 360, 10),
-            arc(0.5, bottom - 0.02, wide, 0.04, 0, 180, 10),
-        ])  # fmt: skip
+        body = np.concatenate(
+            [
+                arc(0.5, 0.07, wide, 0.04, 180, 360, 10),
+                arc(0.5, bottom - 0.02, wide, 0.04, 0, 180, 10),
+            ]
+        )
         canvas.polygon(body, case, shade=0.3)
         on = round(progress * 2 + 1e-9)
         for k, lamp in enumerate(lamps):

@@ -67,8 +67,16 @@ def render(
                        after the share 1 − mask_level of the frames
     descriptions       how many sentences per state the vocabulary takes, chosen by the seed
     """
-    levels = {"camera": camera, "lighting": lighting, "hand": hand, "clutter": clutter,
-              "noise": noise, "blur": blur, "blocks": blocks, "mask_level": mask_level}  # fmt: skip
+    levels = {
+        "camera": camera,
+        "lighting": lighting,
+        "hand": hand,
+        "clutter": clutter,
+        "noise": noise,
+        "blur": blur,
+        "blocks": blocks,
+        "mask_level": mask_level,
+    }
     _check(seed, frames, size, rate, levels, {"distractors": distractors, "exits": exits})
     distractors = max(distractors, 1) if mask_noise == "switch" else distractors
     kind, topology = _choose(seed, family, topology)
@@ -98,9 +106,13 @@ def _stream(seed: int, concern: str) -> np.random.Generator:
 
 
 def _check(
-    seed: int, frames: int, size: tuple[int, int], rate: float, levels: Mapping[str, float],
+    seed: int,
+    frames: int,
+    size: tuple[int, int],
+    rate: float,
+    levels: Mapping[str, float],
     counts: Mapping[str, int],
-) -> None:  # fmt: skip
+) -> None:
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"render: seed {seed!r} must be a whole number, 0 or more")
     if frames < FEWEST_FRAMES:

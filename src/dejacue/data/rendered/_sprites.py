@@ -115,8 +115,15 @@ def cast(drawing: Drawing, place: Place, image: NDArray[np.uint8]) -> None:
     if drawing.glow is not None:
         gx, gy, colour, strength = drawing.glow
         radius = 0.75 * place.side
-        _blend(image, place.left + gx * place.side, place.top + gy * place.side, radius, radius,
-               colour, 0.75 * strength)  # fmt: skip
+        _blend(
+            image,
+            place.left + gx * place.side,
+            place.top + gy * place.side,
+            radius,
+            radius,
+            colour,
+            0.75 * strength,
+        )
 
 
 def _blend(

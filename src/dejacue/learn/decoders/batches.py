@@ -100,9 +100,13 @@ class Schedule:
 
 
 def schedule(
-    records: Records, family: str, seeds: Sequence[int], epochs: range, as_published: bool,
+    records: Records,
+    family: str,
+    seeds: Sequence[int],
+    epochs: range,
+    as_published: bool,
     only: Sequence[Index | None] | None = None,
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """only: for each member, the numbers of the histories it learns from; None: all."""
     some = only or [None] * len(seeds)
     made = [

@@ -63,9 +63,15 @@ class CGDETR(core.RivalModel):
         memory = every[:, :, 1:] + every[:, :, :1]
         salient = (self.shared(every[:, :, 1:]) * self.shared(every[:, :, :1])).sum(-1)
         return {
-            "seen": seen, "heard": heard, "dummies": dummies, "attention": attention,
-            "mass": mass, "memory": memory, "pos": pos, "saliency": salient / WIDTH**0.5,
-        }  # fmt: skip
+            "seen": seen,
+            "heard": heard,
+            "dummies": dummies,
+            "attention": attention,
+            "mass": mass,
+            "memory": memory,
+            "pos": pos,
+            "saliency": salient / WIDTH**0.5,
+        }
 
     def first_token(self, seen: Tensor, mass: Tensor, there: Tensor) -> Tensor:
         """The mean frame and the two prompts that fit the frames best: (K, B, 1, width)"""
@@ -94,8 +100,9 @@ class CGDETR(core.RivalModel):
             + frame_entropy(mass, batch)
             + self.aligned(known, batch)
             + self.distilled(known, batch)
-            + self.apart(self.dummies.rows) + self.apart(self.prompts.rows)
-        )  # fmt: skip
+            + self.apart(self.dummies.rows)
+            + self.apart(self.prompts.rows)
+        )
 
     def aligned(self, known: dict[str, Tensor], batch: Batch) -> Tensor:
         """A moment is near its own sentence, what is outside it near that of the dummies."""

@@ -53,10 +53,15 @@ def save(training: Training, folder: Path, *, resumable: bool = False) -> None:
     """Each file is written whole; resumable: with the state that a training goes on from."""
     tensors = need("safetensors.torch", REMEDY)
     about = {
-        "format": FORMAT, "version": VERSION, "dejacue": __version__,
-        "settings": asdict(training.settings), "dimension": training.model.dimension,
-        "encoder": training.encoder, "epoch": training.epoch, "losses": training.losses,
-    }  # fmt: skip
+        "format": FORMAT,
+        "version": VERSION,
+        "dejacue": __version__,
+        "settings": asdict(training.settings),
+        "dimension": training.model.dimension,
+        "encoder": training.encoder,
+        "epoch": training.epoch,
+        "losses": training.losses,
+    }
     weights = {name: own.detach().cpu().contiguous() for name, own in _weights(training).items()}
     folder.mkdir(parents=True, exist_ok=True)
     if resumable:  # first: it stands for itself, also beside older weights
@@ -95,9 +100,12 @@ def read_about(folder: Path) -> About:
                 f"{VERSION}; train the decoder again"
             )
         return About(
-            Settings(**document["settings"]), int(document["dimension"]), document["encoder"],
-            int(document["epoch"]), document["losses"],
-        )  # fmt: skip
+            Settings(**document["settings"]),
+            int(document["dimension"]),
+            document["encoder"],
+            int(document["epoch"]),
+            document["losses"],
+        )
     except InputError:
         raise
     except (OSError, ValueError, TypeError, LookupError) as error:

@@ -80,9 +80,11 @@ class RivalModel(Model):
         return self.three(output.saliency, wrong, batch)
 
     def three(self, right: Tensor, wrong: Tensor, batch: Batch) -> Tensor:
-        return hinge(right, batch) + rank(right, batch, wrong) + rejected(
-            wrong, batch, self.as_published
-        )  # fmt: skip
+        return (
+            hinge(right, batch)
+            + rank(right, batch, wrong)
+            + rejected(wrong, batch, self.as_published)
+        )
 
     def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
         return set_loss(output, batch) + self.saliency_loss(batch, output, phase)
@@ -172,9 +174,13 @@ class AnchorDecoder(nn.Module):
     sine_width: ClassVar[int] = WIDTH // 2  # per coordinate
 
     def __init__(
-        self, members: int, count: int, queries: int, activation: str = "prelu",
+        self,
+        members: int,
+        count: int,
+        queries: int,
+        activation: str = "prelu",
         after: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.after = after
         self.anchors = la.Table(members, queries, 2)
@@ -205,9 +211,13 @@ class AnchorDecoder(nn.Module):
         return out
 
     def forward(
-        self, memory: Tensor, pos: Tensor, there: Tensor, content: Tensor | None = None,
+        self,
+        memory: Tensor,
+        pos: Tensor,
+        there: Tensor,
+        content: Tensor | None = None,
         anchor: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Spans and logits (layers, K, B, Q, 2), and the queries (layers, K, B, Q, width)."""
         anchor = self.first(memory.shape[1]) if anchor is None else anchor
         h = memory.new_zeros(*anchor.shape[:-1], WIDTH) if content is None else content

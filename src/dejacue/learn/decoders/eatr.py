@@ -86,6 +86,4 @@ class EaTR(core.Model):
         match = assign(L1 * apart.sum(-1) + GIOU * over, batch.parted).transpose(-1, -2)
         paired = match * batch.weight[..., None, None]
         event_loss = L1 * average(apart.mean(-1), paired) + GIOU * average(over, paired)
-        return (
-            set_loss(output, batch) + hinge(output.saliency, batch) + EVENTS * event_loss
-        )  # fmt: skip
+        return set_loss(output, batch) + hinge(output.saliency, batch) + EVENTS * event_loss

@@ -184,8 +184,9 @@ class Attention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, silent: int = 0
     ) -> tuple[Tensor, Tensor]:
         """The answer, and the weights (K, B, heads, queries, keys) before dropout."""
-        q, k, v = (heads(m(x), self.count) for m, x in ((self.q, query), (self.k, key),
-                                                         (self.v, value)))  # fmt: skip
+        q, k, v = (
+            heads(m(x), self.count) for m, x in ((self.q, query), (self.k, key), (self.v, value))
+        )
         logits = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         used, weights = weigh(logits, there, self.training)
         return self.out(joined(used[..., silent:] @ v[..., silent:, :])), weights

@@ -64,9 +64,14 @@ def _read(model: Model, records: Records) -> tuple[NDArray[np.float64], NDArray[
         rows = torch.from_numpy(order[at : at + size]).to(device).expand(model.members, -1)
         none = torch.zeros_like(rows, dtype=torch.float32)
         batch = data.batch(
-            rows, none + 1, torch.zeros(*rows.shape, 2, 2, dtype=torch.long, device=device), none,
-            torch.zeros_like(rows), none, longest=int(length[order[at + size - 1]]),
-        )  # fmt: skip
+            rows,
+            none + 1,
+            torch.zeros(*rows.shape, 2, 2, dtype=torch.long, device=device),
+            none,
+            torch.zeros_like(rows),
+            none,
+            longest=int(length[order[at + size - 1]]),
+        )
         output = model(batch, len(model.turns))
         spans.append(output.spans[-1].double().cpu().numpy())
         scores.append(model.scores(output).double().cpu().numpy())

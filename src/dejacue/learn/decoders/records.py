@@ -140,9 +140,12 @@ def spans_in(
 
 
 def records_of(
-    entries: Sequence[Labelled], *, clip: bool = False, most_frames: int | None = None,
+    entries: Sequence[Labelled],
+    *,
+    clip: bool = False,
+    most_frames: int | None = None,
     events: bool = False,
-) -> Records:  # fmt: skip
+) -> Records:
     """Every pair of a description and a run.
 
     clip          cut moments that cross a gap instead of refusing them
@@ -194,10 +197,20 @@ def _stacked(runs: list[Rows], texts: list[Rows], rows: list[Any], events: bool)
     spans = np.stack([ends.mean(axis=2), ends[..., 1] - ends[..., 0]], axis=2)
     parted = [_events(own) if events else np.array([[0.5, 1.0]]) for own in runs]
     return Records(
-        _padded(runs), length, _padded(texts), np.array([len(own) for own in texts]),
-        run, text, history, wording, spans.astype(np.float32), targets, inside,
-        _padded(parted), np.array([len(own) for own in parted]),
-    )  # fmt: skip
+        _padded(runs),
+        length,
+        _padded(texts),
+        np.array([len(own) for own in texts]),
+        run,
+        text,
+        history,
+        wording,
+        spans.astype(np.float32),
+        targets,
+        inside,
+        _padded(parted),
+        np.array([len(own) for own in parted]),
+    )
 
 
 def _padded(tables: Sequence[NDArray[Any]]) -> Rows:

@@ -88,9 +88,14 @@ def made(seed: int) -> Any:
     states = STATES[: int(random.integers(2, 5))]
     start = int(random.integers(20, 200))
     return generate(
-        seed, states=states, frames=240, recurrences=int(random.integers(1, 3)), dimension=768,
-        signal=float(random.uniform(0.5, 2)), gaps=[(start, int(random.integers(3, 10)))],
-    )  # fmt: skip
+        seed,
+        states=states,
+        frames=240,
+        recurrences=int(random.integers(1, 3)),
+        dimension=768,
+        signal=float(random.uniform(0.5, 2)),
+        gaps=[(start, int(random.integers(3, 10)))],
+    )
 
 
 def groups_of(pack: str, wanted: Sequence[str]) -> Groups:
@@ -182,12 +187,17 @@ def _run(job: Job, condition: Condition) -> dict[str, Any]:
     training.final()
     records = training.records
     return {
-        "settings": asdict(settings), "family": training.family, "graph": training.graphed,
-        "seconds": round(training.seconds, 1), "records": len(records.positive),
-        "negatives": len(records.negative), "steps": training.steps,
+        "settings": asdict(settings),
+        "family": training.family,
+        "graph": training.graphed,
+        "seconds": round(training.seconds, 1),
+        "records": len(records.positive),
+        "negatives": len(records.negative),
+        "steps": training.steps,
         "loss": {"first": training.losses[0], "last": training.losses[-1]},
-        "untrained": before, "trained": asked(training, groups, condition),
-    }  # fmt: skip
+        "untrained": before,
+        "trained": asked(training, groups, condition),
+    }
 
 
 def baselines(pack: str) -> dict[str, Any]:
@@ -224,17 +234,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     seeds = tuple(int(seed) for seed in given.seeds.split(","))
     decoders = sorted(given.decoders.split(","), key=SLOW.__contains__, reverse=True)
     jobs = [
-        Job(decoder, condition, given.pack, seeds, given.share, began + given.seconds,
-            device=given.device)
-        for condition in given.conditions.split(",") for decoder in decoders
-    ]  # fmt: skip
+        Job(
+            decoder,
+            condition,
+            given.pack,
+            seeds,
+            given.share,
+            began + given.seconds,
+            device=given.device,
+        )
+        for condition in given.conditions.split(",")
+        for decoder in decoders
+    ]
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     results: dict[str, Any] = {
         "command": f"python -m dejacue.learn.decoders.study PACK OUT --jobs {given.jobs} "
         f"--seconds {given.seconds:g}" + (f" --share {given.share:g}" if given.share < 1 else ""),
-        "machine": gpu or platform.processor() or platform.machine(), "torch": torch.__version__,
-        "runs": [], "baselines": {},
-    }  # fmt: skip
+        "machine": gpu or platform.processor() or platform.machine(),
+        "torch": torch.__version__,
+        "runs": [],
+        "baselines": {},
+    }
     failed = _all(jobs, given, results, began)
     again = [Job(**{**vars(job), "graph": False}) for job in failed]
     if again and gpu and time.time() < began + given.seconds:
@@ -253,8 +273,11 @@ def _all(jobs: Sequence[Job], given: Any, results: dict[str, Any], began: float)
             try:
                 answer = done.result()
             except Exception as error:  # a process that died takes its job with it, not the others
-                answer = {"decoder": job.decoder, "condition": job.condition,
-                          "error": f"{type(error).__name__}: {error}"}  # fmt: skip
+                answer = {
+                    "decoder": job.decoder,
+                    "condition": job.condition,
+                    "error": f"{type(error).__name__}: {error}",
+                }
             if "error" in answer:
                 failed.append(job)
             results["runs"].append(answer)

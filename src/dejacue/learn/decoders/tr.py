@@ -130,6 +130,7 @@ class TRDETR(core.Model):
     def loss(self, batch: Batch, output: Output, phase: int) -> Tensor:
         return (
             set_loss(output, batch, focal=True)
-            + hinge(output.saliency, batch) + rank(output.saliency, batch)
+            + hinge(output.saliency, batch)
+            + rank(output.saliency, batch)
             + self.alignment(batch, output.more, output.more["text"])
-        )  # fmt: skip
+        )

@@ -89,9 +89,17 @@ class Data:
         self.kept: dict[str, Tensor] = kept
 
     def batch(
-        self, rows: Tensor, weight: Tensor, drawn: Tensor, hinged: Tensor, rival: Tensor,
-        rivalled: Tensor, *, longest: int | None = None, masked: bool = True,
-    ) -> Batch:  # fmt: skip
+        self,
+        rows: Tensor,
+        weight: Tensor,
+        drawn: Tensor,
+        hinged: Tensor,
+        rival: Tensor,
+        rivalled: Tensor,
+        *,
+        longest: int | None = None,
+        masked: bool = True,
+    ) -> Batch:
         """masked: whether records of one history or with equal texts are no negatives."""
         kept = self.kept
         run, text = kept["run"][rows], kept["text"][rows]
@@ -108,15 +116,22 @@ class Data:
             ~torch.eye(rows.shape[-1], dtype=torch.bool, device=rows.device)
         )
         return Batch(
-            video=kept["video"][:, :longest][run], frames=there(kept["length"][run], longest),
+            video=kept["video"][:, :longest][run],
+            frames=there(kept["length"][run], longest),
             words=kept["words"][text],
             spoken=there(kept["count"][text], kept["words"].shape[1]),
-            spans=kept["spans"][rows], true=there(kept["targets"][rows], kept["spans"].shape[1]),
-            inside=kept["inside"][:, :longest][rows].float(), drawn=drawn, hinged=hinged,
-            weight=weight, rival=rival, rivalled=rivalled,
+            spans=kept["spans"][rows],
+            true=there(kept["targets"][rows], kept["spans"].shape[1]),
+            inside=kept["inside"][:, :longest][rows].float(),
+            drawn=drawn,
+            hinged=hinged,
+            weight=weight,
+            rival=rival,
+            rivalled=rivalled,
             same=same if masked else torch.zeros_like(same),
-            events=kept["events"][run], parted=there(kept["parts"][run], kept["events"].shape[1]),
-        )  # fmt: skip
+            events=kept["events"][run],
+            parted=there(kept["parts"][run], kept["events"].shape[1]),
+        )
 
 
 class Flat:
@@ -125,8 +140,9 @@ class Flat:
     def __init__(self, model: Model) -> None:
         self.parameters = list(model.parameters())
         with torch.no_grad():
-            self.values = torch.cat([p.flatten(1) if p.dim() > 1 else p[:, None]
-                                     for p in self.parameters], dim=1)  # fmt: skip
+            self.values = torch.cat(
+                [p.flatten(1) if p.dim() > 1 else p[:, None] for p in self.parameters], dim=1
+            )
             at = 0
             for p in self.parameters:
                 part = self.values[:, at : at + p[0].numel()]
@@ -172,9 +188,14 @@ class Training:
     """
 
     def __init__(
-        self, settings: Settings, entries: Sequence[Labelled], device: str | None = None, *,
-        only: Sequence[NDArray[np.int64] | None] | None = None, graph: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        entries: Sequence[Labelled],
+        device: str | None = None,
+        *,
+        only: Sequence[NDArray[np.int64] | None] | None = None,
+        graph: bool = True,
+    ) -> None:
         check_labels(entries)
         self.settings, self.only, self.graph = settings, only, graph
         self.device = device_named(device)
@@ -185,9 +206,11 @@ class Training:
         self.model.to(self.device)
         self.flat = Flat(self.model)
         records = records_of(
-            entries, clip=settings.clip, most_frames=self.model.most_frames,
+            entries,
+            clip=settings.clip,
+            most_frames=self.model.most_frames,
             events=settings.decoder == "eatr",
-        )  # fmt: skip
+        )
         self.records = records
         self.data = Data(records, self.device)
         self.average = self.flat.values.clone() if self.model.averaged else None
@@ -209,9 +232,13 @@ class Training:
         started = time.perf_counter()
         if self.epoch < last:
             plan = schedule(
-                self.records, self.family, self.settings.seeds, range(self.epoch, last),
-                self.settings.as_published, self.only,
-            )  # fmt: skip
+                self.records,
+                self.family,
+                self.settings.seeds,
+                range(self.epoch, last),
+                self.settings.as_published,
+                self.only,
+            )
             devices = [self.device] if self.device.type == "cuda" else []
             with torch.random.fork_rng(devices):
                 self._seed()
@@ -267,12 +294,21 @@ class Training:
 
     def state(self) -> dict[str, Tensor]:
         """What it takes to go on."""
-        kept = {"values": self.flat.values, "first": self.flat.first, "second": self.flat.second,
-                "count": self.flat.count, "average": self.average}  # fmt: skip
+        kept = {
+            "values": self.flat.values,
+            "first": self.flat.first,
+            "second": self.flat.second,
+            "count": self.flat.count,
+            "average": self.average,
+        }
         random = self._random or (None, None)
-        kept |= {"random": random[0], "random_gpu": random[1], "epoch": torch.tensor(self.epoch),
-                 "losses": torch.tensor(self.losses, dtype=torch.float64),
-                 "records": self._digest()}  # fmt: skip
+        kept |= {
+            "random": random[0],
+            "random_gpu": random[1],
+            "epoch": torch.tensor(self.epoch),
+            "losses": torch.tensor(self.losses, dtype=torch.float64),
+            "records": self._digest(),
+        }
         return {name: own.cpu().contiguous() for name, own in kept.items() if own is not None}
 
     def restore(self, state: dict[str, Tensor]) -> None:
@@ -287,9 +323,13 @@ class Training:
                 "same ones, or another folder"
             )
         with torch.no_grad():
-            for name, own in (("values", flat.values), ("first", flat.first),
-                              ("second", flat.second), ("count", flat.count),
-                              ("average", self.average)):  # fmt: skip
+            for name, own in (
+                ("values", flat.values),
+                ("first", flat.first),
+                ("second", flat.second),
+                ("count", flat.count),
+                ("average", self.average),
+            ):
                 if own is not None:
                     own.copy_(state[name])
         self._random = (state["random"], state.get("random_gpu"))
@@ -327,8 +367,9 @@ class Stepper:
 
     def step(self, step: int, phase: int) -> None:
         if self.stream is None:
-            longest = int(self.training.records.length[self.training.records.run[
-                self.plan.rows[step]]].max())  # fmt: skip
+            longest = int(
+                self.training.records.length[self.training.records.run[self.plan.rows[step]]].max()
+            )
             self._load(step)
             self._work(phase, longest)
         else:

@@ -98,8 +98,13 @@ class UVCOM(core.RivalModel):
         every = core.through(self.encoder, *core.before(token, place, x, pos, batch.frames))
         memory, token = every[:, :, 1:], every[:, :, :1]
         saliency = (self.of_frame(memory) * self.of_all(token)).sum(-1) / WIDTH**0.5
-        return {"memory": memory, "pos": pos, "text": text, "all": token[:, :, 0],
-                "saliency": saliency}  # fmt: skip
+        return {
+            "memory": memory,
+            "pos": pos,
+            "text": text,
+            "all": token[:, :, 0],
+            "saliency": saliency,
+        }
 
     def salient(self, batch: Batch, words: Tensor, spoken: Tensor, phase: int) -> Tensor:
         return self.encode(batch, words, spoken)["saliency"]
@@ -131,5 +136,6 @@ class UVCOM(core.RivalModel):
         return (
             set_loss(output, batch)
             + self.saliency_loss(batch, output, phase)
-            + 0.5 * pairs + 0.5 * clips
-        )  # fmt: skip
+            + 0.5 * pairs
+            + 0.5 * clips
+        )

@@ -21,7 +21,22 @@ from dejacue.pipeline.ingest.target import check_room, open_store
 from dejacue.pipeline.ingest.writer import Ingested, Writer
 
 __all__ = [
-    "ENGINES", "Chunk", "End", "Failed", "Gathered", "Ingested", "Item", "Look", "ManifestError",
-    "RayOptions", "Run", "Writer", "check_room", "decode_crop", "encode_chunk", "ingest",
-    "open_store", "read_manifest",
-]  # fmt: skip
+    "ENGINES",
+    "Chunk",
+    "End",
+    "Failed",
+    "Gathered",
+    "Ingested",
+    "Item",
+    "Look",
+    "ManifestError",
+    "RayOptions",
+    "Run",
+    "Writer",
+    "check_room",
+    "decode_crop",
+    "encode_chunk",
+    "ingest",
+    "open_store",
+    "read_manifest",
+]

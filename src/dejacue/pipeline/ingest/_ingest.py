@@ -90,9 +90,17 @@ def ingest(
         check_encoder_of(there, model)
         writer = Writer(there)
         run = Run(
-            _with_known(items, there, replace), len(items), model, look, writer, workers,
-            progress or default_progress(), name or "siglip2", options, ray,
-        )  # fmt: skip
+            _with_known(items, there, replace),
+            len(items),
+            model,
+            look,
+            writer,
+            workers,
+            progress or default_progress(),
+            name or "siglip2",
+            options,
+            ray,
+        )
         return _run(ENGINES[engine], run, writer, there.path)
 
 

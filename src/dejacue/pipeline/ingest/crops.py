@@ -71,9 +71,14 @@ class Look:
                 "module-level function, or a method of a small object other than the encoder"
             )
         return cls(
-            encoder.identity, encoder.dimension, encoder.size, encoder.batch,
-            dict(encoder.details), fit, max_pixels=max_pixels,
-        )  # fmt: skip
+            encoder.identity,
+            encoder.dimension,
+            encoder.size,
+            encoder.batch,
+            dict(encoder.details),
+            fit,
+            max_pixels=max_pixels,
+        )
 
     @property
     def chunk(self) -> int:
@@ -147,8 +152,18 @@ def addressed(item: Item, look: Look) -> Item:
     their listing, and nothing is fetched to find out."""
     if item.address or not (is_remote(item.video) and is_remote(item.masks)):
         return item
-    seen = [listing(item.video), listing(item.masks), vars(item.sampling), item.objects, item.kind,
-            item.match, look.identity, dict(look.details), look.padding, look.minimum]  # fmt: skip
+    seen = [
+        listing(item.video),
+        listing(item.masks),
+        vars(item.sampling),
+        item.objects,
+        item.kind,
+        item.match,
+        look.identity,
+        dict(look.details),
+        look.padding,
+        look.minimum,
+    ]
     digest = hashlib.sha256(json.dumps(seen, default=str).encode()).hexdigest()
     return replace(item, address=digest)
 
@@ -168,9 +183,13 @@ def there_already(item: Item) -> End | None:
 def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
     video = open_video(item.video, **vars(item.sampling), threads=look.threads)
     observed = observe(
-        video, masks=item.masks, objects=item.objects, kind=item.kind, match=item.match,
+        video,
+        masks=item.masks,
+        objects=item.objects,
+        kind=item.kind,
+        match=item.match,
         at_once=False,
-    )  # fmt: skip
+    )
     named = {item.name + name.removeprefix(video.name): o for name, o in observed.objects.items()}
     recipes = {name: _recipe(video, observed, look, own) for name, own in named.items()}
     skipped = tuple(name for name in named if _is_there(item, name, recipes[name]))
@@ -207,11 +226,13 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
         of_the_pass[COLUMNS] = "\n".join(item.extra)
     visible = [ids[at] for at in sorted(seen)]
     yield End(
-        item.name, ids,
+        item.name,
+        ids,
         {name: {**recipes[name], **item.extra, **of_the_pass} for name in visible},
         {name: own for name in visible if (own := presence_of(masks, wanted[name]))},
-        skipped, {ids[at]: own.middle() for at, own in seen.items()},
-    )  # fmt: skip
+        skipped,
+        {ids[at]: own.middle() for at, own in seen.items()},
+    )
 
 
 def _recipe(video: Video, observed: Observed, look: Look, own: Lineage) -> dict[str, str]:
@@ -283,9 +304,13 @@ class _Building:
         assert self._crops is not None
         which, frames, sources, times = zip(*self._rows, strict=True)
         made = Chunk(
-            self._item, self._crops[: self.count],
+            self._item,
+            self._crops[: self.count],
             np.frombuffer(b"".join(self._keys), np.uint8).reshape(-1, 16),
-            np.array(which), np.array(frames), np.array(sources), np.array(times, np.float64),
-        )  # fmt: skip
+            np.array(which),
+            np.array(frames),
+            np.array(sources),
+            np.array(times, np.float64),
+        )
         self._begin()
         return made

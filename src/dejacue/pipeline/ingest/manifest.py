@@ -26,16 +26,30 @@ from dejacue.sources.video import DECODERS, ERRORS
 
 MOST_BYTES = 1 << 30
 TYPES: dict[str, type] = {
-    "start": int, "end": int, "stride": int, "start_s": float, "end_s": float, "fps": float,
-    "rate": float, "errors": str, "decoder": str,
-}  # fmt: skip
+    "start": int,
+    "end": int,
+    "stride": int,
+    "start_s": float,
+    "end_s": float,
+    "fps": float,
+    "rate": float,
+    "errors": str,
+    "decoder": str,
+}
 ADDRESS = "address"  # in made_with: Item.address
 KNOWN = ("video", "masks", "boxes", "objects", "id", "object", "source", "kind", "match", *TYPES)
 CHOICES = {"match": MATCHES, "errors": ERRORS, "decoder": DECODERS}
 TAKEN = (  # in made_with
-    "padding", "minimum", "backend", "precision", COLUMNS, EVERY, LOOKED_AT, PROBLEMS,
+    "padding",
+    "minimum",
+    "backend",
+    "precision",
+    COLUMNS,
+    EVERY,
+    LOOKED_AT,
+    PROBLEMS,
     ADDRESS,
-)  # fmt: skip
+)
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once
 Objects = tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None
@@ -230,9 +244,15 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     columns = {key: texts.pop(key) for key in ("kind", "match", "object") if key in texts}
     source = texts.pop("source", str(row["video"]))
     item = Item(
-        name, video, masks[0], objects, VideoOptions(**numbers), **columns, source=source,
+        name,
+        video,
+        masks[0],
+        objects,
+        VideoOptions(**numbers),
+        **columns,
+        source=source,
         extra=texts,
-    )  # fmt: skip
+    )
     return item, []
 
 

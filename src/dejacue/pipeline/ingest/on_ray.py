@@ -95,10 +95,16 @@ def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
             decode_rows, fn_kwargs={"job": job}, num_cpus=1, concurrency=run.workers
         )
         return made.map_batches(
-            Encode, fn_constructor_kwargs={"job": job}, batch_size=None, batch_format="pyarrow",
+            Encode,
+            fn_constructor_kwargs={"job": job},
+            batch_size=None,
+            batch_format="pyarrow",
             compute=ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
-            num_cpus=cpus, num_gpus=gpus, max_restarts=-1, max_task_retries=RETRIES,
-        )  # fmt: skip
+            num_cpus=cpus,
+            num_gpus=gpus,
+            max_restarts=-1,
+            max_task_retries=RETRIES,
+        )
 
 
 def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:

@@ -84,11 +84,16 @@ class Gathered:
                 sure = np.array([presence[source] for source in sources[own].tolist()])
             made.append(
                 History(
-                    np.stack([self.known[keys[k].tobytes()] for k in own]), frames[own], id,
-                    self._look.identity, None if np.isnan(times[own]).any() else times[own],
-                    sources[own], sure, end.made[id],
+                    np.stack([self.known[keys[k].tobytes()] for k in own]),
+                    frames[own],
+                    id,
+                    self._look.identity,
+                    None if np.isnan(times[own]).any() else times[own],
+                    sources[own],
+                    sure,
+                    end.made[id],
                 )
-            )  # fmt: skip
+            )
         return made
 
     def close(self) -> None:
@@ -111,6 +116,4 @@ def depends_on_batch(encoder: Encoder) -> bool:
         return True
     full = encoder.encode_images(crops)
     part = encoder.encode_images(crops[len(crops) // 3 :: -1])[::-1]
-    return not (
-        np.array_equal(full[0], alone[0]) and np.array_equal(full[: len(part)], part)
-    )  # fmt: skip
+    return not (np.array_equal(full[0], alone[0]) and np.array_equal(full[: len(part)], part))

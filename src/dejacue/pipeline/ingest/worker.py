@@ -77,10 +77,13 @@ class Worker:
     def __init__(self, look: Look) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START.format(list(sys.path))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
             start_new_session=True,  # Ctrl-C is for the one that reads
             env={**_KEEP_PAGES, **os.environ},
-        )  # fmt: skip
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout

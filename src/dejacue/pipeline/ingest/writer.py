@@ -42,11 +42,12 @@ class Ingested:
 
     def __str__(self) -> str:
         kinds = (
-            ("added", len(self.added) - len(self.replaced)), ("replaced", len(self.replaced)),
-            ("of them with problems", len(self.problems)), (
-                "already in the store", len(self.skipped)),
+            ("added", len(self.added) - len(self.replaced)),
+            ("replaced", len(self.replaced)),
+            ("of them with problems", len(self.problems)),
+            ("already in the store", len(self.skipped)),
             ("failed", len(self.failed)),
-        )  # fmt: skip
+        )
         return ", ".join(f"{count} {name}" for name, count in kinds if count) or "nothing to do"
 
 
@@ -101,9 +102,12 @@ class Writer:
             path.unlink(missing_ok=True)
 
     def finished(
-        self, item: Item, histories: Sequence[History], skipped: Sequence[str],
+        self,
+        item: Item,
+        histories: Sequence[History],
+        skipped: Sequence[str],
         pictures: Mapping[str, bytes],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """All of an item is there; ``skipped`` are those of its ids that were before."""
         with self._lock:
             self._skipped += skipped
@@ -129,9 +133,12 @@ class Writer:
     def summary(self) -> Ingested:
         with self._lock:
             return Ingested(
-                tuple(self._added), tuple(self._skipped), tuple(self._failed),
-                tuple(self._replaced), dict(self._problems),
-            )  # fmt: skip
+                tuple(self._added),
+                tuple(self._skipped),
+                tuple(self._failed),
+                tuple(self._replaced),
+                dict(self._problems),
+            )
 
     def tick(self) -> None:
         """Writes what has waited long enough; to be called now and then."""
@@ -200,10 +207,12 @@ class Writer:
             lambda: self._store.add(
                 (own for own, _ in histories),
                 replace=any(done.item.replace for done in finished),
-                object=objects, source=sources, settled=settled,
+                object=objects,
+                source=sources,
+                settled=settled,
                 thumbnails={id: seen[id] for id in objects if id in seen},
             )
-        )  # fmt: skip
+        )
         with self._lock:
             self._added += objects
             self._replaced += [own.id for own, item in histories if own.id in item.known]

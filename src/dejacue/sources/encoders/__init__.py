@@ -24,7 +24,7 @@ from dejacue.sources.encoders.base import (
     PROMPTS,
     Encoder,
     ImageEncoder,
-)  # fmt: skip
+)
 from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabulary
 
 UNKNOWN_WORDS = "words that mini does not know: "
@@ -44,11 +44,15 @@ ENCODERS = (*BUILT_IN, *VARIANTS, *SIZES)
 SAME_ROWS = {"siglip2": ("siglip2:fp32", "siglip2:torch")}  # but for rounding
 FAMILIES = ("hf:", "openclip:", "timm:")
 EXAMPLES = (
-    "openclip:PE-Core-B-16", "openclip:ViT-B-16/dfn2b", "openclip:ViT-B-16/metaclip_fullcc",
-    "hf:openai/clip-vit-base-patch32", "hf:facebook/metaclip-2-worldwide-huge-quickgelu",
-    "hf:facebook/dinov2-base", "hf:facebook/dinov3-vits16-pretrain-lvd1689m",
+    "openclip:PE-Core-B-16",
+    "openclip:ViT-B-16/dfn2b",
+    "openclip:ViT-B-16/metaclip_fullcc",
+    "hf:openai/clip-vit-base-patch32",
+    "hf:facebook/metaclip-2-worldwide-huge-quickgelu",
+    "hf:facebook/dinov2-base",
+    "hf:facebook/dinov3-vits16-pretrain-lvd1689m",
     "timm:vit_base_patch14_dinov2.lvd142m",
-)  # fmt: skip
+)
 
 
 def check_name(name: str) -> None:
@@ -209,6 +213,11 @@ def _entry_points() -> Any:
 
 
 __all__ = [
-    "FORMS", "PROMPTS", "Encoder", "ImageEncoder", "encode_vocabulary", "encoder_name",
+    "FORMS",
+    "PROMPTS",
+    "Encoder",
+    "ImageEncoder",
+    "encode_vocabulary",
+    "encoder_name",
     "load_encoder",
-]  # fmt: skip
+]

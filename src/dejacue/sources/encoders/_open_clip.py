@@ -41,9 +41,13 @@ class OpenClip(TorchEncoder):
     """open_clip's own tokenizer, which also strips punctuation for SigLIP models."""
 
     def __init__(
-        self, name: str, *, device: str | None = None, precision: str | None = None,
+        self,
+        name: str,
+        *,
+        device: str | None = None,
+        precision: str | None = None,
         batch: int = BATCH,
-    ) -> None:  # fmt: skip
+    ) -> None:
         called = f"openclip:{name}"
         need("torch", REMEDY)
         open_clip = need("open_clip", EXTRA)
@@ -61,9 +65,12 @@ class OpenClip(TorchEncoder):
             raise InputError(f"{called}: takes images of {size} pixels, not squares")
         self.prepare(model, of_open_clip(published.images, int(sides.pop()), called))
         self.details = {
-            "backend": "open_clip", "precision": self.precision, "images": str(self.images),
-            "open_clip": str(open_clip.__version__), **published.found.details,
-        }  # fmt: skip
+            "backend": "open_clip",
+            "precision": self.precision,
+            "images": str(self.images),
+            "open_clip": str(open_clip.__version__),
+            **published.found.details,
+        }
 
     def image_rows(self, images: Any) -> Any:
         return self._model.encode_image(images)

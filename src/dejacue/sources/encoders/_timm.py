@@ -21,9 +21,13 @@ class Timm(ImageEncoder, TorchEncoder):
     """Rows are what the model pools before it classifies."""
 
     def __init__(
-        self, name: str, *, device: str | None = None, precision: str | None = None,
+        self,
+        name: str,
+        *,
+        device: str | None = None,
+        precision: str | None = None,
         batch: int = BATCH,
-    ) -> None:  # fmt: skip
+    ) -> None:
         called = f"timm:{name}"
         need("torch", REMEDY)
         timm = need("timm", EXTRA)
@@ -40,9 +44,12 @@ class Timm(ImageEncoder, TorchEncoder):
         images = of_timm(timm.data.resolve_model_data_config(model), called)
         self.prepare(model, images)
         self.details = {
-            "backend": "timm", "precision": self.precision, "timm": str(timm.__version__),
-            "images": str(images), **found.details,
-        }  # fmt: skip
+            "backend": "timm",
+            "precision": self.precision,
+            "timm": str(timm.__version__),
+            "images": str(images),
+            **found.details,
+        }
 
     def image_rows(self, images: Any) -> Any:
         return self._model(images)

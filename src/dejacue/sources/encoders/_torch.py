@@ -17,7 +17,7 @@ from dejacue.sources.encoders.siglip_torch import (
     choose_precision,
     dtype_of,
     to_device,
-)  # fmt: skip
+)
 from dejacue.sources.encoders.weights import first_sentence
 
 BATCH = 64
@@ -43,9 +43,13 @@ class TorchEncoder(Encoder):
     """A model of torch that takes square images."""
 
     def __init__(
-        self, called: str, device: str | None, precision: str | None, batch: int,
+        self,
+        called: str,
+        device: str | None,
+        precision: str | None,
+        batch: int,
         compile: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         need("torch", REMEDY)
         self.name, self.batch = called, batch
         self.device = choose_device(device)

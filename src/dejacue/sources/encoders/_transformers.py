@@ -29,10 +29,16 @@ HERE = {"local_files_only": True, "trust_remote_code": False}  # no code of a st
 
 
 def load_transformers(
-    name: str, *, called: str | None = None, device: str | None = None,
-    precision: str | None = None, revision: str | None = None, lower: bool | None = None,
-    batch: int = BATCH, compile: bool | None = None,
-) -> Encoder:  # fmt: skip
+    name: str,
+    *,
+    called: str | None = None,
+    device: str | None = None,
+    precision: str | None = None,
+    revision: str | None = None,
+    lower: bool | None = None,
+    batch: int = BATCH,
+    compile: bool | None = None,
+) -> Encoder:
     """A model by its name on the hub, or its folder.
 
     precision   fp32, fp16 or bf16 (default: bf16 on cuda, else fp32)
@@ -93,9 +99,12 @@ def _length(called: str, config: Any, tokenizer: Any) -> int:
 def _details(found: Model, encoder: TorchEncoder) -> dict[str, str]:
     version = need("transformers", REMEDY).__version__
     return {
-        "backend": "transformers", "precision": encoder.precision, "transformers": version,
-        "images": str(encoder.images), **found.details,
-    }  # fmt: skip
+        "backend": "transformers",
+        "precision": encoder.precision,
+        "transformers": version,
+        "images": str(encoder.images),
+        **found.details,
+    }
 
 
 class TextTransformers(TorchEncoder):
@@ -116,8 +125,10 @@ class TextTransformers(TorchEncoder):
         self._length = _length(called, model.config, self._tokenizer)
         self.prepare(model, of_transformers(found.folder, called))
         self.details = {
-            **_details(found, self), "lower_case": str(self.lower), "tokens": str(self._length)
-        }  # fmt: skip
+            **_details(found, self),
+            "lower_case": str(self.lower),
+            "tokens": str(self._length),
+        }
 
     def image_rows(self, images: Any) -> Any:
         return pooled(self._model.get_image_features(pixel_values=images))
@@ -126,9 +137,12 @@ class TextTransformers(TorchEncoder):
         torch = need("torch", REMEDY)
         written = [text.lower() if self.lower else text for text in texts]
         given = self._tokenizer(
-            written, padding="max_length", max_length=self._length, truncation=True,
+            written,
+            padding="max_length",
+            max_length=self._length,
+            truncation=True,
             return_tensors="pt",
-        ).to(self.device)  # fmt: skip
+        ).to(self.device)
         wanted = ["input_ids", *(["attention_mask"] if self._masked else [])]
         inputs = {name: given[name] for name in wanted if name in given}
         with torch.inference_mode():

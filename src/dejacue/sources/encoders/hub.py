@@ -20,14 +20,18 @@ from dejacue.sources.encoders.weights import FOLDER, first_sentence, no_connecti
 
 SMALL = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 TRANSFORMERS = (
-    "model.safetensors", "model-*-of-*.safetensors",
-    "pytorch_model.bin", "pytorch_model-*-of-*.bin",
-)  # fmt: skip
+    "model.safetensors",
+    "model-*-of-*.safetensors",
+    "pytorch_model.bin",
+    "pytorch_model-*-of-*.bin",
+)
 TIMM = ("model.safetensors", "pytorch_model.bin")
 OPEN_CLIP = (
-    "open_clip_model.safetensors", "open_clip_pytorch_model.safetensors",
-    "open_clip_pytorch_model.bin", "open_clip_pytorch_model.pth",
-)  # fmt: skip
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+    "open_clip_pytorch_model.pth",
+)
 
 
 @dataclass(frozen=True)

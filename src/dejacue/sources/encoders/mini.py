@@ -59,8 +59,9 @@ class WordTokenizer:
         return [word for word in split(text) if word not in self._index]
 
     def spelling(self, text: str) -> Spelling:
-        return Spelling(tuple(dict.fromkeys(self.unknown_words(text))),
-                        cut=" ".join(split(text)[TOKENS:]))  # fmt: skip
+        return Spelling(
+            tuple(dict.fromkeys(self.unknown_words(text))), cut=" ".join(split(text)[TOKENS:])
+        )
 
 
 def split(text: str) -> list[str]:

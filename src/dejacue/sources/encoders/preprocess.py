@@ -24,12 +24,30 @@ FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "h
 LONGEST = 16  # of a strip that is longer, compared with its width, only the middle is resized
 # what may stand in preprocessor_config.json; another key that is set changes the image in its way
 KNOWN = {
-    "do_resize", "size", "resample", "do_center_crop", "crop_size", "do_rescale", "rescale_factor",
-    "do_normalize", "image_mean", "image_std", "do_convert_rgb", "image_processor_type",
-    "feature_extractor_type", "processor_class", "_valid_processor_keys", "data_format",
-    "input_data_format", "default_to_square", "return_tensors", "auto_map", "backend", "use_fast",
+    "do_resize",
+    "size",
+    "resample",
+    "do_center_crop",
+    "crop_size",
+    "do_rescale",
+    "rescale_factor",
+    "do_normalize",
+    "image_mean",
+    "image_std",
+    "do_convert_rgb",
+    "image_processor_type",
+    "feature_extractor_type",
+    "processor_class",
+    "_valid_processor_keys",
+    "data_format",
+    "input_data_format",
+    "default_to_square",
+    "return_tensors",
+    "auto_map",
+    "backend",
+    "use_fast",
     "image_seq_length",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -165,10 +183,13 @@ def _plain(found: Mapping[str, Any]) -> Preprocessing:
     scaled = found.get("do_normalize", True)
     mean, std = (found["image_mean"], found["image_std"]) if scaled else ([0.0] * 3, [1.0] * 3)
     return Preprocessing(
-        int(crop), resize, squash, _filter(resample),
+        int(crop),
+        resize,
+        squash,
+        _filter(resample),
         tuple(float(value) / factor for value in mean),
         tuple(float(value) / factor for value in std),
-    )  # fmt: skip
+    )
 
 
 def _filter(number: Any) -> str:
@@ -184,9 +205,14 @@ def of_open_clip(found: Mapping[str, Any], size: int, called: str) -> Preprocess
         )
     try:
         return Preprocessing(
-            size, size, mode == "squash", str(found["interpolation"]),
-            tuple(map(float, found["mean"])), tuple(map(float, found["std"])), rounded=True,
-        )  # fmt: skip
+            size,
+            size,
+            mode == "squash",
+            str(found["interpolation"]),
+            tuple(map(float, found["mean"])),
+            tuple(map(float, found["std"])),
+            rounded=True,
+        )
     except (InputError, TypeError, ValueError, KeyError) as error:
         raise InputError(f"{called}: does not state how images are scaled ({error})") from None
 

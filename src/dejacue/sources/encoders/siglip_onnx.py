@@ -46,10 +46,12 @@ class OnnxSiglip(Encoder):
         self.size = _last(self._vision.get_inputs(), "pixel_values", siglip.SIZE)
         self.dimension = _last(self._vision.get_outputs(), "pooler_output", siglip.DIMENSION)
         self.details = {
-            "backend": "onnx", "precision": precision, "lower_case": str(lower),
+            "backend": "onnx",
+            "precision": precision,
+            "lower_case": str(lower),
             "export": f"{REPOSITORY}@{commit(files[towers[0]]) or 'unknown'}, not checked",
             **{f"sha256 {name}": sha256(path) for name, path in files.items()},
-        }  # fmt: skip
+        }
 
     def encode_images(self, crops: Crops) -> Rows:
         def encode(some: Crops) -> Any:

@@ -71,9 +71,15 @@ class TorchSiglip(Encoder):
     name = "siglip2"
 
     def __init__(
-        self, *, device: str | None = None, precision: str | None = None, lower: bool = True,
-        folder: Path | None = None, batch: int = BATCH, compile: bool | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        device: str | None = None,
+        precision: str | None = None,
+        lower: bool = True,
+        folder: Path | None = None,
+        batch: int = BATCH,
+        compile: bool | None = None,
+    ) -> None:
         transformers = need("transformers", REMEDY)
         self.device = choose_device(device)
         precision = choose_precision(precision, self.device)
@@ -93,9 +99,11 @@ class TorchSiglip(Encoder):
         self.workers = 2 if self.device.startswith("cuda") else 1  # one copies, one computes
         self.pace = CPU_PACE if self.device == "cpu" else None
         self.details = {
-            "backend": "torch", "precision": precision, "lower_case": str(lower),
+            "backend": "torch",
+            "precision": precision,
+            "lower_case": str(lower),
             "sha256 model.safetensors": sha256(files["model.safetensors"]),
-        }  # fmt: skip
+        }
 
     def encode_images(self, crops: Crops) -> Rows:
         torch = need("torch", REMEDY)

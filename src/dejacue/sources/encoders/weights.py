@@ -100,9 +100,17 @@ class Weights:
         """What gets the files on a machine with a connection, for $DEJACUE_WEIGHTS here."""
         place = f"{folder or os.environ.get(FOLDER) or 'FOLDER'}/{self.repository}"
         return shlex.join(
-            ["hf", "download", self.repository, *self.files, "--revision", self.revision,
-             "--local-dir", place]
-        )  # fmt: skip
+            [
+                "hf",
+                "download",
+                self.repository,
+                *self.files,
+                "--revision",
+                self.revision,
+                "--local-dir",
+                place,
+            ]
+        )
 
     def remedy(self, lacking: Sequence[str]) -> str:
         """Which files to put where; the user's folder must hold all of them."""
@@ -125,10 +133,13 @@ class Weights:
         try:
             return Path(
                 hf_hub_download(
-                    self.repository, name, revision=self.revision,
-                    local_files_only=local_files_only, **more,
+                    self.repository,
+                    name,
+                    revision=self.revision,
+                    local_files_only=local_files_only,
+                    **more,
                 )
-            )  # fmt: skip
+            )
         except (OSError, ValueError):  # a file that is not in the cache is an OSError too
             if not local_files_only:
                 raise

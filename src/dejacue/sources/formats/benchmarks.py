@@ -20,9 +20,14 @@ def write_qvhighlights(marks: Marks) -> str:
         video = marks.video_of(span.object)
         row = rows.setdefault(
             (video, span.state),
-            {"qid": len(rows) + 1, "query": (*span.descriptions, span.state)[0], "vid": video,
-             "state": span.state, "relevant_windows": []},
-        )  # fmt: skip
+            {
+                "qid": len(rows) + 1,
+                "query": (*span.descriptions, span.state)[0],
+                "vid": video,
+                "state": span.state,
+                "relevant_windows": [],
+            },
+        )
         row["relevant_windows"].append(list(span.seconds))
     return "".join(as_json(row) + "\n" for row in rows.values())
 

@@ -28,9 +28,13 @@ def write(marks: Marks) -> str:
     task = add(meta, "task")
     for tag, text in (
         ("name", clean(PurePath(video or next(iter(marks.objects), "")).name)),
-        ("size", str(last + 1)), ("mode", "interpolation"), ("overlap", "0"),
-        ("start_frame", "0"), ("stop_frame", str(last)), ("frame_filter", ""),
-    ):  # fmt: skip
+        ("size", str(last + 1)),
+        ("mode", "interpolation"),
+        ("overlap", "0"),
+        ("start_frame", "0"),
+        ("stop_frame", str(last)),
+        ("frame_filter", ""),
+    ):
         add(task, tag, text)
     labels = add(task, "labels")
     for object in marks.objects:
@@ -39,9 +43,12 @@ def write(marks: Marks) -> str:
         attribute = add(add(label, "attributes"), "attribute")
         values = "\n".join(" ".join(clean(state).split()) for state in marks.states)
         for tag, text in (
-            ("name", ATTRIBUTE), ("mutable", "True"), ("input_type", "select"),
-            ("default_value", ""), ("values", f"\n{values}"),
-        ):  # fmt: skip
+            ("name", ATTRIBUTE),
+            ("mutable", "True"),
+            ("input_type", "select"),
+            ("default_value", ""),
+            ("values", f"\n{values}"),
+        ):
             add(attribute, tag, text)
     size = add(task, "original_size")
     add(size, "width", str(width))
@@ -60,9 +67,19 @@ def _track(root: Element, number: int, span: Span, width: int, height: int) -> N
     if span.frames.length > 1:  # readers that do not interpolate see the last frame as well
         ends.insert(1, (span.frames.end, "0"))
     for frame, outside in ends:
-        box = add(track, "box", frame=str(frame), outside=outside, occluded="0", keyframe="1",
-                  xtl="0.0", ytl="0.0", xbr=f"{width}.0", ybr=f"{height}.0",
-                  z_order="0")  # fmt: skip
+        box = add(
+            track,
+            "box",
+            frame=str(frame),
+            outside=outside,
+            occluded="0",
+            keyframe="1",
+            xtl="0.0",
+            ytl="0.0",
+            xbr=f"{width}.0",
+            ybr=f"{height}.0",
+            z_order="0",
+        )
         add(box, "attribute", " ".join(clean(span.state).split()), name=ATTRIBUTE)
 
 

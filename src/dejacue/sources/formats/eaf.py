@@ -26,16 +26,28 @@ TYPE = "state"  # of our tiers
 
 def write(marks: Marks) -> str:
     video = marks.one_video("annotations")
-    root = Element("ANNOTATION_DOCUMENT", {
-        "AUTHOR": "dejacue", "DATE": "1970-01-01T00:00:00+00:00", "FORMAT": "2.8",
-        "VERSION": "2.8", "xmlns:xsi": _XSI, "xsi:noNamespaceSchemaLocation": _SCHEMA,
-    })  # fmt: skip
+    root = Element(
+        "ANNOTATION_DOCUMENT",
+        {
+            "AUTHOR": "dejacue",
+            "DATE": "1970-01-01T00:00:00+00:00",
+            "FORMAT": "2.8",
+            "VERSION": "2.8",
+            "xmlns:xsi": _XSI,
+            "xsi:noNamespaceSchemaLocation": _SCHEMA,
+        },
+    )
     header = add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     if video is not None:
         url = Path(video).absolute().as_uri() if "://" not in video else video
         kind = _TYPES.get(Path(video).suffix.lower(), "unknown")
-        add(header, "MEDIA_DESCRIPTOR", MEDIA_URL=clean(url), MIME_TYPE=kind,
-            RELATIVE_MEDIA_URL=f"./{clean(Path(video).name)}")  # fmt: skip
+        add(
+            header,
+            "MEDIA_DESCRIPTOR",
+            MEDIA_URL=clean(url),
+            MIME_TYPE=kind,
+            RELATIVE_MEDIA_URL=f"./{clean(Path(video).name)}",
+        )
     for note in marks.notes:
         add(header, "PROPERTY", clean(note), NAME=NOTE)
     order = add(root, "TIME_ORDER")
@@ -47,11 +59,21 @@ def write(marks: Marks) -> str:
             slots = f"ts{2 * count - 1}", f"ts{2 * count}"
             for slot, value in zip(slots, span.milliseconds, strict=True):
                 add(order, "TIME_SLOT", TIME_SLOT_ID=slot, TIME_VALUE=str(value))
-            own = add(add(tier, "ANNOTATION"), "ALIGNABLE_ANNOTATION", ANNOTATION_ID=f"a{count}",
-                      TIME_SLOT_REF1=slots[0], TIME_SLOT_REF2=slots[1])  # fmt: skip
+            own = add(
+                add(tier, "ANNOTATION"),
+                "ALIGNABLE_ANNOTATION",
+                ANNOTATION_ID=f"a{count}",
+                TIME_SLOT_REF1=slots[0],
+                TIME_SLOT_REF2=slots[1],
+            )
             add(own, "ANNOTATION_VALUE", clean(" / ".join(span.descriptions)))
-    add(root, "LINGUISTIC_TYPE", LINGUISTIC_TYPE_ID=TYPE, TIME_ALIGNABLE="true",
-        GRAPHIC_REFERENCES="false")  # fmt: skip
+    add(
+        root,
+        "LINGUISTIC_TYPE",
+        LINGUISTIC_TYPE_ID=TYPE,
+        TIME_ALIGNABLE="true",
+        GRAPHIC_REFERENCES="false",
+    )
     return as_xml(root)
 
 
@@ -60,8 +82,9 @@ def _tiers(marks: Marks) -> dict[tuple[str, str], list[Span]]:
     tiers: dict[tuple[str, str], list[Span]] = {}
     several = len(marks.objects) > 1
     for state in marks.states:
-        for span in sorted((own for own in marks.spans if own.state == state),
-                           key=lambda own: own.milliseconds):  # fmt: skip
+        for span in sorted(
+            (own for own in marks.spans if own.state == state), key=lambda own: own.milliseconds
+        ):
             object = clean(span.object or "")
             name = f"{object}/{clean(state)}" if several else clean(state)
             number = 1
@@ -106,8 +129,16 @@ def read(text: str) -> list[Span]:
             if tier in valued:
                 spans.append(Span(told, None, when, object, video))
                 continue
-            spans.append(Span(state, None, when, object, video,
-                              descriptions=tuple(filter(None, told.split(" / ")))))  # fmt: skip
+            spans.append(
+                Span(
+                    state,
+                    None,
+                    when,
+                    object,
+                    video,
+                    descriptions=tuple(filter(None, told.split(" / "))),
+                )
+            )
     return spans
 
 

@@ -22,9 +22,15 @@ def write(marks: Marks) -> str:
     }
     for span in marks.spans:
         labels[stem(marks.video_of(span.object))].append(
-            {"label": classes.index(span.state), **_values(span),
-             "attributes": {"object": span.object, "descriptions": " / ".join(span.descriptions)}}
-        )  # fmt: skip
+            {
+                "label": classes.index(span.state),
+                **_values(span),
+                "attributes": {
+                    "object": span.object,
+                    "descriptions": " / ".join(span.descriptions),
+                },
+            }
+        )
     document = {"classes": classes, "labels": labels, "notes": list(marks.notes)}
     return as_json(document) + "\n"
 

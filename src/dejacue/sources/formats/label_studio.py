@@ -26,13 +26,15 @@ def write(marks: Marks) -> str:
         if shared:
             meta["object"] = [span.object]
         region: dict[str, Any] = {
-            "id": f"dejacue-{len(regions) + 1}", "type": _KIND, "from_name": "states",
+            "id": f"dejacue-{len(regions) + 1}",
+            "type": _KIND,
+            "from_name": "states",
             "to_name": "video",
             "value": {
                 "ranges": [{"start": span.frames.start + 1, "end": span.frames.end + 1}],
                 _KIND: [span.state],
             },
-        }  # fmt: skip
+        }
         if span.score is not None:
             region["score"] = squashed(span.score)
         regions.append(region | {"meta": meta})

@@ -22,9 +22,11 @@ def write(marks: Marks) -> str:
     track = {"OTIO_SCHEMA": "Track.1", "name": "states", "kind": "Video", "children": clips}
     stack = {"OTIO_SCHEMA": "Stack.1", "name": "tracks", "children": [track]}
     document = {
-        "OTIO_SCHEMA": "Timeline.1", "name": "dejacue", "tracks": stack,
+        "OTIO_SCHEMA": "Timeline.1",
+        "name": "dejacue",
+        "tracks": stack,
         "metadata": {"dejacue": {"notes": list(marks.notes)}},
-    }  # fmt: skip
+    }
     return as_json(document) + "\n"
 
 
@@ -38,16 +40,28 @@ def _clip(marks: Marks, video: str) -> dict[str, Any]:
         media = {"OTIO_SCHEMA": "ExternalReference.1", "target_url": known}
     end = max((span.seconds[1] for span in spans), default=0.0)
     return {
-        "OTIO_SCHEMA": "Clip.2", "name": video, "source_range": _range(0.0, end, rate),
-        "media_references": {"DEFAULT_MEDIA": media}, "active_media_reference_key": "DEFAULT_MEDIA",
+        "OTIO_SCHEMA": "Clip.2",
+        "name": video,
+        "source_range": _range(0.0, end, rate),
+        "media_references": {"DEFAULT_MEDIA": media},
+        "active_media_reference_key": "DEFAULT_MEDIA",
         "markers": [
-            {"OTIO_SCHEMA": "Marker.2", "name": span.state, "color": "GREEN",
-             "marked_range": _range(*span.seconds, rate),
-             "metadata": {"dejacue": {"object": span.object, "score": span.score,
-                                      "descriptions": list(span.descriptions)}}}
+            {
+                "OTIO_SCHEMA": "Marker.2",
+                "name": span.state,
+                "color": "GREEN",
+                "marked_range": _range(*span.seconds, rate),
+                "metadata": {
+                    "dejacue": {
+                        "object": span.object,
+                        "score": span.score,
+                        "descriptions": list(span.descriptions),
+                    }
+                },
+            }
             for span in spans
         ],
-    }  # fmt: skip
+    }
 
 
 def _rate(marks: Marks, objects: list[str], spans: list[Span]) -> float:
@@ -68,9 +82,11 @@ def _range(start: float, end: float, rate: float) -> dict[str, Any]:
         "OTIO_SCHEMA": "TimeRange.1",
         "start_time": {"OTIO_SCHEMA": "RationalTime.1", "rate": rate, "value": first},
         "duration": {
-            "OTIO_SCHEMA": "RationalTime.1", "rate": rate, "value": round(end * rate) - first
+            "OTIO_SCHEMA": "RationalTime.1",
+            "rate": rate,
+            "value": round(end * rate) - first,
         },
-    }  # fmt: skip
+    }
 
 
 def read(text: str) -> list[Span]:
@@ -120,6 +136,9 @@ def _span(marker: dict[str, Any], video: str | None) -> Span:
     own = own if isinstance(own, dict) else {}
     object = own.get("object")
     return Span(
-        str(marker.get("name")), None, times(first, last),
-        object if isinstance(object, str) else None, video,
-    )  # fmt: skip
+        str(marker.get("name")),
+        None,
+        times(first, last),
+        object if isinstance(object, str) else None,
+        video,
+    )

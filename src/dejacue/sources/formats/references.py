@@ -17,9 +17,13 @@ from dejacue.sources.formats.spans import Marks, Span, stem
 
 
 def read(
-    path: str | os.PathLike[str], format: Format, *, times: Any = None,
-    states: Collection[str] | None = None, history: str | None = None,
-) -> list[Reference]:  # fmt: skip
+    path: str | os.PathLike[str],
+    format: Format,
+    *,
+    times: Any = None,
+    states: Collection[str] | None = None,
+    history: str | None = None,
+) -> list[Reference]:
     """The references of a file; the arguments are those of ``read_references``."""
     name = os.fspath(path)
     spans = format.spans(path)

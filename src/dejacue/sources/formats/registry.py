@@ -67,37 +67,109 @@ class Format:
 _PLAIN = (".json", ".jsonl", ".xml")
 _ROOTS = {"ANNOTATION_DOCUMENT": "eaf", "annotations": "cvat"}  # of XML
 _KEYS = {  # that a JSON document, or the first of a list, has
-    ("relevant_windows", "pred_relevant_windows"): "qvhighlights", ("database",): "activitynet",
-    ("annotations", "predictions"): "label-studio", ("labels", "samples"): "fiftyone",
+    ("relevant_windows", "pred_relevant_windows"): "qvhighlights",
+    ("database",): "activitynet",
+    ("annotations", "predictions"): "label-studio",
+    ("labels", "samples"): "fiftyone",
     ("OTIO_SCHEMA",): "otio",
-}  # fmt: skip
+}
 _LAST = "last frame, included"
 _AFTER = "end of the last frame"
 FORMATS: dict[str, Format] = {
     own.name: own
     for own in (
-        Format("vtt", (".vtt",), "milliseconds", _AFTER, MILLISECOND, subtitles.write_vtt,
-               subtitles.read),
-        Format("srt", (".srt",), "milliseconds", _AFTER, MILLISECOND, subtitles.write_srt,
-               subtitles.read),
-        Format("eaf", (".eaf",), "milliseconds", _AFTER, MILLISECOND, eaf.write, eaf.read,
-               opens=True),
-        Format("otio", (".otio",), "frames from 0 at the rate, or microseconds", _AFTER, EXACT,
-               otio.write, otio.read, opens=True),
-        Format("rerun", (".rrd",), "seconds", _AFTER, EXACT, recording.write, recording.read,
-               package="rerun-sdk", binary=True),
-        Format("fiftyone", (".fiftyone.json",), "frames from 1", _LAST, None, fiftyone.write,
-               fiftyone.read, opens=True),
-        Format("label-studio", (".labelstudio.json", ".label-studio.json"), "frames from 1", _LAST,
-               None, label_studio.write, label_studio.read, opens=True),
-        Format("cvat", (".cvat.xml",), "frames from 0", "first frame outside", None, cvat.write,
-               cvat.read, opens=True),
-        Format("qvhighlights", (".qvhighlights.jsonl",), "seconds", _AFTER, EXACT,
-               benchmarks.write_qvhighlights, benchmarks.read_qvhighlights),
-        Format("activitynet", (".activitynet.json",), "seconds", _AFTER, EXACT,
-               benchmarks.write_activitynet, benchmarks.read_activitynet),
+        Format(
+            "vtt",
+            (".vtt",),
+            "milliseconds",
+            _AFTER,
+            MILLISECOND,
+            subtitles.write_vtt,
+            subtitles.read,
+        ),
+        Format(
+            "srt",
+            (".srt",),
+            "milliseconds",
+            _AFTER,
+            MILLISECOND,
+            subtitles.write_srt,
+            subtitles.read,
+        ),
+        Format(
+            "eaf", (".eaf",), "milliseconds", _AFTER, MILLISECOND, eaf.write, eaf.read, opens=True
+        ),
+        Format(
+            "otio",
+            (".otio",),
+            "frames from 0 at the rate, or microseconds",
+            _AFTER,
+            EXACT,
+            otio.write,
+            otio.read,
+            opens=True,
+        ),
+        Format(
+            "rerun",
+            (".rrd",),
+            "seconds",
+            _AFTER,
+            EXACT,
+            recording.write,
+            recording.read,
+            package="rerun-sdk",
+            binary=True,
+        ),
+        Format(
+            "fiftyone",
+            (".fiftyone.json",),
+            "frames from 1",
+            _LAST,
+            None,
+            fiftyone.write,
+            fiftyone.read,
+            opens=True,
+        ),
+        Format(
+            "label-studio",
+            (".labelstudio.json", ".label-studio.json"),
+            "frames from 1",
+            _LAST,
+            None,
+            label_studio.write,
+            label_studio.read,
+            opens=True,
+        ),
+        Format(
+            "cvat",
+            (".cvat.xml",),
+            "frames from 0",
+            "first frame outside",
+            None,
+            cvat.write,
+            cvat.read,
+            opens=True,
+        ),
+        Format(
+            "qvhighlights",
+            (".qvhighlights.jsonl",),
+            "seconds",
+            _AFTER,
+            EXACT,
+            benchmarks.write_qvhighlights,
+            benchmarks.read_qvhighlights,
+        ),
+        Format(
+            "activitynet",
+            (".activitynet.json",),
+            "seconds",
+            _AFTER,
+            EXACT,
+            benchmarks.write_activitynet,
+            benchmarks.read_activitynet,
+        ),
     )
-}  # fmt: skip
+}
 
 
 def format_in(path: str | os.PathLike[str]) -> Format | None:

@@ -80,8 +80,15 @@ def read(text: str) -> list[Span]:
                 raise InputError("has no text; give the state")
         object, between, rest = words.partition(BETWEEN)
         state, _, told = (rest if between else words).partition(": ")
-        spans.append(Span(state.strip(), None, seconds, object if between else None,
-                          descriptions=tuple(filter(None, told.split(" / ")))))  # fmt: skip
+        spans.append(
+            Span(
+                state.strip(),
+                None,
+                seconds,
+                object if between else None,
+                descriptions=tuple(filter(None, told.split(" / "))),
+            )
+        )
     if not spans:
         raise InputError("has no cue; a cue is a line with two times and -->, then a line of text")
     return spans

@@ -31,11 +31,15 @@ NAMES = {  # what other tools call our columns; the first that is there counts
     "frame": ("frame", "frame_index", "frame_idx", "frame_number", "frame_id"),
     "id": ("track_id", "tracker_id", "object_id", "id"),
     "conf": ("conf", "confidence", "score"),
-    "x": ("x", "left", "bb_left"), "y": ("y", "top", "bb_top"),
-    "w": ("w", "width", "bb_width"), "h": ("h", "height", "bb_height"),
-    "x1": ("x1", "x_min", "xmin"), "y1": ("y1", "y_min", "ymin"),
-    "x2": ("x2", "x_max", "xmax"), "y2": ("y2", "y_max", "ymax"),
-}  # fmt: skip
+    "x": ("x", "left", "bb_left"),
+    "y": ("y", "top", "bb_top"),
+    "w": ("w", "width", "bb_width"),
+    "h": ("h", "height", "bb_height"),
+    "x1": ("x1", "x_min", "xmin"),
+    "y1": ("y1", "y_min", "ymin"),
+    "x2": ("x2", "x_max", "xmax"),
+    "y2": ("y2", "y_max", "ymax"),
+}
 NOTHING = ("", "none", "nan")
 MOST_BYTES = 1 << 30
 

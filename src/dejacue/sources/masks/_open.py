@@ -26,9 +26,13 @@ from dejacue.sources.masks.reader import Rows
 KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits")
 PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 _BY_SUFFIX = {
-    ".npz": "stack", ".npy": "stack", ".json": "coco", ".jsonl": "coco", ".txt": "boxes",
+    ".npz": "stack",
+    ".npy": "stack",
+    ".json": "coco",
+    ".jsonl": "coco",
+    ".txt": "boxes",
     ".csv": "boxes",
-}  # fmt: skip
+}
 _NUMBER = re.compile("[0-9]{1,9}")
 
 

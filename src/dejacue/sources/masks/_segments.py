@@ -43,9 +43,11 @@ class Segments(ListedRows):
     """Masks by frame and object, each made when it is asked for."""
 
     def __init__(
-        self, frames: Mapping[int, Mapping[int, Callable[[], Plane]]], files: list[Path],
+        self,
+        frames: Mapping[int, Mapping[int, Callable[[], Plane]]],
+        files: list[Path],
         content: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         numbers = sorted(frames)
         self.keys, self.files, self.content = Keys(numbers=tuple(numbers)), files, content
         self._objects = [frames[number] for number in numbers]

@@ -101,9 +101,13 @@ class _Planes(ListedRows):
     """A bool stack: (N, K, H, W), or (N, H, W) with one object in each row."""
 
     def __init__(
-        self, path: Path, masks: _Stack, keys: Keys, ids: list[int] | None,
+        self,
+        path: Path,
+        masks: _Stack,
+        keys: Keys,
+        ids: list[int] | None,
         threshold: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.files = [path]
         self._path, self._masks, self._threshold = path, masks, threshold
         self._last: tuple[int, NDArray[Any]] | None = None
@@ -226,7 +230,8 @@ def _masks(arrays: Mapping[str, _Stack], threshold: float | None = None) -> _Sta
     if math.prod(masks.shape[1:]) * masks.dtype.itemsize > _MOST_ROW_BYTES:
         raise InputError(
             f"the masks have shape {masks.shape}, more than 1 GB per frame; leave out objects, or "
-            "make the masks smaller")  # fmt: skip
+            "make the masks smaller"
+        )
     if math.prod(masks.shape[:-2]) > _MOST_MASKS:
         raise InputError(
             f"the masks have shape {masks.shape}, more than {_MOST_MASKS} masks; split them"

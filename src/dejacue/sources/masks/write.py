@@ -83,8 +83,9 @@ class _CheckedFrames:
                 raise InputError(f"a frame number is above {MOST_FRAME}; frames count from 0")
             if type(key) is int and key < 0:
                 raise InputError(f"frame {key}: frames count from 0")
-            planes = {one: mask[0] if mask.shape[:-2] == (1,) else mask
-                      for one, mask in masks.items()}  # fmt: skip
+            planes = {
+                one: mask[0] if mask.shape[:-2] == (1,) else mask for one, mask in masks.items()
+            }
             for one, mask in planes.items():
                 self._size = self._size or (mask.shape[0], mask.shape[1])
                 if mask.shape != self._size or mask.dtype != bool:
@@ -135,8 +136,11 @@ def _write_coco(
         {"id": at, "image_id": image, "track_id": one, "category_id": 1, "segmentation": packed}
         for at, (image, one, packed) in enumerate(pieces, start=1)
     )
-    head = {"images": images, "tracks": [{"id": one} for one in ids],
-            "categories": [{"id": 1, "name": "object"}]}  # fmt: skip
+    head = {
+        "images": images,
+        "tracks": [{"id": one} for one in ids],
+        "categories": [{"id": 1, "name": "object"}],
+    }
     return write_document(path, head, "annotations", map(as_json, annotations))
 
 

@@ -49,9 +49,12 @@ class PackedObservation(NamedTuple):
     def of(cls, image: NDArray[np.uint8], seen: Observation) -> PackedObservation:
         colours = np.rint(255 * colour_signature(image, seen.mask)).astype(np.uint8)
         return cls(
-            pack(seen.mask)["counts"], round(float(seen.presence), 4), int(seen.mask.sum()),
-            bounding_box(seen.mask) or (0, 0, 0, 0), colours.tobytes(),
-        )  # fmt: skip
+            pack(seen.mask)["counts"],
+            round(float(seen.presence), 4),
+            int(seen.mask.sum()),
+            bounding_box(seen.mask) or (0, 0, 0, 0),
+            colours.tobytes(),
+        )
 
     def mask(self, size: tuple[int, int]) -> Mask:
         return decode_rle({"size": list(size), "counts": self.counts})

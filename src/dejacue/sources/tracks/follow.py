@@ -26,9 +26,10 @@ _log = logging.getLogger("dejacue")
 
 
 def first_prompts(
-    box: Sequence[float] | None = None, point: Sequence[float] | None = None,
+    box: Sequence[float] | None = None,
+    point: Sequence[float] | None = None,
     mask: Mask | str | os.PathLike[str] | None = None,
-) -> list[RawPrompt]:  # fmt: skip
+) -> list[RawPrompt]:
     """What shows one object in the first frame; a mask may be a picture."""
     given: list[RawPrompt] = []
     if box is not None:
@@ -129,9 +130,12 @@ def _noted(output: Path) -> bytes:
 
 
 def _request(
-    video: Video, prompts: Prompts, tracker: Tracker | str | None, options: TrackerOptions,
+    video: Video,
+    prompts: Prompts,
+    tracker: Tracker | str | None,
+    options: TrackerOptions,
     output: Path,
-) -> tuple[TrackRequest, Lineages]:  # fmt: skip
+) -> tuple[TrackRequest, Lineages]:
     """What is wrong with the input is said before a model is loaded."""
     before: Notes | None = None
     if isinstance(prompts, TypedPrompts):

@@ -46,9 +46,13 @@ class TrackedObject(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields
 
 
 class Notes(
-    msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, tag_field="schema",
+    msgspec.Struct,
+    frozen=True,
+    eq=False,
+    forbid_unknown_fields=True,
+    tag_field="schema",
     tag=SCHEMA,
-):  # fmt: skip
+):
     """All notes of one file or folder of masks.
 
     video_key        changes with the video and with which of its frames are looked at

@@ -222,20 +222,36 @@ def _followed(
 
 
 def _notes(
-    target: Path, request: TrackRequest, rows: Sequence[FrameRecord], size: tuple[int, int],
-    lineages: Lineages, prompts: tuple[RawPrompt, ...], objects: dict[int, TrackedObject],
-) -> Notes:  # fmt: skip
+    target: Path,
+    request: TrackRequest,
+    rows: Sequence[FrameRecord],
+    size: tuple[int, int],
+    lineages: Lineages,
+    prompts: tuple[RawPrompt, ...],
+    objects: dict[int, TrackedObject],
+) -> Notes:
     names = [row.name for row in rows if row.name is not None]
     times = [row.time_s for row in rows if row.time_s is not None]
     stems = len(set(names)) == len(rows)
     tracker = request.tracker
     return Notes(
-        tracker.name, tracker.approximate, dict(tracker.details), Path(request.video.path).name,
-        request.video.key, target.name, "stem" if stems else "source", size, request.presence,
-        request.backward, lineages, prompts, tuple(row.source for row in rows),
-        tuple(times) if len(times) == len(rows) else None, tuple(names) if stems else None,
+        tracker.name,
+        tracker.approximate,
+        dict(tracker.details),
+        Path(request.video.path).name,
+        request.video.key,
+        target.name,
+        "stem" if stems else "source",
+        size,
+        request.presence,
+        request.backward,
+        lineages,
+        prompts,
+        tuple(row.source for row in rows),
+        tuple(times) if len(times) == len(rows) else None,
+        tuple(names) if stems else None,
         objects,
-    )  # fmt: skip
+    )
 
 
 @dataclass

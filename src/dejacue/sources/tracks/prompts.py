@@ -121,11 +121,13 @@ def prompt_content(prompts: Iterable[Prompt], one: int) -> list[tuple[object, ..
     own = sorted((own for own in prompts if own.object == one), key=lambda prompt: prompt.frame)
     return [
         (
-            prompt.frame, prompt.box, prompt.points,
+            prompt.frame,
+            prompt.box,
+            prompt.points,
             None if prompt.mask is None else hashlib.sha256(prompt.mask.tobytes()).hexdigest(),
         )
         for prompt in own
-    ]  # fmt: skip
+    ]
 
 
 def _find_frames(

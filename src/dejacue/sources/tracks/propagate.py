@@ -121,13 +121,20 @@ class TrackRequest:
     def key(self, one: int) -> str:
         """Changes with all that the masks of an object depend on."""
         own = prompt_content(self.prompts, one)
-        others = [] if self.tracker.independent else [
-            (other, prompt_content(self.prompts, other)) for other in self.firsts
-        ]  # fmt: skip
+        others = (
+            []
+            if self.tracker.independent
+            else [(other, prompt_content(self.prompts, other)) for other in self.firsts]
+        )
         content = [
-            self.video.key, self.tracker.name, sorted(self.tracker.details.items()),
-            self.backward, self.presence, own, others,
-        ]  # fmt: skip
+            self.video.key,
+            self.tracker.name,
+            sorted(self.tracker.details.items()),
+            self.backward,
+            self.presence,
+            own,
+            others,
+        ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def only(self, objects: Iterable[int]) -> TrackRequest:

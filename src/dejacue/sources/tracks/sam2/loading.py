@@ -24,10 +24,12 @@ from dejacue.sources.tracks.sam2.tracker import CLASSES, Sam2Tracker
 
 DEFAULT = "sam2-small"
 REPOSITORIES = {
-    **{f"sam2-{size}": f"facebook/sam2.1-hiera-{size}"
-       for size in ("tiny", "small", "base-plus", "large")},
+    **{
+        f"sam2-{size}": f"facebook/sam2.1-hiera-{size}"
+        for size in ("tiny", "small", "base-plus", "large")
+    },
     "edgetam": "yonigozlan/EdgeTAM-hf",
-}  # fmt: skip
+}
 FILES: dict[str, str | None] = {"config.json": None, "model.safetensors": None}
 REVISION = "main"
 SAM3 = (
@@ -37,9 +39,12 @@ SAM3 = (
 
 
 def load(
-    name: str = "sam2", *, device: str | None = None, precision: str | None = None,
+    name: str = "sam2",
+    *,
+    device: str | None = None,
+    precision: str | None = None,
     fallback: bool = False,
-) -> Sam2Tracker:  # fmt: skip
+) -> Sam2Tracker:
     """The tracker of that name.
 
     device      cuda, mps or cpu (default: the first that is there)
@@ -72,9 +77,14 @@ def load(
         "transformers": transformers.__version__,
     }
     return Sam2Tracker(
-        model, name, device=device, precision=precision, fallback=fallback, key=digest,
+        model,
+        name,
+        device=device,
+        precision=precision,
+        fallback=fallback,
+        key=digest,
         details=details,
-    )  # fmt: skip
+    )
 
 
 def _classes(path: Path) -> tuple[str, str]:

@@ -67,9 +67,12 @@ class Sam2Session:
         }
         stream = io.BytesIO()
         content = {
-            "kind": KIND, "model": self._tracker.key, "precision": self._place[1],
-            "next": self._next, "objects": objects,
-        }  # fmt: skip
+            "kind": KIND,
+            "model": self._tracker.key,
+            "precision": self._place[1],
+            "next": self._next,
+            "objects": objects,
+        }
         torch.save(content, stream)
         return stream.getvalue()
 

@@ -29,9 +29,16 @@ class Sam2Tracker:
     independent: bool = True
 
     def __init__(
-        self, model: Any, name: str, *, device: str, precision: str, fallback: bool = False,
-        key: str = "", details: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        name: str,
+        *,
+        device: str,
+        precision: str,
+        fallback: bool = False,
+        key: str = "",
+        details: Mapping[str, str] | None = None,
+    ) -> None:
         transformers = need("transformers", REMEDY)
         self.name, self.key = name, key
         self.model = model.eval().requires_grad_(False)
@@ -41,8 +48,10 @@ class Sam2Tracker:
         self.reach = Reach.of(model)
         self.session_class = getattr(transformers, CLASSES[model.config.model_type][1])
         self.details: Mapping[str, str] = {
-            **(details or {}), "device": device, "precision": precision
-        }  # fmt: skip
+            **(details or {}),
+            "device": device,
+            "precision": precision,
+        }
         self._fallback = fallback
         try:
             self._move(device)
@@ -71,9 +80,11 @@ class Sam2Tracker:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         self.details = {
-            **self.details, "device": "cpu", "precision": "fp32",
+            **self.details,
+            "device": "cpu",
+            "precision": "fp32",
             "note": f"{lost} ran out of memory, so tracking continued on the CPU, which is slower",
-        }  # fmt: skip
+        }
 
     def _move(self, device: str, dtype: Any = None) -> None:
         self.model = self.model.to(device, dtype)
