@@ -207,13 +207,13 @@ def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) 
 def test_ray_is_started_and_ended_quietly_where_none_runs(tmp_path) -> None:
     store, vocabulary = filled(tmp_path / "s"), tmp_path / "words.npz"
     write_vocabulary(vocabulary, words())
-    before = set(Path("/tmp").glob("dejacue-ray-*"))
     command = [sys.executable, "-m", "dejacue", "store", "ask", store.path, "-v", vocabulary]
-    local, spread = (
-        subprocess.run([*command, "--jsonl", "--engine", engine], capture_output=True, text=True)
-        for engine in ("local", "ray")
-    )
-    assert (spread.returncode, spread.stdout) == (0, local.stdout), spread.stderr
-    assert spread.stderr == local.stderr
-    assert len(spread.stdout.splitlines()) == 20
-    assert set(Path("/tmp").glob("dejacue-ray-*")) <= before
+    printed = {}
+    for engine in ("local", "ray"):
+        both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen([*command, "--jsonl", "--engine", engine], **both) as running:
+            printed[engine] = running.communicate()
+        assert running.returncode == 0, printed[engine][1]
+    assert printed["ray"] == printed["local"]
+    assert len(printed["ray"][0].splitlines()) == 20
+    assert not list(Path("/tmp").glob(f"dejacue-ray-{running.pid}-*"))

@@ -299,7 +299,6 @@ def test_a_driver_that_is_killed_costs_one_batch_an_actor(videos, tmp_path, monk
         counter=str(counter),
         actors=actors,
     )
-    before = set(Path("/tmp").glob("dejacue-ray-*"))
     with subprocess.Popen([sys.executable, "-c", text], start_new_session=True) as running:
         until = time.monotonic() + 600
         while not counter.exists() or counter.stat().st_size < crops // 3:
@@ -307,7 +306,8 @@ def test_a_driver_that_is_killed_costs_one_batch_an_actor(videos, tmp_path, monk
             assert time.monotonic() < until
             time.sleep(0.02)
         running.send_signal(signal.SIGKILL)
-    left = set(Path("/tmp").glob("dejacue-ray-*")) - before
+    left = list(Path("/tmp").glob(f"dejacue-ray-{running.pid}-*"))
+    assert left
     while any(str(own) in processes() for own in left):  # Ray ends by itself
         assert time.monotonic() < until
         time.sleep(0.1)

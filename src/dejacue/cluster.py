@@ -113,7 +113,8 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     if address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
         # sockets lie in it, and their paths must be short
-        folder = tempfile.mkdtemp(prefix="dejacue-ray-", dir="/tmp" if os.name == "posix" else None)
+        place = "/tmp" if os.name == "posix" else None
+        folder = tempfile.mkdtemp(prefix=f"dejacue-ray-{os.getpid()}-", dir=place)
         options = {"include_dashboard": False, "_temp_dir": folder, **options}
     else:
         options = {}
