@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
+from helpers.studio_page import WAIT_S
 
 from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
 from dejacue.report.scene import scene
@@ -171,6 +174,13 @@ def test_nothing_to_show_is_no_error(stage) -> None:
     assert own.shown["playhead"] == 5
 
 
+def until_red(own, frame: int) -> None:
+    """Wait until the picture of a frame has arrived and is drawn."""
+    end = time.monotonic() + WAIT_S
+    while colour(own, frame, 0, -60) != (255, 0, 0):
+        assert time.monotonic() < end
+
+
 def test_pictures_follow_the_zoom(stage, rich) -> None:
     own = stage(rich)
     own.js(
@@ -190,7 +200,7 @@ def test_pictures_follow_the_zoom(stage, rich) -> None:
     far = sorted(own.js("[...asked]"))
     steps = set(np.diff(far).tolist())
     assert len(steps) == 1
-    assert colour(own, far[3], 0, -60) == (255, 0, 0)
+    until_red(own, far[3])
     own.js("asked.clear(); own.view(100, 139)")
     own.drawn()
     near = sorted(own.js("[...asked]"))
@@ -223,7 +233,7 @@ def test_pictures_that_arrive_leave_the_curves_as_they_are(stage, rich) -> None:
         rich,
     )
     assert draws == 1
-    assert colour(own, sorted(own.js("[...asked]"))[2], 0, -60) == (255, 0, 0)
+    until_red(own, sorted(own.js("[...asked]"))[2])
 
 
 def test_sharp_screens_get_sharp_lines(stage, rich) -> None:
