@@ -22,7 +22,7 @@ def need(module: str) -> ModuleType:
         if module in WITH_TORCHVISION:
             _import_torchvision()
         return importlib.import_module(module)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         message = f"{error}; pip install 'dejacue[peers]'"
         if os.environ.get("DEJACUE_REQUIRE_PEERS"):
             pytest.fail(message)
