@@ -5,8 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
 
+PEERS := $(VENV)-peers
 ARGS ?=
 PYTEST := -m pytest -n auto --dist loadfile --durations=20
+LIBRARIES := -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 .PHONY: demo studio test test-all lint bench docs tables wheel sanitize fuzz crash mutants clean
 
@@ -23,6 +25,14 @@ $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
+# packages that are compared with, on top of the others: some want older versions of these
+$(PEERS)/.installed: $(VENV)/.developer
+	$(PYTHON) -m venv --without-pip $(PEERS)
+	echo "import site; site.addsitedir('$$($(BIN)/python $(LIBRARIES))')" \
+	  > "$$($(PEERS)/bin/python $(LIBRARIES))/base.pth"
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check 'dejacue[peers]'
+	touch $@
+
 demo: $(VENV)/.installed ## render a video, find the states of its object, write a report
 	$(BIN)/dejacue demo --output out/demo
 
@@ -36,8 +46,9 @@ studio: out/demo/finding.json ## the page on the demo scene
 test: $(VENV)/.developer ## the tests; ARGS=--random-order shuffles them
 	$(BIN)/python $(PYTEST) -m 'not long' $(ARGS)
 
-test-all: $(VENV)/.developer ## what make test leaves out
-	$(BIN)/python $(PYTEST) -m long $(ARGS)
+test-all: $(VENV)/.developer $(PEERS)/.installed ## what make test leaves out
+	$(BIN)/python $(PYTEST) -m 'long and not peers' $(ARGS)
+	DEJACUE_REQUIRE_PEERS=1 $(PEERS)/bin/python $(PYTEST) -m peers $(ARGS)
 
 lint: $(VENV)/.developer ## ruff and mypy
 	$(BIN)/ruff check .
@@ -86,4 +97,4 @@ mutants: $(VENV)/.developer ## small changes of the core that the tests must not
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/mutation/mutate.py
 
 clean:
-	rm -rf build dist out .venv-sanitize src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so
+	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so
