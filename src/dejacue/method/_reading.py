@@ -36,7 +36,7 @@ STILL = (
 )
 _NEARLY = 1e-6  # of a cosine
 MOST_NAMED = 5  # examples of a state, in a note
-_ROWS = 1024  # looked at together
+_FIRST_ROWS, _MAX_ROWS = 8, 1024  # compared at a time
 
 
 @lru_cache(maxsize=256)
@@ -195,11 +195,14 @@ def in_frames(first: int, last: int) -> str:
 
 
 def _still(history: History) -> bool:
-    """Whether all its frames look the same to the encoder."""
-    first = unit_rows(history.features[:1])[0]
-    blocks = (history.features[at : at + _ROWS] for at in range(0, len(history), _ROWS))
-    alike = ((unit_rows(block) @ first > 1 - _NEARLY).all() for block in blocks)
-    return len(history) > 1 and all(alike)
+    """Return whether all its frames look the same to the encoder; most videos soon show another."""
+    first, at, rows = unit_rows(history.features[:1])[0], 1, _FIRST_ROWS
+    while at < len(history):
+        block = unit_rows(history.features[at : at + rows])
+        if not (block @ first > 1 - _NEARLY).all():
+            return False
+        at, rows = at + rows, min(2 * rows, _MAX_ROWS)
+    return len(history) > 1
 
 
 def _diagnostics(readout: Readout, view: View, found: Answers) -> list[Diagnostics]:
