@@ -41,6 +41,7 @@ def test_the_main_table_shows_ours_beside_the_published_values(dejacue, release,
     assert json.loads(windows.read_text())["main"]["scan/vocabulary"]["H001"][0] == [0, 29]
 
 
+@pytest.mark.long
 def test_out_and_figures_write_everything_and_name_the_folder(dejacue, release, tmp_path):
     folder = tmp_path / "out"
     words = ("reproduce", "shifts", "paired", "--data", release.folder, "--out", folder)

@@ -452,6 +452,7 @@ def test_what_is_written_is_sorted(tmp_path, named):
     assert held == sorted_keys
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["m", "m.npz", "m.json"])
 def test_a_long_stream_takes_little_memory(tmp_path, name):
     shape, count = (200, 300), 400

@@ -312,6 +312,7 @@ def scene(tmp_path_factory):
     return scene, segments
 
 
+@pytest.mark.long
 def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
     folder, _ = scene
     given = [folder / "scene.mp4", "--masks", folder / "halves", "--encoder", "mini"]

@@ -204,6 +204,7 @@ def seen_in(scene) -> Series:
     return series(area, boxes=boxes, colours=colours, size=scene.size)
 
 
+@pytest.mark.long
 def test_most_switches_in_rendered_scenes_are_told_and_few_where_there_are_none() -> None:
     """Seeds that were not looked at when thresholds were chosen. docs/tracking.md has the rates of
     40 scenes with hands and exits; here are ten without."""

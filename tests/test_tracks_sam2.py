@@ -92,6 +92,7 @@ def levels(model) -> tuple[int, int]:
     return model.prompt_encoder.mask_input_size
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sam2", "edgetam"])
 def test_pruning_leaves_masks_and_presence_the_same_to_the_last_bit(kind) -> None:
     given = frames(48)
@@ -142,6 +143,7 @@ def stored_bytes(session: sam2.Sam2Session) -> int:
     return sum(sizes.values())
 
 
+@pytest.mark.long
 def test_memory_is_flat_over_a_hundred_frames() -> None:
     session = tracker().session()
     pool = frames(16)

@@ -458,6 +458,7 @@ def test_the_command_refuses_in_one_line(dejacue, tmp_path):
 # the experiment
 
 
+@pytest.mark.long
 def test_the_figures_of_the_documentation_come_from_the_release(release):
     from dejacue.experiments.corpus import Benchmark
 

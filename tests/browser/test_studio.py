@@ -112,14 +112,15 @@ def test_an_export_that_fails_says_why_until_another_view_is_opened(finding, mon
     finding.errors.clear()
 
 
-def test_the_box_tracker_does_not_judge(finding, workspace) -> None:
+def test_the_box_tracker_does_not_judge(address, desk, workspace) -> None:
     document = workspace / "cup" / "finding.json"
     told = json.loads(document.read_text())
     told["made"]["tracker"] = "box"
     document.write_text(json.dumps(told))
-    finding.page.reload()
-    finding.page.get_by_role("tab", name="Doubts").click()
-    finding.page.get_by_text("The box tracker follows nothing and does not judge").wait_for()
+    own = desk(address)
+    own.open(FINDING)
+    own.page.get_by_role("tab", name="Doubts").click()
+    own.page.get_by_text("The box tracker follows nothing and does not judge").wait_for()
 
 
 def test_what_is_saved_is_there_after_a_reload_and_for_the_command_line(finding, workspace) -> None:
