@@ -94,7 +94,7 @@ crash: $(VENV)/.developer ## kill commands at every file operation and run them 
 	$(BIN)/python tests/crash/store_killer.py out/killed 500
 
 mutants: $(VENV)/.developer ## small changes of the core that the tests must notice, under an hour
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/mutation/mutate.py
+	$(BIN)/python tests/mutation/sample.py
 
 clean:
 	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so

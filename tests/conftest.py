@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from dejacue.cli import main
 from dejacue.data.release import Release, load_release
@@ -23,6 +23,9 @@ settings.register_profile(
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(  # make mutants: one failure is enough, it need not be the smallest
+    "first-failure", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("house")
 
