@@ -14,9 +14,8 @@ from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import siglip
 from dejacue.sources.encoders._compile import REMEDY, Tower
-from dejacue.sources.encoders._files import sha256
 from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, unit
-from dejacue.sources.encoders.weights import Weights, files_in
+from dejacue.sources.encoders.weights import Weights, files_in, sha256
 
 PRECISIONS = ("fp32", "fp16", "bf16")
 BATCH = 256
