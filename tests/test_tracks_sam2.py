@@ -22,7 +22,7 @@ from helpers.tiny_sam2 import MEMORIES, POINTERS, SIDE, random_model  # noqa: E4
 
 from dejacue.sources.tracks import sam2  # noqa: E402
 from dejacue.sources.tracks.sam2 import images, loading  # noqa: E402
-from dejacue.sources.tracks.sam2.memory import Memory, Reach  # noqa: E402
+from dejacue.sources.tracks.sam2.tracker import Memory, Reach  # noqa: E402
 
 HEIGHT, WIDTH = 36, 48
 CLICK = Prompt(object=1, points=((20, 15, True),))

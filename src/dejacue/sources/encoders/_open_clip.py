@@ -11,10 +11,10 @@ from typing import Any
 
 from dejacue.errors import InputError, need, unknown
 from dejacue.sources.documents import read_json
-from dejacue.sources.encoders._compile import REMEDY
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
 from dejacue.sources.encoders.base import Rows, unit
 from dejacue.sources.encoders.preprocess import of_open_clip
+from dejacue.sources.encoders.siglip_torch import REMEDY
 from dejacue.sources.encoders.weights import Model, find_model
 
 EXTRA = "pip install 'dejacue[openclip]'"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError, need
-from dejacue.sources.encoders._compile import REMEDY
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
 from dejacue.sources.encoders.base import ImageEncoder
 from dejacue.sources.encoders.preprocess import of_timm
+from dejacue.sources.encoders.siglip_torch import REMEDY
 from dejacue.sources.encoders.weights import find_model
 
 EXTRA = "pip install 'dejacue[timm]'"

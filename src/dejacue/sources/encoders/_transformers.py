@@ -10,12 +10,11 @@ from typing import Any
 
 from dejacue.errors import InputError, need
 from dejacue.records.words import Spelling
-from dejacue.sources.encoders._compile import REMEDY
-from dejacue.sources.encoders._spelling import spelled
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
-from dejacue.sources.encoders.base import Encoder, ImageEncoder, Rows, unit
+from dejacue.sources.encoders.base import Encoder, ImageEncoder, Rows, spelled, unit
 from dejacue.sources.encoders.preprocess import of_transformers
 from dejacue.sources.encoders.siglip_torch import (
+    REMEDY,
     choose_device,
     choose_precision,
     dtype_of,

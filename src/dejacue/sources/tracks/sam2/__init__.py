@@ -8,7 +8,6 @@ What is kept of an object lies in memory.py, what goes into the model and comes 
 """
 
 from dejacue.sources.tracks.sam2.loading import DEFAULT, REPOSITORIES, load
-from dejacue.sources.tracks.sam2.session import Sam2Session
-from dejacue.sources.tracks.sam2.tracker import Sam2Tracker
+from dejacue.sources.tracks.sam2.tracker import Sam2Session, Sam2Tracker
 
 __all__ = ["DEFAULT", "REPOSITORIES", "Sam2Session", "Sam2Tracker", "load"]
