@@ -2,9 +2,9 @@
 
     load         a name → a tracker                                             loading.py
     Sam2Tracker  a model on a device, in a precision; makes sessions            tracker.py
-    Sam2Session  frames one after another → masks                               session.py
+    Sam2Session  frames one after another → masks                               tracker.py
 
-What is kept of an object lies in memory.py, what goes into the model and comes out in images.py.
+What goes into the model and comes out lies in images.py.
 """
 
 from dejacue.sources.tracks.sam2.loading import DEFAULT, REPOSITORIES, load
