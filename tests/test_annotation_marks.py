@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError, Reference, Window, write_history, write_references
 from dejacue.data.annotation import template
-from dejacue.data.annotation_files import Pass, read_pass, write_pass
-from dejacue.data.annotation_marks import filled, marks_of, states_in
+from dejacue.data.annotation_files import Pass, filled, marks_of, read_pass, states_in, write_pass
 from dejacue.sources.formats.registry import FORMATS
 
 TIMES = [0.0, 0.04, 0.08, 0.12, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4]  # frame 4 is not seen

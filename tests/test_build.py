@@ -442,5 +442,5 @@ def test_without_weights_the_command_says_which_files_to_put_where(
     ran = dejacue("locate", folder / "scene.mp4", *files, *words)
     assert ran.code == 1
     assert "onnx/vision_model.onnx" in ran.err
-    assert "set DEJACUE_WEIGHTS to that FOLDER" in ran.err
+    assert "set DEJACUE_WEIGHTS to it" in ran.err
     assert not (tmp_path / "o").exists()

@@ -16,7 +16,6 @@ from helpers.published_model import add_smaller
 from dejacue import InputError, MissingData, Vocabulary
 from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import (
-    _files,
     base,
     encode_vocabulary,
     load_encoder,
@@ -250,9 +249,7 @@ def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkey
         raise OSError("no connection")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
-    with pytest.raises(
-        MissingData, match=r"put tokenizer\.json \(revision 75de.*set DEJACUE_WEIGHTS"
-    ):
+    with pytest.raises(MissingData, match=r"tokenizer\.json --revision 75de.*set DEJACUE_WEIGHTS"):
         siglip.TOKENIZER.fetch()
 
 
@@ -263,13 +260,12 @@ def no_hub(tmp_path, monkeypatch):
 
     tried: list[str] = []
 
-    def refused(repository, name, *, revision, local_files_only):
-        if not local_files_only:
-            tried.append(name)
+    def refused(url, **_):
+        tried.append(url.partition("/resolve/main/")[2])
         raise OSError("No connection.\nCheck the cable.")
 
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", refused)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", refused)
     monkeypatch.setattr(weights, "no_connection", lambda: "")
     return tried
 
@@ -277,13 +273,13 @@ def no_hub(tmp_path, monkeypatch):
 def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub) -> None:
     with pytest.raises(MissingData) as caught:
         load_encoder("siglip2", backend="onnx", precision="fp16")
-    towers = "onnx/vision_model_fp16.onnx, onnx/text_model_fp16.onnx"
     assert str(caught.value) == (
-        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine "
-        "(download: No connection); with a connection they are downloaded once; without one, "
-        f"put {towers} (revision main) into FOLDER/{ONNX_REPOSITORY} and tokenizer.json (revision "
-        f"{siglip.REVISION}) into FOLDER/{siglip.REPOSITORY}, and set DEJACUE_WEIGHTS to that "
-        "FOLDER"
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY} could not be downloaded (No connection); on a "
+        f"machine with a connection, run: hf download {ONNX_REPOSITORY} "
+        "onnx/vision_model_fp16.onnx onnx/text_model_fp16.onnx --revision main --local-dir "
+        f"FOLDER/{ONNX_REPOSITORY} && hf download {siglip.REPOSITORY} tokenizer.json --revision "
+        f"{siglip.REVISION} --local-dir FOLDER/{siglip.REPOSITORY}; then copy FOLDER here and set "
+        "DEJACUE_WEIGHTS to it"
     )
     assert no_hub == ["onnx/vision_model_fp16.onnx"]  # the others would only make one wait
 
@@ -357,14 +353,14 @@ def test_a_hub_that_cannot_be_reached_is_asked_once_and_not_for_long(monkeypatch
         monkeypatch.setattr(constants, "ENDPOINT", address)
         assert weights.no_connection() == "no connection to 127.0.0.1"  # nobody listens
         sentence = (
-            r"a/b: not all files are .*\(download: no connection to 127\.0\.0\.1\); with a conn"
+            r"a/b could not be downloaded \(no connection to 127\.0\.0\.1\); on a machine with"
         )
         with pytest.raises(MissingData, match=sentence):
             Weights("a/b", "main", {"x": None}).fetch()
         server.listen()
         assert weights.no_connection() == ""
     answered = threading.Event()
-    monkeypatch.setattr(weights, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(weights, "CONNECT_TIMEOUT_S", 0.01)
     monkeypatch.setattr(socket, "create_connection", lambda *_: answered.wait(600) and server)
     assert weights.no_connection() == "no connection to 127.0.0.1"  # a name server that is silent
     answered.set()
@@ -381,41 +377,48 @@ def test_a_folder_of_ones_own_lacks_what_it_lacks(no_hub, tmp_path, monkeypatch)
     (tmp_path / siglip.REPOSITORY).mkdir(parents=True)
     with pytest.raises(MissingData) as caught:
         load_encoder("siglip2", backend="onnx")
-    assert str(caught.value) == (
-        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: not all files are on this machine; "
-        f"put onnx/text_model.onnx (revision main) into "
-        f"{tmp_path}/{ONNX_REPOSITORY} and tokenizer.json (revision {siglip.REVISION}) into "
-        f"{tmp_path}/{siglip.REPOSITORY}"
+    assert str(caught.value).startswith(
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY}: has no onnx/text_model.onnx, tokenizer.json; "
+        f"on a machine with a connection, run: hf download {ONNX_REPOSITORY} "
     )
+    assert str(caught.value).endswith(f"/{siglip.REPOSITORY}; then copy {tmp_path} here")
     assert no_hub == []
 
 
 def test_files_that_are_not_in_the_cache_are_downloaded(tmp_path, monkeypatch) -> None:
     import huggingface_hub
 
-    def download(repository, name, *, revision, local_files_only):
-        if local_files_only and name == "new":
-            raise OSError("not in the cache")
+    downloaded = []
+
+    def cached(repository, name, *, revision):
+        return str(tmp_path / name) if (tmp_path / name).exists() else None
+
+    def download(repository, name, **_):
+        downloaded.append(name)
         (tmp_path / name).write_text(name)
-        return str(tmp_path / name)
+        return cached(repository, name, revision="")
+
+    def small(url, **_):
+        return huggingface_hub.file_download.HfFileMetadata("c", "short", url, 1, None)
 
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", cached)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", small)
     monkeypatch.setattr(weights, "no_connection", lambda: "")
+    (tmp_path / "old").write_text("old")
     one, two = Weights("a/b", "abc", {"old": None, "new": None}), Weights("c/d", "e", {"x": None})
-    assert weights.fetch(one, two) == [
-        {"old": tmp_path / "old", "new": tmp_path / "new"},
-        {"x": tmp_path / "x"},
-    ]
+    assert weights.fetch(one, two) == {name: tmp_path / name for name in ("old", "new", "x")}
+    assert downloaded == ["new", "x"]
 
 
 def test_a_commit_is_known_in_the_cache_of_the_hub_only(tmp_path) -> None:
     found = "0123456789" * 4
     snapshot = tmp_path / "hub" / "models--a--b" / "snapshots"
-    assert _files.commit(snapshot / found / "onnx" / "vision_model.onnx") == found
-    assert _files.commit(snapshot / "main" / "vision_model.onnx") is None
-    assert _files.commit(snapshot) is None
-    assert _files.commit(tmp_path / "a" / "b" / "vision_model.onnx") is None
+    assert weights.commit(snapshot / found / "onnx" / "vision_model.onnx") == found
+    assert weights.commit(snapshot / "main" / "vision_model.onnx") is None
+    assert weights.commit(snapshot) is None
+    assert weights.commit(tmp_path / "a" / "b" / "vision_model.onnx") is None
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -10,9 +10,8 @@ import pytest
 from helpers.small_models import crops, save_dinov2, save_siglip, torch
 
 from dejacue import load_encoder
-from dejacue.sources.encoders import _compile
-from dejacue.sources.encoders._compile import PAYS, Tower
-from dejacue.sources.encoders.siglip_torch import TorchSiglip
+from dejacue.sources.encoders import siglip_torch
+from dejacue.sources.encoders.siglip_torch import MIN_COMPILED_IMAGES, TorchSiglip, Tower
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch and transformers deprecate
 
@@ -92,8 +91,8 @@ def test_it_is_compiled_after_so_many_images_that_it_pays(
     monkeypatch, device, wanted, expected
 ) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **_: lambda images: function(images) * 2)
-    monkeypatch.setattr(_compile, "PAYS", 40)
-    assert PAYS >= 100_000
+    monkeypatch.setattr(siglip_torch, "MIN_COMPILED_IMAGES", 40)
+    assert MIN_COMPILED_IMAGES >= 100_000
     tower = Tower(lambda images: images, 8, device, wanted)
     found = [float(tower(torch.ones(8, 1)).mean()) for _ in range(8)]
     before = 4 if wanted is None else 0

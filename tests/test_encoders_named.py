@@ -194,7 +194,7 @@ def hub_of(monkeypatch, **given) -> Hub:
     import huggingface_hub
 
     made = Hub(**given)
-    monkeypatch.setattr("dejacue.sources.encoders.hub.no_connection", lambda: "")
+    monkeypatch.setattr("dejacue.sources.encoders.weights.no_connection", lambda: "")
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", made.snapshot_download)
     return made

@@ -16,9 +16,8 @@ from PIL import Image
 
 from dejacue import InputError
 from dejacue.sources import crops
-from dejacue.sources.masks import png
-from dejacue.sources.masks.labels import read_picture
-from dejacue.sources.masks.png import SIGNATURE, read_flat_png
+from dejacue.sources.masks import labels
+from dejacue.sources.masks.labels import SIGNATURE, read_flat_png, read_picture
 from dejacue.sources.sizes import pixel_limit
 
 PALETTE = [value for k in range(256) for value in (k, 255 - k, 7 * k % 256)]
@@ -125,10 +124,10 @@ def test_other_pictures_are_left_to_pillow(tmp_path, monkeypatch) -> None:
     image.save(tmp_path / "x.bmp")
     assert read_flat_png(tmp_path / "x.bmp") is None
     image.save(path)
-    monkeypatch.setattr(png, "MOST", path.stat().st_size - 1)
+    monkeypatch.setattr(labels, "MAX_PNG_BYTES", path.stat().st_size - 1)
     assert read_flat_png(path) is None
     monkeypatch.undo()
-    monkeypatch.setattr(png, "compiled", None)
+    monkeypatch.setattr(labels, "compiled", None)
     assert read_flat_png(path) is None
 
 

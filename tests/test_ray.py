@@ -14,7 +14,7 @@ import pytest
 from helpers.stores import drawn, words
 
 from dejacue import DejaCueError, InputError, MissingExtra, Store, cluster, write_vocabulary
-from dejacue.store import _ask, _segments, _spread
+from dejacue.store import _ask, _segments
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +98,13 @@ def test_errors_of_tasks_are_our_own_sentences(ray, tmp_path, monkeypatch) -> No
     def killed(*_: object) -> None:
         os._exit(1)
 
-    monkeypatch.setattr(_spread, "read_part", unknown_there)
+    monkeypatch.setattr(_ask, "read_part", unknown_there)
     with pytest.raises(DejaCueError, match=r"cannot import dejacue; install dejacue\[ray\]==\d"):
         next(store.ask(words(), engine="ray"))
-    monkeypatch.setattr(_spread, "read_part", broken)
+    monkeypatch.setattr(_ask, "read_part", broken)
     with pytest.raises(DejaCueError, match=r"a Ray task failed \(ZeroDivisionError: no\); see"):
         next(store.ask(words(), engine="ray"))
-    monkeypatch.setattr(_spread, "read_part", killed)
+    monkeypatch.setattr(_ask, "read_part", killed)
     with pytest.raises(DejaCueError, match=r"Ray lost a task \(.*Run the command again"):
         next(store.ask(words(), engine="ray"))
 
@@ -117,7 +117,7 @@ def unknown_there(*_: object) -> None:
 def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
     dead = tmp_path / "dead"
-    read_part = _spread.read_part
+    read_part = _ask.read_part
 
     def dies_once(*given):
         if not dead.exists():
@@ -125,7 +125,7 @@ def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
             os._exit(1)
         return read_part(*given)
 
-    monkeypatch.setattr(_spread, "read_part", dies_once)
+    monkeypatch.setattr(_ask, "read_part", dies_once)
     assert list(store.ask(words(), engine="ray")) == list(store.ask(words()))
     assert dead.exists()
 

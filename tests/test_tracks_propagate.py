@@ -28,14 +28,13 @@ from dejacue.sources.tracks import (
     Prompt,
     TrackRequest,
     _checkpoint,
-    _reverse,
     match_of,
     read_notes,
     track,
     write_track,
 )
-from dejacue.sources.tracks._reverse import ReversedVideo
 from dejacue.sources.tracks.output import partial_path
+from dejacue.sources.tracks.propagate import ReversedVideo, _pack, _unpack
 from dejacue.sources.video import open_video
 
 
@@ -158,7 +157,7 @@ def test_frames_come_back_in_reverse_without_loss(folder) -> None:
 
 def test_any_picture_is_packed_without_loss() -> None:
     image = np.random.default_rng(0).integers(0, 256, (17, 23, 3), dtype=np.uint8)
-    assert (_reverse._unpack(_reverse._pack(image), image.shape) == image).all()
+    assert (_unpack(_pack(image), image.shape) == image).all()
 
 
 def test_the_temporary_file_leaves_no_trace(folder, tmp_path) -> None:

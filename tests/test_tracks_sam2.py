@@ -22,7 +22,7 @@ from helpers.tiny_sam2 import MEMORIES, POINTERS, SIDE, random_model  # noqa: E4
 
 from dejacue.sources.tracks import sam2  # noqa: E402
 from dejacue.sources.tracks.sam2 import images, loading  # noqa: E402
-from dejacue.sources.tracks.sam2.memory import Memory, Reach  # noqa: E402
+from dejacue.sources.tracks.sam2.tracker import Memory, Reach  # noqa: E402
 
 HEIGHT, WIDTH = 36, 48
 CLICK = Prompt(object=1, points=((20, 15, True),))
@@ -567,7 +567,7 @@ def test_without_a_connection_the_sentence_names_files_and_folder(tmp_path, monk
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
     with pytest.raises(MissingData) as caught:
         sam2.load("sam2-base-plus", device="cpu")
-    assert "config.json, model.safetensors (revision main)" in str(caught.value)
+    assert "config.json model.safetensors --revision main" in str(caught.value)
     assert f"{tmp_path}/facebook/sam2.1-hiera-base-plus" in str(caught.value)
     with pytest.raises(MissingData, match="yonigozlan/EdgeTAM-hf"):
         sam2.load("edgetam", device="cpu")

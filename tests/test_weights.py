@@ -23,7 +23,6 @@ from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
 from dejacue.sources.catalogue import catalogue, model_named
 from dejacue.sources.encoders import encoder_name, siglip
-from dejacue.sources.encoders._files import recorded
 from dejacue.sources.encoders.siglip_onnx import REPOSITORY as ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.tracks import loading as trackers
@@ -252,7 +251,10 @@ def test_a_whole_file_that_is_no_model_is_not_ready_for_check(
     assert "text_model.onnx: is not a usable ONNX model" in ran.err
 
 
-def test_the_hash_that_the_hub_gave_is_known_in_its_cache_and_in_ones_own_folder(tmp_path) -> None:
+def test_the_hash_that_the_hub_gave_is_known_in_its_cache_and_in_ones_own_folder(
+    nothing, tmp_path, monkeypatch
+) -> None:
+    files = Weights("a/b", "main", {"onnx/x.onnx": None})
     digest = hashlib.sha256(b"data").hexdigest()
     blob = tmp_path / "hub" / "models--a--b" / "blobs" / digest
     path = tmp_path / "hub" / "models--a--b" / "snapshots" / COMMIT / "onnx" / "x.onnx"
@@ -260,19 +262,21 @@ def test_the_hash_that_the_hub_gave_is_known_in_its_cache_and_in_ones_own_folder
         folder.mkdir(parents=True)
     blob.write_bytes(b"data")
     path.symlink_to(blob)
-    assert recorded(path) == digest
-    own = tmp_path / "own" / "onnx" / "x.onnx"
-    note = tmp_path / "own" / ".cache" / "huggingface" / "download" / "onnx" / "x.onnx.metadata"
+    assert files.expected("onnx/x.onnx", path) == digest
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path / "own"))
+    folder = tmp_path / "own" / "a" / "b"
+    own = folder / "onnx" / "x.onnx"
+    note = folder / ".cache" / "huggingface" / "download" / "onnx" / "x.onnx.metadata"
     for place in (own, note):
         place.parent.mkdir(parents=True)
     own.write_bytes(b"other")
-    assert recorded(own) is None
+    assert files.expected("onnx/x.onnx", own) is None
     note.write_text(f"{COMMIT}\n{digest}\n1.5\n")
-    assert recorded(own) == digest
-    assert not Weights("a/b", "main", {"x": None}).check({})  # nothing to refuse
+    assert files.expected("onnx/x.onnx", own) == digest
+    assert not files.check({})  # nothing to refuse
     with pytest.raises(InputError, match="is not the published file"):
-        Weights("a/b", "main", {"x": None}).check({"x": own}, hub=True)
-    Weights("a/b", "main", {"x": None}).check({"x": own})  # unpinned: only its own check looks
+        files.check({"onnx/x.onnx": own}, hub=True)
+    files.check({"onnx/x.onnx": own})  # unpinned: only its own check looks
 
 
 # fetch

@@ -32,7 +32,7 @@ from dejacue.method.wording import contrast_cosine
 from dejacue.pipeline import EncoderOptions
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import Encoder, siglip
-from dejacue.sources.encoders._spelling import spelled
+from dejacue.sources.encoders.base import spelled
 
 CUP = {"empty": ["empty cup", "cup with nothing in it"], "full": ["full cup", "filled up cup"]}
 

@@ -62,7 +62,7 @@ LOADED = (
     *(f"dejacue.cli.{own}" for own in ("app", "encode", "track", "locate", "annotate", "store")),
     *(f"dejacue.report.{own}" for own in ("page", "plots", "exports", "clips")),
     "dejacue.sources.encoders.mini",
-    "dejacue.sources.tracks.box",
+    "dejacue.sources.tracks.loading",
 )
 VIDEO = "../scene/scene.mp4"  # 70 frames: more than a batch of crops, and than a checkpoint
 SOME = f"{VIDEO} --end 39"

@@ -51,7 +51,7 @@ def png(rng: Random, valid: Path, folder: Path) -> None:
     from PIL import Image
 
     from dejacue.sources import _pixels
-    from dejacue.sources.masks.png import SIGNATURE, read_flat_png
+    from dejacue.sources.masks.labels import SIGNATURE, read_flat_png
 
     height, width = rng.choice((1, 2, 9, 40)), rng.choice((1, 7, 33, 300))
     depth = rng.choice((1, 2, 4, 8, 8, 8))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
+from dejacue.cli.data import check_ending
 from dejacue.cli.tables import note, say, show_tables
 from dejacue.data import annotation
 from dejacue.data import annotation_files as passes
 from dejacue.data.annotation import Event
-from dejacue.data.annotation_files import Disagreement, Pass
-from dejacue.errors import DejaCueError, InputError
+from dejacue.data.annotation_files import Disagreement, Pass, filled, marks_of, states_in
+from dejacue.errors import DejaCueError, InputError, counted
 from dejacue.evaluation.agreement import cohen_kappa
-from dejacue.records import Window
+from dejacue.records import Reference, Window
 from dejacue.sources.atomic import resolved
 from dejacue.sources.documents import named
 from dejacue.sources.files import read_history
-from dejacue.sources.results import write_references
+from dejacue.sources.results import read_references, write_references
 
 
 def template(
@@ -298,3 +300,72 @@ def _event_table(found: Mapping[str, Iterable[Event]]) -> Table:
 
 def _span(window: Window) -> str:
     return f"{window.start} – {window.end}"
+
+
+def take(
+    given: Path,
+    history: Path | None,
+    annotator: str,
+    output: Path,
+    frames: str | None,
+    id: str | None,
+    states: str | None,
+    rest: str | None,
+    times: list[Path] | None,
+    force: bool,
+) -> None:
+    """A pass from a file of another tool."""
+    check_output(output, force, given, history)
+    wanted = None if states is None else states_of(states)
+    known = None if wanted is None else passes.labels_of(wanted)
+    empty = blank(history, annotator, frames, id, wanted)
+    clock = times or ([history] if history is not None and _is_timed(history) else None)
+    found = read_references(given, times=clock, states=known, history=empty.history)
+    marked = _of(given, empty.history, found).states
+    with named(str(given)):
+        if wanted is None:
+            empty = replace(empty, states=states_in(marked))
+        made, outside = filled(empty, marked, rest)
+    passes.write_pass(output, made)
+    labels = ", ".join(dict.fromkeys(filter(None, made.labels)))
+    say(
+        f"{output}: the pass of {made.annotator} over {made.frames.length} frames of "
+        f"{made.history}; labels: {labels}"
+    )
+    if outside:
+        note(
+            f"{counted(outside, 'marked frame')} left out, outside the frames {made.frames} of "
+            "the history"
+        )
+    if None in made.labels:
+        note(
+            f"{counted(made.labels.count(None), 'frame')} not labelled yet; mark them, or set "
+            "their label with --rest"
+        )
+
+
+def _is_timed(history: Path) -> bool:
+    return read_history(history).times_s is not None
+
+
+def _of(path: Path, history: str, found: list[Reference]) -> Reference:
+    own = next((one for one in found if one.history_id == history), None)
+    if own is None:
+        names = ", ".join(one.history_id for one in found)
+        raise InputError(
+            f'{path}: has no marks for "{history}", only for {names}; choose one of them with --id'
+        )
+    return own
+
+
+def give(given: Path, output: Path, times: list[Path] | None, force: bool) -> None:
+    """A pass as a file of another tool."""
+    check_ending(output)
+    check_output(output, force, given)
+    own = passes.read_pass(given, complete=False)
+    with named(str(given)):
+        marks = marks_of(own)
+    path = write_references(output, [marks], times=times)
+    say(f"{path}: the pass of {own.annotator} over {own.history}")
+    if None in own.labels:
+        note(f"{counted(own.labels.count(None), 'frame')} without a label left unmarked")

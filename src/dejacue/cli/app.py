@@ -10,7 +10,7 @@ import typer
 from dejacue.cli import corpora, groups
 from dejacue.cli import options as o
 from dejacue.cli.learning import learn
-from dejacue.cli.weights_options import weights
+from dejacue.cli.weights import weights
 
 app = typer.Typer(
     name="dejacue",

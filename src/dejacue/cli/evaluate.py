@@ -5,21 +5,30 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
-from dejacue.cli.tables import note, show
-from dejacue.errors import InputError
+from dejacue.cli.bars import Bars
+from dejacue.cli.data import by_reason
+from dejacue.cli.readouts import readout_named
+from dejacue.cli.store import conditions
+from dejacue.cli.tables import note, notes, say, say_written, show
+from dejacue.data.layouts import UnusableDataset, open_dataset
+from dejacue.errors import InputError, counted
 from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
+from dejacue.pipeline.dataset import Measured, check_name, evaluate_dataset
+from dejacue.pipeline.options import EncoderOptions
 from dejacue.records import Reference, Retrieval
+from dejacue.sources.atomic import check_place
 from dejacue.sources.formats.registry import format_in
-from dejacue.sources.results import read_references, read_retrievals
+from dejacue.sources.results import read_references, read_retrievals, write_retrievals
 
 
 def format_from(format: str | None, json: bool, csv: bool) -> str | None:
@@ -174,3 +183,83 @@ def _as_csv(found: Evaluation, groups: Mapping[str, Evaluation]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
+
+
+MOST_NAMED = 20  # reasons and warnings; all are in the JSON
+
+
+def run_dataset(
+    folder: Path,
+    layout: str | None,
+    store: Path,
+    readouts: str,
+    masks: Path | None,
+    where: Sequence[str],
+    workers: int | None,
+    replace: bool,
+    encoder: str | None,
+    options: EncoderOptions,
+    output: Path | None,
+    retrievals: Path | None,
+    by: str | None,
+) -> None:
+    """Exit code 1 where a video could not be encoded: the table is of the others."""
+    chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
+    files = [] if retrievals is None else [retrievals / f"{Path(own).stem}.json" for own in chosen]
+    if len(set(files)) < len(files):
+        raise InputError(
+            f"--readouts {readouts}: two of them have the same name; give only one of them"
+        )
+    if output is not None:
+        if output.is_dir():
+            raise InputError(f"{output}: is a folder; give the name of a file")
+        check_place(output)
+    if retrievals is not None:
+        check_place(retrievals, folder=True)
+    try:
+        with Bars() as bars:
+            dataset = open_dataset(folder, layout, progress=bars)
+            if by is not None:
+                check_name(by, dataset)
+            found = evaluate_dataset(
+                dataset,
+                store,
+                readouts=chosen,
+                encoder=encoder,
+                masks=masks,
+                where=conditions(where),
+                workers=workers,
+                replace=replace,
+                encoder_options=options,
+                progress=bars,
+            )
+    except UnusableDataset as error:
+        notes(*error.problems)
+        raise
+    groups = found.by(by) if by is not None else {}
+    document = found.to_dict()
+    if by is not None:
+        document["by"] = {by: {value: own.to_dict()["methods"] for value, own in groups.items()}}
+    for path, some in zip(files, found.retrievals.values(), strict=False):
+        say_written(write_retrievals(path, some), "retrievals")
+    say(f"{store}: {found.ingested}", stderr=True)
+    named = {f"{by}={value}": own for value, own in groups.items()}
+    show_evaluation(found.evaluation, document, None, output, named)
+    _say_what_is_missing(found)
+    if found.ingested.failed:
+        raise typer.Exit(1)
+
+
+def _say_what_is_missing(found: Measured) -> None:
+    problems = [
+        f"{id}: {text}" for id, several in found.ingested.problems.items() for text in several
+    ]
+    told = [*found.warnings, *problems]
+    notes(*told[:MOST_NAMED])
+    if len(told) > MOST_NAMED:
+        note(f"and {len(told) - MOST_NAMED} more")
+    for why, names in list(by_reason(found.left_out).items())[:MOST_NAMED]:
+        first = ", ".join(names[:3]) + (", …" if names[3:] else "")
+        note(f"left out: {counted(len(names), 'clip')} ({first}): {why}")
+    for sentence in found.evaluation.left_out:
+        note(f"left out: {sentence}")

@@ -53,9 +53,9 @@ def open_folder(
     json: Annotated[bool, o.flag("Print the contents as JSON.", "--json")] = False,
 ) -> None:
     """Recognise the folder of a data set (VOST, DAVIS, ChangeIt …) and show its contents."""
-    from dejacue.cli import open_data as command
+    from dejacue.cli import data as command
 
-    command.run(folder, layout, references, manifest, masks, vocabularies, json)
+    command.open_folder(folder, layout, references, manifest, masks, vocabularies, json)
 
 
 @data.command("evaluate")
@@ -101,10 +101,10 @@ def evaluate_folder(
 
     Run it again to resume: histories already in the store are not encoded again.
     """
-    from dejacue.cli import evaluate_data as command
+    from dejacue.cli import evaluate as command
     from dejacue.pipeline import EncoderOptions
 
-    command.run(
+    command.run_dataset(
         folder,
         layout,
         store,
@@ -226,7 +226,7 @@ def import_pass(
     force: Force = False,
 ) -> None:
     """Make a pass from annotations in ELAN, CVAT, Label Studio, FiftyOne, CSV …"""
-    from dejacue.cli import annotate_files as command
+    from dejacue.cli import annotate as command
 
     command.take(given, history, annotator, output, frames, id, states, rest, times, force)
 
@@ -241,7 +241,7 @@ def export_pass(
     force: Force = False,
 ) -> None:
     """Export a pass for another tool, as spans of each label."""
-    from dejacue.cli import annotate_files as command
+    from dejacue.cli import annotate as command
 
     command.give(given, output, times, force)
 

@@ -74,7 +74,7 @@ def _encoders() -> dict[str, str]:
     """Which encoders need no connection."""
     models = {name: own for name, own in catalogue().items() if own.kind == "encoder"}
     ready = [name for name, own in models.items() if own.state == "ready"]
-    damaged = {str(path): own.name for own in models.values() for path in own.looked_at[1]}
+    damaged = {str(path): own.name for own in models.values() for path in own.damaged}
     absent = [name for name, own in models.items() if own.state in ("absent", "partial")]
     found = {"ready": ", ".join(ready)}
     if damaged:

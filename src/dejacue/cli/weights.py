@@ -2,24 +2,69 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from dejacue.cli.tables import say, show_tables
-from dejacue.errors import MissingData
-from dejacue.sources.catalogue import Model, catalogue, model_named
-from dejacue.sources.encoders._files import commit
-from dejacue.sources.trial import Trial, try_model
+from dejacue.cli import options as o
+
+if TYPE_CHECKING:
+    from dejacue.sources.catalogue import Model
+
+weights = typer.Typer(
+    help="Model files of encoders and trackers: list, download and check them.",
+    no_args_is_help=True,
+)
 
 
-def ls(names: list[str], as_json: bool) -> None:
-    models = [model_named(name) for name in names] or list(catalogue().values())
-    if as_json:
-        typer.echo(json.dumps([_document(own) for own in models], indent=2))
+def _names(incomplete: str) -> list[str]:
+    from dejacue.sources.catalogue import catalogue
+
+    return [name for name in catalogue() if name.startswith(incomplete)]
+
+
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME",
+        help="Names as in --encoder and --tracker.",
+        show_default=False,
+        autocompletion=_names,
+    ),
+]
+
+
+def _models(names: list[str]) -> list[Model]:
+    """The models of these names, which are all checked before anything is done."""
+    from dejacue.sources.catalogue import model_named
+
+    return [model_named(name) for name in names]
+
+
+@weights.command()
+def ls(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Only these, with their files and how to download them.",
+            autocompletion=_names,
+        ),
+    ] = None,
+    json: Annotated[bool, o.flag("Print JSON instead of tables.", "--json")] = False,
+) -> None:
+    """List the models: size, licence, revision, and whether they are installed."""
+    from json import dumps
+
+    from rich.markup import escape
+    from rich.table import Table
+
+    from dejacue.cli.tables import say, show_tables
+    from dejacue.sources.catalogue import catalogue
+
+    models = _models(names) if names else list(catalogue().values())
+    if json:
+        typer.echo(dumps([_document(model) for model in models], indent=2))
         return
     table = Table()
     for column in ("name", "for", "state"):
@@ -27,59 +72,36 @@ def ls(names: list[str], as_json: bool) -> None:
     table.add_column("size", justify="right", no_wrap=True)
     for column in ("licence", "repository", "revision", "hashes"):
         table.add_column(column, overflow="fold")
-    for own in models:
-        cells = own.name, own.kind, own.state, own.size(), own.licence, *_origin(own)
-        table.add_row(*map(escape, cells))
+    for model in models:
+        of_each = [  # a line for each repository
+            [part.repository for part in model.parts],
+            [part.revision[:12] for part in model.parts],
+            ["published" if all(part.files.values()) else "the hub's" for part in model.parts],
+        ]
+        cells = model.name, model.kind, model.state, model.size(), model.licence
+        table.add_row(*map(escape, (*cells, *map("\n".join, of_each))))
     show_tables(table)
     if not names:
         say(
             "dejacue weights ls NAME shows how to download it on another machine; dejacue "
             "weights fetch NAME downloads it here"
         )
-    for own in models if names else ():
-        _describe(own)
+        return
+    for model in models:
+        for part, name, path in model.files():
+            expected = part.expected(name, path)
+            known = f"sha256 {expected}" if expected else "no known hash"
+            say(f"{name}: {path or 'missing'} ({known})")
+        if model.damaged:
+            paths = ", ".join(map(str, model.damaged))
+            say(f"damaged: {paths}; dejacue weights fetch {model.name}")
+        for line in model.lines():
+            typer.echo(line)
 
 
-def _origin(model: Model) -> tuple[str, str, str]:
-    """A line for each repository: its name, revision, and whether hashes are published."""
-    pinned = ["published" if all(own.files.values()) else "the hub's" for own in model.parts]
-    return (
-        "\n".join(own.repository for own in model.parts),
-        "\n".join(own.revision[:12] for own in model.parts),
-        "\n".join(pinned),
-    )
+def _document(model: Model) -> dict[str, Any]:
+    from dejacue.sources.encoders.weights import commit
 
-
-def _describe(model: Model) -> None:
-    """Its files, and the lines for a machine with a connection."""
-    for own, name, path in model.files():
-        expected = own.files[name] if path is None else own.expected(name, path)
-        known = f"sha256 {expected}" if expected else "no known hash"
-        say(f"{name}: {path or 'missing'} ({known})")
-    damaged = model.looked_at[1]
-    if damaged:
-        say(f"damaged: {', '.join(map(str, damaged))}; dejacue weights fetch {model.name}")
-    for line in model.lines():
-        typer.echo(line)
-
-
-def _document(model: Model) -> dict[str, object]:
-    parts = [
-        {
-            "repository": own.repository,
-            "revision": own.revision,
-            "commit": next((c for p in own.here().values() if p and (c := commit(p))), None),
-            "files": {
-                name: {
-                    "path": path and str(path),
-                    "sha256": own.files[name] if path is None else own.expected(name, path),
-                }
-                for name, path in own.here().items()
-            },
-            "download": own.line(),
-        }
-        for own in model.parts
-    ]
     return {
         "name": model.name,
         "kind": model.kind,
@@ -87,13 +109,29 @@ def _document(model: Model) -> dict[str, object]:
         "licence": model.licence,
         "megabytes": model.megabytes(),
         "needs": model.needs or None,
-        "damaged": [str(path) for path in model.looked_at[1]],
-        "parts": parts,
+        "damaged": [str(path) for path in model.damaged],
+        "parts": [
+            {
+                "repository": part.repository,
+                "revision": part.revision,
+                "commit": next((c for p in part.here().values() if p and (c := commit(p))), None),
+                "files": {
+                    name: {"path": path and str(path), "sha256": part.expected(name, path)}
+                    for name, path in part.here().items()
+                },
+                "download": part.line(),
+            }
+            for part in model.parts
+        ],
     }
 
 
-def fetch(names: list[str]) -> None:
-    for model in [model_named(name) for name in names]:  # names are checked before the first
+@weights.command()
+def fetch(names: Names) -> None:
+    """Download missing or damaged files; interrupted downloads resume."""
+    from dejacue.cli.tables import say
+
+    for model in _models(names):
         if model.state == "ready":
             say(f"{model.name}: already installed")
             continue
@@ -102,38 +140,29 @@ def fetch(names: list[str]) -> None:
         say(f"{model.name}: downloaded; dejacue weights check {model.name} tests it")
 
 
-def check(names: list[str]) -> None:
-    for model in [model_named(name) for name in names]:
-        _report(model, try_model(model))
+@weights.command()
+def check(names: Names) -> None:
+    """Check every hash, load the models and run one batch of images and texts."""
+    from dejacue.cli.tables import say
+    from dejacue.sources.trial import try_model
+
+    for model in _models(names):
+        for line in try_model(model).lines(model.name):
+            say(line)
 
 
-def _report(model: Model, trial: Trial) -> None:
-    for path, (digest, by) in trial.hashes.items():
-        known = "no known hash" if by == "nobody" else f"matches {by}"
-        known = "matches the published one" if by == "published" else known
-        say(f"{path}: sha256 {digest}, {known}")
-    for what, own in trial.norms.items():
-        say(
-            f"{model.name}: {own.rows} {what}, {own.dimension} numbers each, norms "
-            f"{own.least:.4f} to {own.most:.4f}, cosine of two different ones at most "
-            f"{own.alike:.3f}"
-        )
-    for at, (pixels, presence) in enumerate(trial.masks):
-        say(f"{model.name}: frame {at}: a mask of {pixels} pixels, presence {presence:.2f}")
-    for name, (images, texts) in trial.errors.items():
-        say(f"{name}: 1 − cosine with fp32 at most {images:.4f} (images) and {texts:.4f} (texts)")
-    say(f"{model.name}: works")
+@weights.command()
+def path(names: Names) -> None:
+    """Print the paths of the files, one per line."""
+    from dejacue.errors import MissingData
 
-
-def path(names: list[str]) -> None:
-    found: list[Path] = []
-    for model in map(model_named, names):
-        lacking = [name for _, name, path in model.files() if path is None]
-        if lacking:
+    models = _models(names)
+    for model in models:
+        if lacking := [name for _, name, path in model.files() if path is None]:
             raise MissingData(
                 f"{model.name}: {', '.join(lacking)} not on this machine; run dejacue weights "
                 f"fetch {model.name}"
             )
-        found += [path for _, _, path in model.files() if path]
-    for own in found:
-        typer.echo(own)
+    for model in models:
+        for _, _, path in model.files():
+            typer.echo(path)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import typer
-import yaml
 from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
@@ -18,7 +17,7 @@ from dejacue.pipeline.options import EncoderOptions
 from dejacue.pipeline.words import check_words
 from dejacue.records import Vocabulary, Window
 from dejacue.records.words import DescriptionWords, WordsReport, decimal
-from dejacue.sources.files import read_vocabulary
+from dejacue.sources.files import read_vocabulary, vocabulary_yaml, yaml_scalar
 
 LONGEST = 24  # letters of a state that is not broken
 
@@ -144,19 +143,10 @@ def suggested_yaml(vocabulary: Vocabulary) -> str:
         lines.append("# Examples are not repeated here; keep the ones in your file.")
     if vocabulary.object is None:
         guess = "no object is named" if thing == OBJECT else "the word that all descriptions share"
-        lines.append(f"# The object is taken to be {_scalar(thing)} ({guess}).")
-    lines += [f"object: {_scalar(thing)}", "states:"]
+        lines.append(f"# The object is taken to be {yaml_scalar(thing)} ({guess}).")
+    below = {}
     for state, made in suggest(vocabulary).items():
-        lines.append(f"  {_scalar(state)}:")
-        lines += [f"    - {_scalar(text)}" for text in vocabulary.states[state]]
-        lines += [f"    - {_scalar(text)}  # suggested" for text in made]
         blank = f"{CONSEQUENCE.format(object=thing)}  (what is visible only when it is {state})"
-        lines.append(f"    # - {' '.join(blank.split())}")
-    return "\n".join(lines) + "\n"
-
-
-def _scalar(text: str) -> str:
-    """As YAML on one line, in quotes where it needs them."""
-    style = '"' if "\n" in text else None
-    dumped = yaml.safe_dump(text, allow_unicode=True, width=1 << 20, default_style=style)
-    return dumped.removesuffix("...\n").strip()
+        below[state] = [f"- {yaml_scalar(text)}  # suggested" for text in made]
+        below[state].append(f"# - {' '.join(blank.split())}")
+    return "\n".join([*lines, vocabulary_yaml(vocabulary.states, thing, below)])

@@ -10,8 +10,8 @@ Version 1 has the labels of the VOST protocol; version 2 names its states, besid
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 
 from dejacue.errors import InputError, unknown
-from dejacue.records import Window
+from dejacue.records import Reference, Window
+from dejacue.records.example import NONE
 from dejacue.sources.documents import (
     FrameNumber,
     as_json,
@@ -317,3 +318,67 @@ def runs_of(labels: Sequence[Any], start: int) -> list[tuple[Window, Any]]:
         runs.append((Window(start, end), label))
         start = end + 1
     return runs
+
+
+UNOBSERVED = BESIDE[1]
+
+
+def states_in(labels: Iterable[str]) -> tuple[str, ...] | None:
+    """The states that these labels tell apart, in the order of their names, so that two annotators
+    have the same; None: they are those of the VOST protocol."""
+    found = sorted(set(labels))
+    if set(found) <= set(LABELS):
+        return None
+    return tuple(own for own in found if own not in BESIDE)
+
+
+def filled(
+    blank: Pass, marks: Mapping[str, Sequence[Window]], rest: str | None = None
+) -> tuple[Pass, int]:
+    """The pass with these labels, and how many marked frames it does not have.
+
+    blank   every frame without a label or unobserved, which stays: nobody sees the object there
+    rest    label of frames that are not marked; None: "none" where states are named, else they stay
+            open
+    """
+    known = blank.known
+    if rest is None and blank.states is not None:
+        rest = NONE
+    if rest is not None and rest not in known:
+        raise unknown("label", rest, known)
+    labels: list[str | None] = [None] * blank.frames.length
+    outside = 0
+    for label, windows in marks.items():
+        if label not in known:
+            raise unknown("label", label, known)
+        for window in windows:
+            inside = range(
+                max(window.start, blank.frames.start), min(window.end, blank.frames.end) + 1
+            )
+            outside += window.length - len(inside)
+            for frame in inside:
+                at = frame - blank.frames.start
+                if labels[at] not in (None, label):
+                    raise InputError(
+                        f'frame {frame} is marked both "{labels[at]}" and "{label}"; a frame has '
+                        "one label: shorten one of the spans"
+                    )
+                labels[at] = label
+    made = (
+        UNOBSERVED if given == UNOBSERVED else label or rest
+        for given, label in zip(blank.labels, labels, strict=True)
+    )
+    return replace(blank, labels=tuple(made)), outside
+
+
+def marks_of(pass_: Pass) -> Reference:
+    """Windows of each label but "none", which is where nothing is marked."""
+    found: dict[str, list[Window]] = {}
+    for window, label in pass_.runs():
+        if label not in (None, NONE):
+            found.setdefault(str(label), []).append(window)
+    if not found:
+        raise InputError(
+            f"history {pass_.history}: no frame has a label, so there is nothing to mark"
+        )
+    return Reference(pass_.history, {label: tuple(own) for label, own in found.items()})

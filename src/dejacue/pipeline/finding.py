@@ -19,7 +19,7 @@ from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
 from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, encoder_name
-from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
+from dejacue.sources.findings import Made, Parts, Pictures, read_finding, readout_of, write_finding
 
 if TYPE_CHECKING:
     from dejacue.report.exports import Export
@@ -155,11 +155,8 @@ class Finding:
 
     def _readout(self) -> Readout:
         """The one it was read with; contrast, where that one takes no examples."""
-        settings = dict(self.reading.retrieval.settings.get("readout", {}))
-        kind = READOUTS.get(settings.pop("name", ""))
-        if kind is None or not kind.takes_examples:
-            return READOUTS["contrast"]
-        return type(kind)(**settings)
+        readout = readout_of(self.reading.retrieval.settings)
+        return readout if readout.takes_examples else READOUTS["contrast"]
 
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...

@@ -27,7 +27,7 @@ from dejacue.sources.build import check_encoder, encoder_pixels
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import Made, Pictures
-from dejacue.sources.tracks.box import box_mask
+from dejacue.sources.tracks.loading import box_mask
 
 
 class Live:

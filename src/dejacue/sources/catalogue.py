@@ -6,7 +6,6 @@ docs/encoders.md) until the files are here.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from dejacue.errors import DejaCueError, MissingData, unknown
+from dejacue.errors import MissingData, unknown
 from dejacue.sources.encoders import SIZES, accelerated, siglip, siglip_onnx, siglip_torch
-from dejacue.sources.encoders.weights import FOLDER, Weights, first_sentence, states
+from dejacue.sources.encoders.weights import Weights, obtain
 from dejacue.sources.tracks.sam2 import loading
 
 MAIN = "main"  # the latest: no revision is published that could be pinned
@@ -60,52 +59,41 @@ class Model:
     licence: str = APACHE
 
     @cached_property
-    def looked_at(self) -> tuple[str, list[Path]]:
-        """absent, partial, damaged or ready by a short look, and the files that are damaged."""
-        return states(*self.parts)
+    def damaged(self) -> list[Path]:
+        """The files that are here but not whole, as far as a short look tells."""
+        return [path for own in self.parts for path in own.damaged()]
 
-    @property
+    @cached_property
     def state(self) -> str:
-        return self.looked_at[0]
+        """absent, partial, damaged or ready."""
+        paths = [path for _, _, path in self.files()]
+        if all(paths):
+            return "damaged" if self.damaged else "ready"
+        return "damaged" if self.damaged else "partial" if any(paths) else "absent"
 
     def files(self) -> list[tuple[Weights, str, Path | None]]:
         return [(own, name, path) for own in self.parts for name, path in own.here().items()]
 
     def megabytes(self) -> float | None:
-        """Of the files that are here, if all are; else as many as are known."""
+        """Size of the files if all are here, else of the download, as far as that is known."""
         paths = [path for _, _, path in self.files()]
         if paths and all(paths):
             return sum(path.stat().st_size for path in paths if path) / 1e6
         return None if self.about is None else self.about / 1e6
 
     def size(self) -> str:
-        """For a sentence or a table."""
-        known = self.megabytes()
-        if known is None:
+        """The size in words."""
+        if (known := self.megabytes()) is None:
             return "" if self.parts else "in the package"
         return f"{'about ' if self.state in ('absent', 'partial') else ''}{known:.0f} MB"
 
     def lines(self) -> list[str]:
-        """What gets the files on a machine with a connection."""
+        """The commands that get the files on a machine with a connection."""
         return [own.line() for own in self.parts]
 
     def fetch(self) -> None:
         """Downloads what is missing or damaged, and checks hashes."""
-        try:
-            for own in self.parts:
-                own.renew()
-        except DejaCueError:
-            raise
-        except Exception as error:  # the hub, its client and the cache raise their own kinds
-            reason = first_sentence(error)
-        else:
-            return
-        folder = os.environ.get(FOLDER) or "FOLDER"
-        then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
-        raise MissingData(
-            f"{self.name} could not be downloaded ({reason}); on a machine with a connection, "
-            f"run: {' && '.join(self.lines())}; then copy {folder} here{then}"
-        )
+        obtain(self.name, self.parts)
 
 
 def catalogue() -> dict[str, Model]:
@@ -153,7 +141,7 @@ def check_default(
     likely = backend is None and may_be_accelerated()
     if asked or (likely and (models[name].state != "ready" or accelerated())):
         name = "siglip2:torch"
-    _check(
+    _refuse_absent(
         models[name],
         "encoder",
         "--encoder mini is bundled, but only knows the rendered scenes of this project, so its "
@@ -162,16 +150,16 @@ def check_default(
 
 
 def check_default_tracker() -> None:
-    """The same for the tracker."""
-    model = model_named("sam2")
-    _check(model, "tracker", "--tracker box needs no weights, but its box does not move")
+    """Refuses to go on without the weights of the default tracker."""
+    instead = "--tracker box needs no weights, but its box does not move"
+    _refuse_absent(model_named("sam2"), "tracker", instead)
 
 
-def _check(model: Model, kind: str, instead: str) -> None:
+def _refuse_absent(model: Model, kind: str, instead: str) -> None:
     if model.state == "ready":
         return
     if model.state == "damaged":
-        what = f"is damaged ({model.looked_at[1][0]})"
+        what = f"is damaged ({model.damaged[0]})"
     else:
         what = f"is {'not all ' if model.state == 'partial' else 'not '}on this machine"
     raise MissingData(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,30 @@ def read_vocabulary(path: str | os.PathLike[str], *, prompts: str | None = None)
         )
         beside = tuple(_beside(own, Path(name).parent) for own in found.examples)
         return by_file(replace(found, examples=beside))
+
+
+def vocabulary_yaml(
+    states: Mapping[str, Sequence[str]],
+    object: str | None = None,
+    below: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Return a vocabulary as the text of a .yaml file; ``below``: further lines of each state."""
+    lines = [f"object: {yaml_scalar(object)}"] if object else []
+    lines.append("states:")
+    for state, texts in states.items():
+        lines.append(f"  {yaml_scalar(state)}:")
+        lines += [f"    - {yaml_scalar(text)}" for text in texts]
+        lines += [f"    {line}" for line in (below or {}).get(state, ())]
+    return "\n".join(lines) + "\n"
+
+
+def yaml_scalar(text: str) -> str:
+    """Return a text as YAML on one line, in quotes where it needs them."""
+    import yaml
+
+    style = '"' if "\n" in text else None
+    dumped = yaml.safe_dump(text, allow_unicode=True, width=1 << 20, default_style=style)
+    return dumped.removesuffix("...\n").strip()
 
 
 def by_file(vocabulary: Vocabulary) -> Vocabulary:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dejacue.errors import MissingData
 from dejacue.sources.catalogue import Model, catalogue
 from dejacue.sources.encoders import Encoder, load_encoder
-from dejacue.sources.encoders._files import sha256
 from dejacue.sources.encoders.siglip_onnx import cosines
+from dejacue.sources.encoders.weights import sha256
 from dejacue.sources.tracks import Prompt, load_tracker
 
 SIDE = 96  # pixels of the pictures
@@ -46,6 +46,28 @@ class Trial:
     norms: dict[str, Norms] = field(default_factory=dict)
     masks: list[tuple[int, float]] = field(default_factory=list)
     errors: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def lines(self, name: str) -> list[str]:
+        """What was seen, as sentences about the model of that name."""
+        by_whom = {"nobody": "no known hash", "published": "matches the published one"}
+        found = [
+            f"{path}: sha256 {digest}, {by_whom.get(by, f'matches {by}')}"
+            for path, (digest, by) in self.hashes.items()
+        ]
+        found += [
+            f"{name}: {own.rows} {what}, {own.dimension} numbers each, norms {own.least:.4f} to "
+            f"{own.most:.4f}, cosine of two different ones at most {own.alike:.3f}"
+            for what, own in self.norms.items()
+        ]
+        found += [
+            f"{name}: frame {at}: a mask of {pixels} pixels, presence {presence:.2f}"
+            for at, (pixels, presence) in enumerate(self.masks)
+        ]
+        found += [
+            f"{other}: 1 − cosine with fp32 at most {images:.4f} (images) and {texts:.4f} (texts)"
+            for other, (images, texts) in self.errors.items()
+        ]
+        return [*found, f"{name}: works"]
 
 
 def try_model(model: Model) -> Trial:

@@ -14,11 +14,11 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Path as InPath
 
 from dejacue.errors import DejaCueError, InputError, unknown
-from dejacue.method.plan import READOUTS
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
+from dejacue.sources.findings import readout_of
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.errors import NotThere
 from dejacue.studio.labels import check_readable
@@ -259,15 +259,7 @@ def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
     if asked["readout"] is not None:
         return asked
     before = finding.reading.retrieval.settings
-    known: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in dict(before.get("readout", {})).items()
-    }
-    kind = READOUTS.get(known.pop("name", ""), READOUTS["contrast"])
-    try:
-        asked["readout"] = type(kind)(**known)
-    except TypeError:  # written by another version
-        asked["readout"] = kind
+    asked["readout"] = readout_of(before)
     if asked["coordinates"] is None:
         asked["coordinates"] = before.get("coordinates")
     if asked["top"] is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
@@ -34,6 +34,7 @@ MOST_FINDINGS, MOST_VIDEOS, MOST_TEXTS, MOST_SUMMARIES = 4, 6, 20_000, 20_000
 ANNOTATIONS = "annotations"  # folder in that of a finding
 LISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened
 T = TypeVar("T")
+Get: TypeAlias = Callable[[Hashable, Callable[[], T]], T]
 
 
 class Truth(NamedTuple):
@@ -52,45 +53,23 @@ class Truth(NamedTuple):
         return [f"the references are those of {self.file}; not taken: {few}"]
 
 
-class Kept(Generic[T]):
-    """The last few things that were made, by what they were made of; others wait while one is."""
+class ClosingCache(LRUCache[Hashable, Frames]):
+    """A cache that closes the videos which it drops."""
 
-    def __init__(self, most: int, close: Callable[[T], object] = lambda made: None) -> None:
-        self._most, self._close = most, close
-        self._made: OrderedDict[Hashable, T] = OrderedDict()
-        self._lock = threading.Lock()
-        self._making: dict[Hashable, threading.Lock] = {}
+    def popitem(self) -> tuple[Hashable, Frames]:
+        key, frames = super().popitem()
+        frames.close()
+        return key, frames
 
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        with self._lock:
-            if key in self._made:
-                self._made.move_to_end(key)
-                return self._made[key]
-            making = self._making.setdefault(key, threading.Lock())
-        with making:
-            with self._lock:
-                if key in self._made:
-                    return self._made[key]
-            try:
-                made = make()
-            except BaseException:
-                with self._lock:
-                    self._making.pop(key, None)
-                raise
-            with self._lock:
-                self._making.pop(key, None)
-                self._made[key] = made
-                old = [self._made.popitem(last=False)[1]] if len(self._made) > self._most else []
-        for one in old:
-            self._close(one)
-        return made
 
-    def clear(self) -> None:
-        with self._lock:
-            old = list(self._made.values())
-            self._made.clear()
-        for one in old:
-            self._close(one)
+def made_once(cache: LRUCache[Hashable, T]) -> Get[T]:
+    """Return get(key, make), which keeps what ``make`` returns; it is made once, others wait."""
+
+    @cached(cache, key=lambda key, make: key, condition=threading.Condition())
+    def get(key: Hashable, make: Callable[[], T]) -> T:
+        return make()
+
+    return get
 
 
 class Remembering(Encoder):
@@ -100,7 +79,7 @@ class Remembering(Encoder):
         self._encoder = encoder
         for name in Encoder.__annotations__:
             setattr(self, name, getattr(encoder, name))
-        self._rows: OrderedDict[str, Any] = OrderedDict()
+        self._rows: LRUCache[str, Any] = LRUCache(MOST_TEXTS)
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
@@ -111,13 +90,12 @@ class Remembering(Encoder):
 
     def encode_texts(self, texts: Sequence[str]) -> Rows:
         with self._lock:
-            new = [text for text in dict.fromkeys(texts) if text not in self._rows]
+            rows = {text: self._rows[text] for text in texts if text in self._rows}
+            new = [text for text in dict.fromkeys(texts) if text not in rows]
             if new:
-                self._rows |= zip(new, self._encoder.encode_texts(new), strict=True)
-            rows = np.stack([self._rows[text] for text in texts])
-            while len(self._rows) > MOST_TEXTS:
-                self._rows.popitem(last=False)
-        return rows
+                rows |= zip(new, self._encoder.encode_texts(new), strict=True)
+            self._rows.update(rows)
+        return np.stack([rows[text] for text in texts])
 
     def spelling(self, text: str) -> Spelling | None:
         return self._encoder.spelling(text)
@@ -147,21 +125,22 @@ class Studio:
         self.ending = False  # whether the server is about to stop
         self.writing = threading.Lock()  # one at a time changes files …
         self.saving = threading.Lock()  # … and findings, which are many files, and not read then
-        self._findings: Kept[Finding] = Kept(MOST_FINDINGS)
-        self._frames: Kept[Frames] = Kept(MOST_VIDEOS, lambda frames: frames.close())
-        self._masks: Kept[Masks] = Kept(MOST_VIDEOS)
+        self._findings: Get[Finding] = made_once(LRUCache(MOST_FINDINGS))
+        self._videos = ClosingCache(MOST_VIDEOS)
+        self._frames = made_once(self._videos)
+        self._masks: Get[Masks] = made_once(LRUCache(MOST_VIDEOS))
         self._looking = threading.Lock()
-        self._encoders: Kept[Encoder] = Kept(4)
-        self._trackers: Kept[Tracker] = Kept(2)
-        self._references: Kept[list[Reference]] = Kept(MOST_SUMMARIES)
+        self._encoders: Get[Encoder] = made_once(LRUCache(4))
+        self._trackers: Get[Tracker] = made_once(LRUCache(2))
+        self._references: Get[list[Reference]] = made_once(LRUCache(MOST_SUMMARIES))
         self._indexed: tuple[Contents, dict[str, list[Path]]] = (Contents(), {})
-        self._summaries: Kept[Any] = Kept(MOST_SUMMARIES)
-        self._made: Kept[Made | None] = Kept(MOST_SUMMARIES)
+        self._summaries: Get[Any] = made_once(LRUCache(MOST_SUMMARIES))
+        self._made: Get[Made | None] = made_once(LRUCache(MOST_SUMMARIES))
         self.jobs = Jobs()
 
     def close(self) -> None:
         self.jobs.close()
-        self._frames.clear()
+        self._videos.clear()
 
     def folder(self, id: str) -> Path:
         """That of a finding."""
@@ -172,14 +151,14 @@ class Studio:
         with self.saving:
             folder = self.workspace.finding(id)
             key = folder, _stamp(folder / DOCUMENT)
-            return self._findings.get(key, lambda: Finding.read(folder))
+            return self._findings(key, lambda: Finding.read(folder))
 
     def summary(self, id: str, read: Callable[[Path], Any]) -> Any:
         """What ``read`` makes of the folder of a finding, until its document changes."""
         with self.saving:
             folder = self.workspace.finding(id)
             key = folder, _stamp(folder / DOCUMENT)
-            return self._summaries.get(key, lambda: read(folder))
+            return self._summaries(key, lambda: read(folder))
 
     def encoder(self, name: str | None = None) -> Encoder:
         """By name, loaded once; it encodes each text once."""
@@ -187,7 +166,7 @@ class Studio:
         options = self.encoder_options
         if chosen == "mini":
             options = EncoderOptions(prompts=options.prompts)
-        return self._encoders.get(chosen or "siglip2", lambda: Remembering(options.load(chosen)))
+        return self._encoders(chosen or "siglip2", lambda: Remembering(options.load(chosen)))
 
     def encoder_of(self, history: History) -> Encoder:
         """The one that a history was made with."""
@@ -201,10 +180,10 @@ class Studio:
 
     def tracker(self, name: str | None = None) -> Tracker:
         chosen = name or self.tracker_name
-        return self._trackers.get(chosen, lambda: TrackerOptions().load(chosen))
+        return self._trackers(chosen, lambda: TrackerOptions().load(chosen))
 
     def frames(self, path: Path) -> Frames:
-        return self._frames.get((path, _stamp(path)), lambda: whole_frames(path))
+        return self._frames((path, _stamp(path)), lambda: whole_frames(path))
 
     def mask(
         self, path: Path, looked_at: int, frame: Frame, objects: frozenset[int] | None
@@ -215,7 +194,7 @@ class Studio:
             self.workspace.check_links(path)
             return open_masks(path, match=match_of(path) or "auto", frames=looked_at)
 
-        masks = self._masks.get((path, looked_at, _stamp(path)), opened)
+        masks = self._masks((path, looked_at, _stamp(path)), opened)
         with self._looking:  # they count what they were asked for
             return masks.unions(frame, [objects])[0]
 
@@ -231,7 +210,7 @@ class Studio:
         with self.saving:
             folder = self.workspace.finding(id)
             key = folder, _stamp(folder / DOCUMENT)
-            return self._made.get(key, lambda: read(folder))
+            return self._made(key, lambda: read(folder))
 
     def video_of(self, made: Made | None) -> str | None:
         """The id of the video of a finding; where it is not where it was, of one of its name."""
@@ -309,7 +288,7 @@ class Studio:
             except InputError:
                 return []  # it is looked at for whatever it may hold
 
-        return self._references.get((path, _stamp(path)), read)
+        return self._references((path, _stamp(path)), read)
 
 
 def annotations_of(video: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import yaml
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
@@ -16,7 +15,7 @@ from dejacue.records import Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import BUILT_IN, EXAMPLES, SIZES
-from dejacue.sources.files import read_vocabulary
+from dejacue.sources.files import read_vocabulary, vocabulary_yaml
 from dejacue.sources.tracks import default_tracker
 from dejacue.sources.tracks.sam2.loading import REPOSITORIES
 from dejacue.studio.models import PROBLEMS, Asked, Id, Object, Own, Text, Who, owner_only
@@ -86,8 +85,7 @@ def write_words(id: Id, given: States, studio: Own) -> Object:
     if path.suffix.lower() not in WORDS:
         raise InputError(f'"{id}": a word list ends in .yaml')
     Vocabulary(given.states, object=given.object)  # what is wrong is said before it is written
-    document = {"object": given.object} if given.object else {}
-    text = yaml.safe_dump({**document, "states": given.states}, sort_keys=False, allow_unicode=True)
+    text = vocabulary_yaml(given.states, given.object)
     with studio.writing:
         write_text(path, text)
         studio.workspace.changed()

@@ -11,15 +11,21 @@ from typing import Any
 
 from dejacue.errors import InputError, need, unknown
 from dejacue.sources.documents import read_json
-from dejacue.sources.encoders._compile import REMEDY
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
 from dejacue.sources.encoders.base import Rows, unit
-from dejacue.sources.encoders.hub import OPEN_CLIP, Model, find_model
 from dejacue.sources.encoders.preprocess import of_open_clip
+from dejacue.sources.encoders.siglip_torch import REMEDY
+from dejacue.sources.encoders.weights import Model, find_model
 
 EXTRA = "pip install 'dejacue[openclip]'"
 HUB = "hf-hub:"
 CONFIG = "open_clip_config.json"
+FILES = (
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+    "open_clip_pytorch_model.pth",
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def _published(open_clip: Any, name: str, called: str) -> Published:
     """From open_clip's list; or from a folder or repository with its own configuration."""
     given = name.removeprefix(HUB)
     if given != name or Path(name).expanduser().is_dir():
-        found = find_model(given, called, OPEN_CLIP)
+        found = find_model(given, called, FILES)
         path = found.folder / CONFIG
         if not path.is_file():
             raise InputError(f"{called} has no {CONFIG}, so it is not an open_clip model")
@@ -99,7 +105,7 @@ def _published(open_clip: Any, name: str, called: str) -> Published:
     config = open_clip.get_pretrained_cfg(architecture, tag)
     repository, _, file = (config.get("hf_hub") or "").rpartition("/")
     if repository:
-        found = find_model(repository, called, (file,) if file else OPEN_CLIP)
+        found = find_model(repository, called, (file,) if file else FILES)
     else:  # a plain address, which open_clip fetches
         path = Path(loaded(called, lambda: open_clip.download_pretrained(config)))
         found = Model(name, path.parent, (path,))

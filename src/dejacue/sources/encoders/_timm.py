@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError, need
-from dejacue.sources.encoders._compile import REMEDY
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
 from dejacue.sources.encoders.base import ImageEncoder
-from dejacue.sources.encoders.hub import TIMM, find_model
 from dejacue.sources.encoders.preprocess import of_timm
+from dejacue.sources.encoders.siglip_torch import REMEDY
+from dejacue.sources.encoders.weights import find_model
 
 EXTRA = "pip install 'dejacue[timm]'"
+FILES = ("model.safetensors", "pytorch_model.bin")
 
 
 class Timm(ImageEncoder, TorchEncoder):
@@ -32,7 +33,7 @@ class Timm(ImageEncoder, TorchEncoder):
         need("torch", REMEDY)
         timm = need("timm", EXTRA)
         super().__init__(called, device, precision, batch)
-        found = find_model(_repository(timm, name), called, TIMM)
+        found = find_model(_repository(timm, name), called, FILES)
         if not (found.folder / "config.json").is_file():
             raise InputError(f"{called} has no config.json, so it is not a timm model")
         # with its classes first: without them timm would not miss weights that are missing

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from dejacue.errors import InputError, MissingData, MissingExtra, need
-from dejacue.sources.encoders._compile import REMEDY, Tower
 from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, unit
 from dejacue.sources.encoders.preprocess import Preprocessing
 from dejacue.sources.encoders.siglip_torch import (
+    REMEDY,
+    Tower,
     choose_device,
     choose_precision,
     dtype_of,

@@ -10,21 +10,26 @@ from typing import Any
 
 from dejacue.errors import InputError, need
 from dejacue.records.words import Spelling
-from dejacue.sources.encoders._compile import REMEDY
-from dejacue.sources.encoders._spelling import spelled
 from dejacue.sources.encoders._torch import BATCH, TorchEncoder, loaded
-from dejacue.sources.encoders.base import Encoder, ImageEncoder, Rows, unit
-from dejacue.sources.encoders.hub import TRANSFORMERS, Model, find_model
+from dejacue.sources.encoders.base import Encoder, ImageEncoder, Rows, spelled, unit
 from dejacue.sources.encoders.preprocess import of_transformers
 from dejacue.sources.encoders.siglip_torch import (
+    REMEDY,
     choose_device,
     choose_precision,
     dtype_of,
     pooled,
 )
+from dejacue.sources.encoders.weights import Model, find_model
 
 SIGLIP = ("siglip", "siglip2")  # kinds that were trained on small letters
 MOST_TOKENS = 100_000  # a tokenizer that does not know its limit has a larger one
+FILES = (
+    "model.safetensors",
+    "model-*-of-*.safetensors",
+    "pytorch_model.bin",
+    "pytorch_model-*-of-*.bin",
+)
 HERE = {"local_files_only": True, "trust_remote_code": False}  # no code of a stranger is run
 
 
@@ -52,7 +57,7 @@ def load_transformers(
     device = choose_device(device)
     precision = choose_precision(precision, device)
     dtype_of(precision)  # a precision that there is not is refused before a model is fetched
-    found = find_model(name, called, TRANSFORMERS, revision=revision)
+    found = find_model(name, called, FILES, revision=revision)
     if not (found.folder / "config.json").is_file():
         raise InputError(f"{called} has no config.json, so it is not a transformers model")
     model, info = loaded(

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, first_line
 from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
-from dejacue.sources.encoders._spelling import spelled
-from dejacue.sources.encoders.base import Crops
+from dejacue.sources.encoders.base import Crops, spelled
 from dejacue.sources.encoders.weights import Weights
 
 REPOSITORY = "google/siglip2-base-patch16-224"

@@ -12,9 +12,8 @@ import numpy as np
 from dejacue.errors import InputError, first_line, lacks_memory, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders import siglip
-from dejacue.sources.encoders._files import commit, sha256
 from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, in_batches, unit
-from dejacue.sources.encoders.weights import Weights, fetch
+from dejacue.sources.encoders.weights import Weights, commit, fetch, sha256
 
 REPOSITORY = "onnx-community/siglip2-base-patch16-224-ONNX"
 REVISION = "main"  # the latest: no revision is published that could be pinned
@@ -35,9 +34,9 @@ class OnnxSiglip(Encoder):
         self, *, precision: str = "fp32", lower: bool = True, threads: int | None = None
     ) -> None:
         export = export_of(precision)
-        files, published = fetch(export, siglip.TOKENIZER)
         towers = list(export.files)
-        tokens = published["tokenizer.json"]
+        files = fetch(export, siglip.TOKENIZER)
+        tokens = files.pop("tokenizer.json")
         # rows of another precision are near those of fp32, not the same: they are not mixed
         self.identity = siglip.IDENTITY + ("" if precision == "fp32" else f":{precision}")
         self.name = "siglip2" if precision == "fp32" else f"siglip2:{precision}"

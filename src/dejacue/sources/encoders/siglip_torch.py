@@ -2,21 +2,78 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError, need, unknown
+from dejacue.errors import InputError, first_line, need, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import siglip
-from dejacue.sources.encoders._compile import REMEDY, Tower
-from dejacue.sources.encoders._files import sha256
 from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, unit
-from dejacue.sources.encoders.weights import Weights, files_in
+from dejacue.sources.encoders.weights import Weights, files_in, sha256
+
+REMEDY = "pip install 'dejacue[torch]'"
+MIN_COMPILED_IMAGES = 500_000  # an estimate: compiling takes long and makes a batch faster
+_log = logging.getLogger("dejacue")
+
+
+class Tower:
+    """Bytes (n, size, size, 3) on the device → rows.
+
+    function   computes them
+    wanted     True: compiled from the first full batch on; False: never; None: on CUDA, after
+               MIN_COMPILED_IMAGES
+
+    Compiled rows differ from the others by rounding, within the precision.
+    """
+
+    def __init__(
+        self, function: Callable[[Any], Any], batch: int, device: str, wanted: bool | None
+    ) -> None:
+        self._function, self._batch = function, batch
+        self._compiled: Callable[[Any], Any] | None = None
+        self._lock = threading.Lock()
+        self._after: int | None = MIN_COMPILED_IMAGES if device.startswith("cuda") else None
+        if wanted is not None:
+            self._after = 0 if wanted else None
+        self._seen = 0
+
+    def __call__(self, images: Any) -> Any:
+        count = len(images)
+        self._seen += count
+        if self._after is None or self._seen < self._after or 2 * count < self._batch:
+            return self._function(images)
+        if self._compiled is None:
+            with self._lock:  # several threads may come at once; one compiles
+                return self._first(images)
+        return self._compiled(self._padded(images))[:count]
+
+    def _first(self, images: Any) -> Any:
+        """Compiles, unless another thread just has; where that fails, all goes on without."""
+        torch = need("torch", REMEDY)
+        compiled = self._compiled or torch.compile(self._function, dynamic=False)
+        try:
+            rows = compiled(self._padded(images))[: len(images)]
+        except Exception as error:  # the compilers behind it raise all kinds
+            self._after = None
+            _log.warning("torch.compile failed (%s); continuing without it", first_line(error))
+            return self._function(images)
+        self._compiled = compiled
+        return rows
+
+    def _padded(self, images: Any) -> Any:
+        """A full batch, the only size that is compiled: the rest is black."""
+        torch = need("torch", REMEDY)
+        lacking = self._batch - len(images)
+        if lacking <= 0:
+            return images
+        return torch.cat([images, images.new_zeros((lacking, *images.shape[1:]))])
+
 
 PRECISIONS = ("fp32", "fp16", "bf16")
 BATCH = 256

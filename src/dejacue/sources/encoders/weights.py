@@ -1,12 +1,16 @@
-"""Model files: found, fetched, and checked against the hashes that are known.
+"""Model files: found, downloaded, and checked against the hashes that are known.
 
-Looked for in $DEJACUE_WEIGHTS/<repository>/<file>, then in the hub's cache, then on the hub.
+Looked for in $DEJACUE_WEIGHTS/<repository>/<file>, then in the hub's cache, then on the hub, whose
+client keeps the cache. ``Weights`` are files of ours, most with a hash; ``find_model`` takes any
+repository, whose identity is then made of the hashes of its files.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
+import fnmatch
+import hashlib
+import json
 import os
 import re
 import shlex
@@ -17,14 +21,18 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO
 
-from dejacue.errors import InputError, MissingData
-from dejacue.sources.encoders._download import download_large
-from dejacue.sources.encoders._files import looks_whole, recorded, sha256
+from dejacue.errors import DejaCueError, InputError, MissingData
+from dejacue.sources.atomic import cache_folder, write_text
 
 FOLDER = "DEJACUE_WEIGHTS"
-PATIENCE_S = 1.2  # in which a hub answers
+CONNECT_TIMEOUT_S = 1.2
+REPLY_TIMEOUT_S = 10
+MAX_HASHED_BYTES = 100 << 20  # of a file that is hashed whenever its state is asked for
+SMALL = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
+_NOT_JSON = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # as expected
+_SHA256 = re.compile("[0-9a-f]{64}")  # what the hub calls large files by
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,30 +43,40 @@ class Weights:
     revision: str
     files: Mapping[str, str | None]
 
+    @property
+    def folder(self) -> Path | None:
+        """The user's folder for this repository, which need not exist."""
+        root = os.environ.get(FOLDER)
+        return Path(root).expanduser() / self.repository if root else None
+
     def fetch(self) -> dict[str, Path]:
-        """Where each file is; downloads what is missing, with the hub's progress bars."""
-        return fetch(self)[0]
+        return fetch(self)
 
     def here(self) -> dict[str, Path | None]:
-        """Where each file is without a connection; the user's folder must hold all of them."""
-        folder = self._user_folder()
-        if folder is None:
-            return {name: self._from_hub(name, local_files_only=True) for name in self.files}
-        return {name: folder / name if (folder / name).is_file() else None for name in self.files}
+        """Where each file is on this machine; the user's folder must hold all of them."""
+        from huggingface_hub import try_to_load_from_cache
 
-    def download(self, paths: dict[str, Path | None]) -> None:
-        """Adds what is missing, unless the user has a folder for this repository."""
-        lacking = [name for name, path in paths.items() if path is None]
-        if lacking and self._user_folder() is None:
-            if reason := no_connection():
-                raise OSError(reason)
-            for name in lacking:
-                paths[name] = self._from_hub(name, local_files_only=False)
+        if (folder := self.folder) is not None and folder.is_dir():
+            return {
+                name: path if (path := folder / name).is_file() else None for name in self.files
+            }
+        cached = {
+            name: try_to_load_from_cache(self.repository, name, revision=self.revision)
+            for name in self.files
+        }
+        return {name: Path(at) if isinstance(at, str) else None for name, at in cached.items()}
 
-    def expected(self, name: str, path: Path) -> str | None:
+    def expected(self, name: str, path: Path | None) -> str | None:
         """The sha256 that a file must have: the published one or, where none is known here, the
-        one that the hub gave with it."""
-        return self.files[name] or recorded(path)
+        one that the hub gave for it: its cache calls the file so, ``--local-dir`` notes it."""
+        if self.files[name] or path is None:
+            return self.files[name]
+        etag = path.resolve().name
+        if self.folder is not None:
+            notes = self.folder / ".cache" / "huggingface" / "download"
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                etag = (notes / f"{name}.metadata").read_text(encoding="utf-8").split()[1]
+        return etag if _SHA256.fullmatch(etag) else None
 
     def check(self, paths: Mapping[str, Path], *, hub: bool = False) -> None:
         """Refuses a file whose hash is not the published one or, with ``hub``, the hub's."""
@@ -78,129 +96,104 @@ class Weights:
             if path is not None and not looks_whole(path, self.expected(name, path))
         ]
 
-    def renew(self) -> None:
+    def download(self) -> None:
         """Downloads what is missing or damaged: into the user's folder, where there is one, else
-        into the hub's cache. A file is there whole or not at all, one that was stopped goes on."""
-        given = os.environ.get(FOLDER)
-        folder = Path(given).expanduser() / self.repository if given else None
-        place = {} if folder is None else {"local_dir": folder}
-        for name, path in self.here().items():
-            whole = path is not None and looks_whole(path, self.expected(name, path))
-            if whole:
+        into the hub's cache. A file is there whole or not at all; one that was stopped goes on."""
+        from huggingface_hub import hf_hub_download
+
+        paths, damaged, folder = self.here(), self.damaged(), self.folder
+        if folder is not None and not folder.is_dir() and any(paths.values()):
+            folder = None  # the others are in the cache
+        for name, path in paths.items():
+            if path is not None and path not in damaged:
                 continue
             if reason := no_connection():
                 raise OSError(reason)
-            large = download_large(self.repository, name, self.revision, folder)
-            again = {} if path is None or large else {"force_download": True}
-            found = self._from_hub(name, local_files_only=False, **place, **again)
-            assert found is not None
-            self.check({name: found}, hub=True)
-
-    def line(self, folder: str | None = None) -> str:
-        """What gets the files on a machine with a connection, for $DEJACUE_WEIGHTS here."""
-        place = f"{folder or os.environ.get(FOLDER) or 'FOLDER'}/{self.repository}"
-        return shlex.join(
-            [
-                "hf",
-                "download",
+            again = not self._resume(name, folder) and path is not None
+            found = hf_hub_download(
                 self.repository,
-                *self.files,
-                "--revision",
-                self.revision,
-                "--local-dir",
-                place,
-            ]
-        )
-
-    def remedy(self, lacking: Sequence[str]) -> str:
-        """Which files to put where; the user's folder must hold all of them."""
-        names = lacking if self._user_folder() else list(self.files)
-        folder = os.environ.get(FOLDER) or "FOLDER"
-        return f"{', '.join(names)} (revision {self.revision}) into {folder}/{self.repository}"
-
-    def _user_folder(self) -> Path | None:
-        given = os.environ.get(FOLDER)
-        if not given:
-            return None
-        folder = Path(given).expanduser() / self.repository
-        return folder if folder.is_dir() else None
-
-    def _from_hub(self, name: str, *, local_files_only: bool, **more: Any) -> Path | None:
-        from huggingface_hub import hf_hub_download
-
-        # it logs every retry; we report the outcome
-        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-        try:
-            return Path(
-                hf_hub_download(
-                    self.repository,
-                    name,
-                    revision=self.revision,
-                    local_files_only=local_files_only,
-                    **more,
-                )
+                name,
+                revision=self.revision,
+                local_dir=folder,
+                force_download=again,
             )
-        except (OSError, ValueError):  # a file that is not in the cache is an OSError too
-            if not local_files_only:
-                raise
-            return None
+            self.check({name: Path(found)}, hub=True)
+
+    def _resume(self, name: str, folder: Path | None) -> bool:
+        """Downloads a large file from where an earlier run was stopped to where the hub's client,
+        which itself begins anew, finds it whole. False: it is small, and not downloaded."""
+        from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
+        from huggingface_hub.file_download import http_get, repo_folder_name
+
+        url = hf_hub_url(self.repository, name, revision=self.revision)
+        hub = get_hf_file_metadata(url, timeout=REPLY_TIMEOUT_S)
+        if hub.size is None or hub.etag is None or not _SHA256.fullmatch(hub.etag):
+            return False
+        cache = repo_folder_name(repo_id=self.repository, repo_type="model")
+        target = Path(constants.HF_HUB_CACHE, cache, "blobs", hub.etag)
+        unfinished = target.parent
+        if folder is not None:
+            target = folder / name
+            unfinished = folder / ".cache" / "huggingface" / "download"
+        part = unfinished / f"{hub.etag}.dejacue.incomplete"
+        for place in (target.parent, unfinished):
+            place.mkdir(parents=True, exist_ok=True)
+        done = part.stat().st_size if part.is_file() else 0
+        with open(part, "ab") as stream:
+            if done > hub.size:
+                stream.truncate(done := 0)
+            http_get(hub.location, stream, resume_size=done, expected_size=hub.size)
+        if sha256(part) != hub.etag:
+            part.unlink()
+            raise InputError(
+                f"{self.repository}: the sha256 of {name} differs from the one on the Hub, so the "
+                "download was discarded; fetch it again"
+            )
+        os.replace(part, target)
+        return True
+
+    def line(self) -> str:
+        """The command that gets the files on a machine with a connection."""
+        place = f"{os.environ.get(FOLDER) or 'FOLDER'}/{self.repository}"
+        pinned = ["--revision", self.revision, "--local-dir", place]
+        return shlex.join(["hf", "download", self.repository, *self.files, *pinned])
 
 
-def fetch(*wanted: Weights) -> list[dict[str, Path]]:
-    """Where the files of each are, in the order given; one sentence names all that are missing."""
-    found = [weights.here() for weights in wanted]
+def fetch(*wanted: Weights) -> dict[str, Path]:
+    """Where the files are, by name; downloads what is missing, unless the user has a folder for
+    that repository. One sentence names all that is missing, and how to get it."""
+    absent = [own for own in wanted if not all(own.here().values())]
+    obtain(" and ".join(own.repository for own in absent), absent, damaged=False)
+    found: dict[str, Path] = {}
+    for own in wanted:
+        paths = {name: path for name, path in own.here().items() if path}
+        own.check(paths)
+        found |= paths
+    return found
+
+
+def obtain(name: str, wanted: Sequence[Weights], *, damaged: bool = True) -> None:
+    """Downloads what is missing or damaged of a model; not ``damaged``: only what is missing where
+    the user has no folder for it. Stops at the first failure: the others would fail too, slowly."""
     reason = ""
-    try:  # stop at the first failure: the others would fail too, slowly
-        for weights, paths in zip(wanted, found, strict=True):
-            weights.download(paths)
+    try:
+        for own in wanted:
+            if damaged or own.folder is None or not own.folder.is_dir():
+                own.download()
+    except DejaCueError:
+        raise
     except Exception as error:  # the hub, its client and the cache raise their own kinds
-        reason = f" (download: {first_sentence(error)})"
-    lacking = {
-        weights: names
-        for weights, paths in zip(wanted, found, strict=True)
-        if (names := [name for name, path in paths.items() if path is None])
-    }
-    if lacking:
-        raise _missing(lacking, reason)
-    complete = [{name: path for name, path in paths.items() if path} for paths in found]
-    for weights, own in zip(wanted, complete, strict=True):
-        weights.check(own)
-    return complete
-
-
-def states(*wanted: Weights) -> tuple[str, list[Path]]:
-    """absent, partial, damaged or ready, and what is damaged; by a short look."""
-    paths = [path for weights in wanted for path in weights.here().values()]
-    if not any(paths):
-        return ("absent" if paths else "ready"), []
-    damaged = [path for weights in wanted for path in weights.damaged()]
-    if damaged:
-        return "damaged", damaged
-    return ("ready" if all(paths) else "partial"), []
-
-
-def no_connection() -> str:
-    """Why the hub cannot be reached; nothing where it can. The hub itself would try for half a
-    minute before it gives up."""
-    from huggingface_hub import constants
-
-    if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE is set"
-    if {"https", "all"} & urllib.request.getproxies().keys():
-        return ""  # names are looked up by the proxy, perhaps only there
-    hub = urllib.parse.urlsplit(constants.ENDPOINT)
-    reached = threading.Event()
-
-    def knock() -> None:
-        port = hub.port or (80 if hub.scheme == "http" else 443)
-        with contextlib.suppress(OSError), socket.create_connection((hub.hostname or "", port)):
-            reached.set()
-
-    # in a thread, since looking up a name knows no time limit
-    knocking = threading.Thread(target=knock, daemon=True)
-    knocking.start()
-    knocking.join(PATIENCE_S)
-    return "" if reached.is_set() else f"no connection to {hub.hostname}"
+        reason = first_sentence(error)
+    absent = [file for own in wanted for file, path in own.here().items() if path is None]
+    if not reason and not absent:
+        return
+    told = f" could not be downloaded ({reason})" if reason else f": has no {', '.join(absent)}"
+    then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
+    raise MissingData(
+        f"{name}{told}; on a machine with a connection, run: "
+        f"{' && '.join(own.line() for own in wanted)}; then copy "
+        f"{os.environ.get(FOLDER) or 'FOLDER'} here{then}"
+    )
 
 
 def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
@@ -212,17 +205,189 @@ def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     return found
 
 
-def _missing(lacking: Mapping[Weights, Sequence[str]], reason: str) -> MissingData:
-    fetched = "with a connection they are downloaded once; without one, " if reason else ""
-    also = "" if os.environ.get(FOLDER) else f", and set {FOLDER} to that FOLDER"
-    return MissingData(
-        f"{' and '.join(weights.repository for weights in lacking)}: not all files are on this "
-        f"machine{reason}; {fetched}put "
-        f"{' and '.join(weights.remedy(names) for weights, names in lacking.items())}{also}"
-    )
+# a model that is named by its user
+
+
+@dataclass(frozen=True)
+class Model:
+    """A folder, the files in it that are the weights, and what to call it."""
+
+    name: str
+    folder: Path
+    weights: tuple[Path, ...]
+
+    @property
+    def identity(self) -> str:
+        """Name and hash of the weights, the same wherever they lie."""
+        hashes = "".join(sha256(path) for path in self.weights)
+        return f"{self.name}@{hashlib.sha256(hashes.encode()).hexdigest()[:12]}"
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What is recorded: that nothing was checked, the hashes, the commit if it is known."""
+        found = {f"sha256 {path.name}": sha256(path) for path in self.weights}
+        return {"unpinned": commit(self.folder) or "unknown commit", **found}
+
+
+def find_model(
+    name: str, called: str, weights: Sequence[str], *, revision: str | None = None
+) -> Model:
+    """Where a model is.
+
+    name      a folder, or a repository of the hub
+    called    what its user calls it
+    weights   patterns of the files that may be its weights, the best first
+    """
+    root = os.environ.get(FOLDER)
+    own = Path(root).expanduser() / name if root else None
+    for folder in (Path(name).expanduser(), own):
+        if folder is not None and folder.is_dir():
+            files = chosen((path.name for path in folder.iterdir() if path.is_file()), weights)
+            if not files:
+                raise MissingData(
+                    f"{folder}: holds no model weights ({', '.join(weights)}); download them "
+                    f"with: hf download REPOSITORY --local-dir {folder}"
+                )
+            called_so = folder.resolve().name if folder is not own else name
+            return Model(called_so, folder, tuple(folder / file for file in files))
+    if "\\" in name or name.startswith((".", "~", "/")) or name.count("/") > 1:
+        raise MissingData(f"{called}: the folder {name} does not exist")
+    folder = _snapshot(name, called, weights, revision)
+    files = chosen((path.name for path in folder.iterdir()), weights)
+    return Model(name, folder, tuple(folder / file for file in files))
+
+
+def chosen(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The files of the first pattern that there are any of, sorted."""
+    every = sorted(names)
+    return next((found for one in patterns if (found := fnmatch.filter(every, one))), [])
+
+
+def _snapshot(name: str, called: str, weights: Sequence[str], revision: str | None) -> Path:
+    """The folder in the hub's cache, downloaded where no weights are in it: its small files and
+    one kind of weights, not all that there may be."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    with contextlib.suppress(OSError, ValueError):  # not there, or not a name
+        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
+        if chosen((path.name for path in folder.iterdir()), weights):
+            return folder
+    try:
+        if reason := no_connection():
+            raise OSError(reason)
+        found = HfApi().model_info(name, revision=revision, timeout=REPLY_TIMEOUT_S)
+        names = [one.rfilename for one in found.siblings or [] if "/" not in one.rfilename]
+        if wanted := chosen(names, weights):
+            patterns = [*SMALL, *wanted]
+            return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
+        told = f": has no weights on the Hub ({', '.join(weights)})"
+    except GatedRepoError:
+        told = (
+            " is gated: accept its terms on its page on the Hub, then run: hf auth login, and: hf "
+            f"download {name}"
+        )
+    except RepositoryNotFoundError:
+        told = ": is not on the Hub, or needs a login (hf auth login); check the name"
+    except Exception as error:  # the hub, its client and the cache raise their own kinds
+        at = f" --revision {revision}" if revision else ""
+        told = (
+            f" is not on this machine and could not be downloaded ({first_sentence(error)}); check "
+            f"the name, or on a machine with a connection run: hf download {name}{at} --local-dir "
+            f"FOLDER/{name}, then set {FOLDER} to that FOLDER"
+        )
+    raise MissingData(f"{called}{told}")
+
+
+# files
+
+
+def no_connection() -> str:
+    """Why the hub cannot be reached; nothing where it can. The hub's client itself would try for
+    half a minute before it gives up."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    if {"https", "all"} & urllib.request.getproxies().keys():
+        return ""  # names are looked up by the proxy, perhaps only there
+    hub = urllib.parse.urlsplit(constants.ENDPOINT)
+    reached = threading.Event()
+
+    def connect() -> None:
+        port = hub.port or (80 if hub.scheme == "http" else 443)
+        with contextlib.suppress(OSError), socket.create_connection((hub.hostname or "", port)):
+            reached.set()
+
+    # in a thread, since looking up a name knows no time limit
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(CONNECT_TIMEOUT_S)
+    return "" if reached.is_set() else f"no connection to {hub.hostname}"
 
 
 def first_sentence(error: Exception) -> str:
     """The first sentence of an error of a library, without its advice."""
     first = re.split(r"[.:]?\s*\n|\.\s|\.$", str(error).strip(), maxsplit=1)[0]
     return first or type(error).__name__
+
+
+def commit(path: Path) -> str | None:
+    """The commit that a file of the hub's cache belongs to; None for a file elsewhere."""
+    found = re.search(r"/snapshots/([0-9a-f]{40})(/|$)", path.as_posix())
+    return found[1] if found else None
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file; cached as long as its size and modification time stay the same."""
+    state, key, memory = path.stat(), str(path.resolve()), cache_folder() / "hashes.json"
+    stamp = [state.st_size, state.st_mtime_ns]
+    known: dict[str, list[object]] = {}
+    with contextlib.suppress(OSError, *_NOT_JSON):
+        known = dict(json.loads(memory.read_text(encoding="utf-8")))
+        if known[key][:2] == stamp:
+            return str(known[key][2])
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    with contextlib.suppress(OSError, ValueError):  # a cache: without it we only hash again
+        write_text(memory, json.dumps({**known, key: [*stamp, digest]}))
+    return digest
+
+
+def looks_whole(path: Path, expected: str | None) -> bool:
+    """Whether a file is what it should be, as far as a short look tells: a small one by its hash,
+    where that is known, another by the lengths that it states."""
+    size = path.stat().st_size
+    if expected is not None and size <= MAX_HASHED_BYTES:
+        return sha256(path) == expected
+    with open(path, "rb") as stream, contextlib.suppress(*_NOT_JSON):
+        if path.suffix == ".safetensors":
+            length = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(length)) if length <= min(size, 100 << 20) else {}
+            ends = [own["data_offsets"][1] for name, own in header.items() if name[:2] != "__"]
+            return bool(size == 8 + length + max(ends))
+        return _is_whole_onnx(stream, size) if path.suffix == ".onnx" else size > 0
+    return False
+
+
+def _is_whole_onnx(stream: IO[bytes], size: int) -> bool:
+    """Whether the fields of an ONNX file, a protocol buffer, end with it, and one is the graph."""
+
+    def number() -> int:
+        value = 0
+        for at in range(10):
+            byte = stream.read(1)[0]  # an IndexError at the end of the file
+            value |= (byte & 0x7F) << 7 * at
+            if byte < 0x80:
+                break
+        return value
+
+    graph = False
+    while stream.tell() < size:
+        field, kind = divmod(number(), 8)
+        if kind not in (0, 2):  # a model has numbers and parts with a length, nothing else
+            return False
+        length = number()
+        stream.seek(length if kind == 2 else 0, os.SEEK_CUR)
+        graph = graph or field == 7
+    return graph and stream.tell() == size

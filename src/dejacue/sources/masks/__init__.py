@@ -4,10 +4,9 @@
     Masks        one frame → the union of each lineage, or None            _masks.py
     write_masks  objects of each frame → folder, stack or COCO file        write.py
 
-The readers: labels.py (one number per pixel), _folders.py (one folder per object), _stacks.py,
+The readers: labels.py (one number per pixel), _open.py (one folder per object), _stacks.py,
 _segments.py (SAM 2's dictionaries), _coco.py, _boxes.py and _yolo.py. objects.py says which ids are
-one object, _matching.py which mask belongs to which frame; _coverage.py warns where masks and video
-do not seem to belong together.
+one object, _matching.py which mask belongs to which frame.
 """
 
 from dejacue.sources.masks._masks import Masks

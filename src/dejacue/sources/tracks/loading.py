@@ -3,11 +3,85 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dejacue.errors import InputError, unknown
-from dejacue.sources.tracks.base import Tracker
-from dejacue.sources.tracks.box import BoxTracker
+from dejacue.sources.tracks.base import Box, Mask, Observation, Prompt, Tracker, bounding_box
+
+NOTE = (
+    "the object is not tracked: the box stays in place in every frame until another prompt moves "
+    "it; to track the object with SAM 2, pip install 'dejacue[track]'"
+)
+
+
+class BoxTracker:
+    """The tracker of the base install: the box of the prompt, which stays where it is.
+
+    Nothing is followed. It is right where the object hardly moves and the camera stands still, and
+    its error is easy to see; another prompt for the object, in a later frame, moves the box.
+    """
+
+    name = "box"
+    approximate = True
+    independent = True
+    details: Mapping[str, str] = MappingProxyType({"note": NOTE})
+
+    def session(self) -> BoxSession:
+        return BoxSession()
+
+
+class BoxSession:
+    """See ``base.Session``. Of a mask the box around it is taken; points beside a box change
+    nothing, points alone are refused."""
+
+    def __init__(self) -> None:
+        self._boxes: dict[int, Box] = {}
+
+    def step(
+        self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
+    ) -> Mapping[int, Observation]:
+        self._boxes |= {prompt.object: _box_of(prompt) for prompt in prompts}
+        return {
+            number: Observation(box_mask(box, image), 1.0)
+            for number, box in sorted(self._boxes.items())
+        }
+
+    def state(self) -> bytes:
+        return json.dumps(list(self._boxes.items())).encode()
+
+    def restore(self, state: bytes) -> None:
+        self._boxes = {number: (x0, y0, x1, y1) for number, (x0, y0, x1, y1) in json.loads(state)}
+
+
+def _box_of(prompt: Prompt) -> Box:
+    if prompt.box is not None:
+        return prompt.box
+    box = None if prompt.mask is None else bounding_box(prompt.mask)
+    if box is None:
+        raise InputError(
+            f"object {prompt.object}: the tracker box needs a box or a mask, not clicks; give "
+            "one, or track the object with sam2 (pip install 'dejacue[track]')"
+        )
+    return box
+
+
+def box_mask(box: Box, image: NDArray[np.uint8]) -> Mask:
+    """The pixels of a frame that a box touches; it may stick out."""
+    mask = np.zeros(image.shape[:2], dtype=bool)
+    mask[_whole(box[1], box[3]), _whole(box[0], box[2])] = True
+    return mask
+
+
+def _whole(start: float, end: float) -> slice:
+    """All pixels that the side touches."""
+    return slice(max(math.floor(start), 0), max(math.ceil(end), 0))
 
 
 def default_tracker() -> str:

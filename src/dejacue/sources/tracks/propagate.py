@@ -10,14 +10,20 @@ followed alone, and the masks of the others stay as they are (output.py).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, closing, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import IO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import Cancelled, DejaCueError, InputError
 from dejacue.progress import Progress, silent
@@ -30,11 +36,90 @@ from dejacue.sources.tracks._checkpoint import (
     FrameRecord,
     PackedObservation,
 )
-from dejacue.sources.tracks._reverse import ReversedVideo
 from dejacue.sources.tracks.base import Observation, Prompt, Tracker
 from dejacue.sources.tracks.loading import load_tracker
 from dejacue.sources.tracks.prompts import check_prompts, prompt_content
 from dejacue.sources.video import Frame, Video, open_video
+
+READ = "read"  # the stage, as it is told
+_NOTHING = np.zeros((0, 0, 3), dtype=np.uint8)
+
+
+class ReversedVideo(AbstractContextManager["ReversedVideo"]):
+    """The frames of ``video`` from position ``last`` down to the first; to be closed.
+
+    Containers cannot be read backwards, and decoding from the start again for every chunk would be
+    quadratic. So the frames are decoded once and written, packed without loss, to a temporary file
+    that the system removes when it is closed, whatever ends the run.
+
+    progress   called with "read", how many frames are written and how many there will be
+    folder     where the temporary file goes; default: where the system puts such files
+    """
+
+    def __init__(
+        self,
+        video: Video,
+        last: int,
+        progress: Progress = silent,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._frames: list[Frame] = []  # without their pixels
+        self._ends = [0]
+        self._shape: tuple[int, ...] = ()
+        where = os.fspath(folder) if folder is not None else tempfile.gettempdir()
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=where)  # noqa: SIM115 (see __exit__)
+        try:
+            self._write(video, last, progress)
+        except OSError as error:
+            with suppress(OSError):  # what is not written yet has no room either
+                self._file.close()
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise DejaCueError(
+                f"{where}: no space left for the frames before the prompt, which are needed in "
+                f"reverse order ({self._ends[-1] >> 20} MB were written); free some, set TMPDIR "
+                "to another folder, or track the object forward only (--no-backward)"
+            ) from None
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _write(self, video: Video, last: int, progress: Progress) -> None:
+        with closing(iter(video)) as frames:  # type: ignore[type-var]
+            for frame in frames:
+                if frame.index > last:
+                    break
+                packed = _pack(frame.image)
+                self._file.write(packed)
+                self._frames.append(replace(frame, image=_NOTHING))
+                self._ends.append(self._ends[-1] + len(packed))
+                self._shape = frame.image.shape
+                progress(READ, len(self._frames), last + 1, "")
+                if frame.index == last:
+                    break
+        self._file.flush()  # a full disk shows here
+
+    def __iter__(self) -> Iterator[Frame]:
+        for at in range(len(self._frames) - 1, -1, -1):
+            self._file.seek(self._ends[at])
+            packed = self._file.read(self._ends[at + 1] - self._ends[at])
+            yield replace(self._frames[at], image=_unpack(packed, self._shape))
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _pack(image: NDArray[np.uint8]) -> bytes:
+    """Differences from the left neighbour, which are small, then deflated."""
+    steps = image.copy()
+    steps[:, 1:] -= image[:, :-1]
+    return zlib.compress(steps.data, 1)
+
+
+def _unpack(packed: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    steps = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(shape)
+    return np.cumsum(steps, axis=1, dtype=np.uint8)
+
 
 PRESENCE = 0.5
 STAGES = {BACKWARD: "follow backward", FORWARD: "follow"}  # as progress is told

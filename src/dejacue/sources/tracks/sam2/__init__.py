@@ -2,13 +2,12 @@
 
     load         a name → a tracker                                             loading.py
     Sam2Tracker  a model on a device, in a precision; makes sessions            tracker.py
-    Sam2Session  frames one after another → masks                               session.py
+    Sam2Session  frames one after another → masks                               tracker.py
 
-What is kept of an object lies in memory.py, what goes into the model and comes out in images.py.
+What goes into the model and comes out lies in images.py.
 """
 
 from dejacue.sources.tracks.sam2.loading import DEFAULT, REPOSITORIES, load
-from dejacue.sources.tracks.sam2.session import Sam2Session
-from dejacue.sources.tracks.sam2.tracker import Sam2Tracker
+from dejacue.sources.tracks.sam2.tracker import Sam2Session, Sam2Tracker
 
 __all__ = ["DEFAULT", "REPOSITORIES", "Sam2Session", "Sam2Tracker", "load"]
