@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from dejacue import InputError, generate, write_history, write_vocabulary
+from dejacue import InputError, write_history, write_vocabulary
 from dejacue.cli.options import sampling
+from dejacue_paper import generate
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import generate, read_history, write_history, write_vocabulary
+from dejacue import read_history, write_history, write_vocabulary
 from dejacue.cli import tables
 from dejacue.data.rendered import render, write_scene
 from dejacue.report.thumbnails import thumbnail
@@ -24,6 +24,7 @@ from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
+from dejacue_paper import generate
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from dejacue import (
     Window,
     ask_next,
     find,
-    generate,
     load_encoder,
     locate,
     locate_many,
@@ -36,6 +35,7 @@ from dejacue.method import shown
 from dejacue.method.kernel import compiled, engine
 from dejacue.records.example import examples_of, from_text
 from dejacue.sources.examples import resolved
+from dejacue_paper import generate
 
 ENGINES = ["numpy", *compiled()]
 

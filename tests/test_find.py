@@ -25,7 +25,6 @@ from dejacue import (
     Window,
     find,
     find_each,
-    generate,
     load_encoder,
     open_masks,
     open_video,
@@ -42,6 +41,7 @@ from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import write_masks
 from dejacue.sources.video import Video
+from dejacue_paper import generate
 
 JPEG = b"\xff\xd8\xff"
 WORDS = {"empty": ["empty cup"], "full": ["full cup"]}

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dejacue import History, InputError, Vocabulary, evidence, locate, locate_many, occurrences
-from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
 from dejacue.method._labelling import (
     best_path,
@@ -22,6 +21,7 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import compiled, engine
 from dejacue.method.plan import Plan
+from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
 

@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find, generate
+from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find
 from dejacue import occurrences as all_occurrences
 from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
@@ -17,6 +17,7 @@ from dejacue.method._online import Calibration, Survivors
 from dejacue.method.live import Update
 from dejacue.method.locate import read
 from dejacue.pipeline.live import _mask
+from dejacue_paper import generate
 
 SCENE = generate(3, frames=300, recurrences=2, missing=0.05, gaps=[(120, 40)])
 

@@ -35,7 +35,7 @@ NAMES = """
     read_retrievals write_retrievals read_references write_references
     locate locate_many evidence candidates occurrences segments Contrast Joint
     Scan Grid MeanWindow Boxcar MaxFrame Peak NonOverlap
-    evaluate Evaluation evaluate_dataset load_release open_dataset generate
+    evaluate Evaluation evaluate_dataset open_dataset
     Cancelled DejaCueError InputError MissingData MissingExtra
 """
 

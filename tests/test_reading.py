@@ -17,7 +17,6 @@ from dejacue import (
     Scan,
     Vocabulary,
     evidence,
-    generate,
     locate,
     locate_many,
     occurrences,
@@ -26,6 +25,7 @@ from dejacue.method._reading import settings_of
 from dejacue.method.kernel import engine
 from dejacue.method.locate import read
 from dejacue.method.plan import PRESETS, READOUTS, Plan
+from dejacue_paper import generate
 
 
 class Counted:

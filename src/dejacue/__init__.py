@@ -13,8 +13,6 @@ from dejacue._version import __version__
 
 if TYPE_CHECKING:  # the same for type checkers
     from dejacue.data.layouts import open_dataset as open_dataset
-    from dejacue.data.release import load_release as load_release
-    from dejacue.data.synthetic import generate as generate
     from dejacue.errors import Cancelled as Cancelled
     from dejacue.errors import DejaCueError as DejaCueError
     from dejacue.errors import InputError as InputError
@@ -111,8 +109,6 @@ _NAMES = {
     "store": "Store",
     "evaluation.evaluate": "evaluate Evaluation",
     "data.layouts": "open_dataset",
-    "data.release": "load_release",
-    "data.synthetic": "generate",
     "errors": "Cancelled DejaCueError InputError MissingData MissingExtra",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -72,13 +72,6 @@ def _trackers() -> list[str]:
     return ["box", "sam2", *REPOSITORIES]
 
 
-def tables() -> list[str]:
-    """Of ``dejacue reproduce``."""
-    from dejacue.experiments import ON_REQUEST, REGISTRY
-
-    return ["all", *REGISTRY, *ON_REQUEST]
-
-
 Text = str | None
 Texts = list[str] | None
 Number = float | None
@@ -86,8 +79,6 @@ Count = int | None
 File = Path | None
 
 Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
-RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
-Release = Annotated[File, option(RELEASE)]
 OutputFormat = Annotated[
     Format | None,
     option("Output format (default: by the suffix of --output, else table).", "--format", "-f"),

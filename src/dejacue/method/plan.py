@@ -18,6 +18,7 @@ from dejacue.method.nonoverlap import NonOverlap
 from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan, Unseen
 from dejacue.method.state_readout import is_count
 from dejacue.method.view import Batch, Readout, View
+from dejacue.plugins import Registry, check_installed
 from dejacue.records import (
     Columns,
     History,
@@ -28,19 +29,22 @@ from dejacue.records.columns import Rows
 
 Pair = tuple[History, Vocabulary]
 
-READOUTS: dict[str, Readout] = {
-    "contrast": Contrast(),
-    "joint": Joint(),
-    "scan": Scan(),
-    "peak": Peak(),
-    "mean-window": MeanWindow(),
-    "boxcar": Boxcar(),
-    "max-frame": MaxFrame(),
-    "single-median": Scan(durations=d.PUBLISHED_SINGLE),
-    "non-overlap": NonOverlap(),
-    "whole-history": Unseen(whole=True),
-    "longest-run": Unseen(whole=False),
-}
+READOUTS: Registry[Readout] = Registry(
+    "readouts",
+    {
+        "contrast": Contrast(),
+        "joint": Joint(),
+        "scan": Scan(),
+        "peak": Peak(),
+        "mean-window": MeanWindow(),
+        "boxcar": Boxcar(),
+        "max-frame": MaxFrame(),
+        "single-median": Scan(durations=d.PUBLISHED_SINGLE),
+        "non-overlap": NonOverlap(),
+        "whole-history": Unseen(whole=True),
+        "longest-run": Unseen(whole=False),
+    },
+)
 # The paper's method: settings that belong together under one name, which no option changes.
 PUBLISHED_SCAN = Scan(durations="published", norm="sqrt", runs="strict", smoothing=3)
 PRESETS: dict[str, tuple[str, Readout]] = {"published": ("vocabulary", PUBLISHED_SCAN)}
@@ -61,6 +65,7 @@ def chosen(
             )
         return as_coordinates(system), preset
     if isinstance(readout, str) and readout not in READOUTS:
+        check_installed("readouts", readout)
         raise unknown("readout", readout, [*READOUTS, *PRESETS])
     system_given = DEFAULT_COORDINATES if coordinates is None else coordinates
     return as_coordinates(system_given), READOUTS[readout] if isinstance(readout, str) else readout

@@ -1,7 +1,7 @@
 """``mini``: a small encoder inside the package, for demos, tests and trying things out.
 
-It was trained on this project's rendered scenes alone (dejacue.learn.mini) and knows their objects
-and words, nothing else: real footage needs siglip2.
+It was trained on this project's rendered scenes alone (by dejacue_paper.learn.mini) and knows their
+objects and words, nothing else: real footage needs siglip2.
 """
 
 from __future__ import annotations
