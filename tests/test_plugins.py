@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -28,11 +27,8 @@ def installed(monkeypatch):
     """Install entry points, given as (name, value), in every group."""
 
     def install(*pairs: tuple[str, str]) -> None:
-        monkeypatch.setattr(
-            importlib.metadata,
-            "entry_points",
-            lambda group: [EntryPoint(name, value, group) for name, value in pairs],
-        )
+        entries = {name: EntryPoint(name, value, "group") for name, value in pairs}
+        monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
 
     return install
 
@@ -64,7 +60,7 @@ def test_a_readout_of_the_paper_names_the_package_where_it_is_missing(name, inst
         locate(made.history, made.vocabulary, readout=name, top=1, engine="numpy", diagnostics=True)
 
 
-def test_the_paper_has_what_is_said_of_it(monkeypatch) -> None:
+def test_the_paper_has_what_is_said_of_it() -> None:
     for group in ("readouts", "saved_readouts", "layouts"):
         assert set(plugins.entry_points(group)) == set(PAPER[group])
 

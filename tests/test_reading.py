@@ -13,7 +13,6 @@ from dejacue import (
     History,
     InputError,
     Joint,
-    Peak,
     Scan,
     Vocabulary,
     evidence,
@@ -25,7 +24,7 @@ from dejacue.method._reading import settings_of
 from dejacue.method.kernel import engine
 from dejacue.method.locate import read
 from dejacue.method.plan import PRESETS, READOUTS, Plan
-from dejacue_paper import generate
+from dejacue_paper import Peak, generate
 
 
 class Counted:

@@ -6,7 +6,7 @@ import pytest
 
 import dejacue_paper
 
-NAMES = "load_release generate"
+NAMES = "load_release generate MeanWindow Boxcar MaxFrame Peak NonOverlap"
 
 
 def test_the_public_names_are_these_and_have_docstrings() -> None:

@@ -9,7 +9,7 @@ dejacue.encoders       a callable → Encoder
 dejacue.trackers       a callable → Tracker
 dejacue.readouts       a Readout
 dejacue.saved_readouts a callable: the folder in which it was saved → Readout
-dejacue.mask_readers   a callable: path → rows of labels
+dejacue.mask_readers   a callable: path → Rows; its name is the kind, and the suffix of its files
 dejacue.formats        a Format
 dejacue.layouts        a module with recognise, read and NEEDS
 dejacue.commands       a callable that adds commands to the typer app
@@ -20,9 +20,10 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Generic, TypeVar
 
-from dejacue.errors import InputError, MissingExtra, first_line
+from dejacue.errors import InputError, MissingExtra, first_line, unknown
 
 T = TypeVar("T")
 GROUPS = (
@@ -47,9 +48,16 @@ PAPER: Mapping[str, tuple[str, ...]] = {
         "learn eval",
         "learn predict",
     ),
-    "readouts": (),
+    "readouts": (
+        "peak",
+        "mean-window",
+        "boxcar",
+        "max-frame",
+        "single-median",
+        "non-overlap",
+    ),
     "saved_readouts": ("decoder",),
-    "layouts": (),
+    "layouts": ("nerfies", "neu3d", "d-nerf"),
 }
 
 
@@ -63,6 +71,7 @@ def check_installed(group: str, name: str) -> None:
         )
 
 
+@cache
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
     """Return the entry points of a group by name; nothing is loaded."""
     found = importlib.metadata.entry_points(group=f"dejacue.{group}")
@@ -107,7 +116,6 @@ class Registry(Mapping[str, T], Generic[T]):
             return self.built_in[name]
         found = entry_points(self.group).get(name)
         if found is None:
-            check_installed(self.group, name)
             raise KeyError(name)
         value: T = load(found)
         return value
@@ -121,6 +129,13 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def named(self, name: str, kind: str) -> T:
+        """Return what has this name; if nothing has, the error lists all names of the kind."""
+        if name not in self:
+            check_installed(self.group, name)
+            raise unknown(kind, name, self)
+        return self[name]
 
     def loaded(self) -> dict[str, T]:
         """Return all that can be loaded; for the others there is a warning."""

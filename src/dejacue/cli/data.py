@@ -25,7 +25,7 @@ def convert(given: Path, output: Path, times: list[Path] | None, vocabulary: Pat
 
 def check_ending(output: Path) -> None:
     if format_of(output) is None and output.suffix.lower() not in OWN:
-        known = [suffix for own in FORMATS.values() for suffix in own.suffixes]
+        known = [suffix for own in FORMATS.loaded().values() for suffix in own.suffixes]
         raise InputError(
             f"{output}: the suffix is not a format of references; use one of "
             f"{', '.join([*OWN, *known])}"

@@ -267,9 +267,8 @@ Coordinates = Annotated[
 ReadoutName = Annotated[
     str,
     _method(
-        "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, "
-        "boxcar, max-frame, single-median, non-overlap, whole-history, longest-run; or a .json "
-        "file or folder written by dejacue learn.",
+        "contrast, joint (every occurrence), published (the paper), scan, whole-history, "
+        "longest-run, or a plug-in; or a .json file or folder written by dejacue learn.",
         "--readout",
         "-r",
         values=_readouts,

@@ -52,7 +52,7 @@ def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
 def readout_named(name: str) -> str | Readout:
     """A name as it is; the readout that ``dejacue learn`` wrote to a file or a folder."""
     if (Path(name) / "settings.json").is_file():
-        return SAVED["decoder"](name)
+        return SAVED.named("decoder", "saved readout")(name)
     if not name.endswith(".json"):
         return name
     from dejacue.learn.calibrated import Calibrated

@@ -7,15 +7,13 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 from dejacue.errors import InputError, unknown
-from dejacue.method import durations as d
 from dejacue.method._reading import columns_of
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
-from dejacue.method.nonoverlap import NonOverlap
-from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan, Unseen
+from dejacue.method.readouts import Scan, Unseen
 from dejacue.method.state_readout import is_count
 from dejacue.method.view import Batch, Readout, View
 from dejacue.plugins import Registry, check_installed
@@ -35,12 +33,6 @@ READOUTS: Registry[Readout] = Registry(
         "contrast": Contrast(),
         "joint": Joint(),
         "scan": Scan(),
-        "peak": Peak(),
-        "mean-window": MeanWindow(),
-        "boxcar": Boxcar(),
-        "max-frame": MaxFrame(),
-        "single-median": Scan(durations=d.PUBLISHED_SINGLE),
-        "non-overlap": NonOverlap(),
         "whole-history": Unseen(whole=True),
         "longest-run": Unseen(whole=False),
     },

@@ -16,7 +16,7 @@ from dejacue.method.coordinates import query_directions
 from dejacue.method.durations import PUBLISHED_SINGLE, SCHEDULES
 from dejacue.method.locate import candidates, evidence
 from dejacue.method.plan import Plan
-from dejacue.method.readouts import MaxFrame, Scan, schedule_of
+from dejacue.method.readouts import Scan, schedule_of
 from dejacue.method.scan import select
 from dejacue.method.view import Readout
 from dejacue.records import Window
@@ -25,6 +25,7 @@ from dejacue_paper.experiments._identity import edge_hits, identity
 from dejacue_paper.experiments.corpus import COORDINATES_PUBLISHED, SCAN, Benchmark, Corpus, Table
 from dejacue_paper.experiments.table import NO, Experiment, Result, Value, published
 from dejacue_paper.experiments.vost_extended import ranking_picture, ranking_values
+from dejacue_paper.method.readouts import MaxFrame
 
 ON_DUAL = {  # published name → ours, and the readout
     "ratio_1_25_sqrt": ("grid 1.25, sum/√length", Scan(durations="published-1.25")),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 from dejacue.errors import InputError, unknown
+from dejacue.plugins import Registry
 from dejacue.sources.tracks.base import Tracker
 from dejacue.sources.tracks.box import BoxTracker
+
+TRACKERS: Registry[Callable[..., Tracker]] = Registry("trackers", {})
 
 
 def default_tracker() -> str:
@@ -28,6 +32,7 @@ def load_tracker(
 
     box                           the prompt's box, which stays where it is; in the base install
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
+    others                        plug-ins (dejacue.trackers)
     """
     unnamed = name is None
     name = default_tracker() if name is None else name
@@ -43,6 +48,9 @@ def load_tracker(
         check_default_tracker()
     from dejacue.sources.tracks import sam2
 
+    if name in TRACKERS:
+        return TRACKERS[name](device=device, precision=precision, **options)
     if name.partition(":")[0] not in ("sam2", "sam3", *sam2.REPOSITORIES):
-        raise unknown("tracker", name, ["box", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER"])
+        known = ["box", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS]
+        raise unknown("tracker", name, known)
     return sam2.load(name, device=device, precision=precision, **options)
