@@ -137,9 +137,6 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
         ("--bridge far", "give a number of frames, or auto"),
         ("-r joint --order empty,full", 'unknown state in the order "full"'),
         ("-r joint --stay 900", "longer than every stretch"),
-        ("--absent-at 2", "must be between 0 and 1"),
-        ("-r scan --absent-at 0.1", "do not apply to the scan readout"),
-        ("--absent-at 0.1", "needs an encoder"),
         (
             "-r published --norm sum",
             "--norm does not apply to the preset published; to change settings, use --readout scan",

@@ -55,6 +55,7 @@ PAPER: Mapping[str, tuple[str, ...]] = {
         "max-frame",
         "single-median",
         "non-overlap",
+        "joint-or-none",
     ),
     "saved_readouts": ("decoder",),
     "layouts": ("nerfies", "neu3d", "d-nerf"),

@@ -281,9 +281,6 @@ Top = Annotated[
         "(default: 3 with contrast, all with joint, else 1).",
     ),
 ]
-AbsentAt = Annotated[
-    Number, _method("contrast: report a state as not found if its p is above this.")
-]
 Smoothing = Annotated[
     Text,
     _method("contrast, joint: seconds (0.8s) or frames (4); others: an odd number of frames (3)."),
@@ -295,9 +292,6 @@ Bridge = Annotated[Text, _method("contrast, joint: cross gaps of up to this many
 Order = Annotated[Text, _method("joint: the only order of the states: a,b,c (then a again).")]
 Irreversible = Annotated[
     bool, _method("joint: enter no state twice.", "--irreversible", metavar=" ")
-]
-NoState = Annotated[
-    bool, _method("joint: allow frames in none of the states.", "--none", metavar=" ")
 ]
 Stay = Annotated[Count, _method("joint: minimum number of frames in a state.")]
 DurationsName = Annotated[

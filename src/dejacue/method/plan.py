@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 from dejacue.errors import InputError, unknown
 from dejacue.method._reading import columns_of
@@ -66,6 +67,23 @@ def chosen(
 def as_readout(given: str | Readout) -> Readout:
     """A readout by name, or that of a preset."""
     return chosen(None, given)[1]
+
+
+def as_read(settings: Mapping[str, Any]) -> Readout | None:
+    """Return the readout that the settings of a retrieval describe; None: it is not installed.
+
+    Where another version wrote settings that it does not have now, its defaults hold.
+    """
+    known: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}
+    kind = READOUTS.get(known.pop("name", ""))
+    if kind is None:
+        return None
+    names = {field.name for field in fields(kind)}
+    known = {name: value for name, value in known.items() if name in names or value is not None}
+    try:
+        return type(kind)(**known)
+    except TypeError:
+        return kind
 
 
 def with_smoothing(readout: Readout, smoothing: int | None, name: str) -> Readout:

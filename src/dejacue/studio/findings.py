@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Path as InPath
 
 from dejacue.errors import DejaCueError, InputError, unknown
-from dejacue.method.plan import READOUTS
+from dejacue.method.plan import READOUTS, as_read
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
@@ -221,9 +221,8 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
     settings = _settings(finding, reading)
     if words.states is None or words.states == states:
         known = replace(own, examples=marks, changes=changes, object=object)
-        encoder = studio.encoder_of(finding.history) if reading.absent_at is not None else None
-        if any(mark.features is None for mark in known.elsewhere):
-            encoder = studio.encoder_of(finding.history)
+        unseen = any(mark.features is None for mark in known.elsewhere)
+        encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.ask(known, encoder=encoder, **settings)
     given = Vocabulary(words.states, object=object, examples=marks, changes=changes)
     return finding.ask(
@@ -259,15 +258,7 @@ def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
     if asked["readout"] is not None:
         return asked
     before = finding.reading.retrieval.settings
-    known: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in dict(before.get("readout", {})).items()
-    }
-    kind = READOUTS.get(known.pop("name", ""), READOUTS["contrast"])
-    try:
-        asked["readout"] = type(kind)(**known)
-    except TypeError:  # written by another version
-        asked["readout"] = kind
+    asked["readout"] = as_read(before.get("readout", {})) or READOUTS["contrast"]
     if asked["coordinates"] is None:
         asked["coordinates"] = before.get("coordinates")
     if asked["top"] is None:

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from dejacue.evaluation.occurrences import match, recurrence
 from dejacue.method.locate import locate, occurrences
 from dejacue.method.view import Readout
-from dejacue.records import History, Moment, Retrieval, Vocabulary
+from dejacue.records import History, Moment, Vocabulary
 from dejacue_paper.data.release import Entry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered
 from dejacue_paper.experiments.beyond import sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.table import Experiment, Result, Value
+from dejacue_paper.method.absence import locate_with_p_values
 
 F1 = "F1 at tIoU .5"
 MEASURES = {
@@ -152,12 +153,8 @@ def _p_values(
             if pair is None:
                 continue
             for history, p_values in zip(pair, (present, absent), strict=True):
-                retrieval: Retrieval = locate(
-                    history,
-                    entry.vocabulary,
-                    readout="contrast",
-                    unrelated=bank,
-                    engine=corpus.engine,
+                retrieval = locate_with_p_values(
+                    history, entry.vocabulary, bank, engine=corpus.engine
                 )
                 p_values.append(retrieval.state(state)[0].p_value or 1.0)
     return np.array(present), np.array(absent)

@@ -25,12 +25,13 @@ from dejacue_paper.experiments.occurrences import (
     without,
 )
 from dejacue_paper.experiments.table import Experiment, Result, Value, with_intervals
+from dejacue_paper.method.joint_or_none import JointOrNone
 
 READOUTS: dict[str, Joint] = {
     "joint": Joint(),
-    "none at 0.1": Joint(none=0.1),
-    "none": Joint(none=True),
-    "none at 0.7": Joint(none=0.7),
+    "none at 0.1": JointOrNone(none=0.1),
+    "none": JointOrNone(),
+    "none at 0.7": JointOrNone(none=0.7),
 }
 SETS = ("VOST", "half A", "half B", "seven", "development")
 SCENES = 80

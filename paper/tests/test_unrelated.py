@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dejacue import Vocabulary, load_encoder
-from dejacue.data.unrelated import PAIRS, unrelated_vocabularies
-from dejacue.method.confidence import _words, unrelated_to
 from dejacue.sources.encoders import Encoder
+from dejacue_paper.data.unrelated import PAIRS, unrelated_vocabularies
+from dejacue_paper.method.absence import _words, unrelated_to
 
 
 class Counting(Encoder):

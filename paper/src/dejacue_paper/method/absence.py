@@ -8,81 +8,66 @@ uniform; docs/beyond.md says how nearly, and how few present states stand out.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.coordinates import check_pair
+from dejacue.method.content_words import content_words
+from dejacue.method.contrast import Contrast
+from dejacue.method.coordinates import Coordinates, check_pair
+from dejacue.method.plan import Plan
 from dejacue.method.view import Batch, Readout, View
-from dejacue.records import Moment, Reading, Vocabulary
+from dejacue.records import History, Moment, Retrieval, Vocabulary
 
 CHANCE = 0.5  # a p-value above it says nothing for the state
 FEW = 19  # unrelated states below which p cannot reach 5 %
-_FUNCTION_WORDS = frozenset(
-    (
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "been",
-        "being",
-        "by",
-        "down",
-        "for",
-        "from",
-        "has",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "no",
-        "not",
-        "of",
-        "off",
-        "on",
-        "onto",
-        "or",
-        "out",
-        "over",
-        "that",
-        "the",
-        "this",
-        "to",
-        "up",
-        "with",
-    )
-)
 
 
-def check_level(readout: Readout, absent_at: float | None, wanted: bool) -> None:
-    """Refuses p-values where the readout has none, and a level that is not one."""
-    if wanted and not readout.gives_p_values:
+def locate_with_p_values(
+    history: History,
+    vocabulary: Vocabulary,
+    unrelated: Vocabulary | Sequence[Vocabulary],
+    *,
+    absent_at: float | None = None,
+    readout: str | Readout = "contrast",
+    coordinates: str | Coordinates | None = None,
+    engine: str = "auto",
+) -> Retrieval:
+    """Locate with contrast, and give every moment a p-value.
+
+    unrelated   vocabularies of other things (dejacue_paper.data.unrelated makes some)
+    absent_at   moments with a higher p-value are marked absent
+    """
+    if vocabulary.examples or vocabulary.changes:
         raise InputError(
-            f"p-values (absent_at, unrelated) do not apply to the {readout.name} readout; "
-            "contrast has them"
+            "p-values compare words with words; they do not apply to states shown by examples"
+        )
+    plan = Plan.of(coordinates, readout, None, 1, False, engine)
+    check_pair(history, vocabulary)
+    if not isinstance(plan.readout, Contrast):
+        raise InputError(
+            f"p-values do not apply to the {plan.readout.name} readout; contrast has them"
         )
     if absent_at is not None and not 0 < absent_at < 1:
         raise InputError(f"absent_at {absent_at} must be between 0 and 1")
+    view = plan.view(history, vocabulary)
+    given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
+    return with_p_values(plan.read(view).retrieval, plan.readout, view, given, absent_at)
 
 
 def with_p_values(
-    reading: Reading,
+    retrieval: Retrieval,
     readout: Readout,
     view: View,
     unrelated: Sequence[Vocabulary],
     absent_at: float | None,
-) -> Reading:
+) -> Retrieval:
     """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
     others = unrelated_to(view.vocabulary, unrelated)
     null = null_scores(readout, view, others)
-    retrieval = reading.retrieval
     values = p_values(np.array([moment.score for moment in retrieval]), null)
     moments = tuple(
         replace(moment, p_value=p, absent=absent_at is not None and p > absent_at)
@@ -96,9 +81,7 @@ def with_p_values(
         )
     notes += _doubtful(moments, absent_at)
     settings = {**retrieval.settings, "unrelated": len(null), "absent_at": absent_at}
-    return replace(
-        reading, retrieval=replace(retrieval, moments=moments, notes=notes, settings=settings)
-    )
+    return replace(retrieval, moments=moments, notes=notes, settings=settings)
 
 
 def _doubtful(moments: Sequence[Moment], absent_at: float | None) -> tuple[str, ...]:
@@ -133,7 +116,7 @@ def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[V
     if not others:
         raise InputError(
             "p-values need vocabularies of other objects for comparison; pass them as unrelated "
-            "(dejacue.data.unrelated has some)"
+            "(dejacue_paper.data.unrelated has some)"
         )
     if not found:
         raise InputError(
@@ -160,9 +143,3 @@ def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> N
 
 def _words(vocabulary: Vocabulary) -> frozenset[str]:
     return content_words((*vocabulary.descriptions, vocabulary.object or ""))
-
-
-def content_words(texts: Iterable[str]) -> frozenset[str]:
-    """All words in small letters but for those like "the" and "with"."""
-    words = {word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower())}
-    return frozenset(words) - _FUNCTION_WORDS
