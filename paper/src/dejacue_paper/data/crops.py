@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.data.rendered._families import FAMILIES
-from dejacue.data.rendered._render import render
-from dejacue.data.rendered._scene import Scene
+from dejacue.data.rendered import FAMILIES, Scene, render
 from dejacue.errors import InputError
 
 FIRST_TRAINING_SEED = 1 << 32
