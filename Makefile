@@ -22,8 +22,8 @@ $(VENV)/.developer: $(VENV)/.installed $(PAPER)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]' --editable ./paper
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+$(VENV)/.docs: $(VENV)/.installed $(PAPER)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]' --editable ./paper
 	touch $@
 
 # packages that are compared with, on top of the others: some want older versions of these
