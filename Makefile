@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/kernel/*)
+PAPER := paper/pyproject.toml
 
 PEERS := $(VENV)-peers
 ARGS ?=
@@ -17,12 +18,12 @@ $(VENV)/.installed: $(SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-$(VENV)/.developer: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+$(VENV)/.developer: $(VENV)/.installed $(PAPER)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,docs]' --editable ./paper
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+$(VENV)/.docs: $(VENV)/.installed $(PAPER)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]' --editable ./paper
 	touch $@
 
 # packages that are compared with, on top of the others: some want older versions of these
@@ -70,12 +71,13 @@ tables: $(VENV)/.developer ## pages and figures made by commands, and a check of
 	cp out/reproduce/figures/*.png docs/figures/
 	$(BIN)/python -m pytest tests/test_docs.py
 
-wheel: $(VENV)/.developer ## a wheel of this machine, and the sdist
+wheel: $(VENV)/.developer ## a wheel of this machine, and the sdist; the same of the paper
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist paper
 
 sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(PYTHON) -m venv .venv-sanitize
-	.venv-sanitize/bin/pip install --quiet --disable-pip-version-check '.[dev]'
+	.venv-sanitize/bin/pip install --quiet --disable-pip-version-check '.[dev]' ./paper
 	rm -rf build
 	DEJACUE_SANITIZE=1 DEJACUE_REQUIRE_KERNEL=1 .venv-sanitize/bin/pip install --quiet \
 	  --disable-pip-version-check --no-cache-dir --force-reinstall --no-deps .
@@ -97,4 +99,4 @@ mutants: $(VENV)/.developer ## small changes of the core that the tests must not
 	$(BIN)/python tests/mutation/sample.py
 
 clean:
-	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so
+	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info paper/build paper/src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so

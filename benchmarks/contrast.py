@@ -11,10 +11,11 @@ from collections.abc import Callable
 import numpy as np
 from _common import Parser, best
 
-from dejacue import generate, locate
+from dejacue import locate
 from dejacue.method.durations import PUBLISHED
 from dejacue.method.kernel import engine
 from dejacue.method.readouts import schedule_of
+from dejacue_paper import generate
 
 LENGTHS = (100, 500, 1300, 5000, 20_000)
 BRUTE_UP_TO = 5000

@@ -18,18 +18,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dejacue import (
-    History,
-    LiveReading,
-    MissingData,
-    Vocabulary,
-    Window,
-    generate,
-    load_release,
-    occurrences,
-)
-from dejacue.experiments.rendered import SceneRequest, build_entries, moderate
+from dejacue import History, LiveReading, MissingData, Vocabulary, Window, occurrences
 from dejacue.method.locate import read
+from dejacue_paper import generate, load_release
+from dejacue_paper.experiments.rendered import SceneRequest, build_entries, moderate
 
 DIMENSION, STATES, RATE, VISIT = 768, 10, 25.0, 200
 HORIZON, TIMED = 15_000, 2_000  # frames

@@ -23,12 +23,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import History, MissingData, Vocabulary, load_release, locate, locate_many
+from dejacue import History, MissingData, Vocabulary, locate, locate_many
 from dejacue.method._tables import Ragged
 from dejacue.method.coordinates import as_coordinates, query_directions
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.kernel import compiled, engine
 from dejacue.method.readouts import schedule_of
+from dejacue_paper import load_release
 
 D, Q = 768, 4
 

@@ -22,12 +22,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import MissingData, load_release
-from dejacue.experiments import REGISTRY, synthetic
-from dejacue.experiments.corpus import Benchmark
-from dejacue.experiments.table import published
+from dejacue import MissingData
 from dejacue.method.evidence import calibration, smooth
 from dejacue.method.scan import norm_values, scan
+from dejacue_paper import load_release
+from dejacue_paper.experiments import REGISTRY, synthetic
+from dejacue_paper.experiments.corpus import Benchmark
+from dejacue_paper.experiments.table import published
 
 EXTENDED = ("paired", "peak", "prompts", "normalization", "ranking")
 

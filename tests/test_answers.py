@@ -25,7 +25,6 @@ from dejacue import (
     Finding,
     History,
     Window,
-    generate,
     locate_many,
     write_history,
     write_vocabulary,
@@ -36,6 +35,7 @@ from dejacue.method.locate import read
 from dejacue.report.exports import EXPORTS, frame_ends_s
 from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
+from dejacue_paper import generate
 
 FILES = Path(__file__).resolve().parent.parent / "docs" / "files.md"
 STEP, RATE = 3, 15  # every third frame of a file with 15 a second

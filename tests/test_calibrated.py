@@ -18,11 +18,8 @@ from dejacue import (
     LiveReading,
     Reference,
     Vocabulary,
-    generate,
     locate,
 )
-from dejacue.experiments import calibrated as experiment
-from dejacue.experiments.corpus import Benchmark
 from dejacue.learn import Calibrated, calibrated_fit, fit
 from dejacue.learn.calibrated import NOT_AHEAD
 from dejacue.learn.calibrated_features import FEATURES
@@ -31,6 +28,7 @@ from dejacue.method.scan import largest_sum
 from dejacue.sources.files import write_history, write_vocabulary
 from dejacue.sources.results import write_references
 from dejacue.store import Store
+from dejacue_paper import generate
 
 EVERY = tuple(FEATURES)
 
@@ -497,21 +495,3 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     ran = dejacue("locate", files / "generated-0.npz", "-v", files / "cup.npz", "-r", true)
     assert ran.code != 0
     assert "dejacue.calibrated/1" in ran.err
-
-
-# the release
-
-
-@pytest.mark.long
-def test_the_goals_are_reached_on_the_release(release) -> None:
-    result = experiment.learned(Benchmark(release))
-    here = {(v.row, v.metric): v.here for v in result.values if v.part == "mean"}
-
-    def row(name):
-        return [round(100 * here[name, m], 2) for m in ("r1_03", "r1_05", "top1_tiou")]
-
-    assert row("seven: 1 weight, published evidence") == [58.33, 38.1, 40.63]
-    assert row("seven: 3 weights, published evidence, a weak ridge") == [61.9, 38.1, 42.1]
-    assert row("seven: 1 weight, contrast's evidence") == row("seven: contrast")
-    assert row("VOST: contrast") == [44.87, 33.33, 32.06]
-    assert any("VOST" in note and "not recommended" in note for note in result.notes)

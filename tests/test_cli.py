@@ -15,7 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
 import numpy as np
 import pytest
 import typer
@@ -28,7 +27,6 @@ from dejacue import (
     Vocabulary,
     __version__,
     evidence,
-    generate,
     locate,
     read_history,
     write_history,
@@ -37,6 +35,7 @@ from dejacue import (
 from dejacue.cli.app import app
 from dejacue.report import plots
 from dejacue.sources.atomic import write_whole
+from dejacue_paper import generate
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -138,9 +137,6 @@ def test_joint_lists_every_occurrence(dejacue, tmp_path):
         ("--bridge far", "give a number of frames, or auto"),
         ("-r joint --order empty,full", 'unknown state in the order "full"'),
         ("-r joint --stay 900", "longer than every stretch"),
-        ("--absent-at 2", "must be between 0 and 1"),
-        ("-r scan --absent-at 0.1", "do not apply to the scan readout"),
-        ("--absent-at 0.1", "needs an encoder"),
         (
             "-r published --norm sum",
             "--norm does not apply to the preset published; to change settings, use --readout scan",
@@ -361,7 +357,7 @@ def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_pat
     assert facts["dejacue"].strip() == __version__
     assert facts["numpy"].strip() == np.__version__
     assert facts["pandas"].strip() != "not installed"
-    assert facts["release"].startswith("not installed (dejacue data fetch)")
+    assert facts["plug-ins"].strip() == f"dejacue-paper {__version__}"
 
 
 @pytest.mark.parametrize(
@@ -371,7 +367,6 @@ def test_info_names_versions_and_what_is_installed(dejacue, monkeypatch, tmp_pat
         (("locate", "x.npz", "--cut", "False", "-v", "v.npz"), "leave both out"),
         (("track", "--backward", "no", "x.mp4", "-o", "m"), "give --no-backward"),
         (("evaluate", "--only-common", "1", "a.json", "b.json"), "leave 1 out"),
-        (("reproduce", "--figures", "yes"), "leave yes out"),
     ],
 )
 def test_a_switch_that_is_given_a_value_is_named(dejacue, words, remedy):
@@ -390,40 +385,6 @@ def test_what_is_written_is_named(dejacue, files, tmp_path, name):
 
 def test_version_is_printed(dejacue):
     assert dejacue("--version") == (0, f"dejacue {__version__}\n", "")
-
-
-@pytest.mark.release
-def test_data_show_counts_what_is_in_the_release(dejacue, release):
-    ran = dejacue("data", "show", release.folder)
-    assert ran.code == 0
-    assert str(release.folder) in ran.out
-    assert [row[:5] for row in rows_of(ran.out)] == [
-        ["vost", "78", "7857", "156", "312"],
-        ["seven", "7", *counts(release.seven)],
-        ["development", "4", *counts(release.development)],
-    ]
-    assert rows_of(ran.out)[2][5].startswith("D01: data/learned")
-
-
-def counts(entries) -> list[str]:
-    return [
-        str(sum(len(entry.history) for entry in entries)),
-        str(sum(len(entry.references) for entry in entries)),
-        str(sum(len(entry.vocabulary) for entry in entries)),
-    ]
-
-
-def test_data_fetch_shows_where_the_release_is_and_its_terms(dejacue, tmp_path, monkeypatch):
-    def download(_: str, *, repo_type: str, local_dir: Path) -> None:
-        (local_dir / "data").mkdir(parents=True)
-        (local_dir / "data" / "benchmark.json").write_text("{}")
-        (local_dir / "DATA_LICENSE.md").write_text("For research [only].")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    ran = dejacue("data", "fetch", tmp_path / "release")
-    assert (ran.code, ran.err) == (0, "")
-    assert f"The release is in {tmp_path / 'release'}" in ran.out
-    assert "For research [only]." in ran.out
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -666,31 +627,6 @@ def test_a_bad_seed_is_refused(dejacue, tmp_path):
     message = "dejacue: render: seed -1 must be a whole number, 0 or more\n"
     assert ran == (2, "", message)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("words", [("data", "show"), ("reproduce", "main", "--data")])
-def test_a_missing_release_exits_with_1_and_the_remedy(dejacue, tmp_path, words):
-    ran = dejacue(*words, tmp_path)
-    assert ran.code == 1
-    assert ran.out == ""
-    remedy = r'run "dejacue data fetch", or set DEJACUE_DATA to the folder that contains data/\n'
-    assert re.fullmatch(rf"dejacue: {re.escape(str(tmp_path))}: .*{remedy}", ran.err)
-
-
-def test_a_failed_download_exits_with_1_and_the_remedy(dejacue, tmp_path, monkeypatch):
-    def offline(*_: object, **__: object) -> None:
-        raise ConnectionError("no connection")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    ran = dejacue("data", "fetch", tmp_path / "release")
-    assert (ran.code, ran.out) == (1, "")
-    assert re.fullmatch(r"dejacue: the release could not be downloaded .*DEJACUE_DATA.*\n", ran.err)
-
-
-def test_an_unknown_table_is_refused(dejacue, tmp_path):
-    ran = dejacue("reproduce", "mian", "--data", tmp_path)
-    assert ran.code == 2
-    assert 'unknown experiment "mian"; did you mean "main"?' in ran.err
 
 
 @pytest.mark.parametrize("words", [["locate"], ["loacte"], ["locate", "x.npz", "--fromat", "json"]])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from dejacue import InputError, generate, write_history, write_vocabulary
+from dejacue import InputError
 from dejacue.cli.options import sampling
 
 
@@ -41,14 +39,3 @@ def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds
 def test_what_is_neither_frame_nor_time_is_refused_with_examples(text) -> None:
     with pytest.raises(InputError, match=r"--start .*give a frame \(120\), seconds \(4.5s\) or a"):
         sampling(text, None)
-
-
-def test_none_is_an_option_of_joint(tmp_path, dejacue) -> None:
-    made = generate(3, states=("raw", "cooked"))
-    history = write_history(tmp_path / "h.npz", made.history)
-    words = write_vocabulary(tmp_path / "v.npz", made.vocabulary)
-    ran = dejacue("locate", history, "-v", words, "-r", "joint", "--none", "-f", "json")
-    assert json.loads(ran.out)["settings"]["readout"]["none"] == 0.4
-    ran = dejacue("locate", history, "-v", words, "--none")
-    assert ran.code != 0
-    assert "--none does not apply to the contrast readout" in ran.err

@@ -15,7 +15,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import generate, read_history, write_history, write_vocabulary
+from dejacue import read_history, write_history, write_vocabulary
 from dejacue.cli import tables
 from dejacue.data.rendered import render, write_scene
 from dejacue.report.thumbnails import thumbnail
@@ -24,6 +24,7 @@ from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
+from dejacue_paper import generate
 
 
 @pytest.fixture(scope="module")
@@ -414,16 +415,3 @@ def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
         ran = dejacue("locate", history, "-v", words)
         assert ran.code == 0
         assert ("may occur more than once; the joint readout lists" in ran.out) is told
-
-
-def test_p_values_stand_in_the_files_and_on_the_terminal_when_asked_for(locate, tmp_path):
-    ran = locate("-o", tmp_path / "out")
-    assert ran.code == 0
-    found = json.loads((tmp_path / "out" / "retrieval.json").read_text(encoding="utf-8"))
-    assert not any("p_value" in moment for moment in found["moments"])
-    assert "┃    p ┃" not in ran.out
-    ran = locate("-o", tmp_path / "out", "--absent-at", "0.005")
-    assert "not found (" in ran.out
-    found = json.loads((tmp_path / "out" / "retrieval.json").read_text(encoding="utf-8"))
-    assert all(0 < moment["p_value"] <= 1 for moment in found["moments"])
-    assert (tmp_path / "out" / "retrieval.vtt").read_text(encoding="utf-8").count("-->") == 0

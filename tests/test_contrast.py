@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError, Vocabulary, locate, locate_many
 from dejacue import evidence as evidence_of
-from dejacue.data.synthetic import generate
 from dejacue.evaluation import tiou
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import COORDINATES, query_directions
@@ -17,6 +16,7 @@ from dejacue.method.kernel import compiled, engine
 from dejacue.method.locate import read
 from dejacue.method.plan import Plan
 from dejacue.method.states import auto_bridge, contrast_norms, search, smooth
+from dejacue_paper.data.synthetic import generate
 
 ENGINES = [engine(name) for name in (*compiled(), "numpy")]
 

@@ -133,7 +133,7 @@ def test_make_targets_in_the_documentation_exist() -> None:
 
 
 def test_the_main_table_in_the_results_is_the_published_one() -> None:
-    from dejacue.experiments.table import published
+    from dejacue_paper.experiments.table import published
 
     text = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     for figures in published()["vost_main"].values():

@@ -20,7 +20,6 @@ from dejacue import (
     MissingData,
     MissingExtra,
     Window,
-    load_release,
     open_masks,
     read_references,
     read_retrievals,
@@ -41,6 +40,7 @@ from dejacue.sources.documents import (
 )
 from dejacue.sources.tracks import read_notes
 from dejacue.sources.video import Frame
+from dejacue_paper import load_release
 
 
 class Span(msgspec.Struct, forbid_unknown_fields=True):

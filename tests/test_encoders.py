@@ -7,13 +7,14 @@ import json
 import shutil
 import socket
 import threading
+from importlib.metadata import EntryPoint
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from helpers.published_model import add_smaller
 
-from dejacue import InputError, MissingData, Vocabulary
+from dejacue import InputError, MissingData, Vocabulary, plugins
 from dejacue.sources.atomic import write_text
 from dejacue.sources.encoders import (
     base,
@@ -138,17 +139,10 @@ def test_an_unknown_encoder_suggests_the_nearest() -> None:
 
 
 def test_plug_ins_are_found_and_checked(monkeypatch) -> None:
-    class Entry:
-        name = "words"
-
-        def __init__(self, made):
-            self.load = lambda: made
-
-    from dejacue.sources import encoders
-
-    monkeypatch.setattr(encoders, "_entry_points", lambda: [Entry(Words)])
+    entry = EntryPoint("words", f"{__name__}:Words", "dejacue.encoders")
+    monkeypatch.setattr(plugins, "entry_points", lambda group: {"words": entry})
     assert isinstance(load_encoder("words"), Words)
-    monkeypatch.setattr(encoders, "_entry_points", lambda: [Entry(dict)])
+    entry = EntryPoint("words", "builtins:dict", "dejacue.encoders")
     with pytest.raises(InputError, match="returned a dict, not an Encoder"):
         load_encoder("words")
 

@@ -25,7 +25,6 @@ from dejacue import (
     InputError,
     Vocabulary,
     find,
-    load_release,
     open_masks,
     open_video,
     read_history,
@@ -39,6 +38,7 @@ from dejacue.sources.atomic import check_place, write_text, write_whole
 from dejacue.sources.masks import write_masks
 from dejacue.sources.npz import read_npz, write_npz
 from dejacue.sources.tracks import check_target
+from dejacue_paper import load_release
 
 ROWS = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
 WORDS = "empty: [empty cup, cup with nothing in it]\nfilled: cup with coffee\n"

@@ -25,7 +25,6 @@ from dejacue import (
     Window,
     find,
     find_each,
-    generate,
     load_encoder,
     open_masks,
     open_video,
@@ -42,6 +41,7 @@ from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.masks import write_masks
 from dejacue.sources.video import Video
+from dejacue_paper import generate
 
 JPEG = b"\xff\xd8\xff"
 WORDS = {"empty": ["empty cup"], "full": ["full cup"]}
@@ -593,7 +593,6 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
         ({"smoothing": 9}, "smoothing does not apply to the contrast readout; it has its own"),
-        ({"readout": "peak", "absent_at": 0.1}, "do not apply to the peak readout"),
         ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no option device"),
     ],
 )
@@ -660,15 +659,6 @@ def test_a_history_alone_says_what_was_wrong_when_it_was_made(first) -> None:
 def test_words_for_a_history_of_an_unknown_encoder_need_its_name() -> None:
     with pytest.raises(InputError, match='was made with "clip"; name the encoder'):
         find(History(np.eye(3, 64), encoder="clip"), WORDS)
-
-
-def test_states_that_do_not_occur_are_marked_when_asked_for(first) -> None:
-    assert all(moment.p_value is None for moment in first)
-    asked = first.ask(absent_at=0.2)
-    assert all(0 < moment.p_value <= 1 for moment in asked)
-    made = generate(3)
-    with pytest.raises(InputError, match="needs an encoder"):
-        find(made.history, made.vocabulary, absent_at=0.2)
 
 
 # Progress

@@ -21,7 +21,6 @@ from dejacue import (
     Vocabulary,
     Window,
     find,
-    generate,
     read_references,
     read_retrievals,
     write_history,
@@ -32,6 +31,7 @@ from dejacue.report.exports import EXPORTS, frame_ends_s, marks_of, to_fiftyone
 from dejacue.sources.formats.label_studio import view
 from dejacue.sources.formats.registry import FORMATS
 from dejacue.sources.video import write_video
+from dejacue_paper import generate
 
 STATES = {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]}
 CUP = Reference("cup", STATES)

@@ -5,8 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Vocabulary, evidence, locate, locate_many, occurrences
-from dejacue.data.synthetic import generate
+from dejacue import History, InputError, Vocabulary, locate, occurrences
 from dejacue.evaluation.occurrences import match
 from dejacue.method._labelling import (
     best_path,
@@ -17,11 +16,9 @@ from dejacue.method._labelling import (
     with_none,
 )
 from dejacue.method._tables import Labelling
-from dejacue.method.confidence import null_scores, p_values, unrelated_to
-from dejacue.method.contrast import Contrast
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.plan import Plan
+from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
 
@@ -232,191 +229,3 @@ def test_with_none_the_labelling_is_the_best_of_all_that_are_allowed(order, irre
         found = best_path(responses, nodes, cost, 1)
         assert fits(found)
         assert worth(found) == pytest.approx(best)
-
-
-def between():
-    """60 frames of one state, 40 of something else, 60 of the other state."""
-    rng = np.random.default_rng(0)
-    axes = np.eye(16, dtype=np.float32)
-    features = axes[[0] * 60 + [5] * 40 + [1] * 60] + 0.02 * rng.normal(size=(160, 16))
-    return History(features.astype(np.float32)), Vocabulary({"a": ["a"], "b": ["b"]}, axes[:2])
-
-
-@pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("options", [{}, {"order": ("a", "b")}, {"irreversible": True}])
-def test_frames_between_two_states_may_be_in_none_of_them(name, options):
-    history, vocabulary = between()
-    readout = Joint(width=0, none=True, **options)
-    found = occurrences(history, vocabulary, readout=readout, engine=name)
-    assert {s: [tuple(m.window) for m in own] for s, own in found.items()} == {
-        "a": [(0, 59)],
-        "b": [(100, 159)],
-    }
-    every = occurrences(history, vocabulary, readout=Joint(width=0, **options), engine=name)
-    assert sum(m.window.length for own in every.values() for m in own) == 160
-    (one, two) = locate(history, vocabulary, readout=readout, top=3, engine=name)
-    assert (tuple(one.window), tuple(two.window)) == ((0, 59), (100, 159))
-    assert (one.score, two.score) == (found["a"][0].score, found["b"][0].score)
-    many = list(locate_many([history, history], vocabulary, readout=readout, engine=name))
-    assert [[m.window for m in own] for own in many] == 2 * [[one.window, two.window]]
-    assert not any(m.absent for own in many for m in own)
-
-
-def test_none_adds_up_and_leaves_the_evidence_as_it_is():
-    history, vocabulary = between()
-    readout = Joint(width=1.0, none=0.7)
-    seen, same = (
-        evidence(history, vocabulary, readout=own).responses for own in (readout, Joint(width=1.0))
-    )
-    assert np.array_equal(seen, same)
-    view = Plan.of(None, readout, None, 1, False, "auto").view(history, vocabulary)
-    assert readout.stretches(view, seen) == readout.occurrences(view)
-    levels = Joint(width=1.0).seen(view)[1].levels[0]
-    rows = np.concatenate([seen - levels[:, None] - 0.7, np.zeros((1, 160))])
-    for state, ((first, last, score),) in enumerate(readout.occurrences(view)):
-        assert score == pytest.approx(leads(rows)[state, first : last + 1].sum())
-
-
-def test_a_state_that_never_reaches_the_level_is_absent_and_still_has_a_window():
-    history, vocabulary = between()
-    readout = Joint(width=1.0, none=5.0)
-    assert not any(occurrences(history, vocabulary, readout=readout).values())
-    found = locate(history, vocabulary, readout=readout, diagnostics=True)
-    assert all(m.absent and m.score == 0 and m.diagnostics for m in found)
-    assert [m.window for m in found] == [
-        m.window for m in locate(history, vocabulary, readout=Contrast(width=1.0))
-    ]
-
-
-def test_none_beside_known_frames_and_changes():
-    history, vocabulary = between()
-    order = Joint(width=1.0, order=("a", "b"), none=True)
-    named = vocabulary.with_examples(a=[5, 30], b=[110, 140], none=[70, 90])
-    found = occurrences(history, named, readout=order)
-    claimed = {
-        f for own in found.values() for m in own for f in range(m.window.start, m.window.end)
-    }
-    assert not claimed & {70, 90}
-    assert {5, 30, 110, 140} <= claimed
-    changed = vocabulary.with_examples(changes=[30])
-    (first, *rest) = sorted(
-        tuple(m.window)
-        for own in occurrences(history, changed, readout=Joint(none=True)).values()
-        for m in own
-    )
-    assert all(not window[0] < 30 <= window[1] for window in (first, *rest))
-
-
-def test_none_is_off_unless_it_is_asked_for():
-    assert Joint(none=False) == Joint()
-    assert Joint(none=True) == Joint(none=0.4) != Joint()
-    assert Joint(none=np.float32(0.5)).none == 0.5
-    for wrong in (-0.1, "yes", float("nan")):
-        with pytest.raises(InputError, match="must be true, false, or 0 or more deviations"):
-            Joint(none=wrong)
-    history, vocabulary = between()
-    found = locate(history, vocabulary, readout=Joint(none=True))
-    assert found.settings["readout"]["none"] == 0.4
-    assert locate(history, vocabulary, readout="joint").settings["readout"]["none"] is None
-
-
-def others(count, dimension=64, seed=99):
-    rng = np.random.default_rng(seed)
-    names = (f"{chr(97 + k // 26)}{chr(97 + k % 26)}x" for k in range(2 * count))
-    return [
-        Vocabulary(
-            {a: [a], b: [b]}, rng.normal(size=(2, dimension)).astype(np.float32), "generated"
-        )
-        for a, b in zip(names, names, strict=True)
-    ]
-
-
-def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
-    scene = generate(3, signal=2.0)
-    found = locate(
-        scene.history, scene.vocabulary, readout="contrast", unrelated=others(50), absent_at=0.05
-    )
-    assert all(m.p_value == pytest.approx(1 / 101) and not m.absent for m in found)
-    assert found.settings["unrelated"] == 100
-    assert found.settings["absent_at"] == 0.05
-    assert found[0].to_dict()["p_value"] == found[0].p_value
-    exactly = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=1 / 101)
-    assert all(m.p_value == 1 / 101 and not m.absent for m in exactly)
-    below = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=0.99 / 101)
-    assert all(m.absent for m in below)
-    strange = others(1, seed=5)[0]
-    found = locate(
-        scene.history, strange, readout="contrast", unrelated=others(50)[2:], absent_at=0.01
-    )
-    assert all(m.absent and m.p_value > 0.01 for m in found)
-    told = ", ".join(f'"{m.state}" (p {m.p_value:.2f})' for m in found)
-    assert found.notes == (f"not found: {told}, above the level 0.01",)
-
-
-def test_a_state_that_unrelated_words_fit_as_well_is_said_to():
-    scene = generate(3, signal=2.0)
-    assert locate(scene.history, scene.vocabulary, unrelated=others(50)).notes == ()
-    found = locate(scene.history, others(1, seed=9)[0], unrelated=others(50)[2:])
-    high, low = found
-    assert (high.p_value > 0.9, low.p_value < 0.5) == (True, True)
-    assert found.notes == (
-        f'"{high.state}" (p {high.p_value:.2f}): unrelated words fit these frames just as well, '
-        "so it may not occur at all",
-    )
-    assert not any(moment.absent for moment in found)
-
-
-def test_p_values_count_the_null_scores_that_are_at_least_as_high():
-    null = np.array([1.0, 2.0, 3.0])
-    assert p_values(np.array([0.0, 2.0, 3.5]), null).tolist() == [1.0, 0.75, 0.25]
-
-
-def test_the_null_has_one_score_for_each_unrelated_state():
-    scene, rng = generate(3), np.random.default_rng(1)
-    many = [
-        Vocabulary({"a": ["p", "q"], "b": ["r", "s", "t"]}, rng.normal(size=(5, 64)), "generated")
-        for _ in range(2)
-    ]
-    view = Plan.of(None, "contrast", None, None, False, "auto").view(
-        scene.history, scene.vocabulary
-    )
-    expected = [locate(scene.history, own)[state][0].score for own in many for state in own.states]
-    assert null_scores(Contrast(), view, many).tolist() == pytest.approx(expected)
-
-
-def test_words_that_are_shared_make_a_vocabulary_related():
-    own = Vocabulary({"a": ["an empty cup"], "b": ["a full cup"]})
-    far = Vocabulary({"a": ["a lit candle"], "b": ["the candle is out"]})
-    near = Vocabulary({"a": ["a cup of tea"], "b": ["tea leaves"]})
-    assert unrelated_to(own, [near, far]) == [far]
-    with pytest.raises(InputError, match="none of the 1 vocabularies"):
-        unrelated_to(own, [near])
-
-
-def test_confidence_refuses_what_it_cannot_judge():
-    scene = generate(3)
-    for absent_at in (0.0, 1.0, -1.0):
-        with pytest.raises(InputError, match="absent_at"):
-            locate(
-                scene.history,
-                scene.vocabulary,
-                readout="contrast",
-                unrelated=others(20),
-                absent_at=absent_at,
-            )
-    with pytest.raises(InputError, match="do not apply to the scan readout; contrast has them"):
-        locate(scene.history, scene.vocabulary, readout="published", unrelated=others(20))
-    with pytest.raises(InputError, match="pass them as unrelated"):
-        locate(scene.history, scene.vocabulary, readout="contrast", absent_at=0.05)
-    other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")
-    with pytest.raises(InputError, match='encoded with "generated", but the vocabulary with'):
-        locate(scene.history, scene.vocabulary, readout="contrast", unrelated=[other])
-    few = locate(scene.history, scene.vocabulary, readout=Contrast(), unrelated=others(4))
-    sentence = "only 8 unrelated states for comparison, so no p-value is below 0.11"
-    assert sentence in few.notes
-    three = Vocabulary(
-        {"yyx": ["yyx"], "zyx": ["zyx"], "zzx": ["zzx"]}, np.eye(64, dtype=np.float32)[:3]
-    )
-    for given, noted in ((others(9), True), ([*others(8), three], False)):  # 19 states reach 5 %
-        found = locate(scene.history, scene.vocabulary, unrelated=given)
-        assert any("unrelated states for comparison" in note for note in found.notes) == noted

@@ -509,7 +509,8 @@ def test_without_the_kernel_numpy_answers_with_one_warning() -> None:
 import sys, warnings
 sys.modules["dejacue.method._kernel"] = None
 import numpy as np
-from dejacue import History, Vocabulary, generate, locate
+from dejacue import History, Vocabulary, locate
+from dejacue_paper import generate
 from dejacue.method import kernel
 made = generate(3)
 with warnings.catch_warnings(record=True) as seen:
@@ -522,7 +523,8 @@ print(windows)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    from dejacue import generate, locate
+    from dejacue import locate
+    from dejacue_paper import generate
 
     made = generate(3)
     assert done.stdout.strip() == str(

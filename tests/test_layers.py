@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parent
-SOURCE = TESTS.parent / "src" / "dejacue"
+ROOT = TESTS.parent
+SOURCE = ROOT / "src" / "dejacue"
+PAPER = ROOT / "paper" / "src" / "dejacue_paper"
+FOLDERS = (TESTS, ROOT / "paper" / "tests")
 LEVEL = {
     "_version": 0,
     "errors": 0,
     "progress": 1,
+    "plugins": 1,
     "cluster": 1,
     "records": 1,
     "method": 2,
@@ -25,38 +29,53 @@ LEVEL = {
     "store": 5,
     "learn": 5,
     "pipeline": 6,
-    "experiments": 7,
-    "studio": 8,
-    "cli": 9,
-    "__main__": 10,
+    "studio": 7,
+    "cli": 8,
+    "__main__": 9,
 }
+PAPER_LEVEL = {"method": 0, "data": 1, "learn": 2, "experiments": 3, "cli": 4}
 
 
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported_packages(path: Path) -> set[str]:
+def imported_modules(path: Path) -> set[str]:
+    """Return the modules that a file imports from, anywhere in it."""
     found = set()
     for node in ast.walk(parsed(path)):
-        names = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names = [node.module or ""]
+            found.add(node.module or "")
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        found |= {n.split(".")[1] for n in names if n.startswith("dejacue.")}
+            found |= {alias.name for alias in node.names}
     return found
 
 
-def test_imports_point_one_way() -> None:
-    paths = [p for p in SOURCE.rglob("*.py") if p.name != "__init__.py" or p.parent != SOURCE]
+@pytest.mark.parametrize(("source", "level"), [(SOURCE, LEVEL), (PAPER, PAPER_LEVEL)])
+def test_imports_point_one_way(source, level) -> None:
+    paths = [p for p in source.rglob("*.py") if p.name != "__init__.py" or p.parent != source]
     assert len(paths) > 20
     for path in paths:
-        package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        for other in imported_packages(path):
+        package = path.relative_to(source).parts[0].removesuffix(".py")
+        for name in imported_modules(path):
+            if not name.startswith(f"{source.name}."):
+                continue
+            other = name.split(".")[1]
             if other != package:
-                assert LEVEL[other] < LEVEL[package], f"{path} imports dejacue.{other}"
+                assert level[other] < level[package], f"{path} imports {name}"
+
+
+def test_the_product_never_imports_the_paper() -> None:
+    for path in SOURCE.rglob("*.py"):
+        for name in imported_modules(path):
+            assert name.split(".")[0] != "dejacue_paper", f"{path} imports {name}"
+
+
+def test_the_studio_is_no_business_of_the_paper() -> None:
+    for path in PAPER.rglob("*.py"):
+        for name in imported_modules(path):
+            assert not name.startswith("dejacue.studio"), f"{path} imports {name}"
 
 
 def test_method_and_evaluation_touch_no_files() -> None:
@@ -75,12 +94,12 @@ def imported_tests(path: Path) -> set[str]:
             names |= {node.module or "", *(alias.name for alias in node.names)}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    tests = {test.stem for test in TESTS.rglob("test_*.py")}
+    tests = {test.stem for folder in FOLDERS for test in folder.rglob("test_*.py")}
     return {name for name in names if tests & set(name.split("."))}
 
 
 def test_no_test_is_imported() -> None:
-    paths = list(TESTS.rglob("*.py"))
+    paths = [path for folder in FOLDERS for path in folder.rglob("*.py")]
     assert len(paths) > 100
     assert {path.name: found for path in paths if (found := imported_tests(path))} == {}
 
@@ -155,8 +174,9 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(sorted(group) for group in groups)
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert cycles(import_graph(SOURCE)) == []
+@pytest.mark.parametrize("source", [SOURCE, PAPER])
+def test_no_modules_import_each_other_in_a_circle(source) -> None:
+    assert cycles(import_graph(source)) == []
 
 
 def test_a_circle_is_found_through_functions_but_not_through_types(tmp_path) -> None:

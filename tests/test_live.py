@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find, generate
+from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find
 from dejacue import occurrences as all_occurrences
 from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
@@ -17,6 +17,7 @@ from dejacue.method._online import Calibration, Survivors
 from dejacue.method.live import Update
 from dejacue.method.locate import read
 from dejacue.pipeline.live import _mask
+from dejacue_paper import generate
 
 SCENE = generate(3, frames=300, recurrences=2, missing=0.05, gaps=[(120, 40)])
 
@@ -429,9 +430,8 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, senten
     [
         ({"coordinates": "dual"}, "dual coordinates measure frames from the middle"),
         ({"readout": Joint(stay=3)}, "neither a shortest stay"),
-        ({"readout": Joint(none=True)}, "nor a label for none"),
         ({"readout": Joint(irreversible=True)}, "needs the order"),
-        ({"readout": "pek"}, 'did you mean "peak"'),
+        ({"readout": "contrst"}, 'did you mean "contrast"'),
         ({"delay_s": -1}, "delay must be 0 or more"),
         ({"delay": 1.5}, "delay must be 0 or more"),
         ({"horizon_s": -2.0}, "horizon must be more than 0"),

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import dejacue
-from dejacue import Grid, History, InputError, Scan, Vocabulary, generate
+from dejacue import Grid, History, InputError, Scan, Vocabulary
 from dejacue.method import batch
 from dejacue.method.kernel import compiled
+from dejacue_paper import generate
 
 # These tests are about the published method.
 locate = partial(dejacue.locate, readout="scan")

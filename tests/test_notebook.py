@@ -18,12 +18,12 @@ from dejacue import (
     Vocabulary,
     Window,
     evaluate,
-    generate,
     locate,
 )
 from dejacue.records import Alternative
 from dejacue.records._html import Row, timeline_html
 from dejacue.report.notebook import finding_html
+from dejacue_paper import generate
 
 HOSTILE = "</td><script>alert(1)</script><img src=x onerror=\"a\" b='c'> & ]]>\x00\x1b\ud800"
 SHOWN = HOSTILE.replace("\x00\x1b\ud800", "\ufffd\ufffd?")

@@ -23,7 +23,6 @@ from dejacue import (
     Scan,
     Window,
     evidence,
-    generate,
     locate,
 )
 from dejacue.records import Diagnostics
@@ -39,6 +38,7 @@ from dejacue.report._timeline import (
 )
 from dejacue.report.page import report_page
 from dejacue.report.scene import timeline_module
+from dejacue_paper import generate
 
 VOID = {"meta", "br", "img"}
 JPEG = b"\xff\xd8\xff\xe0 a picture"

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from dejacue import History, Vocabulary, Window, evidence, generate, locate
+from dejacue import History, Vocabulary, Window, evidence, locate
 from dejacue.method.locate import read
 from dejacue.report.plots import evidence_figure, save_png, wrapped
+from dejacue_paper import generate
 
 MADE = generate(3, gaps=((100, 7),))
 

@@ -34,8 +34,8 @@ NAMES = """
     track load_tracker Prompt
     read_retrievals write_retrievals read_references write_references
     locate locate_many evidence candidates occurrences segments Contrast Joint
-    Scan Grid MeanWindow Boxcar MaxFrame Peak NonOverlap
-    evaluate Evaluation evaluate_dataset load_release open_dataset generate
+    Scan Grid
+    evaluate Evaluation evaluate_dataset open_dataset
     Cancelled DejaCueError InputError MissingData MissingExtra
 """
 

@@ -13,11 +13,9 @@ from dejacue import (
     History,
     InputError,
     Joint,
-    Peak,
     Scan,
     Vocabulary,
     evidence,
-    generate,
     locate,
     locate_many,
     occurrences,
@@ -26,6 +24,7 @@ from dejacue.method._reading import settings_of
 from dejacue.method.kernel import engine
 from dejacue.method.locate import read
 from dejacue.method.plan import PRESETS, READOUTS, Plan
+from dejacue_paper import Peak, generate
 
 
 class Counted:

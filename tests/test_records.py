@@ -23,11 +23,11 @@ from dejacue import (
     Retrieval,
     Vocabulary,
     Window,
-    generate,
     locate,
 )
 from dejacue.method.locate import read
 from dejacue.records.retrieval import from_source, to_source
+from dejacue_paper import generate
 
 frames = st.integers(-50, 50)
 windows = st.tuples(frames, frames).map(lambda pair: Window(min(pair), max(pair)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Moment, Retrieval, Vocabulary, Window, generate, locate
+from dejacue import History, InputError, Moment, Retrieval, Vocabulary, Window, locate
 from dejacue.records.reference import Reference
 from dejacue.report.exports import as_csv
 from dejacue.sources.results import (
@@ -20,6 +20,7 @@ from dejacue.sources.results import (
     write_references,
     write_retrievals,
 )
+from dejacue_paper import generate
 
 CUP = Reference(
     "cup",

@@ -21,10 +21,10 @@ from dejacue import (
     Retrieval,
     Window,
     evidence,
-    generate,
     locate,
 )
 from dejacue.report.scene import Scene, packed, scene, unpacked
+from dejacue_paper import generate
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 

@@ -5,10 +5,9 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Window, generate, segments
-from dejacue.data.release import Entry
-from dejacue.experiments import segments as experiment
+from dejacue import History, InputError, Window, segments
 from dejacue.method.segments import cost, noise, partition, reduced
+from dejacue_paper import generate
 
 
 def plain_cost(rows, edges):
@@ -146,22 +145,3 @@ def test_only_directions_of_features_matter_and_the_answer_is_the_same_each_time
 def test_wrong_settings_get_one_sentence(options, words):
     with pytest.raises(InputError, match=words):
         segments(generate(1).history, **options)
-
-
-def test_windows_of_neighbouring_segments_and_edges_near_references():
-    features = levels(3, 20)
-    scene = generate(1)
-    references = {"empty": (Window(0, 21),), "filled": (Window(30, 59),)}
-    entry = Entry(History(features), scene.vocabulary, references, "x", "y", "z")
-    edges = experiment.edges_of(entry.history, 3)
-    assert edges.tolist() == [0, 20, 40, 60]
-    windows = [[0, 19], [20, 39], [40, 59], [0, 39], [20, 59], [0, 59]]
-    assert experiment.joined(entry.history, edges).tolist() == windows
-    assert experiment.near_edges(entry, edges) == 0.5  # 22 is near 20, 30 is not near 40
-    assert experiment.near_edges(entry, np.array([0, 60])) == 0.0
-    timed = History(features, times_s=np.arange(60) / 30)  # 0.4 s are 12 frames
-    again = Entry(timed, scene.vocabulary, references, "x", "y", "z")
-    assert experiment.near_edges(again, edges) == 1.0
-    rng = np.random.default_rng(0)
-    drawn = experiment._drawn(entry.history, edges, rng)
-    assert (drawn[0], drawn[-1], len(drawn)) == (0, 60, 4)

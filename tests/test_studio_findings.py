@@ -224,7 +224,6 @@ def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client
         {"states": {"a": ["x"], "b": []}},
         {"readout": "nothing"},
         {"top": 0},
-        {"absent_at": 2},
         {"unknown": 1},
         {"smoothing": "wide"},
         {"changes": [-1]},

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Vocabulary, generate, locate, read_together
+from dejacue import History, InputError, Vocabulary, locate, read_together
 from dejacue.evaluation import best_tiou
 from dejacue.method.locate import read
+from dejacue_paper import generate
 
 EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]
 

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 import dejacue
-from dejacue import Finding, MissingExtra, Reading, evidence, generate, locate
+from dejacue import Finding, MissingExtra, Reading, evidence, locate
 from dejacue.pipeline import widget as module
 from dejacue.report.scene import timeline_module
+from dejacue_paper import generate
 
 
 @pytest.fixture

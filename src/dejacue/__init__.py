@@ -13,8 +13,6 @@ from dejacue._version import __version__
 
 if TYPE_CHECKING:  # the same for type checkers
     from dejacue.data.layouts import open_dataset as open_dataset
-    from dejacue.data.release import load_release as load_release
-    from dejacue.data.synthetic import generate as generate
     from dejacue.errors import Cancelled as Cancelled
     from dejacue.errors import DejaCueError as DejaCueError
     from dejacue.errors import InputError as InputError
@@ -33,11 +31,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.locate import evidence as evidence
     from dejacue.method.locate import locate as locate
     from dejacue.method.locate import occurrences as occurrences
-    from dejacue.method.nonoverlap import NonOverlap as NonOverlap
-    from dejacue.method.readouts import Boxcar as Boxcar
-    from dejacue.method.readouts import MaxFrame as MaxFrame
-    from dejacue.method.readouts import MeanWindow as MeanWindow
-    from dejacue.method.readouts import Peak as Peak
     from dejacue.method.readouts import Scan as Scan
     from dejacue.method.segments import segments as segments
     from dejacue.method.together import read_together as read_together
@@ -104,15 +97,12 @@ _NAMES = {
     "method.joint": "Joint",
     "method.live": "LiveReading",
     "method.together": "read_together",
-    "method.readouts": "Scan MeanWindow Boxcar MaxFrame Peak",
+    "method.readouts": "Scan",
     "method.durations": "Grid",
-    "method.nonoverlap": "NonOverlap",
     "method.segments": "segments",
     "store": "Store",
     "evaluation.evaluate": "evaluate Evaluation",
     "data.layouts": "open_dataset",
-    "data.release": "load_release",
-    "data.synthetic": "generate",
     "errors": "Cancelled DejaCueError InputError MissingData MissingExtra",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue import Finding, Reading, Window, evidence, generate, locate
+from dejacue import Finding, Reading, Window, evidence, locate
 from dejacue.records import History
 from dejacue.report.thumbnails import thumbnail
+from dejacue_paper import generate
 
 
 @pytest.fixture(scope="module")

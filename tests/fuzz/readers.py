@@ -24,7 +24,6 @@ from dejacue import (
     Reference,
     Window,
     find,
-    generate,
     read_history,
     read_vocabulary,
     write_history,
@@ -32,7 +31,6 @@ from dejacue import (
 )
 from dejacue.data import annotation
 from dejacue.data import annotation_files as passes
-from dejacue.data.release import load_release
 from dejacue.sources.masks import open_masks
 from dejacue.sources.results import (
     read_references,
@@ -43,6 +41,8 @@ from dejacue.sources.results import (
 from dejacue.sources.tracks import read_notes
 from dejacue.sources.tracks.follow import first_prompts, follow
 from dejacue.sources.video import Frame, open_video, write_video
+from dejacue_paper import generate
+from dejacue_paper.data.release import load_release
 
 COUNT, HEIGHT, WIDTH = 6, 48, 64
 

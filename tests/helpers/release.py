@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dejacue import load_release
-from dejacue.data.release import Release
+from dejacue_paper import load_release
+from dejacue_paper.data.release import Release
 
 
 def unit(*shape: int) -> np.ndarray:

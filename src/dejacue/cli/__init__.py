@@ -25,8 +25,6 @@ def main() -> None:
     import io
     import warnings
 
-    from dejacue.cli.app import app
-
     def show(message: Warning | str, *_: object, **__: object) -> None:
         from dejacue.cli.tables import note  # not before: --help is quick
 
@@ -43,6 +41,8 @@ def main() -> None:
     log = logging.getLogger("dejacue")
     log.handlers = [Notes()]
     log.setLevel(logging.INFO)
+    from dejacue.cli.app import app  # here: a plug-in that fails is told of by ``show``
+
     try:
         try:
             app(prog_name="dejacue")

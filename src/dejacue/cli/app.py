@@ -11,9 +11,11 @@ from dejacue.cli import corpora, groups
 from dejacue.cli import options as o
 from dejacue.cli.learning import learn
 from dejacue.cli.weights import weights
+from dejacue.plugins import add_commands
 
 app = typer.Typer(
     name="dejacue",
+    cls=groups.Group,
     help="When is an object in which state? Finds the frames in which each description holds.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -178,14 +180,12 @@ def locate(
     coordinates: o.Coordinates = None,
     readout: o.ReadoutName = "contrast",
     top: o.Top = None,
-    absent_at: o.AbsentAt = None,
     smoothing: o.Smoothing = None,
     pooling: o.Pooling = None,
     bridge: o.Bridge = None,
     order: o.Order = None,
     irreversible: o.Irreversible = False,
     stay: o.Stay = None,
-    none: o.NoState = False,
     durations: o.DurationsName = None,
     norm: o.Norm = None,
     runs: o.Runs = None,
@@ -221,7 +221,6 @@ def locate(
         order=order,
         irreversible=irreversible or None,
         stay=stay,
-        none=none or None,
         durations=durations,
         norm=norm,
         runs=runs,
@@ -251,7 +250,6 @@ def locate(
             "coordinates": coordinates,
             "top": top,
             "diagnostics": diagnostics,
-            "absent_at": absent_at,
             "engine": engine,
         },
         command.Wanted(format.value if format else None, output, plot, references, cut, ask),
@@ -396,37 +394,11 @@ def demo(
 
 
 @app.command()
-def reproduce(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Tables (see --list), or all; default: main.", autocompletion=o.tables),
-    ] = None,
-    data: o.Release = None,
-    out: Annotated[Path | None, o.option("Write JSON, CSV and Markdown into this folder.")] = None,
-    figures: Annotated[
-        bool, o.flag("Also draw the figures (default folder: out/reproduce).", "--figures")
-    ] = False,
-    windows: Annotated[
-        Path | None, o.option("Write every selected window to this JSON file.")
-    ] = None,
-    engine: o.Engine = "auto",
-    list_: Annotated[
-        bool, o.flag("List the tables, and those whose data are not released.", "--list")
-    ] = False,
-) -> None:
-    """Recompute published tables and show them beside the published figures."""
-    from dejacue.cli import reproduce as command
-
-    o.refuse_values(names or ())
-    if list_:
-        command.show_list()
-    else:
-        command.run(names or ["main"], data, windows, out, figures, engine)
-
-
-@app.command()
 def info() -> None:
     """Show versions, the kernel in use, installed extras and available encoders."""
     from dejacue.cli import info as command
 
     command.run()
+
+
+add_commands(app)

@@ -1,4 +1,4 @@
-"""``dejacue data``."""
+"""``dejacue data convert``."""
 
 from __future__ import annotations
 
@@ -21,50 +21,13 @@ from dejacue.data.layouts import (
     write_manifest,
     write_vocabularies,
 )
-from dejacue.data.release import Entries, Release, fetch_release, load_release
-from dejacue.errors import InputError, counted, unknown
+from dejacue.errors import InputError, counted
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import read_vocabulary
 from dejacue.sources.formats.registry import FORMATS, format_of
 from dejacue.sources.results import read_references, write_references
 
 OWN = (".json", ".csv", ".parquet", ".arrow")
-GROUPS = ("vost", "seven", "development")
-
-
-def fetch(folder: Path | None) -> None:
-    target = fetch_release(folder)
-    say(f"The release is in {target}")
-    terms = target / "DATA_LICENSE.md"
-    if terms.is_file():
-        say(terms.read_text(encoding="utf-8"))
-    else:
-        say("It has no DATA_LICENSE.md; read the terms on the data set's page.")
-
-
-def show(folder: Path | None) -> None:
-    release = load_release(folder)
-    table = Table(title=escape(str(release.folder)), title_justify="left")
-    for column in ("group", "histories", "frames", "states", "descriptions", "missing"):
-        words = column in ("group", "missing")
-        table.add_column(column, justify="left" if words else "right", overflow="fold")
-    for name in GROUPS:
-        entries = _group(release, name)
-        table.add_row(
-            name,
-            str(len(entries)),
-            str(sum(len(e.history) for e in entries)),
-            str(sum(len(e.vocabulary.states) for e in entries)),
-            str(sum(len(e.vocabulary) for e in entries)),
-            escape("; ".join(entries.missing)),
-        )
-    show_tables(table)
-
-
-def references(group: str, folder: Path | None, output: Path) -> None:
-    entries = _group(load_release(folder), group)
-    path = write_references(output, [entry.reference for entry in entries])
-    say(f"references of {len(entries)} histories: {path}")
 
 
 def convert(given: Path, output: Path, times: list[Path] | None, vocabulary: Path | None) -> None:
@@ -79,18 +42,11 @@ def convert(given: Path, output: Path, times: list[Path] | None, vocabulary: Pat
 
 def check_ending(output: Path) -> None:
     if format_of(output) is None and output.suffix.lower() not in OWN:
-        known = [suffix for own in FORMATS.values() for suffix in own.suffixes]
+        known = [suffix for own in FORMATS.loaded().values() for suffix in own.suffixes]
         raise InputError(
             f"{output}: the suffix is not a format of references; use one of "
             f"{', '.join([*OWN, *known])}"
         )
-
-
-def _group(release: Release, name: str) -> Entries:
-    if name not in GROUPS:
-        raise unknown("group", name, GROUPS)
-    entries: Entries = getattr(release, name)
-    return entries
 
 
 MOST_NAMED = 20  # of what is missing; all are in the JSON

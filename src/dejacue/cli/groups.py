@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from dejacue.cli import options as o
+from dejacue.plugins import check_installed
+
+
+class Group(typer.core.TyperGroup):
+    """Commands; one that belongs to a package that is not installed names the package."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            path = ctx.command_path.split()[1:]
+            check_installed("commands", " ".join([*path, args[0]]))
+        return super().resolve_command(ctx, args)
+
 
 data = typer.Typer(
-    help="The public release of frozen features, and other data sets.",
+    cls=Group,
+    help="Data sets: their folders, formats and scores.",
     no_args_is_help=True,
 )
 annotate = typer.Typer(
@@ -119,40 +133,6 @@ def evaluate_folder(
         retrievals,
         by,
     )
-
-
-@data.command()
-def fetch(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Target folder (default: the user's cache).")
-    ] = None,
-) -> None:
-    """Download the release from the Hugging Face Hub and show its terms."""
-    from dejacue.cli import data as command
-
-    command.fetch(folder)
-
-
-@data.command()
-def show(
-    folder: Annotated[Path | None, typer.Argument(help=o.RELEASE)] = None,
-) -> None:
-    """List the contents of the release."""
-    from dejacue.cli import data as command
-
-    command.show(folder)
-
-
-@data.command()
-def references(
-    group: Annotated[str, typer.Argument(help="vost, seven or development.")],
-    output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
-    folder: Annotated[Path | None, o.option(o.RELEASE, "--data")] = None,
-) -> None:
-    """Write the references of the benchmark, to evaluate your own retrievals."""
-    from dejacue.cli import data as command
-
-    command.references(group, folder, output)
 
 
 @data.command()

@@ -9,10 +9,9 @@ import platform
 from rich.markup import escape
 from rich.table import Table
 
+from dejacue import plugins
 from dejacue._version import __version__
 from dejacue.cli.tables import console
-from dejacue.data.release import load_release
-from dejacue.errors import DejaCueError
 from dejacue.method import kernel
 from dejacue.sources.catalogue import catalogue
 from dejacue.sources.encoders import SIZES
@@ -46,11 +45,8 @@ def run() -> None:
         "weights": _weights(),
         "encoders": "; ".join(f"{name}: {ready}" for name, ready in _encoders().items()),
         "others": _others(),
+        "plug-ins": ", ".join(plugins.packages()) or "none",
     }
-    try:
-        rows["release"] = str(load_release().folder)
-    except DejaCueError:
-        rows["release"] = "not installed (dejacue data fetch)"
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

@@ -72,13 +72,6 @@ def _trackers() -> list[str]:
     return ["box", "sam2", *REPOSITORIES]
 
 
-def tables() -> list[str]:
-    """Of ``dejacue reproduce``."""
-    from dejacue.experiments import ON_REQUEST, REGISTRY
-
-    return ["all", *REGISTRY, *ON_REQUEST]
-
-
 Text = str | None
 Texts = list[str] | None
 Number = float | None
@@ -86,8 +79,6 @@ Count = int | None
 File = Path | None
 
 Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
-RELEASE = "Folder of the release (default: DEJACUE_DATA, else the fetched one)."
-Release = Annotated[File, option(RELEASE)]
 OutputFormat = Annotated[
     Format | None,
     option("Output format (default: by the suffix of --output, else table).", "--format", "-f"),
@@ -276,9 +267,8 @@ Coordinates = Annotated[
 ReadoutName = Annotated[
     str,
     _method(
-        "contrast, joint (every occurrence), published (the paper), scan, peak, mean-window, "
-        "boxcar, max-frame, single-median, non-overlap, whole-history, longest-run; or a .json "
-        "file or folder written by dejacue learn.",
+        "contrast, joint (every occurrence), published (the paper), scan, whole-history, "
+        "longest-run, or a plug-in; or a .json file or folder written by dejacue learn.",
         "--readout",
         "-r",
         values=_readouts,
@@ -291,9 +281,6 @@ Top = Annotated[
         "(default: 3 with contrast, all with joint, else 1).",
     ),
 ]
-AbsentAt = Annotated[
-    Number, _method("contrast: report a state as not found if its p is above this.")
-]
 Smoothing = Annotated[
     Text,
     _method("contrast, joint: seconds (0.8s) or frames (4); others: an odd number of frames (3)."),
@@ -305,9 +292,6 @@ Bridge = Annotated[Text, _method("contrast, joint: cross gaps of up to this many
 Order = Annotated[Text, _method("joint: the only order of the states: a,b,c (then a again).")]
 Irreversible = Annotated[
     bool, _method("joint: enter no state twice.", "--irreversible", metavar=" ")
-]
-NoState = Annotated[
-    bool, _method("joint: allow frames in none of the states.", "--none", metavar=" ")
 ]
 Stay = Annotated[Count, _method("joint: minimum number of frames in a state.")]
 DurationsName = Annotated[

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from dejacue.errors import InputError, need
-from dejacue.learn.decoders import REMEDY
+from dejacue.errors import InputError
 from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.plan import PRESETS, as_readout
 from dejacue.method.state_readout import AUTO
 from dejacue.method.view import Readout
+from dejacue.plugins import Registry
+
+SAVED: Registry[Callable[[str], Readout]] = Registry("saved_readouts", {})
 
 
 def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
@@ -49,10 +52,7 @@ def readout_from(name: str, **options: Any) -> tuple[str | Readout, int | None]:
 def readout_named(name: str) -> str | Readout:
     """A name as it is; the readout that ``dejacue learn`` wrote to a file or a folder."""
     if (Path(name) / "settings.json").is_file():
-        from dejacue.learn.decoders.readout import Decoder
-
-        need("torch", REMEDY)
-        return Decoder.read(name)
+        return SAVED.named("decoder", "saved readout")(name)
     if not name.endswith(".json"):
         return name
     from dejacue.learn.calibrated import Calibrated

@@ -160,14 +160,13 @@ def retrieval_table(
     References count the frames of the file, and so does the overlap.
     """
     timed = any(moment.times_s for moment in retrieval)
-    with_p_values = retrieval.settings.get("absent_at") is not None
     joining = "and" if retrieval.lists_occurrences else "or"
     sampled = any(moment.source for moment in retrieval)
     table = Table(title=f"{escape(retrieval.history_id)}", title_justify="left")
     for column in ("state", "description"):
         table.add_column(column, overflow="fold")
     numbers = ["frames", *(["source\nframes"] if sampled else []), *(["seconds"] if timed else [])]
-    for column in (*numbers, "score", *(["p"] if with_p_values else [])):
+    for column in (*numbers, "score"):
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("truth", "tIoU") if references is not None else ():
         table.add_column(column, justify="right", no_wrap=True)
@@ -179,8 +178,6 @@ def retrieval_table(
         if timed:
             cells.append(_seconds(moment.times_s))
         cells.append(f"{moment.score:.2f}")
-        if with_p_values:
-            cells.append("" if moment.p_value is None else f"{moment.p_value:.2f}")
         if references is not None:
             own = references.get(moment.state, ())
             cells.append(", ".join(_span(window) for window in own))

@@ -1,1 +1,1 @@
-"""Data: the public release of frozen features, and generated histories."""
+"""Annotation, folders of data sets, and rendered scenes."""

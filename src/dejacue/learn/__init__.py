@@ -1,5 +1,4 @@
-"""What is learned: a calibrated readout from a few labels (``fit``), the paper's decoders, and the
-embedded encoder ``mini``."""
+"""A readout that is calibrated with a few labels (``fit``)."""
 
 from dejacue.learn.calibrated import Calibrated as Calibrated
 from dejacue.learn.calibrated_fit import fit as fit

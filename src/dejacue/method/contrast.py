@@ -26,7 +26,6 @@ class Contrast(StateReadout):
     """The window that differs most from the rest of the history, in the state's direction."""
 
     name: ClassVar[str] = "contrast"
-    gives_p_values: ClassVar[bool] = True
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
     usual_share: ClassVar[float | None] = CLOSE
 

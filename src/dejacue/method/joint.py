@@ -8,8 +8,8 @@ state would claim noise. What the user knows of the order may be given as an opt
 enters by default.
 
 A labelling takes it for granted that every frame is in one of the states. A state that never
-occurs still gets the frames in which its siblings are weakest. With ``none`` a frame may be in none
-of them: where no response exceeds its level by enough.
+occurs still gets the frames in which its siblings are weakest. Only beside frames that are known,
+by examples, may others be in none of the states.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from dejacue.method.view import Batch, View
 from dejacue.records import History, Vocabulary
 
 ALL = 1000  # occurrences
-NONE = 0.4  # deviations of the response; docs/beyond.md says how it was chosen
 
 
 @dataclass(frozen=True)
@@ -49,17 +48,12 @@ class Joint(StateReadout):
     order          states by name, as they follow each other: from each one may only go to the
                    next, and from the last to the first again; others do not occur
     irreversible   no state that was left is entered again
-    none           a frame may be in none of the states, where no response exceeds its level by so
-                   many deviations; True: by NONE. Then histories are read one after the other.
-                   Beside known frames there is room for it anyway, but not in an order, unless
-                   it is asked for
     """
 
     switch: float = 1.0
     stay: int = 1
     order: tuple[str, ...] | None = None
     irreversible: bool = False
-    none: float | bool | None = None
     name: ClassVar[str] = "joint"
     usual_windows: ClassVar[int] = ALL
     lists_occurrences: ClassVar[bool] = True
@@ -81,16 +75,12 @@ class Joint(StateReadout):
             object.__setattr__(self, "order", order)
             if len(set(order)) != len(order) or len(order) < 2:
                 raise InputError("an order names at least two states, each of them once")
-        if isinstance(self.none, bool):
-            object.__setattr__(self, "none", NONE if self.none else None)
-        elif self.none is not None:
-            if not is_number(self.none):
-                raise InputError(f"none {self.none!r} must be true, false, or 0 or more deviations")
-            object.__setattr__(self, "none", float(self.none))
 
     @property
-    def in_one_call(self) -> bool:
-        return self.none is None
+    def has_none(self) -> bool:
+        """Whether a frame beside known ones may be in none of the states: a known order has no
+        room for it."""
+        return self.order is None and not self.irreversible
 
     def compute(self, batch: Batch, tables: Ragged, kept: EvidenceTables | None) -> Answers:
         rules = self.rules(batch.histories, batch.vocabularies, tables.runs)
@@ -142,33 +132,6 @@ class Joint(StateReadout):
             return labelling.nodes_for(count + 1, None, False)
         return labelling.with_none(self.nodes(vocabulary), count, not self.irreversible)
 
-    def find_one(self, view: View) -> Answers:
-        if self.none is None or self.known(view) is not None:
-            return super().find_one(view)
-        return view.once(("found", self), lambda: self._find_with_none(view))
-
-    def _find_with_none(self, view: View) -> Answers:
-        """The best stretch of each state; where it has none, the best contrast."""
-        found, kept = self.seen(view)
-        history, rows = view.history, view.vocabulary.labels
-        start, end, score = view.engine.search(
-            kept.responses[0], self.bounds(history), len(history)
-        )
-        every = self.occurrences(view)
-        score[:] = 0.0  # of a contrast: it is none of the labelling's
-        for state, own in enumerate(every):
-            if own:
-                start[state], end[state], score[state] = own[0]
-        return Answers.at(
-            history.frames,
-            start[rows],
-            end[rows],
-            score[rows],
-            centre=found.centre,
-            scale=found.scale,
-            absent=np.array([not own for own in every])[rows],
-        )
-
     def find_known(self, view: View, known: Known) -> Answers:
         """The best stretch of each state; where it has none, the best contrast of words."""
         cuts, facts = self.bounds(view.history), known.facts
@@ -186,11 +149,8 @@ class Joint(StateReadout):
     def _rows(
         self, view: View, responses: NDArray[np.float64], levels: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], labelling.Nodes]:
-        """What a labelling sums, and its nodes; with ``none``, its row is the last."""
-        rows = responses - levels[:, None]
-        if self.none is None:
-            return rows, self.nodes(view.vocabulary)
-        return _and_none(rows - self.none), self._nodes_and_none(view.vocabulary)
+        """What a labelling sums, and its nodes."""
+        return responses - levels[:, None], self.nodes(view.vocabulary)
 
     def _known_rows(
         self, view: View, known: Known
@@ -202,12 +162,12 @@ class Joint(StateReadout):
             kept = self.words_seen(view)
             return *self._rows(view, kept.responses[0], kept.levels[0]), cost
         rows = known.f - HALF
-        if self.none is not None or (self.order is None and not self.irreversible):
-            return _and_none(rows), self._nodes_and_none(view.vocabulary), shown.SWITCH * cost
+        if self.has_none:
+            return and_none(rows), self._nodes_and_none(view.vocabulary), shown.SWITCH * cost
         if (facts.labels == facts.states).any():
             raise InputError(
                 'an example of "none of the states" does not fit a known order; leave out the '
-                "order or the example, or allow such frames with Joint(none=True)"
+                "order or the example"
             )
         return rows, self.nodes(view.vocabulary), shown.SWITCH * cost
 
@@ -241,15 +201,9 @@ class Joint(StateReadout):
         path: NDArray[np.int64],
         levels: NDArray[np.float64],
     ) -> list[list[ScoredWindow]]:
-        """Of a labelling in which every frame is in a state, or of that which its levels give where
-        a frame may be in none."""
-        cuts = self.bounds(view.history)
-        rows, nodes = self._rows(view, responses, levels)
-        if self.none is not None:
-            costs = np.array([self._cost(view.history)])
-            rules = Labelling([nodes.state], [nodes.first], [nodes.follows], costs, self.stay, 1)
-            path = view.engine.label_responses(rows, cuts, rules)[0]
-        return labelling.stretches(rows, path, cuts)[: len(responses)]
+        """Of a labelling in which every frame is in a state."""
+        rows = self._rows(view, responses, levels)[0]
+        return labelling.stretches(rows, path, self.bounds(view.history))
 
     def hints(self, view: View) -> tuple[str, ...]:
         """The states that get no frame, which formats of other tools leave out."""
@@ -268,5 +222,6 @@ class Joint(StateReadout):
         return [every[state][1 : 1 + more] for state in view.vocabulary.labels.tolist()]
 
 
-def _and_none(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def and_none(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows and, below them, that of none of the states."""
     return np.concatenate([rows, np.zeros((1, rows.shape[1]))])

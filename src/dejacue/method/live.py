@@ -404,7 +404,7 @@ def _labelling_of(plan: Plan) -> Joint:
     given = plan.readout
     if isinstance(given, Joint):
         unordered = given.irreversible and given.order is None
-        if given.stay > 1 or given.none is not None or unordered:
+        if given.stay > 1 or not given.in_one_call or unordered:
             raise InputError(
                 "a live reading supports neither a shortest stay nor a label for none of the "
                 "states, and an irreversible change needs the order of its states"

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 from dejacue.errors import InputError, unknown
-from dejacue.method import durations as d
 from dejacue.method._reading import columns_of
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
-from dejacue.method.nonoverlap import NonOverlap
-from dejacue.method.readouts import Boxcar, MaxFrame, MeanWindow, Peak, Scan, Unseen
+from dejacue.method.readouts import Scan, Unseen
 from dejacue.method.state_readout import is_count
 from dejacue.method.view import Batch, Readout, View
+from dejacue.plugins import Registry, check_installed
 from dejacue.records import (
     Columns,
     History,
@@ -28,19 +28,16 @@ from dejacue.records.columns import Rows
 
 Pair = tuple[History, Vocabulary]
 
-READOUTS: dict[str, Readout] = {
-    "contrast": Contrast(),
-    "joint": Joint(),
-    "scan": Scan(),
-    "peak": Peak(),
-    "mean-window": MeanWindow(),
-    "boxcar": Boxcar(),
-    "max-frame": MaxFrame(),
-    "single-median": Scan(durations=d.PUBLISHED_SINGLE),
-    "non-overlap": NonOverlap(),
-    "whole-history": Unseen(whole=True),
-    "longest-run": Unseen(whole=False),
-}
+READOUTS: Registry[Readout] = Registry(
+    "readouts",
+    {
+        "contrast": Contrast(),
+        "joint": Joint(),
+        "scan": Scan(),
+        "whole-history": Unseen(whole=True),
+        "longest-run": Unseen(whole=False),
+    },
+)
 # The paper's method: settings that belong together under one name, which no option changes.
 PUBLISHED_SCAN = Scan(durations="published", norm="sqrt", runs="strict", smoothing=3)
 PRESETS: dict[str, tuple[str, Readout]] = {"published": ("vocabulary", PUBLISHED_SCAN)}
@@ -61,6 +58,7 @@ def chosen(
             )
         return as_coordinates(system), preset
     if isinstance(readout, str) and readout not in READOUTS:
+        check_installed("readouts", readout)
         raise unknown("readout", readout, [*READOUTS, *PRESETS])
     system_given = DEFAULT_COORDINATES if coordinates is None else coordinates
     return as_coordinates(system_given), READOUTS[readout] if isinstance(readout, str) else readout
@@ -69,6 +67,23 @@ def chosen(
 def as_readout(given: str | Readout) -> Readout:
     """A readout by name, or that of a preset."""
     return chosen(None, given)[1]
+
+
+def as_read(settings: Mapping[str, Any]) -> Readout | None:
+    """Return the readout that the settings of a retrieval describe; None: it is not installed.
+
+    Where another version wrote settings that it does not have now, its defaults hold.
+    """
+    known: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}
+    kind = READOUTS.get(known.pop("name", ""))
+    if kind is None:
+        return None
+    names = {field.name for field in fields(kind)}
+    known = {name: value for name, value in known.items() if name in names or value is not None}
+    try:
+        return type(kind)(**known)
+    except TypeError:
+        return kind
 
 
 def with_smoothing(readout: Readout, smoothing: int | None, name: str) -> Readout:

@@ -1,14 +1,13 @@
-"""From evidence to windows: the published scan and the paper's simpler readouts (§4–5).
+"""From evidence to windows: the published scan (§4), and windows that look at no frame.
 
-All share observed runs, schedules and the tie rule of scan.py. Positions count observed frames.
+Positions count observed frames.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import durations as d
-from dejacue.method import evidence as plain
 from dejacue.method import scan as s
 from dejacue.method._tables import Answers, Schedule
 from dejacue.method.states import ScoredWindow
@@ -32,9 +30,6 @@ from dejacue.records import History
 from dejacue.records.arrays import frozen
 
 RUNS = ("strict", "bridged")
-WINDOWS_AT_A_TIME = 1024
-SHORT_RUN = 1024  # frames whose products with each other are worth having
-NEAR = 1e-6  # how close to the top a score is looked at again; rough ones are good to 1e-9
 
 
 @lru_cache(maxsize=4096)
@@ -150,160 +145,6 @@ class Scan(ScheduledReadout):
             windows = view.engine.scan(responses, offsets, schedule_of([fitting], self.norm))
             start, end, score = (column[0] for column in windows)
         return first + int(start), first + int(end), float(score)
-
-
-@dataclass(frozen=True)
-class MeanWindow(ScheduledReadout):
-    """Cosine between a description and the mean of the unit frames in the window."""
-
-    name: ClassVar[str] = "mean-window"
-
-    def find_one(self, view: View) -> Answers:
-        offsets, frames = view.history.run_offsets, view.unit_frames
-        starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
-        queries = view.query_directions.queries.astype(np.float64)
-        scores = s.score_windows(queries @ frames.T, offsets, starts, ends, "sum")
-        norms, rough = _sum_norms(frames, offsets, starts, ends)
-        scores /= norms
-        if rough.any():  # the tie rule looks closer than rough norms do: near the top, sum frames
-            near = scores >= scores.max(axis=1, keepdims=True) - NEAR
-            again = np.flatnonzero(near.any(axis=0) & rough)
-            for at, sums in _window_sums(frames, offsets, starts, ends, again):
-                scores[:, at] = (queries @ sums) / _norms(sums)
-        best = s.select(starts, ends, scores)
-        score = scores[np.arange(len(best)), best]
-        return Answers.at(view.history.frames, starts[best], ends[best], score)
-
-
-def _sum_norms(
-    frames: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """‖sum of the frames‖ of every window, and where it is only good to NEAR.
-
-    In short runs from the frames' products with each other: two-dimensional prefix sums P of
-    these give ‖x_a + … + x_b−1‖² = P[b, b] − 2 P[a, b] + P[a, a], quickly but with cancellation.
-    """
-    norms, run = np.empty(len(starts)), s.run_of(starts, offsets)
-    rough = (np.diff(offsets) <= SHORT_RUN)[run]
-    order = np.argsort(run, kind="stable")
-    cuts = np.searchsorted(run[order], np.arange(len(offsets)))
-    for r, (a, b) in enumerate(pairwise(offsets.tolist())):
-        own = order[cuts[r] : cuts[r + 1]]
-        if b - a > SHORT_RUN or not len(own):
-            continue
-        prefix = np.zeros((b - a + 1, b - a + 1))
-        np.cumsum(np.cumsum(frames[a:b] @ frames[a:b].T, axis=0), axis=1, out=prefix[1:, 1:])
-        first, last, square = starts[own] - a, ends[own] + 1 - a, prefix.diagonal()
-        squares = square[last] - 2 * prefix[first, last] + square[first]
-        norms[own] = np.sqrt(np.maximum(squares, plain.RESIDUAL_FLOOR**2))
-    for at, sums in _window_sums(frames, offsets, starts, ends, np.flatnonzero(~rough)):
-        norms[at] = _norms(sums)
-    return norms, rough
-
-
-def _window_sums(
-    frames: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """The sums of frames (d, n) of the wanted windows, some at a time."""
-    if not len(wanted):
-        return
-    prefix, run = s.run_prefix(frames.T, offsets), s.run_of(starts, offsets)
-    for at in np.split(wanted, range(WINDOWS_AT_A_TIME, len(wanted), WINDOWS_AT_A_TIME)):
-        yield at, prefix[:, ends[at] + 1 + run[at]] - prefix[:, starts[at] + run[at]]
-
-
-def _norms(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    lengths: NDArray[np.float64] = np.sqrt(np.einsum("dw,dw->w", sums, sums))
-    return np.maximum(lengths, plain.RESIDUAL_FLOOR)
-
-
-@dataclass(frozen=True)
-class Boxcar(ScheduledReadout):
-    """Mean over the window of the run-wise three-frame mean of the raw cosine."""
-
-    width: int = 3
-    name: ClassVar[str] = "boxcar"
-    smoothing_in: ClassVar[str] = "width=3"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_width(self.width)
-
-    def find_one(self, view: View) -> Answers:
-        offsets = view.history.run_offsets
-        smoothed = plain.smooth(view.cosines.astype(np.float64), offsets, self.width, mean=True)
-        schedule = schedule_of([self.lengths(view.history)], "mean")
-        return Answers.at(view.history.frames, *view.engine.scan(smoothed, offsets, schedule))
-
-
-@dataclass(frozen=True)
-class MaxFrame(ScheduledReadout):
-    """The window that holds the highest raw cosine; the tie rule decides among the many that do.
-
-    ``MaxFrame(durations=(1,))`` gives the single best frame.
-    """
-
-    name: ClassVar[str] = "max-frame"
-
-    def find_one(self, view: View) -> Answers:
-        lengths = self.lengths(view.history)
-        bounds = view.history.run_offsets.tolist()
-        runs = [r for r in pairwise(bounds) if r[1] - r[0] >= lengths[0]]
-        rows = view.cosines.astype(np.float64)
-        start, end = np.empty((2, len(rows)), np.int64)
-        score = np.empty(len(rows))
-        for q, row in enumerate(rows):
-            threshold = s.tie_threshold(max(float(row[a:b].max()) for a, b in runs))
-            found = []
-            for first, last in runs:
-                good = np.flatnonzero(row[first:last] >= threshold)
-                if not good.size:
-                    continue
-                for length in (n for n in lengths if n <= last - first):
-                    at = max(first, first + int(good[0]) - length + 1)
-                    found.append((at, at + length - 1))
-            start[q], end[q] = min(found)
-            score[q] = row[start[q] : end[q] + 1].max()
-        return Answers.at(view.history.frames, start, end, score)
-
-
-@dataclass(frozen=True)
-class Peak(Readout):
-    """No durations: the earliest global maximum, widened while the response ≥ ratio · peak."""
-
-    ratio: float = 0.3
-    smoothing: int = PUBLISHED_WIDTH
-    name: ClassVar[str] = "peak"
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.ratio <= 1.0:
-            raise InputError(f"peak ratio {self.ratio} must be above 0 and at most 1")
-        object.__setattr__(self, "smoothing", check_width(self.smoothing))
-
-    def find_one(self, view: View) -> Answers:
-        responses = view.respond(self.smoothing)[0]
-        offsets = view.history.run_offsets
-        start, end = np.empty((2, len(responses)), np.int64)
-        score = np.empty(len(responses))
-        for q, row in enumerate(responses):
-            at = int(np.argmax(row >= s.tie_threshold(float(row.max()))))
-            start[q] = end[q] = at
-            score[q] = row[at]
-            if row[at] <= 0:
-                continue
-            run = int(np.searchsorted(offsets, at, side="right")) - 1
-            low = np.flatnonzero(row < self.ratio * row[at])
-            before, after = low[low < at], low[low > at]
-            start[q] = max(offsets[run], before[-1] + 1 if before.size else 0)
-            end[q] = min(offsets[run + 1] - 1, after[0] - 1 if after.size else len(row) - 1)
-        return Answers.at(view.history.frames, start, end, score)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dejacue.method.confidence import content_words
+from dejacue.method.content_words import content_words
 from dejacue.records import Vocabulary
 
 TEMPLATES = (

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, overload
 from dejacue.errors import InputError, unknown
 from dejacue.method.asking import Question, ask_next
 from dejacue.method.contrast import Contrast
-from dejacue.method.plan import READOUTS
+from dejacue.method.plan import READOUTS, as_read
 from dejacue.method.segments import segments
 from dejacue.method.view import Readout
 from dejacue.pipeline._read import Examples, Given, Shown, Words, read
 from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
 from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
-from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, encoder_name
-from dejacue.sources.findings import Made, Parts, Pictures, read_finding, readout_of, write_finding
+from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
+from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
 
 if TYPE_CHECKING:
     from dejacue.report.exports import Export
@@ -96,15 +96,12 @@ class Finding:
         options = encoder_options or EncoderOptions(prompts=self.made.prompts)
         again = vocabulary is None
         words = Words.of(self.vocabulary if again else vocabulary, options, shown)
-        if again and encoder is None and chosen.absent_at is not None:
-            encoder = encoder_name(self.history)
-        needed = words.encoder_for(self.history, encoder, chosen)
+        needed = words.encoder_for(self.history, encoder)
         described, said = words.encoded(needed, self.made.video)
         found = read(
             self.history,
             described,
             chosen,
-            unrelated=words.unrelated(needed, chosen),
             names=(name or f"history {self.history.id}", words.name),
         )
         old = [] if again else [UNKNOWN_WORDS]
@@ -155,8 +152,8 @@ class Finding:
 
     def _readout(self) -> Readout:
         """The one it was read with; contrast, where that one takes no examples."""
-        readout = readout_of(self.reading.retrieval.settings)
-        return readout if readout.takes_examples else READOUTS["contrast"]
+        found = as_read(self.reading.retrieval.settings.get("readout", {}))
+        return found if found is not None and found.takes_examples else READOUTS["contrast"]
 
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...

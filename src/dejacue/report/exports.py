@@ -225,12 +225,14 @@ EXPORTS: dict[str, Export] = {
 
 def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
     """The format of that name, or else the one that the ending of the file name tells."""
+    plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
+    known = {**EXPORTS, **{name: _export(name, asked=True) for name in plug_ins}}
     if format is not None:
-        if format not in EXPORTS:
-            raise unknown("format", format, EXPORTS)
-        return EXPORTS[format]
-    suffixes = {own.suffix: own for own in EXPORTS.values()}
-    also = {other: own for own in EXPORTS.values() for other in own.also}
+        if format not in known:
+            raise unknown("format", format, known)
+        return known[format]
+    suffixes = {own.suffix: own for own in known.values()}
+    also = {other: own for own in known.values() for other in own.also}
     for suffix in sorted({**suffixes, **also}, key=len, reverse=True):  # .cvat.xml before .xml
         if os.fspath(path).lower().endswith(suffix):
             return {**suffixes, **also}[suffix]

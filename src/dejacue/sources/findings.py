@@ -19,8 +19,6 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.errors import InputError
-from dejacue.method.plan import READOUTS
-from dejacue.method.view import Readout
 from dejacue.records import Evidence, History, Reading, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
 from dejacue.sources.documents import as_json, declared, named, parse_json, read_json
@@ -267,20 +265,6 @@ def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabu
         and all(arrays[name].dtype.kind == "f" for name in shapes)
         and all(bool(np.isfinite(arrays[name]).all()) for name in shapes)
     )
-
-
-def readout_of(settings: Mapping[str, Any]) -> Readout:
-    """Return the readout that the settings of a retrieval describe; contrast, where it is not
-    known here, and its defaults, where another version has written its settings."""
-    values = dict(settings.get("readout", {}))
-    kind = READOUTS.get(values.pop("name", ""))
-    if kind is None:
-        return READOUTS["contrast"]
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    try:
-        return type(kind)(**{**values, **lists})
-    except TypeError:
-        return kind
 
 
 def read_document(folder: Path) -> _Document:

@@ -14,11 +14,11 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Path as InPath
 
 from dejacue.errors import DejaCueError, InputError, unknown
+from dejacue.method.plan import READOUTS, as_read
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.records import Example, Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
-from dejacue.sources.findings import readout_of
 from dejacue.sources.tracks import read_notes
 from dejacue.studio.errors import NotThere
 from dejacue.studio.labels import check_readable
@@ -221,9 +221,8 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
     settings = _settings(finding, reading)
     if words.states is None or words.states == states:
         known = replace(own, examples=marks, changes=changes, object=object)
-        encoder = studio.encoder_of(finding.history) if reading.absent_at is not None else None
-        if any(mark.features is None for mark in known.elsewhere):
-            encoder = studio.encoder_of(finding.history)
+        unseen = any(mark.features is None for mark in known.elsewhere)
+        encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.ask(known, encoder=encoder, **settings)
     given = Vocabulary(words.states, object=object, examples=marks, changes=changes)
     return finding.ask(
@@ -259,7 +258,7 @@ def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
     if asked["readout"] is not None:
         return asked
     before = finding.reading.retrieval.settings
-    asked["readout"] = readout_of(before)
+    asked["readout"] = as_read(before.get("readout", {})) or READOUTS["contrast"]
     if asked["coordinates"] is None:
         asked["coordinates"] = before.get("coordinates")
     if asked["top"] is None:

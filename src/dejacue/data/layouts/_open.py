@@ -9,36 +9,34 @@ from types import ModuleType
 from dejacue.data.layouts import (
     changeit,
     changeit_frames,
-    d_nerf,
     davis,
     howtochange,
     m3_vos,
     mose,
-    nerfies,
-    neu3d,
     vost,
     vost_tas,
     youtube_vos,
 )
 from dejacue.data.layouts._records import Dataset
 from dejacue.data.layouts._seconds import counted_in_frames
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError
+from dejacue.plugins import Registry
 from dejacue.progress import Progress, default_progress
 
-READERS: dict[str, ModuleType] = {
-    "vost": vost,
-    "vost-tas": vost_tas,
-    "davis": davis,
-    "youtube-vos": youtube_vos,
-    "mose": mose,
-    "m3-vos": m3_vos,
-    "nerfies": nerfies,
-    "neu3d": neu3d,
-    "d-nerf": d_nerf,
-    "changeit": changeit,
-    "changeit-frames": changeit_frames,
-    "howtochange": howtochange,
-}
+READERS: Registry[ModuleType] = Registry(
+    "layouts",
+    {
+        "vost": vost,
+        "vost-tas": vost_tas,
+        "davis": davis,
+        "youtube-vos": youtube_vos,
+        "mose": mose,
+        "m3-vos": m3_vos,
+        "changeit": changeit,
+        "changeit-frames": changeit_frames,
+        "howtochange": howtochange,
+    },
+)
 
 
 def open_dataset(
@@ -53,23 +51,23 @@ def open_dataset(
     if not place.is_dir():
         what = "is a file, not a folder" if place.exists() else "no such folder"
         raise InputError(f"{place}: {what}; give the folder of a data set")
-    if layout is not None and layout not in READERS:
-        raise unknown("layout", layout, READERS)
+    reader = None if layout is None else READERS.named(layout, "layout")
     try:
-        if layout is None:
-            layout = _recognised(place)
-        elif not READERS[layout].recognise(place):
+        if reader is None:
+            reader = _recognised(place)
+        elif not reader.recognise(place):
             raise InputError(
-                f"{place}: does not have the layout {layout}, which needs {READERS[layout].NEEDS}"
+                f"{place}: does not have the layout {layout}, which needs {reader.NEEDS}"
             )
-        found: Dataset = READERS[layout].read(place)
+        found: Dataset = reader.read(place)
         return counted_in_frames(found, progress or default_progress())
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
 
 
-def _recognised(folder: Path) -> str:
-    names = [name for name, reader in READERS.items() if reader.recognise(folder)]
+def _recognised(folder: Path) -> ModuleType:
+    readers = READERS.loaded()
+    names = [name for name, reader in readers.items() if reader.recognise(folder)]
     if not names:
         raise InputError(
             f"{folder}: has none of the layouts {', '.join(READERS)}; give the folder that "
@@ -80,4 +78,4 @@ def _recognised(folder: Path) -> str:
             f"{folder}: could be {' or '.join(names)}; name the layout (--as {names[0]}; in "
             f'Python: layout="{names[0]}")'
         )
-    return names[0]
+    return readers[names[0]]

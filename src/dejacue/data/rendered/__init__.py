@@ -3,7 +3,6 @@
     FAMILIES      the objects, their states and the words for them       _families.py
     render        a seed → a Scene (_scene.py)                           _render.py
     write_scene   a scene → video or pictures, masks, words, truth       _files.py
-    crops         many scenes → crops to train an encoder on             _training.py
 
 The story (_story.py) sets how far an object has changed at each frame; a painter (_kitchen.py,
 _house.py, _outdoors.py, which use _drawing.py) draws it. The drawings become sprites (_sprites.py)
@@ -16,19 +15,15 @@ from dejacue.data.rendered._families import FAMILIES, TOPOLOGIES, Family
 from dejacue.data.rendered._files import scene_reference, write_scene
 from dejacue.data.rendered._render import render
 from dejacue.data.rendered._scene import Scene
-from dejacue.data.rendered._training import FIRST_TRAINING_SEED, Crop, crops
 
 __all__ = [
     "FAMILIES",
     "TOPOLOGIES",
     "MASK_NOISES",
-    "FIRST_TRAINING_SEED",
     "Family",
     "Scene",
-    "Crop",
     "MaskNoise",
     "render",
-    "crops",
     "scene_reference",
     "write_scene",
 ]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dejacue.errors import InputError, unknown
+from dejacue.plugins import Registry
 from dejacue.records import History, Vocabulary
 from dejacue.sources.encoders.base import (
     FORMS,
@@ -28,7 +29,7 @@ from dejacue.sources.encoders.base import (
 from dejacue.sources.encoders.base import encode_vocabulary as _encode_vocabulary
 
 UNKNOWN_WORDS = "words that mini does not know: "
-GROUP = "dejacue.encoders"
+PLUG_INS: Registry[Callable[..., Encoder]] = Registry("encoders", {})
 BUILT_IN = ("siglip2", "mini")
 VARIANTS: dict[str, dict[str, str]] = {  # of siglip2, by name
     **{f"siglip2:{own}": {"backend": "onnx", "precision": own} for own in ("fp32", "fp16", "int8")},
@@ -62,10 +63,8 @@ def check_name(name: str) -> None:
         if not model:
             examples = [one for one in EXAMPLES if one.startswith(name)]
             raise InputError(f'"{name}" names no model; give one, such as {examples[0]}')
-    elif name not in ENCODERS:
-        plug_ins = [entry.name for entry in _entry_points()]
-        if name not in plug_ins:
-            raise _unknown_encoder(name, plug_ins)
+    elif name not in ENCODERS and name not in PLUG_INS:
+        raise _unknown_encoder(name)
 
 
 def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
@@ -91,8 +90,7 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
         from dejacue.sources.encoders.mini import Mini
 
         return _made(name, Mini, options)
-    plug_ins = {entry.name: entry for entry in _entry_points()}
-    made = _made(name, plug_ins[name].load(), options)
+    made = _made(name, PLUG_INS[name], options)
     if not isinstance(made, Encoder):
         raise InputError(f'the plug-in "{name}" returned a {type(made).__name__}, not an Encoder')
     return made
@@ -162,8 +160,8 @@ def _made(
     return made
 
 
-def _unknown_encoder(name: str, plug_ins: list[str]) -> InputError:
-    known = [*ENCODERS, *plug_ins, *(f"{family}NAME" for family in FAMILIES)]
+def _unknown_encoder(name: str) -> InputError:
+    known = [*ENCODERS, *PLUG_INS, *(f"{family}NAME" for family in FAMILIES)]
     near = [one for one in EXAMPLES if name and name.lower() in one.lower()]
     if near:
         return InputError(
@@ -204,12 +202,6 @@ def accelerated() -> bool:
     from dejacue.sources.encoders.siglip_torch import choose_device
 
     return choose_device(None) != "cpu"
-
-
-def _entry_points() -> Any:
-    from importlib.metadata import entry_points
-
-    return entry_points(group=GROUP)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
 """``mini``: a small encoder inside the package, for demos, tests and trying things out.
 
-It was trained on this project's rendered scenes alone (dejacue.learn.mini) and knows their objects
-and words, nothing else: real footage needs siglip2.
+It was trained on this project's rendered scenes alone (by dejacue_paper.learn.mini) and knows their
+objects and words, nothing else: real footage needs siglip2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.confidence import content_words
+from dejacue.method.content_words import content_words
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
 from dejacue.sources.encoders.siglip import pixels

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dejacue.errors import InputError
+from dejacue.plugins import Registry
 from dejacue.sources.documents import named, parse_documents, read_text
 from dejacue.sources.formats import (
     benchmarks,
@@ -75,101 +76,111 @@ _KEYS = {  # that a JSON document, or the first of a list, has
 }
 _LAST = "last frame, included"
 _AFTER = "end of the last frame"
-FORMATS: dict[str, Format] = {
-    own.name: own
-    for own in (
-        Format(
-            "vtt",
-            (".vtt",),
-            "milliseconds",
-            _AFTER,
-            MILLISECOND,
-            subtitles.write_vtt,
-            subtitles.read,
-        ),
-        Format(
-            "srt",
-            (".srt",),
-            "milliseconds",
-            _AFTER,
-            MILLISECOND,
-            subtitles.write_srt,
-            subtitles.read,
-        ),
-        Format(
-            "eaf", (".eaf",), "milliseconds", _AFTER, MILLISECOND, eaf.write, eaf.read, opens=True
-        ),
-        Format(
-            "otio",
-            (".otio",),
-            "frames from 0 at the rate, or microseconds",
-            _AFTER,
-            EXACT,
-            otio.write,
-            otio.read,
-            opens=True,
-        ),
-        Format(
-            "rerun",
-            (".rrd",),
-            "seconds",
-            _AFTER,
-            EXACT,
-            recording.write,
-            recording.read,
-            package="rerun-sdk",
-            binary=True,
-        ),
-        Format(
-            "fiftyone",
-            (".fiftyone.json",),
-            "frames from 1",
-            _LAST,
-            None,
-            fiftyone.write,
-            fiftyone.read,
-            opens=True,
-        ),
-        Format(
-            "label-studio",
-            (".labelstudio.json", ".label-studio.json"),
-            "frames from 1",
-            _LAST,
-            None,
-            label_studio.write,
-            label_studio.read,
-            opens=True,
-        ),
-        Format(
-            "cvat",
-            (".cvat.xml",),
-            "frames from 0",
-            "first frame outside",
-            None,
-            cvat.write,
-            cvat.read,
-            opens=True,
-        ),
-        Format(
-            "qvhighlights",
-            (".qvhighlights.jsonl",),
-            "seconds",
-            _AFTER,
-            EXACT,
-            benchmarks.write_qvhighlights,
-            benchmarks.read_qvhighlights,
-        ),
-        Format(
-            "activitynet",
-            (".activitynet.json",),
-            "seconds",
-            _AFTER,
-            EXACT,
-            benchmarks.write_activitynet,
-            benchmarks.read_activitynet,
-        ),
-    )
-}
+FORMATS: Registry[Format] = Registry(
+    "formats",
+    {
+        own.name: own
+        for own in (
+            Format(
+                "vtt",
+                (".vtt",),
+                "milliseconds",
+                _AFTER,
+                MILLISECOND,
+                subtitles.write_vtt,
+                subtitles.read,
+            ),
+            Format(
+                "srt",
+                (".srt",),
+                "milliseconds",
+                _AFTER,
+                MILLISECOND,
+                subtitles.write_srt,
+                subtitles.read,
+            ),
+            Format(
+                "eaf",
+                (".eaf",),
+                "milliseconds",
+                _AFTER,
+                MILLISECOND,
+                eaf.write,
+                eaf.read,
+                opens=True,
+            ),
+            Format(
+                "otio",
+                (".otio",),
+                "frames from 0 at the rate, or microseconds",
+                _AFTER,
+                EXACT,
+                otio.write,
+                otio.read,
+                opens=True,
+            ),
+            Format(
+                "rerun",
+                (".rrd",),
+                "seconds",
+                _AFTER,
+                EXACT,
+                recording.write,
+                recording.read,
+                package="rerun-sdk",
+                binary=True,
+            ),
+            Format(
+                "fiftyone",
+                (".fiftyone.json",),
+                "frames from 1",
+                _LAST,
+                None,
+                fiftyone.write,
+                fiftyone.read,
+                opens=True,
+            ),
+            Format(
+                "label-studio",
+                (".labelstudio.json", ".label-studio.json"),
+                "frames from 1",
+                _LAST,
+                None,
+                label_studio.write,
+                label_studio.read,
+                opens=True,
+            ),
+            Format(
+                "cvat",
+                (".cvat.xml",),
+                "frames from 0",
+                "first frame outside",
+                None,
+                cvat.write,
+                cvat.read,
+                opens=True,
+            ),
+            Format(
+                "qvhighlights",
+                (".qvhighlights.jsonl",),
+                "seconds",
+                _AFTER,
+                EXACT,
+                benchmarks.write_qvhighlights,
+                benchmarks.read_qvhighlights,
+            ),
+            Format(
+                "activitynet",
+                (".activitynet.json",),
+                "seconds",
+                _AFTER,
+                EXACT,
+                benchmarks.write_activitynet,
+                benchmarks.read_activitynet,
+            ),
+        )
+    },
+)
 
 
 def format_in(path: str | os.PathLike[str]) -> Format | None:
@@ -202,7 +213,7 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
 def format_of(path: str | os.PathLike[str]) -> Format | None:
     """The format that the ending of a name tells; None: it is none of another tool."""
     name = os.fspath(path).lower()
-    for own in FORMATS.values():
+    for own in FORMATS.loaded().values():
         if name.endswith(own.suffixes):
             return own
     return None

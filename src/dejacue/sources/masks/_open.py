@@ -6,7 +6,7 @@ import glob
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
+from dejacue.plugins import Registry
 from dejacue.sources.documents import read_json
 from dejacue.sources.images import natural
 from dejacue.sources.masks._boxes import open_boxes
@@ -75,6 +76,7 @@ def _is_single(picture: NDArray[Any], path: Path) -> bool:
 
 
 KINDS = ("indexed", "binary", "youtube-vos", "stack", "coco", "boxes", "logits")
+READERS: Registry[Callable[[Path], Rows]] = Registry("mask_readers", {})
 PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 _BY_SUFFIX = {
     ".npz": "stack",
@@ -98,9 +100,10 @@ def open_masks(
     stack (.npz, .npy), a COCO file (.json, .jsonl), a table of boxes (.txt, .csv) or a folder of
     YOLO's texts; or a dictionary {frame: {object: mask}}, SAM 2's video_segments.
 
-    kind    one of KINDS; None: what the path looks like. For a folder or a stack of numbers it
-            says whether 255 is void (indexed) or the object (binary). Numbers that are not whole
-            need "logits" (the object is where they are above 0) or "logits:0.5".
+    kind    one of KINDS, or a plug-in (dejacue.mask_readers); None: what the path looks like. For
+            a folder or a stack of numbers it says whether 255 is void (indexed) or the object
+            (binary). Numbers that are not whole need "logits" (the object is where they are above
+            0) or "logits:0.5".
     match   one of MATCHES, see ``Matching``
     frames  how many frames the masks are for (``Video.length``), if it is known: it can tell what
             their numbers mean
@@ -113,6 +116,8 @@ def open_masks(
     place = Path(path)
     if threshold is not None:
         found, rows = _open_logits(place, threshold)
+    elif os.path.exists(place) and (plug_in := _plug_in(place, kind)) is not None:
+        found, rows = plug_in, READERS[plug_in](place)
     elif os.path.isdir(place):
         found, rows = _open_folder(place, kind)
     elif os.path.exists(place):
@@ -129,8 +134,10 @@ def check_kind(kind: str | None) -> float | None:
     name, mark, number = (kind or "").partition(":")
     if kind is None or (name in KINDS and name != "logits" and not mark):
         return None
+    if kind in READERS:
+        return None
     if name != "logits":
-        raise unknown("kind of masks", kind, KINDS)
+        raise unknown("kind of masks", kind, [*KINDS, *READERS])
     try:
         threshold = float(number) if mark else 0.0
     except ValueError:
@@ -152,6 +159,14 @@ def check_path(masks: Any) -> None:
         "array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of "
         "the first frame alone, (H, W), is the option mask"
     )
+
+
+def _plug_in(path: Path, kind: str | None) -> str | None:
+    """Return the plug-in that reads this kind or, where none is given, this suffix."""
+    if kind is not None:
+        return kind if kind in READERS else None
+    suffix = path.suffix.lower()
+    return suffix[1:] if suffix not in _BY_SUFFIX and suffix[1:] in READERS else None
 
 
 def _open_logits(path: Path, threshold: float) -> tuple[str, Rows]:

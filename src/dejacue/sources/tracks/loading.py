@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
+from dejacue.plugins import Registry
 from dejacue.sources.tracks.base import Box, Mask, Observation, Prompt, Tracker, bounding_box
 
 NOTE = (
@@ -84,6 +85,9 @@ def _whole(start: float, end: float) -> slice:
     return slice(max(math.floor(start), 0), max(math.ceil(end), 0))
 
 
+TRACKERS: Registry[Callable[..., Tracker]] = Registry("trackers", {})
+
+
 def default_tracker() -> str:
     """The name of the tracker that is taken where none is named: sam2 if what the extra ``track``
     brings is installed, otherwise box."""
@@ -102,6 +106,7 @@ def load_tracker(
 
     box                           the prompt's box, which stays where it is; in the base install
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
+    others                        plug-ins (dejacue.trackers)
     """
     unnamed = name is None
     name = default_tracker() if name is None else name
@@ -117,6 +122,9 @@ def load_tracker(
         check_default_tracker()
     from dejacue.sources.tracks import sam2
 
+    if name in TRACKERS:
+        return TRACKERS[name](device=device, precision=precision, **options)
     if name.partition(":")[0] not in ("sam2", "sam3", *sam2.REPOSITORIES):
-        raise unknown("tracker", name, ["box", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER"])
+        known = ["box", "sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS]
+        raise unknown("tracker", name, known)
     return sam2.load(name, device=device, precision=precision, **options)

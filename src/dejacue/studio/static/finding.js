@@ -32,7 +32,7 @@ function steps(all, { kind, some, key, now, words }) {
 
 const begun = (info) => ({
   object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
-    top: null, absent_at: null,
+    top: null,
   states: Object.entries(info.states).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
 });
 
@@ -45,10 +45,9 @@ function request(words) {
     if (name in states) throw new Error(`two states are called "${name}"; rename one`);
     states[name] = own.text.split("\n").map((line) => line.trim()).filter(Boolean);
   }
-  const { examples, changes, readout, coordinates, top, absent_at: absent } = words,
+  const { examples, changes, readout, coordinates, top } = words,
     named = examples.map((own) => ({ ...own, state: own.state?.trim() ?? null }));
-  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top,
-    absent_at: absent };
+  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top };
 }
 
 // Reads again when the words rest; the last answer stays until the next one is there. begins:

@@ -97,10 +97,6 @@ export function Words({ words, change, scene, about, problem, busy, asked, again
         placeholder=${settings.top ?? "1"}
         onInput=${(event) => change({ top: event.target.value ? Number(event.target.value) : null }, "top")} />
           </label>
-      <label>Not found if p is above<input type="number" min="0" max="1" step="0.01"
-        value=${words.absent_at ?? ""} placeholder="never"
-        onInput=${(event) => change({ absent_at: event.target.value ? Number(event.target.value) : null },
-          "absent")} /></label>
     </div></details>
   </div>`;
 }

@@ -1,0 +1,180 @@
+"""Fixtures: the public release where it is on this machine, and the command line in-process.
+
+They are shared by tests/ and paper/tests/.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from dejacue.cli import main
+
+if TYPE_CHECKING:
+    from dejacue_paper.data.release import Release
+
+pytest.register_assert_rewrite("helpers")
+
+ROOT = Path(__file__).resolve().parent
+settings.register_profile(
+    "house",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(  # make mutants: one failure is enough, it need not be the smallest
+    "first-failure", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate)
+)
+settings.load_profile("house")
+
+
+def release_folder() -> Path | None:
+    for candidate in (os.environ.get("DEJACUE_DATA"), ROOT.parent / "shared" / "release"):
+        if candidate and (Path(candidate) / "data" / "benchmark.json").is_file():
+            return Path(candidate)
+    return None
+
+
+@pytest.fixture(scope="session")
+def release() -> Release:
+    """The public release; without it, tests that need it are skipped (or fail where it must be)."""
+    folder = release_folder()
+    if folder is None:
+        message = "the release of frozen features is not here; set DEJACUE_DATA to its folder"
+        if os.environ.get("DEJACUE_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
+    from dejacue_paper import load_release
+
+    return load_release(folder)
+
+
+@pytest.fixture(scope="session")
+def footage() -> Path:
+    """Real video and masks; without them, as with the release."""
+    folder = ROOT.parent / "shared" / "footage"
+    if not (folder / "Annotations").is_dir():
+        message = "the real footage is not here; it lies in ../shared/footage beside the checkout"
+        if os.environ.get("DEJACUE_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def dejacue(monkeypatch, capsys):
+    """Runs the entry point as the shell does, in this process."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["dejacue", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in capsys.readouterr())
+        return Ran(code, out, err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def made_workspace(tmp_path_factory) -> Path:
+    """A workspace that no test writes to."""
+    from helpers.studio_client import make_workspace
+
+    return make_workspace(tmp_path_factory.mktemp("studio") / "made")
+
+
+@pytest.fixture
+def studio(made_workspace, tmp_path):
+    """A studio over a workspace of its own."""
+    from helpers.studio_client import copied, studio_of
+
+    found = studio_of(copied(made_workspace, tmp_path / "workspace"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def client(studio):
+    """A script with the token of the owner."""
+    from helpers.studio_client import client_of
+
+    return client_of(studio)
+
+
+@pytest.fixture
+def statements(monkeypatch) -> list[str]:
+    """All that is asked of the index."""
+    import sqlite3
+
+    from dejacue.store import _index
+
+    seen: list[str] = []
+    real = _index.connect
+
+    def traced(*given: object, **more: object) -> sqlite3.Connection:
+        made = real(*given, **more)  # type: ignore[arg-type]
+        made.set_trace_callback(seen.append)
+        return made
+
+    monkeypatch.setattr(_index, "connect", traced)
+    return seen
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory) -> Path:
+    """The files of siglip2, of a small model; whoever changes them puts them back."""
+    from helpers.published_model import save_published
+
+    return save_published(tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture
+def offline(small, monkeypatch, tmp_path):
+    """The small files stand where the published ones would; their hashes are those expected."""
+    import hashlib
+
+    from dejacue.sources.encoders import siglip, siglip_torch
+    from dejacue.sources.encoders.weights import Weights
+
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    own = {
+        name: hashlib.sha256((small / siglip.REPOSITORY / name).read_bytes()).hexdigest()
+        for name in siglip_torch.FILES
+    }
+    monkeypatch.setattr(siglip_torch, "FILES", own)
+    tokenizer = Weights(
+        siglip.REPOSITORY, siglip.REVISION, {"tokenizer.json": own["tokenizer.json"]}
+    )
+    monkeypatch.setattr(siglip, "TOKENIZER", tokenizer)
+    return small
+
+
+@pytest.fixture
+def one_thread():
+    """Small models are faster on one thread than on many that wait for each other."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

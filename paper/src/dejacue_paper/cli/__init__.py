@@ -1,0 +1,1 @@
+"""The commands that ``dejacue`` gets from this package."""

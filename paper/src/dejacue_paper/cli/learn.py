@@ -1,0 +1,185 @@
+"""``dejacue learn``: train a decoder with labels, say what it is worth, read histories with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.table import Table
+
+from dejacue.cli.bars import Bars
+from dejacue.cli.tables import note, retrieval_table, say_written, show, show_tables
+from dejacue.errors import Cancelled, InputError, counted, need, unknown
+from dejacue.method.locate import locate
+from dejacue.records import History, Vocabulary, Window
+from dejacue.records.retrieval import from_source
+from dejacue.sources.atomic import check_place
+from dejacue.sources.files import read_history, read_vocabulary
+from dejacue.sources.results import read_references, write_retrievals
+from dejacue_paper.data.release import load_release
+from dejacue_paper.learn.decoders import DECODERS, REMEDY
+
+if TYPE_CHECKING:
+    from dejacue_paper.learn.decoders.training import Training
+
+GROUPS = ("development", "seven", "vost")
+KEEP_EVERY, KEEP_S = 20, 15.0  # epochs, or seconds
+BESIDE = ("contrast", "published", "longest-run")
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """A history with words and labels from files."""
+
+    history: History
+    vocabulary: Vocabulary
+    references: Any
+
+
+def labelled(
+    group: str | None,
+    data: Path | None,
+    histories: Sequence[Path],
+    words: Path | None,
+    references: Path | None,
+) -> list[Any]:
+    """A group of the release, or files."""
+    if histories:
+        if group is not None or words is None or references is None:
+            raise InputError(
+                "histories need --words (an .npz with features) and --references, and no --group"
+            )
+        vocabulary = read_vocabulary(words)
+        true = {own.history_id: own.states for own in read_references(references)}
+        read = [read_history(path) for path in histories]
+        for path, history in zip(histories, read, strict=True):
+            if history.id not in true:
+                raise InputError(
+                    f"{path}: {references} has no windows for history {history.id}; label some, "
+                    "or leave the history out"
+                )
+        return [
+            Files(history, vocabulary, _observed(history, true[history.id])) for history in read
+        ]
+    name = group or GROUPS[0]
+    if name not in GROUPS:
+        raise unknown("group", name, GROUPS)
+    return list(getattr(load_release(data), name))
+
+
+def _observed(history: History, true: Mapping[str, Iterable[Window]]) -> dict[str, Any]:
+    """The windows in frames of the history: labels count frames of the file."""
+    found: dict[str, Any] = {}
+    for state, windows in true.items():
+        found[state] = tuple(from_source(history, window) for window in windows)
+        if None in found[state]:
+            raise InputError(
+                f"history {history.id}: the object is never observed in a window of state "
+                f'"{state}"; correct or remove the window'
+            )
+    return found
+
+
+def train(
+    decoder: str,
+    output: Path,
+    entries: Sequence[Any],
+    settings: dict[str, Any],
+    device: str | None,
+    resume: bool,
+) -> None:
+    if decoder not in DECODERS:
+        raise unknown("decoder", decoder, DECODERS)
+    need("torch", REMEDY)
+    need("safetensors", REMEDY)
+    from dejacue_paper.learn.decoders import checkpoint
+    from dejacue_paper.learn.decoders.training import Settings, Training
+
+    check_place(output, folder=True)
+    if not resume:
+        checkpoint.check_free(output)
+    training = Training(Settings(decoder, **settings), entries, device)
+    if resume:
+        checkpoint.resume(training, output)
+    _run(training, output)
+    checkpoint.save(training, output)
+    for losses in training.losses[-1:]:
+        for seed, loss in zip(training.settings.seeds, losses, strict=True):
+            note(f"seed {seed}: loss {loss:.3f} after {counted(training.epoch, 'epoch')}")
+    say_written(output, "decoder")
+
+
+def _run(training: Training, output: Path) -> None:
+    """To the end; what was learned is kept every KEEP_EVERY epochs, on a CPU every KEEP_S, too."""
+    from dejacue_paper.learn.decoders import checkpoint
+
+    most = KEEP_EVERY if training.device.type == "cuda" else 1
+    kept, saved = training.epoch, time.monotonic()
+    try:
+        with Bars() as bars:
+            while training.epoch < training.settings.epochs:
+                training.run(
+                    until=training.epoch + most,
+                    note=lambda stage, done, total: bars(stage, done, total),
+                )
+                if training.epoch - kept >= KEEP_EVERY or time.monotonic() - saved > KEEP_S:
+                    checkpoint.save(training, output, resumable=True)
+                    kept, saved = training.epoch, time.monotonic()
+    except KeyboardInterrupt:
+        if not kept:
+            raise Cancelled("stopped before anything was kept; start again") from None
+        raise Cancelled(
+            f"stopped; {output} has the state after {counted(kept, 'epoch')}; run the same "
+            "command with --resume to continue"
+        ) from None
+
+
+def evaluate(model: Path, entries: Sequence[Any]) -> None:
+    need("torch", REMEDY)
+    from dejacue_paper.learn.decoders import checkpoint, reading
+    from dejacue_paper.learn.decoders.records import check_words
+
+    about = checkpoint.read_about(model)
+    check_words(entries)
+    for entry in entries:
+        about.check(entry.history, model)
+    table = Table("", "R@1 .3", "R@1 .5", "Top-1 tIoU", "same")
+
+    def add(name: str, windows: Any) -> None:
+        own = reading.worth(entries, windows)
+        table.add_row(name, *(f"{100 * v:.1f}" for v in own["mean"]), f"{own['same']:.2f}")
+
+    for seed in about.settings.seeds:
+        decoder, _ = checkpoint.load(model, seed)
+        rows = reading.found(decoder, entries)[0]
+        add(f"{about.settings.decoder}, seed {seed}", reading.frames_of(entries, rows))
+    for readout in BESIDE:
+        add(readout, [_windows(entry, readout) for entry in entries])
+    show_tables(table)
+    note(
+        "same: overlap between the windows of different states; near 1, the words make no "
+        "difference"
+    )
+
+
+def _windows(entry: Any, readout: str) -> Any:
+    moments = locate(entry.history, entry.vocabulary, readout=readout)
+    return np.array([[m.window.start, m.window.end] for m in moments])
+
+
+def predict(model: Path, history: Path, words: Path, seed: int | None, output: Path | None) -> None:
+    need("torch", REMEDY)
+    from dejacue_paper.learn.decoders.readout import Decoder
+
+    if output is not None:
+        check_place(output)
+    found = locate(read_history(history), read_vocabulary(words), readout=Decoder.read(model, seed))
+    if output is not None:
+        write_retrievals(output, [found])
+        say_written(output)
+        return
+    show("table", None, lambda: [retrieval_table(found)], lambda: "", lambda: "")

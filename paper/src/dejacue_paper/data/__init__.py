@@ -1,0 +1,1 @@
+"""The release, its protocol, layouts of scenes, and synthetic histories."""

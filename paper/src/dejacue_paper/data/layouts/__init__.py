@@ -1,0 +1,1 @@
+"""Folders of dynamic scenes (NeRF) → clips, as plug-ins of dejacue.data.layouts."""

@@ -1,0 +1,205 @@
+"""Beyond the paper: corpus moment retrieval. A vocabulary is asked over a store of many histories,
+of which one is meant: is it among the first, and is the window in it right?
+
+Other rules to rank histories by were tried on half A of VOST; half B only confirms, and confirmed
+none of them (docs/corpora.md keeps the log).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.evaluation import compare
+from dejacue.method.coordinates import unit_rows
+from dejacue.store import Store
+from dejacue_paper.data.release import Entry
+from dejacue_paper.experiments.beyond import HALVES, sets
+from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
+from dejacue_paper.experiments.table import (
+    Experiment,
+    Result,
+    Value,
+    interval_values,
+    intervals,
+    paired_values,
+)
+
+FIRST = (1, 5, 10)
+HISTORY, MOMENT, RECIPROCAL = "R@{} of the history", "R@1 .5 within the first {}", "1/rank"
+GIVEN = "R@1 .5 of the moment, history given"
+SAME = "top history has the same object in its label"
+NEAR = 3  # texts of others that a history is nearest to
+ABOUT = (
+    "R@k of the history: the history that a vocabulary belongs to is among the first k. R@1 .5 "
+    "within the first k: it is among them, and the window found for the state has tIoU ≥ .5 with "
+    "a reference; averaged over the states of a history, then over histories.",
+    "The same object: the noun of VOST's label (4942_tear_squid).",
+    "Chance: histories in random order, windows as found. Contrast score: histories ranked by the "
+    "clearest of their windows.",
+    "Centred: cosine between the centre of the words and a history's direction minus n/(n + 1) of "
+    "the mean of all n directions, so that it is defined for a single history. Near texts: twice "
+    f"the mean cosine minus that with the {NEAR} nearest centres of other vocabularies of half A. "
+    "Holm p: within the four metrics of a comparison.",
+)
+
+
+def corpus_moments(benchmark: Benchmark) -> Result:
+    """Every vocabulary over VOST, and over all histories of the release."""
+    vost = benchmark.vost
+    groups = {"VOST": vost, "seven": benchmark.seven, "development": benchmark.development}
+    every = [entry for corpus in groups.values() for entry in corpus.entries]
+    values: list[Value] = []
+    windows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for kept, asking in ((vost.entries, {"VOST": vost}), (every, groups)):
+            with Store.create(Path(folder) / str(len(kept))) as store:
+                store.add(entry.history for entry in kept)
+                for name, corpus in asking.items():
+                    row = f"{name} over {len(kept)} histories"
+                    found = ask_each(store, corpus)
+                    values += _found(row, corpus, found, len(kept))
+                    if corpus is vost:
+                        values += _same_object(f"{row}: object score", corpus, found)
+                    windows[row] = corpus.by_history(found.windows)
+    halves = {name: own for name, own in sets(benchmark).items() if name.startswith("half")}
+    background = halves["half A"].entries
+    for name, corpus in halves.items():
+        values += _rules(f"{name} over itself", corpus, corpus.entries, background, tuple(RULES))
+    # near texts describe half of these histories, and would tell which are not meant
+    for name, corpus in halves.items():
+        row = f"{name} over {len(vost.entries)} histories"
+        values += _rules(row, corpus, vost.entries, background, (PLAIN, CENTRED))
+    return Result(tuple(values), windows, (*ABOUT, HALVES))
+
+
+class Found(NamedTuple):
+    """Of each description: rank of the right history by object score and by contrast score, the
+    window in it, and the history that came first."""
+
+    by_object: NDArray[np.int64]
+    by_contrast: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    first: list[str]
+
+
+def ask_each(store: Store, corpus: Corpus) -> Found:
+    """Every vocabulary of a corpus."""
+    found: list[tuple[int, int, tuple[int, int], str]] = []
+    for entry in corpus.entries:
+        answers = list(store.ask(entry.vocabulary))
+        own = {answer.state: answer for answer in answers if answer.history == entry.history.id}
+        rank = next(iter(own.values())).rank
+        clearest: dict[int, float] = {}
+        for answer in answers:
+            clearest.setdefault(answer.rank, answer.score)  # of each history it comes first
+        clearer = 1 + sum(score > clearest[rank] for score in clearest.values())
+        for state in entry.vocabulary.state_names:
+            window = own[state].start, own[state].end
+            found.append((rank, clearer, window, answers[0].history))
+    *numbers, first = zip(*found, strict=True)
+    by_object, by_contrast, windows = map(np.array, numbers)
+    return Found(by_object, by_contrast, windows, list(first))
+
+
+def _found(row: str, corpus: Corpus, found: Found, count: int) -> list[Value]:
+    names = [name.format(k) for name in (HISTORY, MOMENT) for k in FIRST]
+    hits = corpus.scores(found.windows)[:, [1]]
+    values = []
+    for order, ranks in (("object", found.by_object), ("contrast", found.by_contrast)):
+        within = ranks[:, None] <= np.array(FIRST)
+        own = intervals(corpus.means(np.hstack([within, hits * within])))
+        for name, figures in zip(names, own, strict=True):
+            values += interval_values(f"{row}: {order} score", name, figures, None, ())
+    given = corpus.means(hits)
+    right = float(given.mean())
+    for k in FIRST:
+        values.append(Value(f"{row}: chance", HISTORY.format(k), k / count, None))
+        values.append(Value(f"{row}: chance", MOMENT.format(k), k / count * right, None))
+    return values + interval_values(row, GIVEN, intervals(given)[0], None, ())
+
+
+def _same_object(row: str, corpus: Corpus, found: Found) -> list[Value]:
+    noun = {entry.history.id: entry.label.split("_", 2)[-1] for entry in corpus.entries}
+    same = [
+        noun.get(first) == noun[own]
+        for first, own in zip(found.first, corpus.histories, strict=True)
+    ]
+    shares = corpus.means(np.array(same, float)[:, None])
+    return interval_values(row, SAME, intervals(shares)[0], None, ())
+
+
+def _mean_cosine(means: Table, centre: Table, others: Table) -> Table:
+    return means @ centre
+
+
+def _centred(means: Table, centre: Table, others: Table) -> Table:
+    directions = unit_rows(means)
+    scores: Table = unit_rows(directions - directions.sum(axis=0) / (len(means) + 1)) @ centre
+    return scores
+
+
+def _near_texts(means: Table, centre: Table, others: Table) -> Table:
+    nearest: Table = np.sort(means @ others.T, axis=1)[:, -NEAR:].mean(axis=1)
+    return 2 * (means @ centre) - nearest
+
+
+PLAIN, CENTRED, TEXTS = "mean cosine (default)", "centred", "minus near texts"
+RULES: dict[str, Callable[[Table, Table, Table], Table]] = {
+    PLAIN: _mean_cosine,
+    CENTRED: _centred,
+    TEXTS: _near_texts,
+}
+
+
+def _rules(
+    row: str,
+    corpus: Corpus,
+    kept: Sequence[Entry],
+    background: Sequence[Entry],
+    names: Sequence[str],
+) -> list[Value]:
+    """Ranks of the right history by each rule, and how they differ from those of the first."""
+    means = np.stack([entry.history.mean_direction for entry in kept]).astype(np.float64)
+    at = {entry.id: place for place, entry in enumerate(kept)}
+    centres = {entry.id: _centre(entry) for entry in (*corpus.entries, *background)}
+    metrics = [*(HISTORY.format(k) for k in FIRST), RECIPROCAL]
+    values: list[Value] = []
+    tables: list[Table] = []
+    for name in names:
+        ranks = []
+        for entry in corpus.entries:
+            others = np.stack([centres[own.id] for own in background if own.id != entry.id])
+            scores = RULES[name](means, centres[entry.id], others)
+            ranks.append(1 + int((scores > scores[at[entry.id]]).sum()))
+        own = np.array(ranks)[:, None]
+        tables.append(np.hstack([own <= np.array(FIRST), 1 / own]))
+        for metric, figures in zip(metrics, intervals(tables[-1]), strict=True):
+            values += interval_values(f"{row}: {name}", metric, figures, None, ())
+        if len(tables) > 1:
+            pairs = dict(zip(metrics, compare(tables[-1], tables[0]), strict=True))
+            values += paired_values(f"{row}: {name} − mean cosine", pairs, {})
+    return values
+
+
+def _centre(entry: Entry) -> Table:
+    """What all words have in common: every state weighs the same."""
+    words = entry.vocabulary
+    assert words.features is not None
+    centre: Table = unit_rows((words.weights @ unit_rows(words.features))[None])[0]
+    return centre
+
+
+EXPERIMENTS = (
+    Experiment(
+        "beyond-corpus",
+        "One vocabulary over many histories: which history, and when",
+        corpus_moments,
+        on_request=True,
+    ),
+)

@@ -1,0 +1,367 @@
+"""States shown by example frames: how far a few go, which frames to ask about, other histories.
+
+A person is played by the references: a frame inside a reference of a state shows that state, any
+other frame none of them. Every table has what examples give without looking at a single pixel: each
+frame to the nearest example in time, and the span of a state's examples, widened as chance demands.
+Forms and constants were chosen on half A, development, generated and rendered histories
+(docs/beyond.md keeps the log); half B and the seven histories confirm.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.evaluation import METRICS, compare
+from dejacue.method.asking import ask_next
+from dejacue.method.batch import locate_many
+from dejacue.records import Vocabulary
+from dejacue_paper.data.release import Entry
+from dejacue_paper.experiments import rendered
+from dejacue_paper.experiments.beyond import HALVES, sets
+from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table
+from dejacue_paper.experiments.table import (
+    FAMILY,
+    Experiment,
+    Result,
+    Value,
+    intervals,
+    paired_values,
+    with_intervals,
+)
+
+Named = list[tuple[int, int]]  # frames by position, and the number of the state; S: none of them
+Windows = NDArray[np.int64]
+Read = Callable[[Entry, Named], list[tuple[int, int]]]  # the window of each state
+
+DRAWS = 5
+PER_STATE = (1, 3)
+ANSWERS = (1, 2, 3, 4, 6, 8)
+SCENES = 60
+ASKED = {"asked for": "ask_next", "evenly spaced": "even", "at random": "random"}
+
+
+def answer(entry: Entry, at: int) -> int:
+    """What a person says of a frame."""
+    frame = int(entry.history.frames[at])
+    for state, own in enumerate(entry.references.values()):
+        if any(window.start <= frame <= window.end for window in own):
+            return list(entry.vocabulary.states).index(list(entry.references)[state])
+    return len(entry.vocabulary.states)
+
+
+def inside(entry: Entry, count: int, draw: int) -> Named:
+    """So many random frames of each state."""
+    rng = np.random.default_rng([draw, zlib.crc32(entry.label.encode())])
+    labels = np.array([answer(entry, at) for at in range(len(entry.history))])
+    found: Named = []
+    for state in range(len(entry.vocabulary.states)):
+        own = rng.permutation(np.flatnonzero(labels == state))[:count]
+        found += [(int(at), state) for at in own]
+    return found
+
+
+def shown(entry: Entry, named: Named) -> Vocabulary:
+    """The vocabulary with these frames as examples."""
+    names: list[str | None] = [*entry.vocabulary.states, None]
+    given: dict[str | None, list[int]] = {}
+    for at, state in named:
+        given.setdefault(names[state], []).append(int(entry.history.frames[at]))
+    return entry.vocabulary.with_examples(given)
+
+
+def wordless(entry: Entry, named: Named) -> Vocabulary:
+    """Examples alone."""
+    vocabulary = shown(entry, named)
+    bare = dict.fromkeys(vocabulary.states, ())
+    return Vocabulary(bare, encoder=vocabulary.encoder, examples=vocabulary.examples)
+
+
+def read_all(
+    corpus: Corpus,
+    named: Mapping[str, Named],
+    readout: str = "contrast",
+    make: Callable[[Entry, Named], Vocabulary] = shown,
+) -> Windows:
+    """(n, 2) windows of every description."""
+    vocabularies = [make(entry, named[entry.id]) for entry in corpus.entries]
+    found = locate_many(
+        (entry.history for entry in corpus.entries),
+        vocabularies,
+        readout=readout,
+        engine=corpus.engine,
+    )
+    rows = []
+    for entry, retrieval in zip(corpus.entries, found, strict=True):
+        rows += [tuple(retrieval[state][0].window) for state in entry.vocabulary.state_names]
+    return np.array(rows)
+
+
+def without_pixels(corpus: Corpus, named: Mapping[str, Named], read: Read) -> Windows:
+    rows = []
+    for entry in corpus.entries:
+        own = dict(zip(entry.vocabulary.states, read(entry, named[entry.id]), strict=True))
+        rows += [own[state] for state in entry.vocabulary.state_names]
+    return np.array(rows)
+
+
+def nearest(entry: Entry, named: Named) -> list[tuple[int, int]]:
+    """Each frame to the nearest example in time; the longest stretch of each state. A state that
+    has no example gets the whole history."""
+    frames = entry.history.frames
+    at = np.array([frames[position] for position, _ in named])
+    labels = np.array([state for _, state in named])
+    path = labels[np.abs(frames[:, None] - at[None, :]).argmin(axis=1)]
+    cuts = [0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), len(path)]
+    found = []
+    for state in range(len(entry.vocabulary.states)):
+        own = [(a, b) for a, b in pairwise(cuts) if path[a] == state]
+        first, end = max(own, key=lambda cut: cut[1] - cut[0]) if own else (0, len(path))
+        found.append((int(frames[first]), int(frames[end - 1])))
+    return found
+
+
+def span(entry: Entry, named: Named) -> list[tuple[int, int]]:
+    """From the first example of a state to the last, widened: n frames drawn from a stretch leave
+    out 2/(n + 1) of it on average. A single one is the nearest-example window."""
+    frames, plain = entry.history.frames, nearest(entry, named)
+    found = []
+    for state, window in enumerate(plain):
+        own = [int(frames[at]) for at, label in named if label == state]
+        if len(own) < 2:
+            found.append(window)
+            continue
+        edge = (max(own) - min(own)) / (len(own) - 1)
+        first = max(int(frames[0]), round(min(own) - edge))
+        found.append((first, min(int(frames[-1]), round(max(own) + edge))))
+    return found
+
+
+def per_state(benchmark: Benchmark) -> Result:
+    """One and three random frames of every state."""
+    corpora = {**sets(benchmark), "rendered": rendered_corpus(benchmark)}
+    return compared(corpora)
+
+
+def rendered_corpus(benchmark: Benchmark, scenes: int = SCENES) -> Corpus:
+    return Corpus(rendered.moderate_entries(scenes, None), benchmark.engine)
+
+
+def compared(corpora: Mapping[str, Corpus], draws: int = DRAWS) -> Result:
+    values: list[Value] = []
+    for name, corpus in corpora.items():
+        words = corpus.means(corpus.scores(corpus.windows("vocabulary", "contrast")))
+        values += with_intervals(f"{name}: words", words)
+        for count in PER_STATE:
+            tables = _tables(corpus, count, draws)
+            for row, table in tables.items():
+                values += with_intervals(f"{name}: {row}, {count} a state", table)
+            for other, table in {"words": words, **_baselines(tables)}.items():
+                pairs = compare(tables["words and examples"], table)
+                row = f"{name}: words and examples, {count} a state − {other}"
+                values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
+    note = f"Means over {draws} draws of the examples; the references stand in for a person."
+    return Result(tuple(values), {}, (HALVES, note, FAMILY))
+
+
+def _baselines(tables: Mapping[str, Table]) -> dict[str, Table]:
+    return {row: table for row, table in tables.items() if row.startswith("no pixels")}
+
+
+def _tables(corpus: Corpus, count: int, draws: int) -> dict[str, Table]:
+    """Means per component or history, over the draws."""
+    found: dict[str, list[Table]] = {}
+    for draw in range(draws):
+        named = {entry.id: inside(entry, count, draw) for entry in corpus.entries}
+        windows = {
+            "words and examples": read_all(corpus, named),
+            "the same, joint": read_all(corpus, named, "joint"),
+            "examples alone": read_all(corpus, named, make=wordless),
+            "no pixels, nearest example": without_pixels(corpus, named, nearest),
+            "no pixels, span of examples": without_pixels(corpus, named, span),
+        }
+        for row, own in windows.items():
+            found.setdefault(row, []).append(corpus.means(corpus.scores(own)))
+    return {row: np.mean(tables, axis=0) for row, tables in found.items()}
+
+
+def questions(benchmark: Benchmark) -> Result:
+    """How good the windows are after so many answers, by how the frames were chosen."""
+    return asked({**sets(benchmark), "rendered": rendered_corpus(benchmark)})
+
+
+def asked(corpora: Mapping[str, Corpus]) -> Result:
+    values: list[Value] = []
+    lines: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
+    for name, corpus in corpora.items():
+        known = {kind: _answers(corpus, how) for kind, how in ASKED.items()}
+        for count in ANSWERS:
+            tables: dict[str, Table] = {}
+            for kind, draws in known.items():
+                named = [
+                    {
+                        id: own[:count] if kind != "evenly spaced" else own
+                        for id, own in draw.items()
+                    }
+                    for draw in draws[count]
+                ]
+                tables[kind] = _mean(corpus, [read_all(corpus, own) for own in named])
+                tables[f"no pixels, {kind}"] = _mean(
+                    corpus, [without_pixels(corpus, own, nearest) for own in named]
+                )
+            for row, table in tables.items():
+                values += with_intervals(f"{name}: {count} answers, {row}", table)
+                lines.setdefault(name, {}).setdefault(row, []).append(intervals(table)[1])
+            if count == 4:
+                for other in list(tables)[1:]:
+                    pairs = compare(tables["asked for"], tables[other])
+                    row = f"{name}: {count} answers, asked for − {other}"
+                    values += paired_values(row, dict(zip(METRICS, pairs, strict=True)), {})
+    figure = partial(_curve_figure, {n: o for n, o in lines.items() if n not in ("VOST",)})
+    note = "The references stand in for a person; at random: means over 3 draws."
+    return Result(tuple(values), {}, (HALVES, note, FAMILY), {"examples": figure})
+
+
+def _mean(corpus: Corpus, windows: list[Windows]) -> Table:
+    found: Table = np.mean([corpus.means(corpus.scores(own)) for own in windows], axis=0)
+    return found
+
+
+def _answers(corpus: Corpus, how: str) -> dict[int, list[dict[str, Named]]]:
+    """Number of answers → draws of the frames that were named."""
+    if how == "ask_next":
+        whole = {
+            entry.id: _dialogue(entry, max(ANSWERS), corpus.engine) for entry in corpus.entries
+        }
+        return {count: [whole] for count in ANSWERS}
+    if how == "even":
+        return {count: [{e.id: _even(e, count) for e in corpus.entries}] for count in ANSWERS}
+    draws = [{e.id: _random(e, max(ANSWERS), draw) for e in corpus.entries} for draw in range(3)]
+    return dict.fromkeys(ANSWERS, draws)
+
+
+def _dialogue(entry: Entry, count: int, engine: str) -> Named:
+    """Each question is asked given the answers before it."""
+    named: Named = []
+    for _ in range(count):
+        asked_for = ask_next(entry.history, shown(entry, named), engine=engine)
+        if not asked_for:
+            break
+        at = int(np.searchsorted(entry.history.frames, asked_for[0].frame))
+        named.append((at, answer(entry, at)))
+    return named
+
+
+def _even(entry: Entry, count: int) -> Named:
+    size = len(entry.history)
+    at = np.unique(((np.arange(count) + 0.5) / count * size - 0.5).round().astype(int))
+    return [(int(position), answer(entry, int(position))) for position in at]
+
+
+def _random(entry: Entry, count: int, draw: int) -> Named:
+    rng = np.random.default_rng([draw, zlib.crc32(entry.label.encode())])
+    at = rng.permutation(len(entry.history))[:count]
+    return [(int(position), answer(entry, int(position))) for position in at]
+
+
+def transfer(benchmark: Benchmark) -> Result:
+    """One labelled history of a kind, three frames a state, read in the others of its kind."""
+    values: list[Value] = []
+    for name, corpus in {"VOST": benchmark.vost, "rendered": rendered_corpus(benchmark)}.items():
+        pairs = _kin(corpus)
+        kept = Corpus([entry for entry, _ in pairs], corpus.engine, corpus.components)
+        words = kept.means(kept.scores(kept.windows("vocabulary", "contrast")))
+        values += with_intervals(f"{name}: words ({len(pairs)} histories)", words)
+        for row, make in (("words and examples", _carried), ("examples alone", _carried_alone)):
+            draws = []
+            for draw in range(DRAWS):
+                teacher = {e.id: (other, inside(other, 3, draw)) for e, other in pairs}
+                vocabularies = [make(e, *teacher[e.id]) for e, _ in pairs]
+                histories = (entry.history for entry, _ in pairs)
+                windows, _ = kept.locate(histories, vocabularies, "vocabulary", "contrast")
+                if len(windows) != len(kept):  # a state without words has one row
+                    windows = _by_description(kept, windows)
+                draws.append(kept.means(kept.scores(windows)))
+            table = np.mean(draws, axis=0)
+            values += with_intervals(f"{name}: {row}", table)
+            own = dict(zip(METRICS, compare(table, words), strict=True))
+            values += paired_values(f"{name}: {row} − words", own, {})
+    note = (
+        "The labelled history is the next one with the same states (VOST: the same action on "
+        f"another object); means over {DRAWS} draws of three frames per state."
+    )
+    return Result(tuple(values), {}, (note, FAMILY))
+
+
+def _kin(corpus: Corpus) -> list[tuple[Entry, Entry]]:
+    """Histories that share their states with another one, and that one."""
+    kinds: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in corpus.entries:
+        kinds.setdefault(tuple(entry.vocabulary.states), []).append(entry)
+    return [
+        (entry, own[(at + 1) % len(own)])
+        for own in kinds.values()
+        if len(own) > 1
+        for at, entry in enumerate(own)
+    ]
+
+
+def _carried(entry: Entry, teacher: Entry, named: Named) -> Vocabulary:
+    names = list(entry.vocabulary.states)
+    given: dict[str | None, list[Any]] = {}
+    for at, state in named:
+        frame = int(teacher.history.frames[at])
+        given.setdefault(names[state], []).append((teacher.history, frame))
+    return entry.vocabulary.with_examples(given)
+
+
+def _carried_alone(entry: Entry, teacher: Entry, named: Named) -> Vocabulary:
+    vocabulary = _carried(entry, teacher, named)
+    bare = dict.fromkeys(vocabulary.states, ())
+    return Vocabulary(bare, encoder=vocabulary.encoder, examples=vocabulary.examples)
+
+
+def _by_description(corpus: Corpus, windows: Windows) -> Windows:
+    rows, first = [], 0
+    for entry in corpus.entries:
+        own = windows[first : first + len(entry.vocabulary.states)]
+        first += len(own)
+        rows.append(own[entry.vocabulary.labels])
+    return np.concatenate(rows)
+
+
+def _curve_figure(lines: Mapping[str, Mapping[str, list[tuple[float, float, float]]]]) -> Any:
+    from dejacue_paper.experiments._robustness_figures import levels_figure
+
+    panels = {
+        f"{name}, R@1 .5": {
+            row: own for row, own in rows.items() if not row.startswith("no pixels, at")
+        }
+        for name, rows in lines.items()
+    }
+    return levels_figure(list(ANSWERS), panels, "answers")
+
+
+EXPERIMENTS = (
+    Experiment(
+        "beyond-examples", "One and three example frames per state", per_state, on_request=True
+    ),
+    Experiment(
+        "beyond-questions",
+        "Answers about frames, and which frames to ask about",
+        questions,
+        on_request=True,
+    ),
+    Experiment(
+        "beyond-transfer",
+        "Examples from another history of the same kind",
+        transfer,
+        on_request=True,
+    ),
+)

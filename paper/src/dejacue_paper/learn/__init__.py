@@ -1,0 +1,1 @@
+"""The eight learned decoders, and the training of ``mini``."""

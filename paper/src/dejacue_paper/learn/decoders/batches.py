@@ -1,0 +1,163 @@
+"""Which records are seen together, drawn from a seed; every epoch has every record of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue_paper.learn.decoders.records import Records
+
+CAP = 20
+Index = NDArray[np.int64]
+FAMILIES = ("once", "cycle", "unique", "balanced")
+
+
+def once(rows: Index, history: Index, random: np.random.Generator) -> list[Index]:
+    """Shuffled, in batches of nearly equal size."""
+    return np.array_split(random.permutation(rows), -(-len(rows) // CAP))
+
+
+def cycle(rows: Index, history: Index, random: np.random.Generator) -> list[Index]:
+    """Neighbours, also the last and the first of a batch, are of different histories.
+
+    Where one history has more than half of the records, others are repeated.
+    """
+    order = random.permutation(rows)
+    names, sizes = np.unique(history[order], return_counts=True)
+    largest = names[np.argmax(sizes)]
+    short = 2 * int(sizes.max()) - len(order)
+    others = order[history[order] != largest]
+    if short > 0 and len(others):
+        order = np.concatenate([order, random.permutation(np.resize(others, short))])
+    if len(order) % 2:
+        order = np.concatenate([order, random.permutation(others if len(others) else order)[:1]])
+    rank = dict(zip(names.tolist(), sizes.tolist(), strict=True))
+    grouped = order[np.lexsort((history[order], [-rank[h] for h in history[order].tolist()]))]
+    arranged = np.empty_like(grouped)  # groups fill every second place, then the others
+    half = len(grouped) // 2
+    arranged[0::2], arranged[1::2] = grouped[:half], grouped[half:]
+    pairs = arranged.reshape(-1, 2)
+    count = -(-len(pairs) // (CAP // 2))
+    return [part.ravel() for part in np.array_split(pairs, count)]
+
+
+def unique(rows: Index, history: Index, random: np.random.Generator) -> list[Index]:
+    """At most one record of a history in a batch; no batch of one where there are two histories."""
+    order = random.permutation(rows)
+    groups = [order[history[order] == name] for name in np.unique(history[order])]
+    groups.sort(key=len, reverse=True)
+    batches: list[list[int]] = [[] for _ in range(max(len(groups[0]), -(-len(order) // CAP)))]
+    place = 0
+    for group in groups:
+        for row in group.tolist():
+            batches[place % len(batches)].append(row)
+            place += 1
+    random.shuffle(batches)
+    for own in batches:
+        other = order[history[order] != history[own[0]]]
+        if len(own) == 1 and len(other):
+            own.append(int(random.choice(other)))
+    return [np.array(own) for own in batches]
+
+
+def epoch_of(records: Records, family: str, seed: int, only: Index | None = None) -> list[Index]:
+    """The batches of one epoch: rows with a target, and for "balanced" as many without one.
+
+    only   numbers of the histories to learn from
+    """
+    random = np.random.default_rng(seed)
+    rows = np.arange(len(records))
+    if only is not None:
+        rows = rows[np.isin(records.history, only)]
+    positive, negative = (rows[(records.targets[rows] > 0) == wanted] for wanted in (True, False))
+    if family == "balanced":
+        few = random.permutation(negative)[: len(positive)]
+        return once(np.concatenate([positive, few]), records.history, random)
+    made = {"once": once, "cycle": cycle, "unique": unique}[family]
+    return made(positive, records.history, random)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """All steps of a training: (steps, members, batch) rows of records.
+
+    weight     0 for rows that only fill a batch up
+    drawn      (…, 2, 2) two frames inside and two outside a target, hinged: whether there are any
+    rival      the place in the batch of a record with a wrong text, rivalled: whether there is one
+    steps      of an epoch
+    """
+
+    rows: Index
+    weight: NDArray[np.float32]
+    drawn: Index
+    hinged: NDArray[np.float32]
+    rival: Index
+    rivalled: NDArray[np.float32]
+    steps: int
+
+
+def schedule(
+    records: Records,
+    family: str,
+    seeds: Sequence[int],
+    epochs: range,
+    as_published: bool,
+    only: Sequence[Index | None] | None = None,
+) -> Schedule:
+    """only: for each member, the numbers of the histories it learns from; None: all."""
+    some = only or [None] * len(seeds)
+    made = [
+        [
+            epoch_of(records, family, seed + epoch, own)
+            for seed, own in zip(seeds, some, strict=True)
+        ]
+        for epoch in epochs
+    ]
+    steps = max(len(own) for epoch in made for own in epoch)
+    size = max(len(batch) for epoch in made for own in epoch for batch in own)
+    shape = (len(made) * steps, len(seeds), size)
+    rows, weight = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
+    drawn, hinged = np.zeros((*shape, 2, 2), np.int64), np.zeros(shape, np.float32)
+    rival, rivalled = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
+    for e, epoch in enumerate(made):
+        for k, own in enumerate(epoch):
+            random = np.random.default_rng([seeds[k], epochs[e]])
+            for s, batch in enumerate(own):
+                at = (e * steps + s, k, slice(len(batch)))
+                rows[at[0], k] = batch[0]
+                rows[at], weight[at] = batch, 1
+                for b, row in enumerate(batch.tolist()):
+                    place = (at[0], k, b)
+                    hinged[place] = _draw(records, row, random, drawn[place])
+                rival[at], rivalled[at] = _rivals(records, batch, as_published)
+    return Schedule(rows, weight, drawn, hinged, rival, rivalled, steps)
+
+
+def _draw(records: Records, row: int, random: np.random.Generator, out: Index) -> float:
+    """Two frames inside and two outside; inside ones where nothing is outside."""
+    length = records.length[records.run[row]]
+    inside = records.inside[row, :length]
+    one, other = np.flatnonzero(inside), np.flatnonzero(~inside)
+    if not len(one):
+        return 0.0
+    other = other if len(other) >= 2 else one
+    out[0] = random.choice(one, 2, replace=len(one) < 2)
+    out[1] = random.choice(other, 2, replace=len(other) < 2)
+    return 1.0
+
+
+def _rivals(records: Records, batch: Index, as_published: bool) -> tuple[Index, Index]:
+    """The next record whose text is wrong here: of another history and with other words."""
+    size = len(batch)
+    history, wording = records.history[batch], records.wording[batch]
+    rival, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for b in range(size):
+        for step in range(1, size + 1):
+            other = (b + step) % size
+            if as_published or (history[other] != history[b] and wording[other] != wording[b]):
+                rival[b], found[b] = other, 1
+                break
+    return rival, found

@@ -1,0 +1,1 @@
+"""Readouts and p-values that only the paper's tables use."""

@@ -1,0 +1,160 @@
+"""The experiments beyond the paper, on the release where it is there and on small sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.experiments import value
+
+from dejacue import Window
+from dejacue_paper import generate
+from dejacue_paper.data.release import Entry
+from dejacue_paper.experiments import (
+    ON_REQUEST,
+    beyond,
+    occurrences,
+    segments,
+    tracking,
+    transitions,
+)
+from dejacue_paper.experiments.corpus import Benchmark, Corpus
+
+pytestmark = pytest.mark.long
+
+
+def test_they_are_run_by_name():
+    names = [name for name in ON_REQUEST if not name.startswith("rendered")]
+    assert set(names) == {
+        "beyond-retrieval",
+        "beyond-rendered",
+        "beyond-missing",
+        "beyond-settings",
+        "beyond-failures",
+        "beyond-occurrences",
+        "beyond-absence",
+        "beyond-segments",
+        "beyond-none",
+        "beyond-words",
+        "beyond-examples",
+        "beyond-corpus",
+        "beyond-learned",
+        "beyond-questions",
+        "beyond-transfer",
+        "tracking-masks",
+        "tracking-doubts",
+    }
+
+
+def test_the_goals_are_reached_on_the_release(release):
+    """One configuration for all sets; docs/beyond.md has the figures."""
+    result = beyond.retrieval(Benchmark(release))
+    for row, recall, overlap in (
+        ("VOST", 0.32, 0.32),
+        ("half B", 0.30, 0.30),
+        ("seven", 0.52, 0.50),
+        ("development", 0.43, 0.42),
+    ):
+        assert value(result, f"{row}: contrast", "r1_05") >= recall
+        assert value(result, f"{row}: contrast", "top1_tiou") >= overlap
+    for row in ("VOST", "half B"):
+        assert value(result, f"{row}: contrast − published scan", "r1_05", "low") > 0
+        assert value(result, f"{row}: contrast − published scan", "top1_tiou", "low") > 0
+    assert value(result, "VOST: contrast", "tIoU of paraphrases") == 1.0
+    assert value(result, "VOST: contrast, best of 3", "R@k .5") > value(
+        result, "VOST: contrast, best of 1", "R@k .5"
+    )
+
+
+def test_a_tenth_of_the_frames_lost_costs_little(release, monkeypatch):
+    monkeypatch.setattr(beyond, "LOSSES", (0.0, 0.1))
+    monkeypatch.setattr(beyond, "LOSS_SEEDS", range(3407, 3409))
+    result = beyond.missing(Benchmark(release))
+    for row in ("VOST", "original"):
+        whole = value(result, f"{row}: contrast, 0 % lost", "r1_05")
+        assert value(result, f"{row}: contrast, 10 % lost", "r1_05") >= whole - 0.05
+    strict = value(result, "VOST: published scan, 10 % lost", "r1_05")
+    assert strict < 0.15
+
+
+def test_every_occurrence_beats_the_best_single_window(release):
+    result = occurrences.recurring(Benchmark(release))
+    for row in ("development", "all real", "generated, 4 times"):
+        single = value(result, f"{row}: contrast", occurrences.F1)
+        assert value(result, f"{row}: occurrences", occurrences.F1) >= 1.5 * single
+
+
+def made(seed):
+    scene = generate(seed, signal=1.5)
+    return Entry(scene.history, scene.vocabulary, scene.references, str(seed), "generated", "")
+
+
+@pytest.mark.parametrize(
+    ("window", "kind"),
+    [
+        ((100, 190), "right"),
+        ((0, 199), "right"),
+        ((150, 160), "too short"),
+        ((10, 40), "on another state"),
+        ((205, 239), "beside any state"),
+        ((90, 420), "too long"),
+    ],
+)
+def test_a_window_that_misses_is_called_what_it_is(window, kind):
+    entry = made(1)
+    references = {"empty": (Window(0, 99),), "filled": (Window(100, 199),)}
+    own = Entry(entry.history, entry.vocabulary, references, "x", "y", "z")
+    assert beyond._kind(np.array(window), "filled", own) == kind
+
+
+def test_kinds_of_failures_add_up_to_all_descriptions():
+    corpus = Corpus([made(seed) for seed in range(4)], "auto")
+    kinds = beyond.failure_kinds(corpus, corpus.windows("vocabulary", "contrast"))
+    assert len(kinds) == len(corpus)
+    assert set(kinds) <= set(beyond.KINDS)
+
+
+def test_a_state_is_cut_out_with_as_many_other_frames_in_its_stead():
+    entry = made(2)
+    rng = np.random.default_rng(0)
+    there, cut = occurrences.without(entry, "filled", rng)
+    assert len(there) == len(cut) < len(entry.history)
+    (window,) = entry.references["filled"]
+    assert not ((cut.frames >= window.start) & (cut.frames <= window.end)).any()
+    kept = (there.frames >= window.start) & (there.frames <= window.end)
+    assert kept.sum() == window.length
+
+
+def test_segments_allow_more_than_random_ones(release):
+    result = segments.visual(Benchmark(release), ("half A",))
+    for metric in ("R@1 .5 of the best window", "tIoU of the best window", "near an edge"):
+        found = value(result, "half A: segments", metric)
+        assert found > value(result, "half A: segments, random", metric) + 0.05
+
+
+def test_frames_between_states_need_not_belong_to_one(monkeypatch):
+    monkeypatch.setattr(transitions, "BETWEEN_SEEDS", range(4000, 4008))
+    monkeypatch.setattr(transitions, "GENERATED_SEEDS", range(2000, 2002))
+    result = transitions.none(Benchmark(None), (), scenes=2, workers=1)
+    long = [
+        value(result, f"generated, something between: {row}", "too long")
+        for row in ("joint", "none", "none at 0.7")
+    ]
+    assert long[0] > long[1] > long[2] == 0
+    assert value(result, "generated, 2 times: none", occurrences.F1) == 1
+
+
+def test_a_scene_is_seen_through_true_masks_wrong_ones_and_a_box_that_stays():
+    filmed = tracking.film(0)
+    assert len(filmed.entries) == len(tracking.CONDITIONS)
+    true = filmed.entries[0]
+    assert true is not None
+    assert 0.3 < filmed.overlap < 1
+    result = tracking.masks(Benchmark(None), scenes=1, workers=1)
+    assert value(result, tracking.BOX, "top1_tiou") > 0
+    assert value(result, tracking.TRUE, "top1_tiou") > 0
+
+
+def test_doubts_tell_most_switches():
+    result = tracking.telling(Benchmark(None), range(100, 104), workers=1)
+    assert value(result, "a switch to another object", "reported as any doubt") >= 0.75
+    assert value(result, "true masks, per 100 frames", "switch") < 2

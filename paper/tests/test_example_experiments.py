@@ -1,0 +1,93 @@
+"""The tables of examples: who plays the person, what examples give without pixels, the goals."""
+
+import numpy as np
+import pytest
+from helpers.experiments import value
+
+from dejacue_paper.experiments import examples
+from dejacue_paper.experiments.beyond import sets
+from dejacue_paper.experiments.corpus import Benchmark, Corpus
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def benchmark(release) -> Benchmark:
+    return Benchmark(release)
+
+
+def test_the_person_names_what_the_references_say(benchmark):
+    entry = benchmark.development.entries[0]
+    names = list(entry.vocabulary.states)
+    for at in range(0, len(entry.history), 7):
+        frame, said = int(entry.history.frames[at]), examples.answer(entry, at)
+        true = [
+            state
+            for state, own in entry.references.items()
+            if any(window.start <= frame <= window.end for window in own)
+        ]
+        assert (names[said] in true) if true else said == len(names)
+    for at, state in examples.inside(entry, 3, 0):
+        assert examples.answer(entry, at) == state
+    assert examples.inside(entry, 3, 0) == examples.inside(entry, 3, 0)
+    assert examples.inside(entry, 3, 0) != examples.inside(entry, 3, 1)
+
+
+def test_without_pixels_frames_go_to_the_nearest_example(benchmark):
+    entry = benchmark.vost.entries[0]
+    frames, last = entry.history.frames, len(entry.history) - 1
+    first, second = examples.nearest(entry, [(10, 0), (30, 1)])
+    assert first[0] == frames[0]
+    middle = (frames[10] + frames[30]) / 2
+    assert first[1] <= middle <= second[0] + 1
+    assert second == (frames[list(frames).index(first[1]) + 1], frames[last])
+    only, whole = examples.nearest(entry, [(10, 0), (30, 2)])
+    assert only[1] <= middle
+    assert whole == (frames[0], frames[last])  # nothing is known of it
+
+
+def test_a_span_is_widened_as_chance_demands(benchmark):
+    entry = benchmark.vost.entries[0]
+    frames = entry.history.frames
+    (window, _) = examples.span(entry, [(20, 0), (30, 0), (40, 0), (90, 1)])
+    apart = (frames[40] - frames[20]) / 2
+    assert window == (round(frames[20] - apart), round(frames[40] + apart))
+
+
+def test_one_example_does_more_than_words_on_every_set(benchmark):
+    """docs/examples.md has the figures, of five draws."""
+    chosen = {name: own for name, own in sets(benchmark).items() if name != "VOST"}
+    result = examples.compared(chosen, draws=1)
+    for name in chosen:
+        words = value(result, f"{name}: words", "top1_tiou")
+        one = value(result, f"{name}: words and examples, 1 a state", "top1_tiou")
+        three = value(result, f"{name}: words and examples, 3 a state", "top1_tiou")
+        assert one > words + 0.04
+        assert three > one + 0.04 or name == "development"  # four histories
+    gain = "half B: words and examples, 1 a state − words"
+    assert value(result, gain, "r1_05", "low") > 0
+
+
+def test_questions_are_answered_and_read(benchmark, monkeypatch):
+    monkeypatch.setattr(examples, "ANSWERS", (1, 4))
+    few = Corpus(benchmark.vost.entries[:3], benchmark.engine, True)
+    result = examples.asked({"few": few})
+    assert value(result, "few: 4 answers, asked for", "r1_05") >= 0
+    rows = {v.row for v in result.values}
+    assert "few: 4 answers, asked for − no pixels, asked for" in rows
+    assert "few: 1 answers, at random" in rows
+
+
+def test_histories_of_a_kind_teach_each_other(benchmark):
+    pairs = examples._kin(benchmark.vost)
+    assert len(pairs) == 59
+    for entry, other in pairs:
+        assert entry.id != other.id
+        assert list(entry.vocabulary.states) == list(other.vocabulary.states)
+    entry, other = pairs[0]
+    taught = examples._carried(entry, other, examples.inside(other, 3, 0))
+    assert len(taught.elsewhere) == 6
+    assert all(own.centred for own in taught.elsewhere)
+    windows = np.arange(4).reshape(2, 2)
+    again = examples._by_description(Corpus([entry], "auto", True), windows)
+    assert again.tolist() == windows[entry.vocabulary.labels].tolist()

@@ -1,0 +1,128 @@
+"""A labelling in which a frame may be in none of the states."""
+
+import numpy as np
+import pytest
+
+from dejacue import (
+    History,
+    InputError,
+    LiveReading,
+    Vocabulary,
+    evidence,
+    locate,
+    locate_many,
+    occurrences,
+)
+from dejacue.method._labelling import (
+    leads,
+)
+from dejacue.method.contrast import Contrast
+from dejacue.method.joint import Joint
+from dejacue.method.kernel import compiled
+from dejacue.method.plan import Plan
+from dejacue_paper.method.joint_or_none import JointOrNone
+
+ENGINES = (*compiled(), "numpy")
+
+
+def between():
+    """60 frames of one state, 40 of something else, 60 of the other state."""
+    rng = np.random.default_rng(0)
+    axes = np.eye(16, dtype=np.float32)
+    features = axes[[0] * 60 + [5] * 40 + [1] * 60] + 0.02 * rng.normal(size=(160, 16))
+    return History(features.astype(np.float32)), Vocabulary({"a": ["a"], "b": ["b"]}, axes[:2])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("options", [{}, {"order": ("a", "b")}, {"irreversible": True}])
+def test_frames_between_two_states_may_be_in_none_of_them(name, options):
+    history, vocabulary = between()
+    readout = JointOrNone(width=0, **options)
+    found = occurrences(history, vocabulary, readout=readout, engine=name)
+    assert {s: [tuple(m.window) for m in own] for s, own in found.items()} == {
+        "a": [(0, 59)],
+        "b": [(100, 159)],
+    }
+    every = occurrences(history, vocabulary, readout=Joint(width=0, **options), engine=name)
+    assert sum(m.window.length for own in every.values() for m in own) == 160
+    (one, two) = locate(history, vocabulary, readout=readout, top=3, engine=name)
+    assert (tuple(one.window), tuple(two.window)) == ((0, 59), (100, 159))
+    assert (one.score, two.score) == (found["a"][0].score, found["b"][0].score)
+    many = list(locate_many([history, history], vocabulary, readout=readout, engine=name))
+    assert [[m.window for m in own] for own in many] == 2 * [[one.window, two.window]]
+    assert not any(m.absent for own in many for m in own)
+
+
+def test_none_adds_up_and_leaves_the_evidence_as_it_is():
+    history, vocabulary = between()
+    readout = JointOrNone(width=1.0, none=0.7)
+    seen, same = (
+        evidence(history, vocabulary, readout=own).responses for own in (readout, Joint(width=1.0))
+    )
+    assert np.array_equal(seen, same)
+    view = Plan.of(None, readout, None, 1, False, "auto").view(history, vocabulary)
+    assert readout.stretches(view, seen) == readout.occurrences(view)
+    levels = Joint(width=1.0).seen(view)[1].levels[0]
+    rows = np.concatenate([seen - levels[:, None] - 0.7, np.zeros((1, 160))])
+    for state, ((first, last, score),) in enumerate(readout.occurrences(view)):
+        assert score == pytest.approx(leads(rows)[state, first : last + 1].sum())
+
+
+def test_a_state_that_never_reaches_the_level_is_absent_and_still_has_a_window():
+    history, vocabulary = between()
+    readout = JointOrNone(width=1.0, none=5.0)
+    assert not any(occurrences(history, vocabulary, readout=readout).values())
+    found = locate(history, vocabulary, readout=readout, diagnostics=True)
+    assert all(m.absent and m.score == 0 and m.diagnostics for m in found)
+    assert [m.window for m in found] == [
+        m.window for m in locate(history, vocabulary, readout=Contrast(width=1.0))
+    ]
+
+
+def test_none_beside_known_frames_and_changes():
+    history, vocabulary = between()
+    order = JointOrNone(width=1.0, order=("a", "b"))
+    named = vocabulary.with_examples(a=[5, 30], b=[110, 140], none=[70, 90])
+    found = occurrences(history, named, readout=order)
+    claimed = {
+        f for own in found.values() for m in own for f in range(m.window.start, m.window.end)
+    }
+    assert not claimed & {70, 90}
+    assert {5, 30, 110, 140} <= claimed
+    changed = vocabulary.with_examples(changes=[30])
+    (first, *rest) = sorted(
+        tuple(m.window)
+        for own in occurrences(history, changed, readout=JointOrNone()).values()
+        for m in own
+    )
+    assert all(not window[0] < 30 <= window[1] for window in (first, *rest))
+
+
+def test_the_level_is_a_number_of_deviations():
+    assert JointOrNone() == JointOrNone(none=0.4)
+    assert JointOrNone(none=np.float32(0.5)).none == 0.5
+    for wrong in (-0.1, "yes", float("nan")):
+        with pytest.raises(InputError, match="must be 0 or more deviations"):
+            JointOrNone(none=wrong)
+    history, vocabulary = between()
+    by_name = locate(history, vocabulary, readout="joint-or-none")
+    assert by_name.to_dict() == locate(history, vocabulary, readout=JointOrNone()).to_dict()
+    assert by_name.settings["readout"]["none"] == 0.4
+    assert "none" not in locate(history, vocabulary, readout="joint").settings["readout"]
+
+
+def test_states_are_absent_where_they_are_whatever_is_read_beside():
+    history, vocabulary = between()
+    pairs = [
+        (history, vocabulary.with_examples(a=5, b=110)),
+        (history, vocabulary.with_examples(none="0-159")),
+    ]
+    for order in (pairs, pairs[::-1]):
+        found = locate_many([h for h, _ in order], [v for _, v in order], readout=JointOrNone())
+        for pair, own in zip(order, found, strict=True):
+            assert {moment.absent for moment in own} == {pair is pairs[1]}
+
+
+def test_a_live_reading_refuses_it():
+    with pytest.raises(InputError, match="nor a label for none"):
+        LiveReading(between()[1], readout=JointOrNone())

@@ -1,0 +1,159 @@
+"""What people add: entry points of installed packages, beside what comes with dejacue.
+
+    [project.entry-points."dejacue.readouts"]
+    mine = "my_package:MINE"
+
+Groups, and what an entry point of each leads to:
+
+dejacue.encoders       a callable → Encoder
+dejacue.trackers       a callable → Tracker
+dejacue.readouts       a Readout
+dejacue.saved_readouts a callable: the folder in which it was saved → Readout
+dejacue.mask_readers   a callable: path → Rows; its name is the kind, and the suffix of its files
+dejacue.formats        a Format
+dejacue.layouts        a module with recognise, read and NEEDS
+dejacue.commands       a callable that adds commands to the typer app
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from dejacue.errors import InputError, MissingExtra, first_line, unknown
+
+T = TypeVar("T")
+GROUPS = (
+    "encoders",
+    "trackers",
+    "readouts",
+    "saved_readouts",
+    "mask_readers",
+    "formats",
+    "layouts",
+    "commands",
+)
+
+# What dejacue-paper adds, so that its names are known where it is not installed.
+PAPER: Mapping[str, tuple[str, ...]] = {
+    "commands": (
+        "reproduce",
+        "data fetch",
+        "data show",
+        "data references",
+        "learn train",
+        "learn eval",
+        "learn predict",
+    ),
+    "readouts": (
+        "peak",
+        "mean-window",
+        "boxcar",
+        "max-frame",
+        "single-median",
+        "non-overlap",
+        "joint-or-none",
+    ),
+    "saved_readouts": ("decoder",),
+    "layouts": ("nerfies", "neu3d", "d-nerf"),
+}
+
+
+def check_installed(group: str, name: str) -> None:
+    """Raise MissingExtra for a name that belongs to dejacue-paper, which is called where nothing
+    else has this name."""
+    if name in PAPER.get(group, ()):
+        raise MissingExtra(
+            f'"{name}" is part of dejacue-paper, which is not installed; pip install dejacue-paper '
+            "(in a checkout: pip install ./paper)"
+        )
+
+
+@cache
+def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
+    """Return the entry points of a group by name; nothing is loaded."""
+    found = importlib.metadata.entry_points(group=f"dejacue.{group}")
+    return {entry.name: entry for entry in found}
+
+
+def packages() -> list[str]:
+    """Return the installed packages that add something, with their versions."""
+    found = importlib.metadata.entry_points()
+    ours = [entry for group in GROUPS for entry in found.select(group=f"dejacue.{group}")]
+    return sorted({f"{entry.dist.name} {entry.dist.version}" for entry in ours if entry.dist})
+
+
+def load(entry: importlib.metadata.EntryPoint) -> Any:
+    """Import what an entry point leads to; an error names its package."""
+    try:
+        return entry.load()
+    except Exception as error:
+        raise InputError(broken(entry, error)) from error
+
+
+def broken(entry: importlib.metadata.EntryPoint, error: Exception) -> str:
+    package = entry.dist.name if entry.dist else entry.module
+    return (
+        f'the plug-in "{entry.name}" of the package {package} failed '
+        f"({type(error).__name__}: {first_line(error)}); update or uninstall {package}"
+    )
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """What has a name in a group: ours, then plug-ins, each loaded when it is looked up.
+
+    A plug-in cannot take a name of ours.
+    """
+
+    def __init__(self, group: str, built_in: Mapping[str, T]) -> None:
+        self.group = group
+        self.built_in = dict(built_in)
+
+    def __getitem__(self, name: str) -> T:
+        if name in self.built_in:
+            return self.built_in[name]
+        found = entry_points(self.group).get(name)
+        if found is None:
+            raise KeyError(name)
+        value: T = load(found)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.built_in or name in entry_points(self.group)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.built_in
+        yield from (name for name in entry_points(self.group) if name not in self.built_in)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def named(self, name: str, kind: str) -> T:
+        """Return what has this name; if nothing has, the error lists all names of the kind."""
+        if name not in self:
+            check_installed(self.group, name)
+            raise unknown(kind, name, self)
+        return self[name]
+
+    def loaded(self) -> dict[str, T]:
+        """Return all that can be loaded; for the others there is a warning."""
+        found = dict(self.built_in)
+        for name in self:
+            if name not in found:
+                try:
+                    found[name] = self[name]
+                except InputError as error:
+                    warnings.warn(str(error), stacklevel=2)
+        return found
+
+
+def add_commands(app: Any) -> None:
+    """Let every plug-in add its commands; one that fails is left out, with a warning."""
+    for entry in entry_points("commands").values():
+        try:
+            entry.load()(app)
+        except Exception as error:
+            warnings.warn(broken(entry, error), stacklevel=2)

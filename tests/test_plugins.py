@@ -1,0 +1,117 @@
+"""Plug-ins: entry points of other packages, and what is said where one is broken or missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+import typer
+
+from dejacue import InputError, MissingExtra, locate, plugins
+from dejacue.plugins import PAPER, Registry
+from dejacue_paper import generate
+
+# As on a machine where only dejacue is installed.
+ALONE = """
+import importlib.metadata, sys
+importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints()
+from dejacue.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Install entry points, given as (name, value), in every group."""
+
+    def install(*pairs: tuple[str, str]) -> None:
+        entries = {name: EntryPoint(name, value, "group") for name, value in pairs}
+        monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
+
+    return install
+
+
+def alone(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", ALONE, *words]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+
+
+@pytest.mark.parametrize("name", PAPER["commands"])
+def test_a_command_of_the_paper_names_the_package_where_it_is_missing(name) -> None:
+    ran = alone(*name.split(), "main")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.count("\n") == 1
+    assert f'"{name}" is part of dejacue-paper' in ran.stderr
+
+
+def test_an_unknown_command_stays_unknown_without_the_paper() -> None:
+    ran = alone("reprodduce")
+    assert ran.returncode == 2
+    assert "dejacue-paper" not in ran.stderr
+
+
+@pytest.mark.parametrize("name", PAPER["readouts"])
+def test_a_readout_of_the_paper_names_the_package_where_it_is_missing(name, installed) -> None:
+    installed()
+    made = generate(3, frames=17)
+    with pytest.raises(MissingExtra, match="dejacue-paper"):
+        locate(made.history, made.vocabulary, readout=name, top=1, engine="numpy", diagnostics=True)
+
+
+def test_the_paper_has_what_is_said_of_it() -> None:
+    for group in ("readouts", "saved_readouts", "layouts"):
+        assert set(plugins.entry_points(group)) == set(PAPER[group])
+
+
+def test_what_is_looked_up_is_ours_first_then_that_of_a_plug_in(installed) -> None:
+    installed(("ours", "math:pi"), ("other", "math:e"))
+    registry = Registry("readouts", {"ours": 1.0})
+    assert list(registry) == ["ours", "other"]
+    assert (registry["ours"], round(registry["other"], 3), len(registry)) == (1.0, 2.718, 2)
+    assert "third" not in registry
+    with pytest.raises(KeyError):
+        registry["third"]
+
+
+def test_a_broken_plug_in_is_named_and_the_others_work(installed) -> None:
+    installed(("broken", "math:nothing"), ("missing", "no_such_module"), ("good", "math:e"))
+    registry: Registry[float] = Registry("readouts", {})
+    with pytest.raises(InputError, match='plug-in "broken" of the package math'):
+        registry["broken"]
+    with pytest.warns(UserWarning, match="no_such_module"), pytest.warns(UserWarning, match="math"):
+        assert list(registry.loaded()) == ["good"]
+
+
+def test_a_plug_in_that_fails_to_add_its_commands_is_left_out(installed, monkeypatch) -> None:
+    def bad(app: typer.Typer) -> None:
+        raise RuntimeError("no commands today")
+
+    def good(app: typer.Typer) -> None:
+        app.command("hello")(lambda: None)
+
+    monkeypatch.setitem(sys.modules, "bad_plugin", type("bad", (), {"add": staticmethod(bad)}))
+    monkeypatch.setitem(sys.modules, "good_plugin", type("good", (), {"add": staticmethod(good)}))
+    installed(("bad", "bad_plugin:add"), ("good", "good_plugin:add"))
+    app = typer.Typer()
+    with pytest.warns(UserWarning, match=r"bad_plugin.*no commands today"):
+        plugins.add_commands(app)
+    assert [command.name for command in app.registered_commands] == ["hello"]
+
+
+def test_the_command_line_works_beside_a_broken_plug_in() -> None:
+    code = ALONE.replace(
+        "importlib.metadata.EntryPoints()",
+        "importlib.metadata.EntryPoints([importlib.metadata.EntryPoint('x', 'no_such:add', 'y')])",
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "--version"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ran.returncode == 0
+    assert ran.stdout.startswith("dejacue ")
+    assert "no_such" in ran.stderr
+    assert "Traceback" not in ran.stderr
