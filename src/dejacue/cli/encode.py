@@ -11,6 +11,7 @@ from dejacue.cli.bars import Bars
 from dejacue.cli.tables import notes, say
 from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, VideoOptions, encode, observe, sample
+from dejacue.pipeline._encode import recorded
 from dejacue.pipeline.ingest import check_room, open_store
 from dejacue.sources.atomic import check_place
 
@@ -38,6 +39,8 @@ def run(
     loaded = options.load(encoder)
     with contextlib.ExitStack() as held:
         target = None if store is None else held.enter_context(open_store(store, loaded))
+        before = recorded(output, observed.objects)
+        every = frames.every(video, getattr(loaded, "pace", None), before)
         with Bars() as bars:
             made = encode(
                 video,
@@ -45,7 +48,7 @@ def run(
                 loaded,
                 output=output,
                 pictures=False,
-                every=frames.every(video, loaded),
+                every=every,
                 progress=bars,
             )
         if target is not None:

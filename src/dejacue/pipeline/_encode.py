@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Mapping
@@ -62,9 +63,8 @@ def encode(
              and what a stopped run has done; None: nothing is kept
     every    of so many frames one is looked at
     """
-    if every > 1:
-        video = video.thinned(every)
-        observed = replace(observed, masks=observed.masks.thinned(every))
+    video = video.thinned(every)
+    observed = replace(observed, masks=observed.masks.thinned(every))
     names = observed.objects
     files = _files(output, names)
     recipes = {n: recipe(video, observed.masks, encoder, own) for n, own in names.items()}
@@ -114,6 +114,17 @@ def _files(output: str | os.PathLike[str] | None, names: Mapping[str, Lineage]) 
             f"{place}: is a file, but {len(names)} objects need a folder; give the name of a folder"
         )
     return dict.fromkeys(names, place)
+
+
+def recorded(
+    output: str | os.PathLike[str] | None, names: Mapping[str, Lineage]
+) -> list[Mapping[str, str]]:
+    """Return made_with of the histories that are at this place already."""
+    found = []
+    for path in filter(Path.is_file, _files(output, names).values()):
+        with contextlib.suppress(InputError):  # whatever it is, it will be made again
+            found.append(read_history(path).made_with or {})
+    return found
 
 
 def _partial_path(files: Mapping[str, Path]) -> Path | None:

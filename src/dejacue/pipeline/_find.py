@@ -21,7 +21,7 @@ from dejacue.errors import InputError
 from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
-from dejacue.pipeline._encode import Encoded, encode, history_warnings
+from dejacue.pipeline._encode import Encoded, encode, history_warnings, recorded
 from dejacue.pipeline._observe import Given as GivenMasks
 from dejacue.pipeline._observe import Objects, Observed, observe
 from dejacue.pipeline._read import Examples, Given, Shown, Words, read
@@ -248,8 +248,12 @@ def _find(
         raise InputError(
             f"{opened.path}: holds {names}, but find returns one; use find_each for all"
         )
-    named = described.facts or described.changes  # frames that must be among those looked at
-    every = 1 if named or isinstance(video, Video) else sampling.every(opened, encoder)
+    every = 1
+    named = [*described.facts, *described.changes]
+    # frames of the file that are named must be among those looked at
+    if not isinstance(video, Video) and all(own.unit == "frames" for own in named):
+        before = recorded(search.folder, observed.objects)
+        every = sampling.every(opened, None if named else getattr(encoder, "pace", None), before)
     encoded = encode(
         opened,
         observed,

@@ -56,7 +56,7 @@ class Sampled(Asked):
 
     start: Frame | None = None
     end: Frame | None = None
-    stride: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    stride: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     fps: Annotated[float, Field(gt=0, le=1000)] | None = None
     rate: Annotated[float, Field(gt=0, le=1000)] | None = None
 

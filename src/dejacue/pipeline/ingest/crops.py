@@ -53,6 +53,7 @@ class Look:
     batch: int
     details: Mapping[str, str]
     fit: Callable[[Pixels], Pixels] | None = None
+    pace: float | None = None
     padding: float = PADDING
     minimum: int = MINIMUM
     max_pixels: int | None = None
@@ -77,6 +78,7 @@ class Look:
             encoder.batch,
             dict(encoder.details),
             fit,
+            getattr(encoder, "pace", None),
             max_pixels=max_pixels,
         )
 
@@ -190,6 +192,9 @@ def _decoded(item: Item, look: Look) -> Iterator[Chunk | End]:
         match=item.match,
         at_once=False,
     )
+    every = item.sampling.every(video, look.pace, item.known.values())
+    video = video.thinned(every)
+    observed = replace(observed, masks=observed.masks.thinned(every))
     named = {item.name + name.removeprefix(video.name): o for name, o in observed.objects.items()}
     recipes = {name: _recipe(video, observed, look, own) for name, own in named.items()}
     skipped = tuple(name for name in named if _is_there(item, name, recipes[name]))

@@ -68,6 +68,8 @@ class Masks:
 
     def thinned(self, every: int) -> Masks:
         """The same masks for every n-th of the frames that they are for (``Video.thinned``)."""
+        if every == 1:
+            return self
         made = copy.copy(self)
         made._matching = copy.copy(self._matching)
         made._matching.every = every
