@@ -20,12 +20,14 @@ from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
 from dejacue import Cancelled, InputError, MissingExtra, Store, build_history, ingest, read_history
-from dejacue.pipeline.ingest import ManifestError, crops, local, read_manifest, writer
-from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look, decode_crop
+from dejacue.pipeline.ingest import ManifestError, local, read_manifest, worker, writer
+from dejacue.pipeline.ingest.local import depends_on_batch
 from dejacue.pipeline.ingest.manifest import as_items
-from dejacue.pipeline.ingest.rows import Gathered, depends_on_batch, encode_chunk
+from dejacue.pipeline.ingest.worker import Decoding, decode
+from dejacue.report.thumbnails import Album
 from dejacue.sources import remote
 from dejacue.sources.atomic import lock_folder
+from dejacue.sources.build import Chunk, EncoderInfo, End, Failed, HistoryBuilder
 from dejacue.store import Failure, _segments
 
 
@@ -72,10 +74,10 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
     header, rest = lines.read_text(encoding="utf-8").split("\n", 1)
     capitals = header.upper().replace("CAMERA", "camera")  # a name of one's own stays as it is
     assert read_manifest(write_csv(tmp_path / "c.csv", f"{capitals}\n{rest}")) == [first, second]
-    assert (first.name, first.objects, first.object) == ("first", (1, 2), "cup")
+    assert (first.id, first.objects, first.object) == ("first", (1, 2), "cup")
     assert (first.sampling.fps, first.extra, first.source) == (2.5, {"camera": "left"}, "a.mp4")
     assert first.video == str(tmp_path / "a.mp4")
-    assert (second.name, second.objects, second.masks) == ("a", "all", str(tmp_path / "b.csv"))
+    assert (second.id, second.objects, second.masks) == ("a", "all", str(tmp_path / "b.csv"))
     rows = [
         {
             "video": "a.mp4",
@@ -171,16 +173,16 @@ def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
 # Decoding and rows
 
 
-def test_decode_crop_gives_the_rows_of_encode(videos, counting) -> None:
-    look = Look.of(counting)
+def test_decoding_elsewhere_gives_the_rows_of_encode(videos, counting) -> None:
+    how = Decoding.of(counting)
     (item,) = as_items([{**videos[0], "objects": "all", "id": "x", "camera": "left"}])
-    *chunks, end = decode_crop(*pickle.loads(pickle.dumps((item, look))))
+    *chunks, end = decode(*pickle.loads(pickle.dumps((item, how))))
     assert all(isinstance(own, Chunk) and len(own.crops) <= 256 for own in chunks)
     assert isinstance(end, End)
-    gathered = Gathered(look)
+    builder = HistoryBuilder(how.encoder)
     for chunk in chunks:
-        gathered.take(chunk, encode_chunk(counting, chunk))
-    made = {own.id: own for own in gathered.histories(end)}
+        builder.take(chunk, counting.encode_images(list(chunk.crops)))
+    made = builder.histories(end)
     assert list(made) == ["x-1", "x-2"]
     for at in (1, 2):
         alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=at)
@@ -191,25 +193,25 @@ def test_decode_crop_gives_the_rows_of_encode(videos, counting) -> None:
         assert (own.encoder, own.presence) == (alone.encoder, None)
 
 
-def test_decode_crop_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
+def test_decoding_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
     rows = [one(videos[0], objects=7), {**videos[0], "id": "two"}]
     for item, text in zip(as_items(rows), ("no object 7", "holds the objects 1, 2"), strict=True):
-        (end,) = decode_crop(item, Look.of(counting))
+        (end,) = decode(item, Decoding.of(counting))
         assert isinstance(end, Failed)
         assert text in end.what
 
 
 def test_a_chunk_is_whole_batches_of_bounded_size(counting) -> None:
     for size, batch, wanted in ((224, 64, 192), (64, 64, 256), (16, 300, 256), (4096, 8, 1)):
-        look = Look("x", 4, size, batch, {})
-        assert look.chunk == wanted
-        assert look.chunk == 1 or look.chunk * size**2 * 3 <= 32 << 20
+        info = EncoderInfo("x", 4, size, batch, {})
+        assert info.chunk == wanted
+        assert info.chunk == 1 or info.chunk * size**2 * 3 <= 32 << 20
 
 
 def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
     counting.fit = lambda image: image
     with pytest.raises(InputError, match="counting: its fit cannot be sent to other processes"):
-        Look.of(counting)
+        Decoding.of(counting)
 
 
 def test_whether_rows_depend_on_the_batch_is_found_out(tmp_path) -> None:
@@ -514,10 +516,11 @@ def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypa
             return -9
 
     monkeypatch.setattr(local, "Worker", Dying)
-    decoding = local._Workers(iter(as_items([one(videos[0])])), Look.of(counting), 1)
+    decoding = local._Workers(iter(as_items([one(videos[0])])), Decoding.of(counting), 1)
     with decoding:
-        ((item, message, size),) = [own for own in decoding if own[0] is not None]
-    assert (item.name, size, decoding.room._held) == ("v0", 0, 0)
+        ((item, message, release),) = [own for own in decoding if own[0] is not None]
+    release()
+    assert (item.id, decoding.room._held) == ("v0", 0)
     assert "was killed by SIGKILL" in message.what
 
 
@@ -571,13 +574,12 @@ def test_ingested_objects_have_a_picture(tmp_path, videos, counting) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9, 100])
-def test_the_picture_is_of_the_middle_of_however_many_there_are(count, monkeypatch) -> None:
-    monkeypatch.setattr(crops, "small_jpeg", lambda pixels, _: int(pixels[0]))
-    album = crops._Album()
+def test_the_picture_is_of_the_middle_of_however_many_there_are(count) -> None:
+    album: Album[int] = Album(worker.MAX_KEPT_CROPS)
     for at in range(count):
-        album.see(np.array([at]))
-    assert len(album._kept) <= crops.MOST_KEPT
-    assert abs(album.middle() - count / 2) <= max(1, count / 4)
+        album.see(at, lambda at=at: at)
+    assert len(album.kept) <= worker.MAX_KEPT_CROPS
+    assert abs(worker.middle(album, count - 1) - count / 2) <= max(1, count / 4)
 
 
 def test_files_elsewhere_are_fetched_and_exports_put(

@@ -14,7 +14,14 @@ from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import ENCODERS, SAME_ROWS, UNKNOWN_WORDS, Encoder, encoder_name
+from dejacue.sources.encoders import (
+    ENCODERS,
+    SAME_ROWS,
+    UNKNOWN_WORDS,
+    Encoder,
+    HasOrigin,
+    encoder_name,
+)
 from dejacue.sources.encoders.base import encode_vocabulary
 from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
@@ -85,7 +92,7 @@ class Words:
         return cls(vocabulary, name, options)
 
     def encoder_for(
-        self, history: History, encoder: Encoder | str | None, reading: ReadOptions
+        self, history: HasOrigin, encoder: Encoder | str | None, reading: ReadOptions
     ) -> Encoder | None:
         """The one that goes with a history that is there already; None where none is needed: of
         words with features, only p-values need one, which must be named."""

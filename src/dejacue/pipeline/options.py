@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.locate import check_reading, read
 from dejacue.method.view import Readout
@@ -15,16 +15,6 @@ from dejacue.records.history import EVERY
 from dejacue.sources.catalogue import check_default
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.video import Video
-
-
-def split(given: Mapping[str, Any], *kinds: Any) -> list[Any]:
-    """A record of each kind, of those options that are its own; a name that no kind has is refused,
-    and those that there are, listed."""
-    owner = {one.name: kind for kind in kinds for one in fields(kind)}
-    for name in given:
-        if name not in owner:
-            raise unknown("option", name, owner)
-    return [kind(**{n: v for n, v in given.items() if owner[n] is kind}) for kind in kinds]
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,22 @@ it reads more than fits (HELD bytes over all), which holds the worker back in tu
 
 from __future__ import annotations
 
-import contextlib
 import os
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dejacue.errors import DejaCueError
-from dejacue.pipeline.ingest.batches import Batch, Encoding
-from dejacue.pipeline.ingest.crops import Chunk, Failed, Look, addressed, there_already
 from dejacue.pipeline.ingest.manifest import Item, fetched
-from dejacue.pipeline.ingest.rows import depends_on_batch
 from dejacue.pipeline.ingest.run import Run
-from dejacue.pipeline.ingest.worker import Message, Worker, obituary
-from dejacue.sources.build import ahead
+from dejacue.pipeline.ingest.worker import Decoding, Worker, addressed, obituary, there_already
+from dejacue.sources.build import Failed, Incoming, encode_chunks
+from dejacue.sources.encoders import Encoder
 
 HELD = 256 << 20  # bytes of crops that wait for the encoder
 ENDING_S = 5.0  # a thread that is fetching a file is not waited for longer, when all is stopped
@@ -38,30 +37,29 @@ def run_local(run: Run) -> None:
     workers = run.workers or max(1, cores - 1)
     workers = min(workers, max(1, run.total))
     # a video in one thread takes the least work; in more only where there are fewer than cores
-    look = replace(run.look, threads=max(1, cores // workers))
-    with (
-        _Workers(run.items, look, workers) as decoding,
-        Encoding(run, lambda: not depends_on_batch(run.encoder)) as encoding,
-        contextlib.closing(_batches(decoding, encoding)) as batches,
-        contextlib.closing(ahead(encoding.encode, batches, run.encoder.workers)) as encoded,
-    ):
-        for batch in encoded:
-            for act in batch.then:
-                act()
-            run.writer.tick()
+    how = replace(run.decoding, threads=max(1, cores // workers))
+    with _Workers(run.items, how, workers) as decoding:
+        encode_chunks(
+            decoding,
+            run.encoder,
+            how.encoder,
+            run.writer,
+            lambda: not depends_on_batch(run.encoder),
+        )
 
 
-def _batches(decoding: _Workers, encoding: Encoding) -> Generator[Batch, None, None]:
-    for item, message, size in decoding:
-        if item is None or message is None:
-            yield from encoding.idle()
-        elif isinstance(message, Chunk):
-            yield from encoding.chunk(item, message, partial(decoding.room.give, size))
-        else:
-            yield from encoding.ended(item, message)
-            decoding.room.give(size)
-        del message  # it is large, and the next one may be a while in coming
-    yield from encoding.idle()
+def depends_on_batch(encoder: Encoder) -> bool:
+    """Whether a crop has other last bits beside other crops, as far as a few batches tell: then
+    batches are made of one video each, as ``encode`` makes them."""
+    noise = np.random.default_rng(0)
+    shape = (encoder.size, encoder.size, 3)
+    crops = list(noise.integers(0, 256, (max(2, encoder.batch), *shape), np.uint8))
+    alone, pair = encoder.encode_images(crops[:1]), encoder.encode_images(crops[1::-1])
+    if not np.array_equal(alone[0], pair[1]):
+        return True
+    full = encoder.encode_images(crops)
+    part = encoder.encode_images(crops[len(crops) // 3 :: -1])[::-1]
+    return not (np.array_equal(full[0], alone[0]) and np.array_equal(full[: len(part)], part))
 
 
 class _Room:
@@ -92,11 +90,10 @@ class _Room:
 
 
 class _Workers:
-    """Iterates over (item, message, bytes) of all workers, and (None, None, 0) where nothing comes
-    for a moment."""
+    """Iterates over what all workers give, as ``encode_chunks`` takes it."""
 
-    def __init__(self, items: Iterator[Item], look: Look, count: int) -> None:
-        self._items, self._look = items, look
+    def __init__(self, items: Iterator[Item], how: Decoding, count: int) -> None:
+        self._items, self._how = items, how
         self.room = _Room(HELD)
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -118,20 +115,22 @@ class _Workers:
         for own in self._threads:
             own.join(ENDING_S)
 
-    def __iter__(self) -> Iterator[tuple[Item, Message, int] | tuple[None, None, int]]:
+    def __iter__(self) -> Iterator[Incoming]:
         ended = 0
         while ended < len(self._threads):
             try:
                 got = self._queue.get(timeout=IDLE_S)
             except queue.Empty:
-                yield None, None, 0
+                yield None, None, lambda: None
                 continue
             if got is None:
                 ended += 1
             elif isinstance(got, BaseException):
                 raise got
             else:
-                yield got
+                item, message, size = got
+                yield item, message, partial(self.room.give, size)
+                del message
             del got
 
     def _next(self) -> Item | None:
@@ -151,9 +150,7 @@ class _Workers:
                 except EOFError:
                     if self._stopping:
                         break
-                    self._queue.put(
-                        (item, Failed(item.name, obituary(item, self._ended(worker))), 0)
-                    )
+                    self._queue.put((item, Failed(obituary(item, self._ended(worker))), 0))
                     worker = None
         except BaseException as error:
             self._queue.put(error)
@@ -171,7 +168,7 @@ class _Workers:
             taken = size
 
         try:
-            item = addressed(item, self._look)
+            item = addressed(item, self._how.encoder)
             if (end := there_already(item)) is not None:
                 self._queue.put((item, end, 0))
                 return
@@ -181,7 +178,7 @@ class _Workers:
                     taken = 0
                     del message
         except DejaCueError as error:  # it cannot be fetched
-            self._queue.put((item, Failed(item.name, str(error)), 0))
+            self._queue.put((item, Failed(str(error)), 0))
         except EOFError:
             self.room.give(taken)
             raise
@@ -190,7 +187,7 @@ class _Workers:
         with self._lock:
             if self._stopping:
                 return None
-            worker = Worker(self._look)
+            worker = Worker(self._how)
             self._alive.add(worker)
             return worker
 
