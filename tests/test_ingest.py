@@ -21,7 +21,6 @@ from PIL import Image
 
 from dejacue import Cancelled, InputError, MissingExtra, Store, build_history, ingest, read_history
 from dejacue.pipeline.ingest import ManifestError, local, read_manifest, worker, writer
-from dejacue.pipeline.ingest.local import depends_on_batch
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Decoding, decode
 from dejacue.report.thumbnails import Album
@@ -38,8 +37,7 @@ def videos(tmp_path_factory) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def counting(tmp_path, monkeypatch) -> Counting:
-    monkeypatch.setattr(local, "depends_on_batch", lambda encoder: encoder._mixing)
+def counting(tmp_path) -> Counting:
     return Counting(tmp_path / "counter")
 
 
@@ -201,11 +199,11 @@ def test_decoding_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
         assert text in end.what
 
 
-def test_a_chunk_is_whole_batches_of_bounded_size(counting) -> None:
-    for size, batch, wanted in ((224, 64, 192), (64, 64, 256), (16, 300, 256), (4096, 8, 1)):
+def test_a_chunk_is_whole_batches_of_bounded_size() -> None:
+    for size, batch, wanted in ((224, 64, 192), (64, 64, 256), (16, 300, 300), (4096, 8, 8)):
         info = EncoderInfo("x", 4, size, batch, {})
         assert info.chunk == wanted
-        assert info.chunk == 1 or info.chunk * size**2 * 3 <= 32 << 20
+        assert info.chunk == batch or info.chunk * size**2 * 3 <= 32 << 20
 
 
 def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
@@ -214,16 +212,11 @@ def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
         Decoding.of(counting)
 
 
-def test_whether_rows_depend_on_the_batch_is_found_out(tmp_path) -> None:
-    assert not depends_on_batch(Counting(tmp_path / "c"))
-    assert depends_on_batch(Counting(tmp_path / "c", mixing=True))
-
-
 # The local engine
 
 
 @pytest.mark.parametrize("mixing", [False, True])
-def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing, monkeypatch) -> None:
+def test_histories_are_those_of_encode(tmp_path, videos, mixing) -> None:
     encoder = Counting(tmp_path / "counter", mixing)
     Store.create(tmp_path / "store", dtype="float32")
     rows = [one(own, camera=f"c{k}", object="cup") for k, own in enumerate(videos)]
@@ -249,24 +242,18 @@ def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing, monke
         for own in videos:
             alone = build_history(own["video"], own["masks"], encoder, objects=1)
             assert np.array_equal(store[alone.id].features, alone.features)
-    monkeypatch.setattr(local, "depends_on_batch", None)  # nothing is encoded: nobody asks
     assert ingest(rows, tmp_path / "store", encoder=encoder).skipped == ("v0", "v1", "v2")
     assert encoder.given == 2 * 3 * FRAMES  # those of build_history
     assert not (tmp_path / "store" / writer.PARTIAL).exists()
 
 
-def test_batches_are_filled_across_videos(tmp_path, videos, counting) -> None:
+def test_a_batch_holds_crops_of_one_video(tmp_path, videos, counting) -> None:
+    """So a row has the bits that ``encode`` gives it, whatever else is encoded."""
     sizes: list[int] = []
     encode = counting.encode_images
     counting.encode_images = lambda crops: (sizes.append(len(crops)), encode(crops))[1]
     counting.batch = 35
     ingest([one(own) for own in videos], tmp_path / "a", encoder=counting, workers=1)
-    assert sum(sizes) == 3 * FRAMES
-    assert sizes.count(35) >= 2
-    assert max(sizes) == 35
-    sizes.clear()
-    counting._mixing = True
-    ingest([one(own) for own in videos], tmp_path / "b", encoder=counting, workers=1)
     assert sizes == [35, 5] * 3
 
 
@@ -420,7 +407,6 @@ def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
     with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
         ingest(rows, tmp_path / "store", encoder=counting)
     monkeypatch.undo()
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: False)
     assert stored(tmp_path / "store") == {}
     made = ingest(rows, tmp_path / "store", encoder=counting)
     assert len(made.added) == 3

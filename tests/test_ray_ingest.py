@@ -25,7 +25,6 @@ from dejacue.pipeline.ingest import (
     RayOptions,
     Run,
     Writer,
-    local,
     on_ray,
     writer,
 )
@@ -93,7 +92,6 @@ class Fragile(Counting):
 def test_ray_makes_the_histories_and_failures_of_the_local_engine(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     wanted = ingest(videos, tmp_path / "local", encoder=Strict(tmp_path / "a", True))
     told = []
     made = ingest(
@@ -128,7 +126,6 @@ def test_ray_makes_the_histories_and_failures_of_the_local_engine(
 def test_an_actor_that_dies_in_a_batch_costs_no_more_than_that(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     good = [own for own in videos if Path(own["video"]).stem == "v1"]
     ingest(good, tmp_path / "local", encoder=Counting(tmp_path / "a", True))
     ingest(good, tmp_path / "ray", encoder=Fragile(tmp_path / "b", 2 * BATCH), engine="ray")
@@ -141,7 +138,6 @@ def test_a_batch_that_always_kills_its_actor_ends_the_run(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr(on_ray, "RETRIES", 1)
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     encoder = Fragile(tmp_path / "b", BATCH, again=True)
     with pytest.raises(DejaCueError, match="Ray lost a task"):
         ingest(videos[:1], tmp_path / "ray", encoder=encoder, engine="ray")
@@ -287,7 +283,6 @@ def processes() -> str:
 
 
 def test_a_driver_that_is_killed_costs_one_batch_an_actor(videos, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     good = [own for own in videos if Path(own["video"]).stem.startswith("v")][:VIDEOS]
     ingest(good, tmp_path / "local", encoder=Counting(tmp_path / "a", True))
     crops, actors, counter = (tmp_path / "a").stat().st_size, 2, tmp_path / "b"

@@ -28,7 +28,7 @@ import dejacue.pipeline.ingest
 import dejacue.sources.build
 import dejacue.store
 from dejacue import Store
-from dejacue.pipeline.ingest import ingest, local, writer
+from dejacue.pipeline.ingest import ingest, writer
 
 HERE = (
     *(str(Path(str(own.__file__)).parent) for own in (dejacue.store, dejacue.pipeline.ingest)),
@@ -61,7 +61,6 @@ def run(rows: list[dict[str, str]], store: Path, counter: Path, mixing: bool, at
     if child == 0:
         try:
             writer.GROUP_S = 0.0
-            local.depends_on_batch = lambda _: mixing  # it encodes, too
             lines_until_killed(at)
             made = ingest(rows, store, encoder=Counting(counter, mixing), workers=2)
             os._exit(1 if made.failed else 0)

@@ -22,8 +22,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,9 +87,9 @@ class EncoderInfo:
 
     @property
     def chunk(self) -> int:
-        """Crops in a chunk for another process: whole batches, where they are not too large."""
-        most = max(1, min(MAX_CHUNK_CROPS, MAX_CHUNK_BYTES // (3 * self.size**2)))
-        return max(most // self.batch * self.batch, min(most, self.batch))
+        """Crops in a chunk for another process: whole batches, as many as are not too large."""
+        most = min(MAX_CHUNK_CROPS, MAX_CHUNK_BYTES // (3 * self.size**2))
+        return max(1, most // self.batch) * self.batch
 
     @property
     def key(self) -> str:
@@ -408,6 +407,14 @@ class HistoryBuilder:
         self.problem: str | None = None  # why no history can be made of it
         self.known = PartialRows(partial, info.key)
         self._chunks: list[Chunk] = []
+        self._lock = threading.Lock()
+
+    def encode(self, batch: Chunk, encoder: Encoder) -> None:
+        """All of a batch or none; a batch that is known is not encoded again."""
+        if not all(key in self.known for key in batch.names):
+            rows = encoder.encode_images(list(batch.crops))
+            with self._lock:
+                self.known.add(dict(zip(batch.names, rows, strict=True)))
 
     def see(self, chunk: Chunk) -> None:
         self._chunks.append(chunk.without_crops)
@@ -496,168 +503,90 @@ def encode_here(
     partial   keeps what is encoded; whoever has written the histories removes it
     """
     target = _Here(partial, tell)
-    encode_chunks(((None, own, _nothing) for own in chunks), encoder, info, target)
+    encode_chunks(((None, own, None) for own in chunks), encoder, info, target)
     return target.histories
 
 
-def _nothing() -> None:
-    pass
-
-
-Incoming = tuple[Any, Message | None, Callable[[], object]]
+Incoming = tuple[Any, Message | None, Callable[[], object] | None]
 
 
 def encode_chunks(
-    messages: Iterable[Incoming],
-    encoder: Encoder,
-    info: EncoderInfo,
-    target: Target,
-    mixed: Callable[[], bool] = lambda: False,
+    messages: Iterable[Incoming], encoder: Encoder, info: EncoderInfo, target: Target
 ) -> None:
-    """Encode the chunks of many videos in batches, and give their histories to the target.
+    """Encode the chunks of many videos, a batch at a time, and give their histories to the target.
 
-    messages   (job, message, what to call when its crops are not needed any more); a message that
-               is None says that nothing comes for a moment
-    mixed      whether a batch may hold crops of any videos; else of one, in order, so that a row
-               has the same bits as alone. Asked when there is something to encode
+    messages   (job, message, what to call when it is not needed any more); a message that is None
+               says that nothing comes for a moment
+
+    A batch holds crops of one video, in order: a model may give a crop other last bits beside
+    other crops, and rows do not depend on which videos are encoded together.
     """
-    with (
-        _Encoding(encoder, info, target, mixed) as encoding,
-        contextlib.closing(encoding.batches(messages)) as waiting,
-        contextlib.closing(ahead(encoding.encode, waiting, encoder.workers)) as encoded,
-    ):
-        for batch in encoded:
-            target.encoded(len(batch.crops))
-            for act in batch.then:
-                act()
-            target.tick()
+    builders: dict[str | None, HistoryBuilder] = {}  # by the id of the job
 
-
-_Crop = tuple[HistoryBuilder, bytes, Pixels]
-
-
-@dataclass(eq=False)
-class _Batch:
-    """Crops to encode, and what to do when this is done."""
-
-    crops: list[_Crop] = field(default_factory=list)
-    then: list[Callable[[], object]] = field(default_factory=list)
-
-
-class _Encoding:
-    """Makes batches in one thread; ``encode`` may run in others, several batches at a time."""
-
-    def __init__(
-        self, encoder: Encoder, info: EncoderInfo, target: Target, mixed: Callable[[], bool]
-    ) -> None:
-        self._encoder, self._info, self._target, self._ask = encoder, info, target, mixed
-        self._open: dict[str | None, HistoryBuilder] = {}  # by the id of the job
-        self._waiting: dict[Any, list[_Crop]] = {}  # likewise; where batches are mixed, all by 0
-        self._then: list[Callable[[], object]] = []  # when those that wait by 0 are encoded
-        self._lock = threading.Lock()
-
-    @cached_property
-    def _mixed(self) -> bool:
-        return self._ask()
-
-    def __enter__(self) -> _Encoding:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for own in self._open.values():
-            own.known.close()
-
-    def encode(self, batch: _Batch) -> _Batch:
-        """Rows are kept at once, so that a kill costs what is being encoded and no more. All of a
-        batch or none: a model may give a crop other last bits beside other crops."""
-        try:
-            self._encode(batch.crops)
-        except DejaCueError:
-            if self._target.alone:
-                raise
-            for builder in {own[0]: None for own in batch.crops}:  # of one: the others are sound
-                try:
-                    self._encode([own for own in batch.crops if own[0] is builder])
-                except DejaCueError as error:
-                    builder.problem = str(error)
-        return batch
-
-    def _encode(self, crops: list[_Crop]) -> None:
-        if all(key in builder.known for builder, key, _ in crops):
-            return
-        rows = self._encoder.encode_images([pixels for _, _, pixels in crops])
-        found: dict[HistoryBuilder, dict[bytes, Rows]] = {}
-        for (builder, key, _), row in zip(crops, rows, strict=True):
-            found.setdefault(builder, {})[key] = row
-        with self._lock:
-            for builder, own in found.items():
-                builder.known.add(own)
-
-    def batches(self, messages: Iterable[Incoming]) -> Generator[_Batch, None, None]:
+    def tasks() -> Iterator[_Task]:
         for job, message, release in messages:
-            if message is None:
-                yield self._rest()
-            elif isinstance(message, Chunk):
-                yield from self._chunk(job, message, release)
+            id = _id(job)
+            if isinstance(message, Chunk):
+                if id not in builders:
+                    builders[id] = HistoryBuilder(info, target.partial(job))
+                builders[id].see(message)
+                for at in range(0, len(message), info.batch):
+                    last = at + info.batch >= len(message)
+                    part = message.part(at, at + info.batch)
+                    yield _Task(job, builders[id], part, release if last else None)
             else:
-                yield from self._ended(job, message)
-                release()
+                yield _Task(job, builders.get(id), message, release)
             del message  # it is large, and the next one may be a while in coming
-        yield self._rest()
 
-    def _chunk(self, job: Any, chunk: Chunk, release: Callable[[], object]) -> Iterator[_Batch]:
-        builder = self._open.get(_id(job))
-        if builder is None:
-            builder = HistoryBuilder(self._info, self._target.partial(job))
-            self._open[_id(job)] = builder
-        builder.see(chunk)
-        waiting = self._waiting.setdefault(0 if self._mixed else _id(job), [])
-        new = [
-            (builder, key, pixels)
-            for key, pixels in zip(chunk.names, chunk.crops, strict=True)
-            if not (self._mixed and key in builder.known)
-        ]
-        waiting += new
-        size = self._info.batch
-        full = len(waiting) // size * size
-        made = [_Batch(waiting[at : at + size]) for at in range(0, full, size)]
-        # copies: a few crops that wait for others would hold all of their chunk
-        waiting[:] = [(own, key, pixels.copy()) for own, key, pixels in waiting[full:]]
-        if made:
-            made[0].then, self._then = self._then, []
-        else:
-            made = [_Batch()]
-        made[-1].then += [release, partial(self._target.encoded, len(chunk) - len(new))]
-        yield from made
+    def encode(task: _Task) -> _Task:
+        """Rows are kept at once, so that a kill costs what is being encoded and no more."""
+        if isinstance(task.message, Chunk) and task.builder is not None:
+            try:
+                task.builder.encode(task.message, encoder)
+            except DejaCueError as error:
+                if target.alone:
+                    raise
+                task.builder.problem = str(error)
+        return task
 
-    def _ended(self, job: Any, message: End | Failed) -> Iterator[_Batch]:
-        """After all crops of a video: it is finished when the last of them is encoded."""
-        finish = partial(self._finish, job, message)
-        if self._waiting.get(0):
-            self._then.append(finish)
-        else:
-            yield _Batch(self._waiting.pop(_id(job), []), [finish])
-
-    def _rest(self) -> _Batch:
-        """What waits, if batches are mixed. An empty batch moves on those that are on their way."""
-        then, self._then = self._then, []
-        return _Batch(self._waiting.pop(0, []), then)
-
-    def _finish(self, job: Any, message: End | Failed) -> None:
-        builder = self._open.pop(_id(job), None)
-        if builder is not None:
-            builder.known.close()
-        if isinstance(message, Failed):
-            self._target.failed(job, message.what)
-        elif builder is not None and builder.problem is not None:
-            self._target.failed(job, f"{job.video}: {builder.problem}")
-        else:
-            made = {} if builder is None else builder.histories(message)
-            self._target.finished(job, made, message)
+    try:
+        with contextlib.closing(ahead(encode, tasks(), encoder.workers)) as done:
+            for job, builder, message, release in done:
+                if isinstance(message, Chunk):
+                    target.encoded(len(message))
+                elif message is not None:
+                    builders.pop(_id(job), None)
+                    _finish(job, builder, message, target)
+                if release is not None:
+                    release()
+                target.tick()
+    finally:
+        for own in builders.values():
+            own.known.close()
 
 
 def _id(job: Any) -> str | None:
     return None if job is None else job.id
+
+
+class _Task(NamedTuple):
+    job: Any
+    builder: HistoryBuilder | None
+    message: Message | None
+    release: Callable[[], object] | None
+
+
+def _finish(
+    job: Any, builder: HistoryBuilder | None, message: End | Failed, target: Target
+) -> None:
+    if builder is not None:
+        builder.known.close()
+    if isinstance(message, Failed):
+        target.failed(job, message.what)
+    elif builder is not None and builder.problem is not None:
+        target.failed(job, f"{job.video}: {builder.problem}")
+    else:
+        target.finished(job, {} if builder is None else builder.histories(message), message)
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -16,50 +16,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from dejacue.errors import DejaCueError
 from dejacue.pipeline.ingest.manifest import Item, fetched
 from dejacue.pipeline.ingest.run import Run
 from dejacue.pipeline.ingest.worker import Decoding, Worker, addressed, obituary, there_already
 from dejacue.sources.build import Failed, Incoming, encode_chunks
-from dejacue.sources.encoders import Encoder
 
 HELD = 256 << 20  # bytes of crops that wait for the encoder
 ENDING_S = 5.0  # a thread that is fetching a file is not waited for longer, when all is stopped
-IDLE_S = 0.25  # then what is there is encoded, whether it fills a batch or not
+IDLE_S = 0.25  # then what is encoded moves on, though nothing comes after it
 
 
 def run_local(run: Run) -> None:
-    """Encodes in batches that are filled across videos where the encoder gives a crop the same row
-    beside any others; else a batch is of one video, and the rows are those of ``encode``."""
     cores = os.cpu_count() or 2
     workers = run.workers or max(1, cores - 1)
     workers = min(workers, max(1, run.total))
     # a video in one thread takes the least work; in more only where there are fewer than cores
     how = replace(run.decoding, threads=max(1, cores // workers))
     with _Workers(run.items, how, workers) as decoding:
-        encode_chunks(
-            decoding,
-            run.encoder,
-            how.encoder,
-            run.writer,
-            lambda: not depends_on_batch(run.encoder),
-        )
-
-
-def depends_on_batch(encoder: Encoder) -> bool:
-    """Whether a crop has other last bits beside other crops, as far as a few batches tell: then
-    batches are made of one video each, as ``encode`` makes them."""
-    noise = np.random.default_rng(0)
-    shape = (encoder.size, encoder.size, 3)
-    crops = list(noise.integers(0, 256, (max(2, encoder.batch), *shape), np.uint8))
-    alone, pair = encoder.encode_images(crops[:1]), encoder.encode_images(crops[1::-1])
-    if not np.array_equal(alone[0], pair[1]):
-        return True
-    full = encoder.encode_images(crops)
-    part = encoder.encode_images(crops[len(crops) // 3 :: -1])[::-1]
-    return not (np.array_equal(full[0], alone[0]) and np.array_equal(full[: len(part)], part))
+        encode_chunks(decoding, run.encoder, how.encoder, run.writer)
 
 
 class _Room:
@@ -121,7 +96,7 @@ class _Workers:
             try:
                 got = self._queue.get(timeout=IDLE_S)
             except queue.Empty:
-                yield None, None, lambda: None
+                yield None, None, None
                 continue
             if got is None:
                 ended += 1
