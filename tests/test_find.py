@@ -41,7 +41,7 @@ from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
-from dejacue.sources.masks import write_masks
+from dejacue.sources.masks import _masks, labels, write_masks
 from dejacue.sources.video import Video
 
 JPEG = b"\xff\xd8\xff"
@@ -124,6 +124,27 @@ def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkey
     found = cup()
     assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
     assert len(found.thumbnails) == 12
+
+
+@pytest.mark.parametrize(("objects", "distractors"), [(None, 0), ([1], 1), ("all", 1)])
+def test_each_mask_is_decoded_once_and_hashed_once(
+    tmp_path, monkeypatch, objects, distractors
+) -> None:
+    """Masks are looked at to tell their kind and their objects, before they are used."""
+    made = render(11, family="cup", topology="binary", frames=40, distractors=distractors)
+    write_scene(tmp_path / "cup", made)
+    masks, words = tmp_path / "cup" / "Annotations", tmp_path / "cup" / "vocabulary.yaml"
+    decoded = counted(monkeypatch, labels, "read_picture")
+    hashed = counted(monkeypatch, _masks.hashlib, "file_digest")
+    how = {"masks": masks, "objects": objects, "encoder": "mini", "folder": tmp_path / "out"}
+    once = find_each(tmp_path / "cup" / "scene.mp4", words, **how)
+    assert len(decoded) == 40
+    assert len(hashed) == 40
+    monkeypatch.setattr(labels, "MAX_KEPT_BYTES", 0)  # larger masks are decoded again
+    again = find_each(tmp_path / "cup" / "scene.mp4", words, **how | {"folder": None})
+    assert len(decoded) > 80
+    for one, other in zip(once, again, strict=True):
+        assert np.array_equal(one.history.features, other.history.features)
 
 
 @pytest.mark.parametrize("readout", ["contrast", "published", "joint"])

@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -470,31 +471,37 @@ def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options,
     assert not (tmp_path / "store").exists()
 
 
-def test_no_more_crops_wait_than_fit(tmp_path, videos, counting, monkeypatch) -> None:
-    """A chunk passes however large it is, but then it is the only one."""
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_chunks_wait_than_may(tmp_path, videos, counting, monkeypatch, most) -> None:
     seen = []
-    take = local._Room.take
 
-    def watched(self: local._Room, size: int) -> None:
-        take(self, size)
-        seen.append((size, self._held))
+    class Watched(threading.Semaphore):
+        held = 0
 
-    monkeypatch.setattr(local._Room, "take", watched)
-    for held in (1, local.HELD):
-        monkeypatch.setattr(local, "HELD", held)
-        seen.clear()
-        ingest([one(own) for own in videos], tmp_path / str(held), encoder=counting, workers=3)
-        chunks = [own for own in seen if own[0] > 1000]
-        assert len(chunks) == 3
-        assert held > 1 or all(size == together for size, together in chunks)
+        def acquire(self, *given: object) -> bool:
+            taken = super().acquire(*given)
+            Watched.held += 1
+            seen.append(Watched.held)
+            return taken
+
+        def release(self, n: int = 1) -> None:
+            Watched.held -= n
+            super().release(n)
+
+    monkeypatch.setattr(local, "Semaphore", Watched)
+    monkeypatch.setattr(local, "MAX_WAITING", most)
+    made = ingest([one(own) for own in videos], tmp_path / "s", encoder=counting, workers=3)
+    assert len(made.added) == 3
+    assert len(seen) == 6  # a chunk and an end of each
+    assert max(seen) <= most
 
 
-def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
+def test_the_slot_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
     class Dying:
         def __init__(self, *_: object) -> None: ...
 
-        def messages(self, item: object, make_room: object) -> Iterator[object]:
-            make_room(1000)
+        def messages(self, item: object, wait: object) -> Iterator[object]:
+            wait()
             yield from ()
             raise EOFError
 
@@ -502,11 +509,11 @@ def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypa
             return -9
 
     monkeypatch.setattr(local, "Worker", Dying)
+    monkeypatch.setattr(local, "MAX_WAITING", 1)
     decoding = local._Workers(iter(as_items([one(videos[0])])), Decoding.of(counting), 1)
     with decoding:
-        ((item, message, release),) = [own for own in decoding if own[0] is not None]
-    release()
-    assert (item.id, decoding.room._held) == ("v0", 0)
+        ((item, message, _),) = [own for own in decoding if own[0] is not None]
+    assert item.id == "v0"
     assert "was killed by SIGKILL" in message.what
 
 
@@ -660,7 +667,9 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert "camera" in dejacue(*listed).out
     vocabulary = tmp_path / "cup.yaml"
     vocabulary.write_text("empty: an empty cup\nfilled: a filled cup\n")
-    ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
+    with pytest.MonkeyPatch.context() as changed:  # the index says which encoder it was
+        changed.setattr(Store, "__getitem__", lambda *_: pytest.fail("a history was read"))
+        ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
     assert {json.loads(own)["columns"]["camera"] for own in ran.out.splitlines()} == {"0", "1"}
     manifest.write_text(f"video,masks,objects\n{folder}/v2.mp4,{folder}/v2.masks.npz,9\n")
     ran = dejacue(*words)

@@ -26,7 +26,7 @@ from dejacue.sources.build import (
     EncoderInfo,
     Watch,
     crops,
-    encode_here,
+    encode_alone,
     recipe,
     stages,
 )
@@ -217,7 +217,7 @@ def _made(
         tell=tell,
     )
     try:
-        made = encode_here(chunks, encoder, info, place, tell)
+        made = encode_alone(chunks, encoder, info, place, tell)
     except (KeyboardInterrupt, Cancelled):
         raise _cancelled(place, kept(), video.length, len(observed.objects)) from None
     for name, history in made.items():

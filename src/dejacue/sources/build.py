@@ -208,7 +208,26 @@ def build_histories(
         hashed=partial is not None,
         tell=tell,
     )
-    return encode_here(chunks, encoder, info, partial, tell)
+    return encode_alone(chunks, encoder, info, partial, tell)
+
+
+def encode_alone(
+    chunks: Iterable[Chunk | End],
+    encoder: Encoder,
+    info: EncoderInfo,
+    partial: str | os.PathLike[str] | None,
+    tell: Callable[[str, int], object],
+) -> dict[str, History]:
+    """Return the histories of one video; ``partial`` keeps what is encoded until it is removed."""
+    (made,) = encode_chunks(
+        (Incoming(None, own) for own in chunks),
+        encoder,
+        info,
+        lambda _: partial,
+        lambda count: tell("encode", count),
+        alone=True,
+    )
+    return made.histories
 
 
 def stages(video: Video, objects: int, progress: Progress) -> Callable[[str, int], None]:
@@ -452,141 +471,101 @@ class HistoryBuilder:
         return made
 
 
-class Target:
-    """Takes the histories of each video; jobs are whatever the messages come with.
+class Incoming(NamedTuple):
+    """A message of a job (None: nothing comes for a moment); release: what to call when it is not
+    needed any more."""
 
-    alone   whether an error of one video is raised; else it fails and the others go on
-    """
-
-    alone = True
-
-    def partial(self, job: Any) -> str | os.PathLike[str] | None:
-        """Where rows are kept until the histories are."""
-
-    def encoded(self, count: int) -> None:
-        """So many more crops are encoded."""
-
-    def finished(self, job: Any, histories: dict[str, History], end: End) -> None:
-        """All of a video is there."""
-
-    def failed(self, job: Any, what: str) -> None:
-        """Nothing of a video can be used."""
-
-    def tick(self) -> None:
-        """Called now and then."""
+    job: Any
+    message: Message | None
+    release: Callable[[], object] = lambda: None
 
 
-class _Here(Target):
-    def __init__(self, place: Any, tell: Callable[[str, int], object]) -> None:
-        self._place, self._tell = place, tell
-        self.histories: dict[str, History] = {}
+class Outcome(NamedTuple):
+    """What became of a job: its histories and the End, or why there are none."""
 
-    def partial(self, job: Any) -> str | os.PathLike[str] | None:
-        return self._place  # type: ignore[no-any-return]
-
-    def encoded(self, count: int) -> None:
-        self._tell("encode", count)
-
-    def finished(self, job: Any, histories: dict[str, History], end: End) -> None:
-        self.histories = histories
-
-
-def encode_here(
-    chunks: Iterable[Chunk | End],
-    encoder: Encoder,
-    info: EncoderInfo,
-    partial: str | os.PathLike[str] | None,
-    tell: Callable[[str, int], object],
-) -> dict[str, History]:
-    """Return the histories of one video.
-
-    partial   keeps what is encoded; whoever has written the histories removes it
-    """
-    target = _Here(partial, tell)
-    encode_chunks(((None, own, None) for own in chunks), encoder, info, target)
-    return target.histories
-
-
-Incoming = tuple[Any, Message | None, Callable[[], object] | None]
+    job: Any
+    histories: dict[str, History]
+    end: End | Failed
 
 
 def encode_chunks(
-    messages: Iterable[Incoming], encoder: Encoder, info: EncoderInfo, target: Target
-) -> None:
-    """Encode the chunks of many videos, a batch at a time, and give their histories to the target.
+    messages: Iterable[Incoming],
+    encoder: Encoder,
+    info: EncoderInfo,
+    partial: Callable[[Any], str | os.PathLike[str] | None],
+    tell: Callable[[int], object],
+    *,
+    alone: bool = False,
+) -> Generator[Outcome, None, None]:
+    """Encode the chunks of many videos, a batch at a time; give the histories of each.
 
-    messages   (job, message, what to call when it is not needed any more); a message that is None
-               says that nothing comes for a moment
+    partial   the file that keeps the rows of a job; whoever has its histories removes it
+    tell      called with how many more crops are encoded
+    alone     whether an error of a job is raised; else it fails and the others go on
 
     A batch holds crops of one video, in order: a model may give a crop other last bits beside
     other crops, and rows do not depend on which videos are encoded together.
     """
     builders: dict[str | None, HistoryBuilder] = {}  # by the id of the job
+    opened: list[HistoryBuilder] = []
 
-    def tasks() -> Iterator[_Task]:
+    def batches() -> Iterator[tuple[Incoming, HistoryBuilder | None]]:
         for job, message, release in messages:
-            id = _id(job)
+            id = None if job is None else job.id
             if isinstance(message, Chunk):
                 if id not in builders:
-                    builders[id] = HistoryBuilder(info, target.partial(job))
+                    builders[id] = HistoryBuilder(info, partial(job))
+                    opened.append(builders[id])
                 builders[id].see(message)
                 for at in range(0, len(message), info.batch):
+                    part = Incoming(job, message.part(at, at + info.batch))
                     last = at + info.batch >= len(message)
-                    part = message.part(at, at + info.batch)
-                    yield _Task(job, builders[id], part, release if last else None)
+                    yield part._replace(release=release) if last else part, builders[id]
             else:
-                yield _Task(job, builders.get(id), message, release)
+                yield (
+                    Incoming(job, message, release),
+                    None if message is None else builders.pop(id, None),
+                )
             del message  # it is large, and the next one may be a while in coming
 
-    def encode(task: _Task) -> _Task:
+    def encode(
+        given: tuple[Incoming, HistoryBuilder | None],
+    ) -> tuple[Incoming, HistoryBuilder | None]:
         """Rows are kept at once, so that a kill costs what is being encoded and no more."""
-        if isinstance(task.message, Chunk) and task.builder is not None:
+        (_, message, _), builder = given
+        if isinstance(message, Chunk) and builder is not None:
             try:
-                task.builder.encode(task.message, encoder)
+                builder.encode(message, encoder)
             except DejaCueError as error:
-                if target.alone:
+                if alone:
                     raise
-                task.builder.problem = str(error)
-        return task
+                builder.problem = str(error)
+        return given
 
     try:
-        with contextlib.closing(ahead(encode, tasks(), encoder.workers)) as done:
-            for job, builder, message, release in done:
-                if isinstance(message, Chunk):
-                    target.encoded(len(message))
-                elif message is not None:
-                    builders.pop(_id(job), None)
-                    _finish(job, builder, message, target)
-                if release is not None:
-                    release()
-                target.tick()
+        with contextlib.closing(ahead(encode, batches(), encoder.workers)) as done:
+            for (job, message, release), builder in done:
+                if isinstance(message, End | Failed):
+                    yield Outcome(job, *_made(job, builder, message))
+                    opened = [own for own in opened if own is not builder]
+                else:
+                    tell(0 if message is None else len(message))
+                release()
     finally:
-        for own in builders.values():
+        for own in opened:
             own.known.close()
 
 
-def _id(job: Any) -> str | None:
-    return None if job is None else job.id
-
-
-class _Task(NamedTuple):
-    job: Any
-    builder: HistoryBuilder | None
-    message: Message | None
-    release: Callable[[], object] | None
-
-
-def _finish(
-    job: Any, builder: HistoryBuilder | None, message: End | Failed, target: Target
-) -> None:
+def _made(
+    job: Any, builder: HistoryBuilder | None, end: End | Failed
+) -> tuple[dict[str, History], End | Failed]:
     if builder is not None:
         builder.known.close()
-    if isinstance(message, Failed):
-        target.failed(job, message.what)
-    elif builder is not None and builder.problem is not None:
-        target.failed(job, f"{job.video}: {builder.problem}")
-    else:
-        target.finished(job, {} if builder is None else builder.histories(message), message)
+    if builder is None or isinstance(end, Failed):
+        return {}, end
+    if builder.problem is not None:
+        return {}, Failed(f"{job.video}: {builder.problem}")
+    return builder.histories(end), end
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

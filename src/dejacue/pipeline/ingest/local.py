@@ -2,27 +2,27 @@
 
     workers ──▶ bounded queue ──▶ batches ──▶ encoder ──▶ rows by item ──▶ Writer
 
-A thread for each worker hands it one item after the other and reads what it gives; it waits before
-it reads more than fits (HELD bytes over all), which holds the worker back in turn.
+A thread for each worker hands it one item after the other and reads what it gives; before it reads
+a chunk it waits until fewer than MAX_WAITING are there, which holds the worker back in turn.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from threading import Semaphore
 from typing import Any
 
-from dejacue.errors import DejaCueError
-from dejacue.pipeline.ingest.manifest import Item, fetched
+from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.run import Run
-from dejacue.pipeline.ingest.worker import Decoding, Worker, addressed, obituary, there_already
+from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
 from dejacue.sources.build import Failed, Incoming, encode_chunks
 
-HELD = 256 << 20  # bytes of crops that wait for the encoder
+MAX_WAITING = 8  # chunks of all workers, of 32 MB at most, unless one batch is larger
 ENDING_S = 5.0  # a thread that is fetching a file is not waited for longer, when all is stopped
 IDLE_S = 0.25  # then what is encoded moves on, though nothing comes after it
 
@@ -33,35 +33,14 @@ def run_local(run: Run) -> None:
     workers = min(workers, max(1, run.total))
     # a video in one thread takes the least work; in more only where there are fewer than cores
     how = replace(run.decoding, threads=max(1, cores // workers))
-    with _Workers(run.items, how, workers) as decoding:
-        encode_chunks(decoding, run.encoder, how.encoder, run.writer)
-
-
-class _Room:
-    """Bytes that may wait; one message passes however large it is."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._held = size, 0
-        self._changed = threading.Condition()
-        self._open = False
-
-    def take(self, size: int) -> None:
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._open or not self._held or self._held + size <= self._size
-            )
-            self._held += size
-
-    def give(self, size: int) -> None:
-        with self._changed:
-            self._held -= size
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Nobody waits any more."""
-        with self._changed:
-            self._open = True
-            self._changed.notify_all()
+    writer = run.writer
+    with (
+        _Workers(run.items, how, workers) as decoding,
+        contextlib.closing(
+            encode_chunks(decoding, run.encoder, how.encoder, writer.partial, writer.encoded)
+        ) as outcomes,
+    ):
+        writer.take(outcomes)
 
 
 class _Workers:
@@ -69,7 +48,7 @@ class _Workers:
 
     def __init__(self, items: Iterator[Item], how: Decoding, count: int) -> None:
         self._items, self._how = items, how
-        self.room = _Room(HELD)
+        self.slots = Semaphore(MAX_WAITING)
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._stopping = False
@@ -86,7 +65,7 @@ class _Workers:
             self._stopping = True
             for worker in self._alive:
                 worker.kill()
-        self.room.stop()
+        self.slots.release(len(self._threads))  # nobody waits any more
         for own in self._threads:
             own.join(ENDING_S)
 
@@ -96,15 +75,15 @@ class _Workers:
             try:
                 got = self._queue.get(timeout=IDLE_S)
             except queue.Empty:
-                yield None, None, None
+                yield Incoming(None, None)
                 continue
             if got is None:
                 ended += 1
             elif isinstance(got, BaseException):
                 raise got
             else:
-                item, message, size = got
-                yield item, message, partial(self.room.give, size)
+                item, message = got
+                yield Incoming(item, message, self.slots.release)
                 del message
             del got
 
@@ -125,7 +104,8 @@ class _Workers:
                 except EOFError:
                     if self._stopping:
                         break
-                    self._queue.put((item, Failed(obituary(item, self._ended(worker))), 0))
+                    self.slots.acquire()
+                    self._queue.put((item, Failed(obituary(item, self._ended(worker)))))
                     worker = None
         except BaseException as error:
             self._queue.put(error)
@@ -135,27 +115,21 @@ class _Workers:
             self._queue.put(None)
 
     def _pass_on(self, worker: Worker, item: Item) -> None:
-        taken = 0  # for what is being read
+        waiting = False  # for a message that is being read
 
-        def make_room(size: int) -> None:
-            nonlocal taken
-            self.room.take(size)
-            taken = size
+        def wait() -> None:
+            nonlocal waiting
+            self.slots.acquire()
+            waiting = True
 
         try:
-            item = addressed(item, self._how.encoder)
-            if (end := there_already(item)) is not None:
-                self._queue.put((item, end, 0))
-                return
-            with fetched(item) as here:
-                for message in worker.messages(here, make_room):
-                    self._queue.put((item, message, taken))
-                    taken = 0
-                    del message
-        except DejaCueError as error:  # it cannot be fetched
-            self._queue.put((item, Failed(str(error)), 0))
+            for message in worker.messages(item, wait):
+                self._queue.put((item, message))
+                waiting = False
+                del message
         except EOFError:
-            self.room.give(taken)
+            if waiting:
+                self.slots.release()
             raise
 
     def _started(self) -> Worker | None:

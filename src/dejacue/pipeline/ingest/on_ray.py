@@ -24,7 +24,7 @@ import numpy as np
 from dejacue._version import __version__
 from dejacue.cluster import check_version, connected, need_ray
 from dejacue.errors import DejaCueError, InputError, counted, first_line, need
-from dejacue.pipeline.ingest.manifest import Item, fetched
+from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.run import RayOptions, Run
 from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
 from dejacue.pipeline.ingest.writer import partial_path
@@ -125,7 +125,7 @@ def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:
 
 
 def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any]:
-    """Of the dataset. ``message`` is one of decode_crop, its crops beside it, or an error."""
+    """Of the dataset. ``message`` is one of ``decode``, its crops beside it, or an error."""
     crops = NOTHING
     if isinstance(message, Chunk):
         crops, message = message.crops.tobytes(), message.without_crops
@@ -164,13 +164,9 @@ def _messages(item: Item, how: Decoding) -> Iterator[Message]:
     key = pickle.dumps(how)
     worker = _workers.pop(key, None) or Worker(replace(how, threads=1))
     try:
-        with fetched(item) as here:
-            yield from worker.messages(here, lambda _: None)
+        yield from worker.messages(item, lambda: None)
     except EOFError:
         yield Failed(obituary(item, worker.end()))
-    except DejaCueError as error:  # it cannot be fetched
-        worker.end()
-        yield Failed(str(error))
     except BaseException:
         worker.kill()
         worker.end()

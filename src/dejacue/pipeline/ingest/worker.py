@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import pickle
 import signal
-import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import Any, cast
 
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.pipeline._encode import missing_objects
@@ -33,7 +33,6 @@ from dejacue.sources.sizes import pixel_limit
 MAX_FIT_BYTES = 1 << 20  # of a function that scales images; a model is more
 PICTURE_SIDE = 128  # most crops have less than a store allows, and stay as they are
 MAX_KEPT_CROPS = 4  # of which one becomes the picture of an object
-_COUNTS = struct.Struct("<2Q")
 _START = "import sys; sys.path[:] = {!r}; from dejacue.pipeline.ingest import worker; worker.main()"
 _PIPE_BYTES = 1 << 20
 ENDING_S = 2.0
@@ -70,12 +69,8 @@ class Decoding:
 def decode(item: Item, how: Decoding) -> Iterator[Message]:
     """The crops of an item, then how it ended; errors are Failed, too."""
     try:
-        item = addressed(item, how.encoder)
-        if (end := there_already(item)) is not None:
-            yield end
-            return
-        with fetched(item) as here, pixel_limit(how.max_pixels):
-            yield from _decoded(here, how)
+        with pixel_limit(how.max_pixels):
+            yield from _decoded(item, how)
     except DejaCueError as error:
         yield Failed(str(error))
     except Exception as error:
@@ -83,7 +78,7 @@ def decode(item: Item, how: Decoding) -> Iterator[Message]:
         yield Failed(f"{item.video}: {said}")
 
 
-def addressed(item: Item, info: EncoderInfo) -> Item:
+def _addressed(item: Item, info: EncoderInfo) -> Item:
     """With its address, if all of its files lie elsewhere: whether they have changed is told by
     their listing, and nothing is fetched to find out."""
     if item.address or not (is_remote(item.video) and is_remote(item.masks)):
@@ -104,7 +99,7 @@ def addressed(item: Item, info: EncoderInfo) -> Item:
     return replace(item, address=digest)
 
 
-def there_already(item: Item) -> End | None:
+def _there_already(item: Item) -> End | None:
     """What became of an item whose histories were made of the same address. They were added
     together, so one of them tells of all."""
     if item.address is None or not item.known:
@@ -175,32 +170,18 @@ def middle(album: Album[Any], last: int) -> Any:
 def main() -> None:
     """Reads a Decoding, then items, until the pipe ends."""
     source = sys.stdin.buffer
-    target = os.fdopen(os.dup(1), "wb", buffering=0)
+    target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get in between
     how = pickle.load(source)
     try:
         while True:
             item: Item = pickle.load(source)
             for message in decode(item, how):
-                _send(target, message)
+                pickle.dump(message, target, 5)  # arrays are written as they are
                 del message
+                target.flush()
     except (EOFError, BrokenPipeError):
-        return  # whoever wanted it has gone
-
-
-def _send(target: IO[bytes], message: Message) -> None:
-    buffers: list[Any] = []
-    data = pickle.dumps(message, 5, buffer_callback=buffers.append)
-    parts = [own.raw() for own in buffers]
-    head = struct.pack(f"<{len(parts)}Q", *(own.nbytes for own in parts))
-    for part in (_COUNTS.pack(len(data), len(parts)), head, data, *parts):
-        _write(target, part)
-
-
-def _write(target: IO[bytes], data: Any) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[target.write(left) :]
+        os._exit(0)  # whoever wanted it has gone; nothing is left to be flushed
 
 
 def obituary(item: Item, code: int) -> str:
@@ -223,13 +204,13 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            bufsize=0,
             start_new_session=True,  # Ctrl-C is for the one that reads
             env={**_KEEP_PAGES, **os.environ},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin, self._process.stdout
+        self._in, self._how = self._process.stdin, how
+        self._out = cast(io.BufferedReader, self._process.stdout)
         with contextlib.suppress(ImportError, AttributeError, OSError):  # it is slower then
             import fcntl
 
@@ -238,34 +219,35 @@ class Worker:
 
     def _give(self, value: Any) -> None:
         try:
-            _write(self._in, pickle.dumps(value))
+            pickle.dump(value, self._in)
+            self._in.flush()
         except OSError:
             raise EOFError from None
 
-    def messages(self, item: Item, make_room: Callable[[int], object]) -> Iterator[Message]:
-        """What ``decode`` gives; ``make_room`` is called with the bytes of each before they are
-        read."""
-        self._give(replace(item, encoder=None))
-        while True:
-            length, count = _COUNTS.unpack(self._read(_COUNTS.size))
-            sizes = struct.unpack(f"<{count}Q", self._read(8 * count))
-            make_room(sum(sizes))
-            data = self._read(length)
-            message: Message = pickle.loads(data, buffers=[self._read(own) for own in sizes])
-            yield message
-            if not isinstance(message, Chunk):
+    def messages(self, item: Item, wait: Callable[[], object]) -> Iterator[Message]:
+        """What ``decode`` gives of an item, whose files may lie elsewhere; ``wait`` is called when
+        a message comes, before it is read."""
+        try:
+            item = _addressed(item, self._how.encoder)
+            if (end := _there_already(item)) is not None:
+                wait()
+                yield end
                 return
-            del message
-
-    def _read(self, size: int) -> bytearray:
-        data = bytearray(size)
-        left = memoryview(data)
-        while left:
-            got = self._out.readinto(left)  # type: ignore[attr-defined]
-            if not got:
-                raise EOFError
-            left = left[got:]
-        return data
+            with fetched(item) as here:
+                self._give(replace(here, encoder=None))
+                message: Message | None = None
+                while message is None or isinstance(message, Chunk):
+                    message = None
+                    self._out.peek(1)
+                    wait()
+                    try:
+                        message = pickle.load(self._out)
+                    except pickle.UnpicklingError:  # it has ended half-way
+                        raise EOFError from None
+                    yield message
+        except DejaCueError as error:  # it cannot be fetched
+            wait()
+            yield Failed(str(error))
 
     def kill(self) -> None:
         """Whoever reads from it gets EOFError."""
@@ -273,7 +255,8 @@ class Worker:
 
     def end(self) -> int:
         """Its exit code; it is told to end where it has not."""
-        self._in.close()
+        with contextlib.suppress(OSError):  # what it has not read
+            self._in.close()
         try:
             code = self._process.wait(ENDING_S)
         except subprocess.TimeoutExpired:

@@ -19,7 +19,7 @@ from dejacue.pipeline.ingest.manifest import Item
 from dejacue.progress import Progress, silent
 from dejacue.records import History
 from dejacue.records.history import PROBLEMS
-from dejacue.sources.build import End, Target
+from dejacue.sources.build import End, Failed, Outcome
 from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.partial import partial_files
 from dejacue.store import Busy, Failure, Store
@@ -78,15 +78,13 @@ def partial_path(store: Path, name: str) -> Path:
     return store / PARTIAL / f"{digest}.partial"
 
 
-class Writer(Target):
+class Writer:
     """Takes what became of each item; ``close`` waits until all of it is in the store.
 
     total   how many items there are, for the progress that is told
 
     Errors of the disk are raised by the next call. Calls come from one thread.
     """
-
-    alone = False
 
     def __init__(self, store: Store, total: int = 0, progress: Progress = silent) -> None:
         self._store, self._group = store, _Group()
@@ -103,9 +101,18 @@ class Writer(Target):
         self._replaced: list[str] = []
         self._problems: dict[str, tuple[str, ...]] = {}
 
+    def take(self, outcomes: Iterable[Outcome]) -> None:
+        for job, histories, end in outcomes:
+            if isinstance(end, Failed):
+                self.failed(job, end.what)
+            else:
+                self.finished(job, histories, end)
+
     def encoded(self, count: int) -> None:
+        """So many more crops are encoded; to be called now and then."""
         self._crops += count
         self._tell()
+        self.tick()
 
     def _tell(self) -> None:
         self._progress("videos", self._items, self._total)
