@@ -102,16 +102,10 @@ def prepared(folder: Path, videos: int, frames: int, bit_rate: int, cores: int) 
 # Stages, each in processes of one thread
 
 
-class Size:
-    """As much of an encoder as cropping needs."""
-
-    size, fit = 224, None
-
-
 def stage(name: str, line: dict) -> int:
     """Frames of one file that went through this stage and those before it."""
     from dejacue import open_masks, open_video
-    from dejacue.sources.build import encoder_pixels
+    from dejacue.sources.build import EncoderInfo
 
     if name == "decode":
         import av
@@ -121,11 +115,12 @@ def stage(name: str, line: dict) -> int:
             stream.thread_type, stream.codec_context.thread_count = "NONE", 1
             return sum(1 for _ in container.decode(stream))
     count = 0
+    encoder = EncoderInfo("none", 768, 224, 32, {})
     masks = open_masks(line["masks"])
     for frame in open_video(line["video"], threads=1).late():
         (mask,) = masks.unions(frame, [None])
         if name == "crop":
-            encoder_pixels(Size(), frame, mask)
+            encoder.pixels(frame, mask)
         count += 1
     return count
 

@@ -3,8 +3,8 @@
     python benchmarks/ingest.py [--videos 8] [--frames 100] [--encoder mini]
     python benchmarks/ingest.py --ray [--videos 40] [--cost-ms 100]
 
-Rendered scenes of 640 × 360 as H.264 with masks as PNG. *Decoding and cropping* is decode_crop in
-as many workers as ingest takes, whose chunks are read and dropped; *encoding* is the encoder on
+Rendered scenes of 640 × 360 as H.264 with masks as PNG. *Decoding and cropping* is decode() in as
+many workers as ingest takes, whose chunks are read and dropped; *encoding* is the encoder on
 crops that are there. A loop of build_history is what ingest replaces. The last two lines send
 chunks of 256 crops of 224 × 224 from one process to another.
 
@@ -34,10 +34,10 @@ from _common import Parser, timed
 
 from dejacue import Store, build_history, cluster, ingest, load_encoder
 from dejacue.data.rendered import render, write_scene
-from dejacue.pipeline.ingest import Item, Look
-from dejacue.pipeline.ingest.crops import Chunk, decode_crop
+from dejacue.pipeline.ingest import Decoding, Item, decode
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Worker
+from dejacue.sources.build import Chunk
 from dejacue.sources.encoders.base import ImageEncoder
 
 CHUNK, TIMES = 256 * 224 * 224 * 3, 30
@@ -52,14 +52,14 @@ _SHARED = (
 )
 
 
-def decoded(items: list[Item], look: Look, workers: int) -> None:
+def decoded(items: list[Item], how: Decoding, workers: int) -> None:
     """All crops, read and dropped."""
     waiting = iter(items)
 
     def work(_: int) -> None:
-        worker = Worker(replace(look, threads=max(1, (os.cpu_count() or 1) // workers)))
+        worker = Worker(replace(how, threads=max(1, (os.cpu_count() or 1) // workers)))
         for item in waiting:
-            for _ in worker.messages(item, lambda _: None):
+            for _ in worker.messages(item, lambda: None):
                 pass
         worker.end()
 
@@ -84,10 +84,10 @@ def scenes(folder: Path, count: int, frames: int) -> list[dict[str, object]]:
 
 def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[str, str]]:
     encoder = load_encoder(name)
-    look, workers = Look.of(encoder), max(1, (os.cpu_count() or 2) - 1)
+    how, workers = Decoding.of(encoder), max(1, (os.cpu_count() or 2) - 1)
     rows = scenes(folder, count, frames)
     items = as_items(rows)
-    chunk = next(own for own in decode_crop(items[0], look) if isinstance(own, Chunk))
+    chunk = next(own for own in decode(items[0], how) if isinstance(own, Chunk))
     crops = list(chunk.crops[: encoder.batch])
     encoder.encode_images(crops)
 
@@ -96,7 +96,7 @@ def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[
             build_history(own["video"], own["masks"], encoder, objects=1, id=own["id"])
 
     alone = timed(lambda: [encoder.encode_images(crops) for _ in range(10)]) / 10 / len(crops)
-    decoding = timed(lambda: decoded(items, look, workers))
+    decoding = timed(lambda: decoded(items, how, workers))
     one_by_one = timed(loop)
     whole = timed(lambda: ingest(rows, folder / "store", encoder=encoder))
     total = sum(own.frames for own in Store.open(folder / "store").rows())

@@ -12,11 +12,12 @@ from PIL import Image
 from dejacue import History, InputError, Vocabulary, locate, read_history
 from dejacue.data.rendered import render, write_scene
 from dejacue.sources import partial
-from dejacue.sources.build import Partial, ahead, build_histories, build_history, kept
+from dejacue.sources.build import EncoderInfo, ahead, build_histories, build_history
 from dejacue.sources.crops import crop, fit
 from dejacue.sources.encoders import encode_vocabulary, load_encoder
 from dejacue.sources.encoders.base import Encoder
 from dejacue.sources.masks import open_masks
+from dejacue.sources.partial import PartialRows
 from dejacue.sources.video import Frame, open_video
 
 
@@ -136,7 +137,7 @@ def test_a_full_disk_names_the_partial_file_and_leaves_no_empty_one(tmp_path, mo
         assert caught.value.filename == str(path)
         assert path.exists() == left
     monkeypatch.undo()
-    assert kept(path, Means()) > 0
+    assert len(PartialRows(path, EncoderInfo.of(Means()).key)) > 0
     whole = build_history(Still(40), Boxes(), Means(), objects=[2])
     again = build_history(Still(40), Boxes(), Means(), objects=[2], partial=path)
     assert np.array_equal(again.features, whole.features)
@@ -196,8 +197,7 @@ def test_a_damaged_partial_file_is_used_as_far_as_it_is_good(tmp_path, keep) -> 
     history = build_history(Still(), Boxes(), encoder, objects=[2], partial=path)
     whole = build_history(Still(), Boxes(), Means(), objects=[2])
     assert np.array_equal(history.features, whole.features)
-    with Partial(path, encoder) as known:  # and is whole again
-        assert len(known.rows) == 10
+    assert len(PartialRows(path, EncoderInfo.of(encoder).key)) == 10  # and is whole again
 
 
 def test_results_come_in_order_from_several_threads() -> None:

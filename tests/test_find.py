@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -34,12 +35,12 @@ from dejacue import (
 )
 from dejacue.data.rendered import render, write_scene
 from dejacue.method import kernel
-from dejacue.pipeline import VideoOptions, _find, _observe, _read, encode, observe, read, sample
+from dejacue.pipeline import Job, _find, _read, encode, job, read
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.encoders.mini import Mini
-from dejacue.sources.masks import write_masks
+from dejacue.sources.masks import _masks, labels, write_masks
 from dejacue.sources.video import Video
 from dejacue_paper import generate
 
@@ -116,13 +117,34 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
 
 
 def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkeypatch) -> None:
-    videos = counted(monkeypatch, _find, "open_video")
-    masks = counted(monkeypatch, _observe, "open_masks")
+    videos = counted(monkeypatch, job, "open_video")
+    masks = counted(monkeypatch, job, "open_masks")
     words = counted(monkeypatch, _read, "read_vocabulary")
     passes = counted(monkeypatch, Video, "_frames")
     found = cup()
     assert [len(own) for own in (videos, masks, words, passes)] == [1, 1, 1, 1]
     assert len(found.thumbnails) == 12
+
+
+@pytest.mark.parametrize(("objects", "distractors"), [(None, 0), ([1], 1), ("all", 1)])
+def test_each_mask_is_decoded_once_and_hashed_once(
+    tmp_path, monkeypatch, objects, distractors
+) -> None:
+    """Masks are looked at to tell their kind and their objects, before they are used."""
+    made = render(11, family="cup", topology="binary", frames=40, distractors=distractors)
+    write_scene(tmp_path / "cup", made)
+    masks, words = tmp_path / "cup" / "Annotations", tmp_path / "cup" / "vocabulary.yaml"
+    decoded = counted(monkeypatch, labels, "read_picture")
+    hashed = counted(monkeypatch, _masks.hashlib, "file_digest")
+    how = {"masks": masks, "objects": objects, "encoder": "mini", "folder": tmp_path / "out"}
+    once = find_each(tmp_path / "cup" / "scene.mp4", words, **how)
+    assert len(decoded) == 40
+    assert len(hashed) == 40
+    monkeypatch.setattr(labels, "MAX_KEPT_BYTES", 0)  # as if they were large
+    again = find_each(tmp_path / "cup" / "scene.mp4", words, **how | {"folder": None})
+    assert (len(decoded) > 80) == (objects == "all")  # whose ids are asked for first
+    for one, other in zip(once, again, strict=True):
+        assert np.array_equal(one.history.features, other.history.features)
 
 
 @pytest.mark.parametrize("readout", ["contrast", "published", "joint"])
@@ -158,9 +180,10 @@ def test_opened_records_and_names_give_the_same_as_paths(first, scene) -> None:
 
 def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
     encoder = load_encoder("mini")
-    video = sample(scene / "scene.mp4", VideoOptions())
-    observed = observe(video, masks=scene / "Annotations", objects=[1])
-    (made,) = encode(video, observed, encoder).values()
+    given = Job(
+        video=scene / "scene.mp4", masks=scene / "Annotations", objects=[1], encoder=encoder
+    )
+    (made,) = encode(given).values()
     words = _read.Words.of(scene / "vocabulary.yaml", EncoderOptions())
     found = read(made.history, words.encoded(encoder)[0], ReadOptions(diagnostics=True))
     assert found.retrieval.to_dict() == first.reading.retrieval.to_dict()
@@ -284,13 +307,16 @@ def test_a_cancelled_run_says_what_is_kept_and_goes_on_from_it(
         if stage == "encode" and done >= 24:
             raise error
 
-    with pytest.raises(Cancelled, match=r"stopped; 24 of 60 frames are kept in .*partial and will"):
+    said = r"stopped; (\d+) of 60 frames are kept in .*partial and will be reused"
+    with pytest.raises(Cancelled, match=said) as stopped:
         cup(folder=tmp_path, progress=stop)
+    kept = int(re.match(said, str(stopped.value))[1])
+    assert 24 <= kept <= 48  # batches that were on their way are kept, too
     with pytest.raises(Cancelled, match="without a folder, nothing is kept"):
         cup(progress=stop)
     given = counted(monkeypatch, Mini, "encode_images")
     cup(folder=tmp_path)
-    assert sum(len(crops) for _, crops in given) == 60 - 24
+    assert sum(len(crops) for _, crops in given) == 60 - kept
 
 
 # Written and read again
@@ -590,7 +616,6 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
             {"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))},
             "leave one of them out",
         ),
-        ({"stridde": 2}, 'unknown option "stridde"; did you mean "stride"'),
         ({"readout": "contrst"}, 'unknown readout "contrst"; did you mean "contrast"'),
         ({"smoothing": 9}, "smoothing does not apply to the contrast readout; it has its own"),
         ({"encoder_options": EncoderOptions(device="cpu")}, "mini has no option device"),
@@ -602,6 +627,11 @@ def test_bad_input_is_one_sentence_before_anything_is_decoded(
     monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded"))
     with pytest.raises(InputError, match=sentence):
         cup(**more)
+
+
+def test_an_option_that_there_is_not_is_refused(cup) -> None:
+    with pytest.raises(TypeError, match="stridde"):
+        cup(stridde=2)
 
 
 def test_what_is_no_video_vocabulary_tracker_or_mask_is_refused(scene, cup) -> None:

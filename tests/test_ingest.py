@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,12 +21,13 @@ from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
 from dejacue import Cancelled, InputError, MissingExtra, Store, build_history, ingest, read_history
-from dejacue.pipeline.ingest import ManifestError, crops, local, read_manifest, writer
-from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look, decode_crop
+from dejacue.pipeline.ingest import ManifestError, local, read_manifest, worker, writer
 from dejacue.pipeline.ingest.manifest import as_items
-from dejacue.pipeline.ingest.rows import Gathered, depends_on_batch, encode_chunk
+from dejacue.pipeline.ingest.worker import Decoding, decode
+from dejacue.report.thumbnails import Album
 from dejacue.sources import remote
 from dejacue.sources.atomic import lock_folder
+from dejacue.sources.build import Chunk, EncoderInfo, End, Failed, HistoryBuilder
 from dejacue.store import Failure, _segments
 
 
@@ -36,8 +38,7 @@ def videos(tmp_path_factory) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def counting(tmp_path, monkeypatch) -> Counting:
-    monkeypatch.setattr(local, "depends_on_batch", lambda encoder: encoder._mixing)
+def counting(tmp_path) -> Counting:
     return Counting(tmp_path / "counter")
 
 
@@ -72,10 +73,10 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
     header, rest = lines.read_text(encoding="utf-8").split("\n", 1)
     capitals = header.upper().replace("CAMERA", "camera")  # a name of one's own stays as it is
     assert read_manifest(write_csv(tmp_path / "c.csv", f"{capitals}\n{rest}")) == [first, second]
-    assert (first.name, first.objects, first.object) == ("first", (1, 2), "cup")
+    assert (first.id, first.objects, first.object) == ("first", (1, 2), "cup")
     assert (first.sampling.fps, first.extra, first.source) == (2.5, {"camera": "left"}, "a.mp4")
     assert first.video == str(tmp_path / "a.mp4")
-    assert (second.name, second.objects, second.masks) == ("a", "all", str(tmp_path / "b.csv"))
+    assert (second.id, second.objects, second.masks) == ("a", "all", str(tmp_path / "b.csv"))
     rows = [
         {
             "video": "a.mp4",
@@ -171,16 +172,16 @@ def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
 # Decoding and rows
 
 
-def test_decode_crop_gives_the_rows_of_encode(videos, counting) -> None:
-    look = Look.of(counting)
+def test_decoding_elsewhere_gives_the_rows_of_encode(videos, counting) -> None:
+    how = Decoding.of(counting)
     (item,) = as_items([{**videos[0], "objects": "all", "id": "x", "camera": "left"}])
-    *chunks, end = decode_crop(*pickle.loads(pickle.dumps((item, look))))
+    *chunks, end = decode(*pickle.loads(pickle.dumps((item, how))))
     assert all(isinstance(own, Chunk) and len(own.crops) <= 256 for own in chunks)
     assert isinstance(end, End)
-    gathered = Gathered(look)
+    builder = HistoryBuilder(how.encoder)
     for chunk in chunks:
-        gathered.take(chunk, encode_chunk(counting, chunk))
-    made = {own.id: own for own in gathered.histories(end)}
+        builder.take(chunk, counting.encode_images(list(chunk.crops)))
+    made = builder.histories(end)
     assert list(made) == ["x-1", "x-2"]
     for at in (1, 2):
         alone = build_history(videos[0]["video"], videos[0]["masks"], counting, objects=at)
@@ -191,37 +192,32 @@ def test_decode_crop_gives_the_rows_of_encode(videos, counting) -> None:
         assert (own.encoder, own.presence) == (alone.encoder, None)
 
 
-def test_decode_crop_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
+def test_decoding_ends_with_a_sentence_where_it_fails(videos, counting) -> None:
     rows = [one(videos[0], objects=7), {**videos[0], "id": "two"}]
     for item, text in zip(as_items(rows), ("no object 7", "holds the objects 1, 2"), strict=True):
-        (end,) = decode_crop(item, Look.of(counting))
+        (end,) = decode(item, Decoding.of(counting))
         assert isinstance(end, Failed)
         assert text in end.what
 
 
-def test_a_chunk_is_whole_batches_of_bounded_size(counting) -> None:
-    for size, batch, wanted in ((224, 64, 192), (64, 64, 256), (16, 300, 256), (4096, 8, 1)):
-        look = Look("x", 4, size, batch, {})
-        assert look.chunk == wanted
-        assert look.chunk == 1 or look.chunk * size**2 * 3 <= 32 << 20
+def test_a_chunk_is_whole_batches_of_bounded_size() -> None:
+    for size, batch, wanted in ((224, 64, 192), (64, 64, 256), (16, 300, 300), (4096, 8, 8)):
+        info = EncoderInfo("x", 4, size, batch, {})
+        assert info.chunk == wanted
+        assert info.chunk == batch or info.chunk * size**2 * 3 <= 32 << 20
 
 
 def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
     counting.fit = lambda image: image
     with pytest.raises(InputError, match="counting: its fit cannot be sent to other processes"):
-        Look.of(counting)
-
-
-def test_whether_rows_depend_on_the_batch_is_found_out(tmp_path) -> None:
-    assert not depends_on_batch(Counting(tmp_path / "c"))
-    assert depends_on_batch(Counting(tmp_path / "c", mixing=True))
+        Decoding.of(counting)
 
 
 # The local engine
 
 
 @pytest.mark.parametrize("mixing", [False, True])
-def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing, monkeypatch) -> None:
+def test_histories_are_those_of_encode(tmp_path, videos, mixing) -> None:
     encoder = Counting(tmp_path / "counter", mixing)
     Store.create(tmp_path / "store", dtype="float32")
     rows = [one(own, camera=f"c{k}", object="cup") for k, own in enumerate(videos)]
@@ -247,24 +243,18 @@ def test_histories_are_those_of_encode(tmp_path, videos, counting, mixing, monke
         for own in videos:
             alone = build_history(own["video"], own["masks"], encoder, objects=1)
             assert np.array_equal(store[alone.id].features, alone.features)
-    monkeypatch.setattr(local, "depends_on_batch", None)  # nothing is encoded: nobody asks
     assert ingest(rows, tmp_path / "store", encoder=encoder).skipped == ("v0", "v1", "v2")
     assert encoder.given == 2 * 3 * FRAMES  # those of build_history
     assert not (tmp_path / "store" / writer.PARTIAL).exists()
 
 
-def test_batches_are_filled_across_videos(tmp_path, videos, counting) -> None:
+def test_a_batch_holds_crops_of_one_video(tmp_path, videos, counting) -> None:
+    """So a row has the bits that ``encode`` gives it, whatever else is encoded."""
     sizes: list[int] = []
     encode = counting.encode_images
     counting.encode_images = lambda crops: (sizes.append(len(crops)), encode(crops))[1]
     counting.batch = 35
     ingest([one(own) for own in videos], tmp_path / "a", encoder=counting, workers=1)
-    assert sum(sizes) == 3 * FRAMES
-    assert sizes.count(35) >= 2
-    assert max(sizes) == 35
-    sizes.clear()
-    counting._mixing = True
-    ingest([one(own) for own in videos], tmp_path / "b", encoder=counting, workers=1)
     assert sizes == [35, 5] * 3
 
 
@@ -418,7 +408,6 @@ def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
     with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
         ingest(rows, tmp_path / "store", encoder=counting)
     monkeypatch.undo()
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: False)
     assert stored(tmp_path / "store") == {}
     made = ingest(rows, tmp_path / "store", encoder=counting)
     assert len(made.added) == 3
@@ -482,31 +471,37 @@ def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options,
     assert not (tmp_path / "store").exists()
 
 
-def test_no_more_crops_wait_than_fit(tmp_path, videos, counting, monkeypatch) -> None:
-    """A chunk passes however large it is, but then it is the only one."""
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_chunks_wait_than_may(tmp_path, videos, counting, monkeypatch, most) -> None:
     seen = []
-    take = local._Room.take
 
-    def watched(self: local._Room, size: int) -> None:
-        take(self, size)
-        seen.append((size, self._held))
+    class Watched(threading.Semaphore):
+        held = 0
 
-    monkeypatch.setattr(local._Room, "take", watched)
-    for held in (1, local.HELD):
-        monkeypatch.setattr(local, "HELD", held)
-        seen.clear()
-        ingest([one(own) for own in videos], tmp_path / str(held), encoder=counting, workers=3)
-        chunks = [own for own in seen if own[0] > 1000]
-        assert len(chunks) == 3
-        assert held > 1 or all(size == together for size, together in chunks)
+        def acquire(self, *given: object) -> bool:
+            taken = super().acquire(*given)
+            Watched.held += 1
+            seen.append(Watched.held)
+            return taken
+
+        def release(self, n: int = 1) -> None:
+            Watched.held -= n
+            super().release(n)
+
+    monkeypatch.setattr(local, "Semaphore", Watched)
+    monkeypatch.setattr(local, "MAX_WAITING", most)
+    made = ingest([one(own) for own in videos], tmp_path / "s", encoder=counting, workers=3)
+    assert len(made.added) == 3
+    assert len(seen) == 6  # a chunk and an end of each
+    assert max(seen) <= most
 
 
-def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
+def test_the_slot_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
     class Dying:
         def __init__(self, *_: object) -> None: ...
 
-        def messages(self, item: object, make_room: object) -> Iterator[object]:
-            make_room(1000)
+        def messages(self, item: object, wait: object) -> Iterator[object]:
+            wait()
             yield from ()
             raise EOFError
 
@@ -514,10 +509,11 @@ def test_the_room_of_a_worker_that_dies_is_given_back(videos, counting, monkeypa
             return -9
 
     monkeypatch.setattr(local, "Worker", Dying)
-    decoding = local._Workers(iter(as_items([one(videos[0])])), Look.of(counting), 1)
+    monkeypatch.setattr(local, "MAX_WAITING", 1)
+    decoding = local._Workers(iter(as_items([one(videos[0])])), Decoding.of(counting), 1)
     with decoding:
-        ((item, message, size),) = [own for own in decoding if own[0] is not None]
-    assert (item.name, size, decoding.room._held) == ("v0", 0, 0)
+        ((item, message, _),) = [own for own in decoding if own[0] is not None]
+    assert item.id == "v0"
     assert "was killed by SIGKILL" in message.what
 
 
@@ -571,13 +567,12 @@ def test_ingested_objects_have_a_picture(tmp_path, videos, counting) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9, 100])
-def test_the_picture_is_of_the_middle_of_however_many_there_are(count, monkeypatch) -> None:
-    monkeypatch.setattr(crops, "small_jpeg", lambda pixels, _: int(pixels[0]))
-    album = crops._Album()
+def test_the_picture_is_of_the_middle_of_however_many_there_are(count) -> None:
+    album: Album[int] = Album(worker.MAX_KEPT_CROPS)
     for at in range(count):
-        album.see(np.array([at]))
-    assert len(album._kept) <= crops.MOST_KEPT
-    assert abs(album.middle() - count / 2) <= max(1, count / 4)
+        album.see(at, lambda at=at: at)
+    assert len(album.kept) <= worker.MAX_KEPT_CROPS
+    assert abs(worker.middle(album, count - 1) - count / 2) <= max(1, count / 4)
 
 
 def test_files_elsewhere_are_fetched_and_exports_put(
@@ -672,7 +667,9 @@ def test_the_commands(dejacue, tmp_path, videos) -> None:
     assert "camera" in dejacue(*listed).out
     vocabulary = tmp_path / "cup.yaml"
     vocabulary.write_text("empty: an empty cup\nfilled: a filled cup\n")
-    ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
+    with pytest.MonkeyPatch.context() as changed:  # the index says which encoder it was
+        changed.setattr(Store, "__getitem__", lambda *_: pytest.fail("a history was read"))
+        ran = dejacue("store", "ask", tmp_path / "s", "-v", vocabulary, "--jsonl")
     assert {json.loads(own)["columns"]["camera"] for own in ran.out.splitlines()} == {"0", "1"}
     manifest.write_text(f"video,masks,objects\n{folder}/v2.mp4,{folder}/v2.masks.npz,9\n")
     ran = dejacue(*words)

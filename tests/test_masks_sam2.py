@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from dejacue import InputError, Live, build_history, find, find_each, load_encoder
-from dejacue.pipeline import observe, sample
+from dejacue.pipeline import Job
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks._segments import SAVE
 from dejacue.sources.masks.objects import object_groups, parse_objects
-from dejacue.sources.video import Frame
+from dejacue.sources.video import Frame, open_video
 from dejacue.store import Store
 
 H, W = 12, 16
@@ -298,7 +298,7 @@ def scene(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     run(folder, 7)
     scene = folder / "scene"
-    video = sample(scene / "scene.mp4")
+    video = open_video(scene / "scene.mp4")
     masks = open_masks(scene / "Annotations")
     segments = {}
     for own in video:
@@ -366,7 +366,7 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     with pytest.raises(InputError, match="build_history takes one"):
         build_history(video, segments, encoder, objects="1,2")
     soft = logits(segments)
-    observed = observe(sample(video), masks=soft, kind="logits", objects="1,2")
+    observed = Job(video=video, masks=soft, kind="logits", objects="1,2").observe()
     assert list(observed.objects) == ["scene-1", "scene-2"]
     with pytest.raises(
         InputError, match=re.escape("video_segments: holds the objects 1, 2; choose one")

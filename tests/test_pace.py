@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue import find, load_encoder, open_masks, open_video
+from dejacue import Store, find, ingest, load_encoder, open_masks, open_video
 from dejacue.data.rendered import render, write_scene
 from dejacue.pipeline import VideoOptions
 from dejacue.pipeline.ingest._ingest import _items
@@ -26,10 +26,16 @@ def scene(tmp_path_factory):
 
 
 @pytest.fixture
-def looked(scene):
-    """find with an encoder that takes a third of the frames of a second."""
-    slow = load_encoder("mini")
-    slow.pace = open_video(scene / "scene.mp4").rate / 3
+def slow(scene):
+    """An encoder that takes a third of the frames of a second."""
+    found = load_encoder("mini")
+    found.pace = open_video(scene / "scene.mp4").rate / 3
+    return found
+
+
+@pytest.fixture
+def looked(scene, slow):
+    """find with the slow encoder."""
 
     def run(video=scene / "scene.mp4", **more):
         given = {"masks": scene / "Annotations", "objects": [1], "encoder": slow} | more
@@ -68,17 +74,55 @@ def test_what_is_asked_for_is_looked_at(looked, scene) -> None:
     assert looked(encoder="mini").history.frames_looked_at == 60
 
 
+def test_ingest_has_the_rows_of_find(looked, slow, scene, tmp_path) -> None:
+    row = {"video": str(scene / "scene.mp4"), "masks": str(scene / "Annotations"), "objects": 1}
+    Store.create(tmp_path / "store", dtype="float32").close()
+    ingest([row, row | {"id": "all", "stride": 1}], tmp_path / "store", encoder=slow)
+    found = looked().history
+    with Store.open(tmp_path / "store") as store:
+        few, every = store["scene"], store["all"]
+        assert (len(few), len(every)) == (len(found), len(looked(stride=1).history))
+        assert np.array_equal(few.features, found.features)
+        assert np.array_equal(few.source_frames, found.source_frames)
+        assert few.made_with["every"] == "3"
+        assert "every" not in every.made_with
+
+
+def test_what_is_there_keeps_the_pace_it_was_made_with(looked, slow, scene, tmp_path) -> None:
+    """A store or a folder of all frames, or of few: nothing is encoded again."""
+    row = {"video": str(scene / "scene.mp4"), "masks": str(scene / "Annotations"), "objects": 1}
+    fast = load_encoder("mini")
+    for at, (before, after, frames) in enumerate(((fast, slow, 60), (slow, fast, 20))):
+        store, folder = tmp_path / f"store{at}", tmp_path / f"folder{at}"
+        assert ingest([row], store, encoder=before).added == ("scene",)
+        assert ingest([row], store, encoder=after).skipped == ("scene",)
+        assert ingest([row], store, encoder=after, replace=True).skipped == ("scene",)
+        looked(encoder=before, folder=folder)
+        stamp = (folder / "scene.history.npz").stat().st_mtime_ns
+        assert looked(encoder=after, folder=folder).history.frames_looked_at == frames
+        assert (folder / "scene.history.npz").stat().st_mtime_ns == stamp
+    # what names frames of the history means those of the history that is there
+    words = looked(folder=tmp_path / "folder1").correct(full=15).vocabulary
+    given = {"masks": scene / "Annotations", "objects": [1], "encoder": slow}
+    again = find(scene / "scene.mp4", words, **given, folder=tmp_path / "folder1")
+    assert again.history.frames_looked_at == 20
+    assert list(again.named) == ["full"]
+    stated = looked(folder=tmp_path / "folder1", stride=1)
+    assert stated.history.frames_looked_at == 60
+
+
 @pytest.mark.parametrize(
     ("rate", "every"), [(30, 8), (29.97, 7), (25, 6), (60, 15), (4, 1), (1, 1)]
 )
 def test_the_rule_is_a_quotient_and_no_clock(rate, every) -> None:
     class Given:
-        pace = 4.0
+        pass
 
     Given.rate = rate
-    assert VideoOptions().every(Given, Given) == every
+    assert VideoOptions().every(Given, 4.0) == every
+    assert VideoOptions().every(Given, None) == 1
     Given.rate = None  # images, which somebody has chosen already
-    assert VideoOptions().every(Given, Given) == 1
+    assert VideoOptions().every(Given, 4.0) == 1
 
 
 @pytest.mark.parametrize("match", ["auto", "source", "index"])

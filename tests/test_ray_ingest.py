@@ -19,11 +19,18 @@ from helpers.ingest import FRAMES, Counting, held, make_video
 
 import dejacue
 from dejacue import DejaCueError, InputError, Store, cluster, ingest
-from dejacue.pipeline.ingest import Ingested, Look, RayOptions, Run, Writer, local, on_ray, writer
+from dejacue.pipeline.ingest import (
+    Decoding,
+    Ingested,
+    RayOptions,
+    Run,
+    Writer,
+    on_ray,
+    writer,
+)
 from dejacue.pipeline.ingest.manifest import as_items
 from dejacue.pipeline.ingest.worker import Worker
 from dejacue.pipeline.options import EncoderOptions
-from dejacue.progress import silent
 from dejacue.sources.video import write_video
 
 pytestmark = [
@@ -85,7 +92,6 @@ class Fragile(Counting):
 def test_ray_makes_the_histories_and_failures_of_the_local_engine(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     wanted = ingest(videos, tmp_path / "local", encoder=Strict(tmp_path / "a", True))
     told = []
     made = ingest(
@@ -120,7 +126,6 @@ def test_ray_makes_the_histories_and_failures_of_the_local_engine(
 def test_an_actor_that_dies_in_a_batch_costs_no_more_than_that(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     good = [own for own in videos if Path(own["video"]).stem == "v1"]
     ingest(good, tmp_path / "local", encoder=Counting(tmp_path / "a", True))
     ingest(good, tmp_path / "ray", encoder=Fragile(tmp_path / "b", 2 * BATCH), engine="ray")
@@ -133,7 +138,6 @@ def test_a_batch_that_always_kills_its_actor_ends_the_run(
     ray, videos, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr(on_ray, "RETRIES", 1)
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     encoder = Fragile(tmp_path / "b", BATCH, again=True)
     with pytest.raises(DejaCueError, match="Ray lost a task"):
         ingest(videos[:1], tmp_path / "ray", encoder=encoder, engine="ray")
@@ -196,26 +200,17 @@ def processes_here(monkeypatch):
 @pytest.mark.usefixtures("processes_here")
 def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None:
     """The same functions, without Ray: actors that do not see the store, and a driver that ends."""
-    store, look = Store.create(tmp_path / "s"), Look.of(Counting(tmp_path / "b", True))
+    store, how = Store.create(tmp_path / "s"), Decoding.of(Counting(tmp_path / "b", True))
     (item,) = as_items(videos[:1])
-    job = on_ray.Job(look, Counting(tmp_path / "b", True), EncoderOptions(), tmp_path / "nowhere")
+    encoder = Counting(tmp_path / "b", True)
+    shared = on_ray.Shared(how, encoder, EncoderOptions(), tmp_path / "nowhere")
 
     def passed(stop: int | None) -> Ingested:
         own = Writer(store)
-        run = Run(
-            iter([item]),
-            1,
-            job.encoder,
-            look,
-            own,
-            None,
-            silent,
-            job.encoder,
-            job.options,
-            RayOptions(),
-        )
-        joined, encode = on_ray._Joined(run), on_ray.Encode(job)
-        rows = list(on_ray.decode_rows(joined.begin(item), job))
+        options = EncoderOptions()
+        run = Run(iter([item]), 1, encoder, how, own, None, encoder, options, RayOptions())
+        joined, encode = on_ray._Joined(run), on_ray.Encode(shared)
+        rows = list(on_ray.decode_rows(joined.begin(item), shared))
         for row in sorted(rows, key=lambda row: -row["part"])[:stop]:  # whatever the order
             (answer,) = encode(pyarrow.Table.from_pylist([row])).to_pylist()
             assert not answer["kept"]
@@ -224,10 +219,10 @@ def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None
         return own.summary
 
     assert passed(stop=5) == Ingested()
-    before = job.encoder.given
+    before = encoder.given
     assert before == 60 - 4 * BATCH
     assert len(passed(stop=None).added) == 2
-    assert job.encoder.given == 60
+    assert encoder.given == 60
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -288,7 +283,6 @@ def processes() -> str:
 
 
 def test_a_driver_that_is_killed_costs_one_batch_an_actor(videos, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(local, "depends_on_batch", lambda _: True)
     good = [own for own in videos if Path(own["video"]).stem.startswith("v")][:VIDEOS]
     ingest(good, tmp_path / "local", encoder=Counting(tmp_path / "a", True))
     crops, actors, counter = (tmp_path / "a").stat().st_size, 2, tmp_path / "b"

@@ -16,6 +16,7 @@ from dejacue import (
     Evidence,
     Finding,
     History,
+    InputError,
     Moment,
     Reading,
     Retrieval,
@@ -108,6 +109,15 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     assert own["thumbnails"][0]["url"].startswith("data:image/jpeg;base64,")
     assert own["notes"][0] == "mind the gap"
     assert own["settings"]["readout"]["name"] == "contrast"
+
+
+def test_pictures_become_text_only_where_no_addresses_are_given() -> None:
+    made = generate(3, states=("a", "b"), frames=60)
+    finding = Finding(made.history, made.vocabulary, read(made), thumbnails={3: b"no picture"})
+    with pytest.raises(InputError, match="neither JPEG nor PNG"):
+        finding.scene()
+    drawn = checked(finding.scene(thumbnails=[(3, "/3.jpg", None)]))
+    assert [own["url"] for own in drawn["thumbnails"]] == ["/3.jpg"]
 
 
 def test_what_was_not_asked_for_is_null() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.studio_client import client_of
 
-from dejacue import Finding, Reference, Window
+from dejacue import Finding, Reference, Window, open_video
 from dejacue.errors import InputError
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.results import read_references, write_references
@@ -95,6 +95,20 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
         400,
         "examples and changes need states; ",
     )
+
+
+def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None:
+    monkeypatch.setattr(Mini, "pace", open_video(studio.workspace.root / VIDEO).rate / 3)
+    few, every = (
+        ended(client, begun(client, **FIND, **more, folder=folder))
+        for folder, more in (("few", {}), ("every", {"stride": 1}))
+    )
+    assert any(
+        text.startswith("only one in 3 frames was used") for text in few["result"]["warnings"]
+    )
+    looked = [Finding.read(studio.workspace.root / own).history for own in ("few", "every")]
+    assert 3 * looked[0].frames_looked_at == looked[1].frames_looked_at
+    assert every["state"] == "done"
 
 
 def test_an_object_is_followed_alone(studio, client) -> None:

@@ -5,29 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue.report.thumbnails import MOST, PictureMasks
-from dejacue.sources.video import Frame
+from dejacue.report.thumbnails import MOST, Album, PictureAlbum
 
 
-class Everywhere:
-    """Masks of one object that is seen in every frame but those that are divisible by three."""
-
-    key, path, problems = "key", "masks", ("a sentence",)
-
-    def check_matched(self) -> None:
-        pass
-
-    def unions(self, frame: Frame, lineages) -> list[np.ndarray | None]:
-        return [None if frame.index % 3 == 0 else np.ones((6, 8), bool) for _ in lineages]
-
-
-def kept(count: int) -> PictureMasks:
-    masks = PictureMasks(Everywhere())
+def kept(count: int) -> PictureAlbum:
+    """Pictures of one object that is seen in every frame but those that are divisible by three."""
+    album = PictureAlbum()
     for index in range(count):
-        frame = Frame(index, index, None, None, np.full((6, 8, 3), index % 256, np.uint8))
-        assert masks.unions(frame, [None]) is not None
-        assert len(masks._kept) <= 4 * MOST
-    return masks
+        image = np.full((6, 8, 3), index % 256, np.uint8)
+        mask = None if index % 3 == 0 else np.ones((6, 8), bool)
+        album.see(index, lambda image=image: image, [mask])
+        assert len(album._album.kept) <= 4 * MOST
+    return album
 
 
 @pytest.mark.parametrize(
@@ -50,6 +39,10 @@ def test_twelve_pictures_lie_evenly_over_a_video_whose_length_is_not_known(count
     assert all(data.startswith(b"\xff\xd8\xff") for data in pictures.thumbnails.values())
 
 
-def test_the_masks_are_those_that_were_given() -> None:
-    masks = kept(3)
-    assert (masks.key, masks.path, masks.problems) == ("key", "masks", ("a sentence",))
+def test_a_picture_that_is_not_kept_is_not_made() -> None:
+    made = []
+    album: Album[int] = Album(4)
+    for index in range(100):
+        album.see(index, lambda index=index: made.append(index) or index)
+    assert list(album.kept) == [0, 32, 64, 96]
+    assert len(made) < 20

@@ -2,10 +2,10 @@
 
     python tests/crash/ingest_killer.py FOLDER [kills]
 
-Each ingest is a fork that counts the lines of dejacue.store and dejacue.pipeline.ingest that any of
-its threads runs, and kills itself (SIGKILL) at a random one. After each kill the store is sound; in
-the end every history is there once, with the rows of a run that was left alone, and no kill has
-cost more than a batch of crops that were encoded twice.
+Each ingest is a fork that counts the lines of dejacue.store, dejacue.pipeline.ingest and
+dejacue.sources.build that any of its threads runs, and kills itself (SIGKILL) at a random one.
+After each kill the store is sound; in the end every history is there once, with the rows of a run
+that was left alone, and no kill has cost more than a batch of crops that were encoded twice.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ import numpy as np
 from helpers.ingest import Counting, held, make_video
 
 import dejacue.pipeline.ingest
+import dejacue.sources.build
 import dejacue.store
 from dejacue import Store
-from dejacue.pipeline.ingest import ingest, local, writer
+from dejacue.pipeline.ingest import ingest, writer
 
-HERE = tuple(
-    str(Path(str(own.__file__)).parent) for own in (dejacue.store, dejacue.pipeline.ingest)
+HERE = (
+    *(str(Path(str(own.__file__)).parent) for own in (dejacue.store, dejacue.pipeline.ingest)),
+    str(dejacue.sources.build.__file__),
 )
 VIDEOS = 4
 
@@ -59,7 +61,6 @@ def run(rows: list[dict[str, str]], store: Path, counter: Path, mixing: bool, at
     if child == 0:
         try:
             writer.GROUP_S = 0.0
-            local.depends_on_batch = lambda _: mixing  # it encodes, too
             lines_until_killed(at)
             made = ingest(rows, store, encoder=Counting(counter, mixing), workers=2)
             os._exit(1 if made.failed else 0)

@@ -78,21 +78,19 @@ def encode(
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.cli import encode as command
-    from dejacue.pipeline import EncoderOptions
+    from dejacue.pipeline import EncoderOptions, Job
 
-    frames = o.sampling(
-        start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder
+    job = Job(
+        video=o.one(video, context.args),
+        sampling=o.sampling(start, end, stride, fps, rate, errors, decoder),
+        masks=masks,
+        kind=kind,
+        match=match,
+        objects=o.objects(objects),
+        encoder=encoder,
+        encoder_options=EncoderOptions(backend, precision, device),
     )
-    command.run(
-        o.one(video, context.args),
-        frames,
-        {"masks": masks, "kind": kind, "match": match, "objects": o.objects(objects)},
-        encoder,
-        EncoderOptions(backend, precision, device),
-        output,
-        store,
-        replace,
-    )
+    command.run(job, output, store, replace)
 
 
 @app.command(context_settings=o.SEVERAL)
@@ -125,19 +123,16 @@ def track(
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
     from dejacue.cli import track as command
-    from dejacue.pipeline import TrackerOptions
+    from dejacue.pipeline import Job, TrackerOptions
 
-    frames = o.sampling(
-        start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder
+    job = Job(
+        video=o.one(video, context.args),
+        sampling=o.sampling(start, end, stride, fps, rate, errors, decoder),
+        prompts=o.typed_prompts(box, point, not_point, mask, at, add),
+        tracker=tracker,
+        tracker_options=TrackerOptions(device, precision, presence, backward, fallback),
     )
-    command.run(
-        o.one(video, context.args),
-        frames,
-        o.typed_prompts(box, point, not_point, mask, at, add),
-        tracker,
-        TrackerOptions(device, precision, presence, backward, fallback),
-        output,
-    )
+    command.run(job, output)
 
 
 @app.command(context_settings=o.SEVERAL)
@@ -210,7 +205,7 @@ def locate(
     """Find the window of frames in which each description holds."""
     from dejacue.cli import locate as command
     from dejacue.cli.readouts import readout_from
-    from dejacue.pipeline import EncoderOptions, TrackerOptions
+    from dejacue.pipeline import EncoderOptions, Job, ReadOptions, Search, TrackerOptions
     from dejacue.sources.tracks import default_tracker
 
     chosen, width = readout_from(
@@ -225,33 +220,28 @@ def locate(
         norm=norm,
         runs=runs,
     )
-    shown = o.typed_prompts(box, point, not_point, mask, at, add)
+    prompted = o.typed_prompts(box, point, not_point, mask, at, add)
     # --device and --precision are for whoever has them
-    learned = bool(shown) and (tracker or default_tracker()) != "box"
+    learned = bool(prompted) and (tracker or default_tracker()) != "box"
     own = (None, None) if encoder == "mini" and learned else (precision, device)
+    path = o.one(source, context.args)
+    job = Job(
+        video=path,
+        sampling=o.sampling(start, end, stride, fps, rate, errors, decoder),
+        masks=masks,
+        kind=kind,
+        match=match,
+        objects=o.objects(objects),
+        prompts=prompted,
+        tracker=tracker,
+        tracker_options=TrackerOptions(*((device, precision) if learned else ())),
+        encoder=encoder,
+        encoder_options=EncoderOptions(backend, *own, prompts),
+    )
+    reading = ReadOptions(chosen, coordinates, width, top, diagnostics, engine)
     command.run(
-        o.one(source, context.args),
-        o.sampling(start, end, stride=stride, fps=fps, rate=rate, errors=errors, decoder=decoder),
-        {
-            "vocabulary": vocabulary,
-            "examples": o.examples(example),
-            "changes": change or (),
-            "masks": masks,
-            "kind": kind,
-            "match": match,
-            "objects": o.objects(objects),
-            "encoder": encoder,
-            "tracker": tracker,
-            "prompts": shown,
-            "encoder_options": EncoderOptions(backend, *own, prompts),
-            "tracker_options": TrackerOptions(*((device, precision) if learned else ())),
-            "readout": chosen,
-            "smoothing": width,
-            "coordinates": coordinates,
-            "top": top,
-            "diagnostics": diagnostics,
-            "engine": engine,
-        },
+        path,
+        Search(path, vocabulary, job, reading, o.shown(example, change)),
         command.Wanted(format.value if format else None, output, plot, references, cut, ask),
     )
 

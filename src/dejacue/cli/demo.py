@@ -9,7 +9,7 @@ from dejacue.cli.locate import Wanted
 from dejacue.cli.locate import run as locate
 from dejacue.cli.tables import say
 from dejacue.data.rendered import render, write_scene
-from dejacue.pipeline import VideoOptions
+from dejacue.pipeline import Job, Search
 from dejacue.sources.atomic import check_place
 
 
@@ -21,8 +21,8 @@ def run(output: Path, seed: int) -> None:
     write_scene(scene, render(seed, family="cup", topology="three", hand=0.3, exits=1))
     video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
     truth = scene / "references.json"
-    search = {"vocabulary": words, "masks": masks, "objects": [1], "encoder": "mini"}
-    locate(video, VideoOptions(), search, Wanted(output=output, references=truth))
+    job = Job(video=video, masks=masks, objects=[1], encoder="mini")
+    locate(video, Search(video, words, job), Wanted(output=output, references=truth))
     again = (
         f"dejacue locate {video} --masks {masks} --object 1 --vocabulary {words} --encoder mini "
         f"--references {truth} --output {output}"

@@ -23,7 +23,7 @@ from dejacue.cli.tables import console, notes, retrieval_table, say, show_tables
 from dejacue.errors import InputError
 from dejacue.method._reading import in_frames
 from dejacue.method.live import Update
-from dejacue.pipeline import Finding, Made, observe
+from dejacue.pipeline import Finding, Job, Made
 from dejacue.pipeline.live import Live
 from dejacue.records import Moment
 from dejacue.sources.atomic import check_place
@@ -92,7 +92,8 @@ class Shown:
         return step
 
     def _from_masks(self, video: Video, masks: Path) -> Callable[[Frame], Mask]:
-        observed = observe(video, masks=masks, match=self.match, objects=self.objects)
+        job = Job(video=video, masks=masks, match=self.match, objects=self.objects)
+        observed = job.observe(video)
         if len(observed.objects) > 1:
             names = ", ".join(observed.objects)
             raise InputError(

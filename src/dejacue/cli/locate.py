@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
@@ -24,7 +23,7 @@ from dejacue.cli.tables import (
 from dejacue.cli.track import summarise
 from dejacue.errors import DejaCueError, InputError, MissingExtra
 from dejacue.method.plan import as_readout
-from dejacue.pipeline import Finding, VideoOptions, find_each, sample
+from dejacue.pipeline import Finding, Search
 from dejacue.pipeline.finding import References, export_findings
 from dejacue.records import Reference
 from dejacue.report.clips import remove_clips
@@ -51,8 +50,7 @@ class Wanted:
     ask: int | None = None
 
 
-def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted) -> None:
-    """``search`` are the options of find, and the vocabulary."""
+def run(source: Path, search: Search, wanted: Wanted) -> None:
     if wanted.plot is not None and wanted.plot.suffix.lower() != ".png":
         raise InputError(
             f"{wanted.plot}: the plot is written as PNG; give a name that ends in .png"
@@ -62,11 +60,11 @@ def run(source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Want
     if _is_saved(source):
         folder, file = _places(wanted, saved=True)
         _check(file, folder, wanted, source, search)
-        findings = find_each(source, **search, **vars(frames))
+        findings = search.findings()
         if wanted.cut and findings[0].made.video is None:
             raise InputError(f"{source}: is a history; --cut needs the video")
     else:
-        folder, file, findings = _from_video(source, frames, search, wanted)
+        folder, file, findings = _from_video(source, search, wanted)
     shown = [(own, _of(truth, own)) for own in findings]
     for finding, references in shown:
         place, several = None if file else folder, len(findings) > 1
@@ -118,17 +116,16 @@ def _ask(findings: list[Finding], count: int) -> None:
 
 
 def _from_video(
-    source: Path, frames: VideoOptions, search: dict[str, Any], wanted: Wanted
+    source: Path, search: Search, wanted: Wanted
 ) -> tuple[Path, Path | None, list[Finding]]:
     """The folder of the history, the one file that is wanted instead of a report, the findings."""
     folder, file = _places(wanted)
-    folder = folder or _default_folder(source, file_name(sample(source, frames).name))
+    folder = folder or _default_folder(source, file_name(search.job.open().name))
     _check(file, None, wanted, source, search)
     with Bars() as bars:
-        findings = find_each(
-            source, **search, **vars(frames), folder=folder, pictures=file is None, progress=bars
-        )
-    if search.get("prompts") and (tracked := read_notes(folder / "masks")):
+        search = replace(search, folder=folder, pictures=file is None, progress=bars)
+        findings = search.findings()
+    if search.job.prompts and (tracked := read_notes(folder / "masks")):
         summarise(folder / "masks", tracked, stderr=True)
     for own in findings if file else ():
         say_written(history_path(folder, own.history.id), "history")
@@ -157,13 +154,14 @@ def _default_folder(source: Path, name: str) -> Path:
 
 
 def _check(
-    file: Path | None, folder: Path | None, wanted: Wanted, source: Path, search: dict[str, Any]
+    file: Path | None, folder: Path | None, wanted: Wanted, source: Path, search: Search
 ) -> None:
     """Refuses, before the work, outputs that cannot be written or that are read here."""
-    read = [source, search["vocabulary"], search.get("masks"), wanted.references]
+    given = [source, search.vocabulary, search.job.masks, wanted.references]
+    read = [own for own in given if isinstance(own, Path)]
     if wanted.ask is not None and wanted.ask < 1:
         raise InputError(f"--ask {wanted.ask}: give a number of frames, 1 or more")
-    if wanted.ask is not None and not as_readout(search["readout"]).takes_examples:
+    if wanted.ask is not None and not as_readout(search.reading.readout).takes_examples:
         raise InputError(
             "--ask works only with the readouts contrast and joint, which use the answers"
         )
@@ -171,7 +169,7 @@ def _check(
         if place is None:
             continue
         check_place(place)
-        inputs = [own for own in read if own is not None and own.exists()]
+        inputs = [own for own in read if own.exists()]
         own_document = place.name == DOCUMENT and holds_finding(place.parent)
         if own_document or (place.exists() and any(place.samefile(own) for own in inputs)):
             raise InputError(f"{place}: is read by this command; give another output")

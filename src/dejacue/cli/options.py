@@ -15,6 +15,7 @@ from dejacue.errors import InputError
 
 if TYPE_CHECKING:
     from dejacue.pipeline import TypedPrompts, VideoOptions
+    from dejacue.pipeline._read import Shown
 
 SEVERAL = {"allow_extra_args": True}  # of a glob without quotes; what to do then is ours to say
 
@@ -335,23 +336,33 @@ def one(path: Path, further: Sequence[str]) -> Path:
     )
 
 
-def sampling(start: str | None, end: str | None, **more: Any) -> VideoOptions:
+def sampling(
+    start: str | None,
+    end: str | None,
+    stride: int | None,
+    fps: float | None,
+    rate: float | None,
+    errors: str,
+    decoder: str,
+) -> VideoOptions:
     """Which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds."""
     from dejacue.pipeline import VideoOptions
 
-    return VideoOptions(**_moment("start", start), **_moment("end", end), **more)
+    (first, first_s), (last, last_s) = _moment("start", start), _moment("end", end)
+    return VideoOptions(first, last, first_s, last_s, stride, fps, rate, errors, decoder)
 
 
-def _moment(name: str, text: str | None) -> dict[str, Any]:
+def _moment(name: str, text: str | None) -> tuple[int | None, float | None]:
+    """Return a frame, or seconds."""
     if text is None:
-        return {}
+        return None, None
     try:
         if not text.endswith("s") and ":" not in text:
-            return {name: int(text)}
+            return int(text), None
         seconds = 0.0
         for part in text.removesuffix("s").split(":"):
             seconds = 60 * seconds + float(part)
-        return {f"{name}_s": seconds}
+        return None, seconds
     except ValueError:
         raise InputError(
             f'--{name} "{text}": give a frame (120), seconds (4.5s) or a time (1:30)'
@@ -364,14 +375,17 @@ def objects(text: str | None) -> list[list[int]] | str | None:
     return text if text is None or text == "all" else parse_objects(text)
 
 
-def examples(texts: Texts) -> dict[str | None, list[str]] | None:
+def shown(texts: Texts, changes: Texts) -> Shown | None:
+    """Examples and changes that are given beside the words."""
+    from dejacue.pipeline._read import Shown
+
     found: dict[str | None, list[str]] = {}
     for text in texts or ():
         state, mark, what = text.partition("=")
         if not mark or not state.strip() or not what.strip():
             raise InputError(f'--example "{text}": give STATE=EXAMPLE, as in --example empty=120')
         found.setdefault(state.strip(), []).append(what)
-    return found or None
+    return Shown(found or None, tuple(changes or ())) if found or changes else None
 
 
 def typed_prompts(

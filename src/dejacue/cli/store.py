@@ -221,7 +221,7 @@ def ask(
         first = next(store.rows(), None)
         if first is None:
             raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
-        encoded, warnings = encoded_words(vocabulary, store[first.id], encoder, options)
+        encoded, warnings = encoded_words(vocabulary, store.origin(first.id), encoder, options)
         if as_table and min(len(store), top or len(store)) > MOST_LISTED:
             top = MOST_LISTED
             warnings += (

@@ -9,25 +9,24 @@ from rich.markup import escape
 from dejacue.cli.bars import Bars
 from dejacue.cli.tables import console, say
 from dejacue.cli.tables import notes as say_notes
-from dejacue.pipeline import TrackerOptions, TypedPrompts, VideoOptions, sample, track
+from dejacue.pipeline import Job, track
 from dejacue.report.track_sheet import sheet_path
 from dejacue.sources.tracks import Notes
 
 DOUBTS_SHOWN = 10
 
 
-def run(
-    path: Path,
-    frames: VideoOptions,
-    prompts: TypedPrompts,
-    tracker: str | None,
-    options: TrackerOptions,
-    output: Path,
-) -> None:
+def run(job: Job, output: Path) -> None:
     """Masks, notes and contact sheet, and a summary of them."""
-    video = sample(path, frames)
     with Bars() as bars:
-        found = track(video, prompts, output, tracker=tracker, options=options, progress=bars)
+        found = track(
+            job.open(),
+            job.prompts,
+            output,
+            tracker=job.tracker,
+            options=job.tracker_options,
+            progress=bars,
+        )
     notes = found.notes
     say_notes(*found.warnings)
     summarise(output, notes)

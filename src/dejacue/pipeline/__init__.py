@@ -1,9 +1,10 @@
 """From a video and words to a Finding, as stages that others can call, too.
 
-    sample    a path → Video                                    _find.py
-    observe   masks, or prompts and a tracker → Observed        _observe.py
-    encode    → Encoded: History and pictures of each object    _encode.py
-    read      a history and words → Reading                     _read.py
+    Job       a video, which frames, where the object is, an encoder     job.py
+      .open      → Video
+      .observe   masks, or prompts and a tracker → Observed
+    encode    a job → Encoded: History and pictures of each object    _encode.py
+    read      a history and words → Reading                           _read.py
 
 ``find`` and ``find_each`` (_find.py) call them one after the other and give a Finding (finding.py).
 Information is logged ("dejacue"), progress is told (dejacue.progress), and what a reader must know
@@ -11,10 +12,10 @@ lies in the warnings of what is returned.
 """
 
 from dejacue.pipeline._encode import Encoded, encode
-from dejacue.pipeline._find import find, find_each, sample
-from dejacue.pipeline._observe import Observed, observe, track
+from dejacue.pipeline._find import Search, find, find_each
 from dejacue.pipeline._read import read
 from dejacue.pipeline.finding import Finding
+from dejacue.pipeline.job import Job, Observed, track
 from dejacue.pipeline.options import (
     EncoderOptions,
     ReadOptions,
@@ -28,17 +29,17 @@ __all__ = [
     "Encoded",
     "EncoderOptions",
     "Finding",
+    "Job",
     "Made",
     "Observed",
     "ReadOptions",
+    "Search",
     "TrackerOptions",
     "TypedPrompts",
     "VideoOptions",
     "encode",
     "find",
     "find_each",
-    "observe",
     "read",
-    "sample",
     "track",
 ]

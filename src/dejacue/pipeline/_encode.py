@@ -1,21 +1,35 @@
-"""encode: the history of each object, in one pass over the video; what is finished is reused."""
+"""encode: a job → the history of each object, in one pass over the video.
+
+The steps are those of every engine (pipeline/ingest): open, observe, leave out what is there, crop,
+encode. Here they follow each other in this process, and histories are kept in files.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dejacue.errors import Cancelled, InputError
-from dejacue.pipeline._observe import Observed
+from dejacue.pipeline.job import Job, Observed, Place
 from dejacue.progress import Progress, silent
 from dejacue.records import History
-from dejacue.records.history import EVERY, LOOKED_AT, PROBLEMS
-from dejacue.report.thumbnails import PictureMasks
+from dejacue.records.history import EVERY, PROBLEMS
+from dejacue.report.thumbnails import PictureAlbum
 from dejacue.sources.atomic import check_place
-from dejacue.sources.build import Lineage, build_histories, kept, recipe
+from dejacue.sources.build import (
+    EncoderInfo,
+    Watch,
+    crops,
+    encode_alone,
+    recipe,
+    stages,
+)
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history, write_history
 from dejacue.sources.findings import (
@@ -27,8 +41,10 @@ from dejacue.sources.findings import (
     read_pictures,
     write_pictures,
 )
-from dejacue.sources.masks import Masks
-from dejacue.sources.video import Video
+from dejacue.sources.partial import PartialRows
+
+if TYPE_CHECKING:
+    from dejacue.sources.video import Frame
 
 _log = logging.getLogger("dejacue")
 MINI_ONLY_KNOWS = (
@@ -47,125 +63,171 @@ class Encoded:
 
 
 def encode(
-    video: Video,
-    observed: Observed,
-    encoder: Encoder,
+    job: Job,
     *,
-    output: str | os.PathLike[str] | None = None,
+    observed: Observed | None = None,
+    encoder: Encoder | None = None,
+    pace: bool = True,
+    output: Place | None = None,
     pictures: bool = True,
-    every: int = 1,
     progress: Progress = silent,
 ) -> dict[str, Encoded]:
-    """Histories by id.
+    """Return the histories of a job by id.
 
+    observed, encoder   of the job, where they are there already
+    pace     whether an encoder that is slow is given fewer frames; else all, unless a history that
+             is there was made of fewer
     output   a folder, or the .npz file of a single history: what is there and up to date is taken,
              and what a stopped run has done; None: nothing is kept
-    every    of so many frames one is looked at
     """
-    if every > 1:
-        video = video.thinned(every)
-        observed = replace(observed, masks=observed.masks.thinned(every))
-    names = observed.objects
-    files = _files(output, names)
-    recipes = {n: recipe(video, observed.masks, encoder, own) for n, own in names.items()}
-    ready = {
-        name: own
-        for name, path in files.items()
-        if (own := _up_to_date(path, encoder, recipes[name])) is not None
-    }
+    seen = observed or job.observe(None, output, progress)
+    encoder = encoder or job.load()
+    info = EncoderInfo.of(encoder)
+    files = _Files.of(output, seen, info)
+    known = {name: own.made_with or {} for name, own in files.there.items()}
+    seen = seen.thinned(job.every(seen.video, info.pace if pace else None, known.values()))
+    missing = missing_objects(seen, info, known)
+    ready = {name: own for name, own in files.there.items() if name not in missing.objects}
     if ready:
-        taken = ", ".join(str(files[name]) for name in ready)
+        taken = ", ".join(str(files.paths[name]) for name in ready)
         _log.info("reused %s: made from the same video, masks and options", taken)
-    missing = {name: own for name, own in names.items() if name not in ready}
-    seen: dict[str, Pictures] = {}
+    album = PictureAlbum()
+    made: dict[str, History] = {}
     warnings: list[str] = []
-    if missing:
-        asked = PictureMasks(observed.masks) if pictures else observed.masks
-        made, said = _build(video, asked, encoder, missing, files, progress)
-        warnings += said
-        ready |= made
-        if isinstance(asked, PictureMasks):
-            seen = {name: asked.pictures(at) for at, name in enumerate(missing) if name in made}
-    elif (partial := _partial_path(files)) is not None and partial.is_file():
-        partial.unlink()  # of a run that was killed when all was written
-    histories = {name: ready[name] for name in names if name in ready}
+    if missing.objects:
+        watch = partial(_keep, album) if pictures else None
+        made = _made(missing, encoder, info, files, bool(ready), watch, progress)
+        warnings = [
+            f"{seen.video.path}: {name} is never visible in these frames; left out"
+            for name in missing.objects
+            if name not in made
+        ]
+    elif files.partial is not None:
+        files.partial.unlink(missing_ok=True)  # of a run that was killed when all was written
+    histories = {name: (made | ready)[name] for name in seen.objects if name in made | ready}
+    shown: dict[str, Pictures] = {}
     if pictures:
-        of = {name: {key: recipes[name][key] for key in PIXELS} for name in histories}
-        seen = _pictures(video, observed, files, of, seen)
+        places = {name: at for at, name in enumerate(missing.objects)}
+        shown = {name: album.pictures(places[name]) for name in made}
+        shown = _with_pictures(replace(seen, objects=_some(seen, histories)), info, files, shown)
     return {
         name: Encoded(
             own,
-            files.get(name),
-            seen.get(name, Pictures({}, {})),
+            files.paths.get(name),
+            shown.get(name, Pictures({}, {})),
             (*warnings, *history_warnings(own)),
         )
         for name, own in histories.items()
     }
 
 
-def _files(output: str | os.PathLike[str] | None, names: Mapping[str, Lineage]) -> dict[str, Path]:
-    if output is None:
-        return {}
-    place = Path(output)
-    if place.suffix != ".npz":
-        return {name: history_path(place, name) for name in names}
-    if len(names) > 1:
-        raise InputError(
-            f"{place}: is a file, but {len(names)} objects need a folder; give the name of a folder"
-        )
-    return dict.fromkeys(names, place)
+def missing_objects(
+    observed: Observed,
+    info: EncoderInfo,
+    known: Mapping[str, Mapping[str, str]],
+    differs: Callable[[str], object] = lambda name: None,
+) -> Observed:
+    """Leave out the objects of which histories were made in the same way of the same pixels.
+
+    known     made_with of the histories that are there
+    differs   called with the id of one that was made of something else
+    """
+    wanted = {}
+    for name, lineage in observed.objects.items():
+        if name in known:
+            needed = recipe(observed.video, observed.masks, info, lineage)
+            if all(known[name].get(key) == text for key, text in needed.items()):
+                continue
+            differs(name)
+        wanted[name] = lineage
+    return replace(observed, objects=wanted)
 
 
-def _partial_path(files: Mapping[str, Path]) -> Path | None:
-    first = next(iter(files.values()), None)
-    return None if first is None else first.with_name(f".{first.name}.partial")
+def _keep(album: PictureAlbum, frame: Frame, masks: list) -> None:  # type: ignore[type-arg]
+    album.see(frame.index, lambda: frame.image, masks)
 
 
-def _build(
-    video: Video,
-    masks: Masks | PictureMasks,
+def _some(observed: Observed, names: Mapping[str, object]) -> dict[str, frozenset[int] | None]:
+    return {name: own for name, own in observed.objects.items() if name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class _Files:
+    """Where histories go, and those that are there, of the same encoder."""
+
+    paths: Mapping[str, Path]
+    there: Mapping[str, History]
+
+    @classmethod
+    def of(cls, output: Place | None, observed: Observed, info: EncoderInfo) -> _Files:
+        if output is None:
+            return cls({}, {})
+        place, names = Path(output), observed.objects
+        if place.suffix == ".npz" and len(names) > 1:
+            raise InputError(
+                f"{place}: is a file, but {len(names)} objects need a folder; give the name of a "
+                "folder"
+            )
+        single = place.suffix == ".npz"
+        paths = {name: place if single else history_path(place, name) for name in names}
+        there = {}
+        for name, path in paths.items():
+            with contextlib.suppress(InputError):  # whatever it is, it will be made again
+                found = read_history(path) if path.is_file() else None
+                if found is not None and found.encoder == info.identity:
+                    there[name] = found
+        return cls(paths, there)
+
+    @property
+    def partial(self) -> Path | None:
+        first = next(iter(self.paths.values()), None)
+        return None if first is None else first.with_name(f".{first.name}.partial")
+
+
+def _made(
+    observed: Observed,
     encoder: Encoder,
-    lineages: dict[str, Lineage],
-    files: Mapping[str, Path],
+    info: EncoderInfo,
+    files: _Files,
+    partly: bool,
+    watch: Watch | None,
     progress: Progress,
-) -> tuple[dict[str, History], list[str]]:
-    """Makes the histories and, where they have files, writes them; with what must be said."""
-    partial = _partial_path(files)
-    if partial is not None:
-        check_place(next(iter(files.values())))
-        if before := kept(partial, encoder):
+) -> dict[str, History]:
+    """Make the histories and, where they have files, write them."""
+    place, video = files.partial, observed.video
+
+    def kept() -> int:
+        return 0 if place is None else len(PartialRows(place, info.key))
+
+    if place is not None:
+        check_place(next(iter(files.paths.values())))
+        if before := kept():
             _log.info("resuming after %d encoded crops", before)
+    tell = stages(video, len(observed.objects), progress)
+    chunks = crops(
+        video,
+        observed.masks,
+        observed.objects,
+        info,
+        threads=min(16, os.cpu_count() or 1),
+        size=info.batch,
+        hashed=place is not None,
+        required=not partly,
+        watch=watch,
+        tell=tell,
+    )
     try:
-        made = build_histories(
-            video,
-            masks,  # type: ignore[arg-type]
-            encoder,
-            lineages,
-            partial=partial,
-            progress=progress,
-            croppers=min(16, os.cpu_count() or 1),
-        )
+        made = encode_alone(chunks, encoder, info, place, tell)
     except (KeyboardInterrupt, Cancelled):
-        done = 0 if partial is None else kept(partial, encoder)
-        raise _cancelled(partial, done, video.length, len(lineages)) from None
-    problems = "\n".join((*video.problems, *masks.problems))
-    if problems:
-        made = {
-            name: replace(own, made_with={**(own.made_with or {}), PROBLEMS: problems})
-            for name, own in made.items()
-        }
+        raise _cancelled(place, kept(), video.length, len(observed.objects)) from None
     for name, history in made.items():
-        if name in files:
-            (files[name].parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
-            write_history(files[name], history)
-    if partial is not None:
-        partial.unlink(missing_ok=True)
-    warnings = [
-        f"{video.path}: {name} is never visible in these frames; left out"
-        for name in lineages
-        if name not in made
-    ]
-    return made, warnings
+        if name in files.paths:
+            path = files.paths[name]
+            (path.parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
+            write_history(path, history)
+    if place is not None:
+        place.unlink(missing_ok=True)
+    return made
 
 
 def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
@@ -199,41 +261,28 @@ def history_warnings(history: History) -> list[str]:
     return found
 
 
-def _up_to_date(path: Path, encoder: Encoder, made_with: dict[str, str]) -> History | None:
-    """The history in a file, if it was made from the same pixels in the same way."""
-    if not path.is_file():
-        return None
-    try:
-        found = read_history(path)
-    except InputError:
-        return None  # whatever it is, it will be made again
-    of_the_pass = (LOOKED_AT, PROBLEMS)
-    made = {key: text for key, text in (found.made_with or {}).items() if key not in of_the_pass}
-    return found if made == made_with and found.encoder == encoder.identity else None
-
-
-def _pictures(
-    video: Video,
-    observed: Observed,
-    files: Mapping[str, Path],
-    of: Mapping[str, dict[str, str]],
-    seen: dict[str, Pictures],
+def _with_pictures(
+    observed: Observed, info: EncoderInfo, files: _Files, seen: Mapping[str, Pictures]
 ) -> dict[str, Pictures]:
     """Of each object: those just seen, those of an earlier run or, where these are gone, from a
     pass of their own; kept beside the history."""
-    places = {name: pictures_path(files[name]) for name in of if name in files}
-    before = {
-        name: own
-        for name, place in places.items()
-        if name not in seen and (own := read_pictures(place, of[name])) is not None
-    }
-    gone = {n: observed.objects[n] for n in of if n not in seen and n not in before}
+    found = dict(seen)
+    gone = {}
+    for name, lineage in observed.objects.items():
+        made = recipe(observed.video, observed.masks, info, lineage)
+        of = {key: made[key] for key in PIXELS}
+        place = pictures_path(files.paths[name]) if name in files.paths else None
+        if name in seen:
+            if place is not None:
+                write_pictures(place, seen[name], of)
+        elif place is not None and (before := read_pictures(place, of)) is not None:
+            found[name] = before
+        else:
+            gone[name] = lineage
     if gone:
-        watched = PictureMasks(observed.masks)
-        for frame in video:
-            watched.unions(frame, list(gone.values()))
-        seen = seen | {name: watched.pictures(at) for at, name in enumerate(gone)}
-    for name, own in seen.items():
-        if name in places:
-            write_pictures(places[name], own, of[name])
-    return before | seen
+        album = PictureAlbum()
+        for frame in observed.video:
+            _keep(album, frame, observed.masks.unions(frame, list(gone.values())))
+        again = {name: album.pictures(at) for at, name in enumerate(gone)}
+        found |= _with_pictures(replace(observed, objects=gone), info, files, again)
+    return found

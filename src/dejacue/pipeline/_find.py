@@ -1,7 +1,7 @@
 """find(): the whole path, from a video and words to a Finding.
 
-sample ──▶ observe ──▶ encode ──▶ read
-Video      Masks       History    Reading
+Job ──▶ open ──▶ observe ──▶ encode ──▶ read
+        Video    Masks       History    Reading
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,10 @@ from dejacue.method._reading import in_frames
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.view import Readout
 from dejacue.pipeline._encode import Encoded, encode, history_warnings
-from dejacue.pipeline._observe import Given as GivenMasks
-from dejacue.pipeline._observe import Objects, Observed, observe
 from dejacue.pipeline._read import Examples, Given, Shown, Words, read
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.options import (
-    EncoderOptions,
-    ReadOptions,
-    VideoOptions,
-    changed,
-    split,
-)
+from dejacue.pipeline.job import Job, MaskSource, Objects, Observed, Place
+from dejacue.pipeline.options import EncoderOptions, ReadOptions, VideoOptions, changed
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History
 from dejacue.sources.atomic import check_place
@@ -48,9 +41,8 @@ from dejacue.sources.findings import (
 )
 from dejacue.sources.tracks import Prompt, Tracker
 from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
-from dejacue.sources.video import Video, open_video
+from dejacue.sources.video import Video
 
-Place = str | os.PathLike[str]
 Source = Place | Video | History | Finding
 SAMPLED = (
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
@@ -59,81 +51,42 @@ SAMPLED = (
 NO_TIMES = "images have no timestamps, so there are no seconds and no .vtt; --rate 25 adds them"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Search:
-    """The options of ``find``, but for those of the sampling and of the reading."""
-
-    examples: Examples | None = None
-    changes: Sequence[int | str] = ()
-    masks: GivenMasks | None = None
-    objects: Objects = None
-    box: Sequence[float] | None = None
-    point: Sequence[float] | None = None
-    mask: NDArray[np.bool_] | Place | None = None
-    prompts: Prompt | Prompts | None = None
-    encoder: Encoder | str | None = None
-    tracker: Tracker | str | None = None
-    folder: Place | None = None
-    pictures: bool = True
-    progress: Progress | None = None
-    kind: str | None = None
-    match: str = "auto"
-    encoder_options: EncoderOptions = field(default_factory=EncoderOptions)
-    tracker_options: TrackerOptions = field(default_factory=TrackerOptions)
-
-    @cached_property
-    def shown(self) -> Prompts:
-        """Where the object is, as a tracker takes it; empty where masks say it."""
-        given = first_prompts(self.box, self.point, self.mask)
-        if self.prompts and given:
-            raise InputError(
-                "prompts are given as well as a box, point or mask; leave one of them out"
-            )
-        if isinstance(self.prompts, Prompt):
-            return [self.prompts]
-        return self.prompts or given
-
-    @cached_property
-    def examples_shown(self) -> Shown | None:
-        given = self.examples or self.changes
-        return Shown(self.examples, tuple(self.changes)) if given else None
-
-    def observe(self, video: Video, progress: Progress) -> Observed:
-        return observe(
-            video,
-            masks=self.masks,
-            objects=self.objects,
-            prompts=self.shown,
-            tracker=self.tracker,
-            kind=self.kind,
-            match=self.match,
-            tracker_options=self.tracker_options,
-            folder=self.folder,
-            progress=progress,
-        )
-
-
 def find(
     video: Source,
     vocabulary: Given | None = None,
     *,
     examples: Examples | None = None,
     changes: Sequence[int | str] = (),
-    masks: GivenMasks | None = None,
+    masks: MaskSource | None = None,
     objects: Objects = None,
     box: Sequence[float] | None = None,
     point: Sequence[float] | None = None,
     mask: NDArray[np.bool_] | Place | None = None,
     prompts: Prompt | Prompts | None = None,
+    kind: str | None = None,
+    match: str = "auto",
+    start: int | None = None,
+    end: int | None = None,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    stride: int | None = None,
+    fps: float | None = None,
+    rate: float | None = None,
+    errors: str = "skip",
+    decoder: str = "software",
     encoder: Encoder | str | None = None,
+    encoder_options: EncoderOptions | None = None,
     tracker: Tracker | str | None = None,
+    tracker_options: TrackerOptions | None = None,
     readout: str | Readout = "contrast",
     coordinates: str | Coordinates | None = None,
+    smoothing: int | None = None,
     top: int | None = None,
     diagnostics: bool = False,
+    engine: str = "auto",
     folder: Place | None = None,
+    pictures: bool = True,
     progress: Progress | None = None,
-    **more: Any,
 ) -> Finding:
     """When is this object in which state?
 
@@ -142,22 +95,27 @@ def find(
     vocabulary    a path, {state: descriptions}, or a Vocabulary; None: examples alone
     examples      states that are shown: {state: frames of the file, "4.5s", "cup.jpg", …}; the
                   state "none" is none of them. changes: frames at which one state ends
-    masks         of the object: a path, or {frame: {object: mask}} as SAM 2 gives them; objects:
-                  the ids that are its pieces, where they hold several
+    masks         of the object: a path, or {frame: {object: mask}} as SAM 2 gives them; kind and
+                  match: as open_masks takes them
+    objects       the ids that are its pieces, where the masks hold several
     box, point, mask   instead of masks: where it is in the first frame, (x0, y0, x1, y1), (x, y),
                   or a picture; a tracker follows it (None: the best one that is installed)
     prompts       the same in any frame, as Prompt records
+    start … decoder   which frames are used, as open_video takes them; with neither stride nor fps,
+                  all or, of a slow encoder, about four a second (docs/video.md)
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
     readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
+    smoothing     of readouts other than contrast and joint, an odd number of frames
     top           windows per description (None: as many as suit the readout)
+    engine        that reads: auto, avx2, baseline or numpy
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
+    pictures      whether a few are kept for the report
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
-    more          start, end, start_s, end_s, stride, fps, rate, errors (open_video); kind, match
-                  (open_masks); smoothing, engine (read); pictures=False; encoder_options,
-                  tracker_options
     """
-    options = dict(
+    return _search(
+        video,
+        vocabulary,
         examples=examples,
         changes=changes,
         masks=masks,
@@ -166,119 +124,217 @@ def find(
         point=point,
         mask=mask,
         prompts=prompts,
+        kind=kind,
+        match=match,
+        start=start,
+        end=end,
+        start_s=start_s,
+        end_s=end_s,
+        stride=stride,
+        fps=fps,
+        rate=rate,
+        errors=errors,
+        decoder=decoder,
         encoder=encoder,
+        encoder_options=encoder_options,
         tracker=tracker,
+        tracker_options=tracker_options,
         readout=readout,
         coordinates=coordinates,
+        smoothing=smoothing,
         top=top,
         diagnostics=diagnostics,
+        engine=engine,
         folder=folder,
+        pictures=pictures,
         progress=progress,
-        **more,
-    )
-    return _find(video, vocabulary, options, single=True)[0]
+    ).finding()
 
 
-def find_each(video: Source, vocabulary: Given | None = None, **options: Any) -> list[Finding]:
+def find_each(
+    video: Source, vocabulary: Given | None = None, *, objects: Objects = "all", **options: Any
+) -> list[Finding]:
     """A Finding for each object, in one pass over the video; options are those of ``find``.
 
     objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
               [[1], [2]] for several
     """
-    return _find(video, vocabulary, {"objects": "all", **options}, single=False)
+    return _search(video, vocabulary, objects=objects, **options).findings()
 
 
-def _check_saved(
-    name: str, vocabulary: Given | None, search: Search, sampling: VideoOptions
-) -> None:
-    """Refuses options that a history makes idle."""
-    if search.masks is not None or search.shown:
-        raise InputError(f"{name}: is a history, which needs no masks or boxes; leave them out")
-    unused = [*changed(sampling), *(["object"] if search.objects not in (None, "all") else [])]
-    if vocabulary is None and not search.examples_shown and search.encoder is not None:
-        raise InputError(
-            f"{name}: without other words nothing is encoded, so encoder has no effect; leave "
-            "it out, or give words"
-        )
-    if unused:
-        raise InputError(
-            f"{name}: is a history, so {unused[0]} has no effect; leave it out, or give the "
-            "video instead"
-        )
-
-
-def _find(
-    video: Source, vocabulary: Given | None, options: dict[str, Any], single: bool
-) -> list[Finding]:
-    search, reading, sampling = split(options, Search, ReadOptions, VideoOptions)
-    reading.check()  # before anything is opened
-    saved = _saved(video)
-    if saved is not None:
-        name = os.fspath(video) if isinstance(video, str | os.PathLike) else saved.history.id
-        _check_saved(name, vocabulary, search, sampling)
-        return [
-            saved.ask(
-                vocabulary,
-                encoder=search.encoder,
-                encoder_options=search.encoder_options,
-                name=name,
-                shown=search.examples_shown,
-                **vars(reading),
-            )
-        ]
-    opened = sample(video, sampling)  # type: ignore[arg-type]
-    if search.folder is not None:
-        check_place(search.folder, folder=True)
-    words = Words.of(vocabulary, search.encoder_options, search.examples_shown)
-    search.encoder_options.check(search.encoder)
-    progress = search.progress or default_progress()
-    # what is wrong with the input is said before a model is loaded and an object followed
-    observed = None
-    if search.masks is not None or not search.shown:
-        observed = search.observe(opened, progress)
-    encoder = search.encoder_options.load(search.encoder)
-    described, said = words.encoded(encoder, str(opened.path))
-    observed = observed or search.observe(opened, progress)
-    if single and len(observed.objects) > 1:
-        names = ", ".join(observed.objects)
-        raise InputError(
-            f"{opened.path}: holds {names}, but find returns one; use find_each for all"
-        )
-    named = described.facts or described.changes  # frames that must be among those looked at
-    every = 1 if named or isinstance(video, Video) else sampling.every(opened, encoder)
-    encoded = encode(
-        opened,
-        observed,
-        encoder,
-        output=search.folder,
-        pictures=search.pictures,
-        every=every,
-        progress=progress,
+def _search(
+    video: Source,
+    vocabulary: Given | None = None,
+    *,
+    examples: Examples | None = None,
+    changes: Sequence[int | str] = (),
+    masks: MaskSource | None = None,
+    objects: Objects = None,
+    box: Sequence[float] | None = None,
+    point: Sequence[float] | None = None,
+    mask: NDArray[np.bool_] | Place | None = None,
+    prompts: Prompt | Prompts | None = None,
+    kind: str | None = None,
+    match: str = "auto",
+    start: int | None = None,
+    end: int | None = None,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    stride: int | None = None,
+    fps: float | None = None,
+    rate: float | None = None,
+    errors: str = "skip",
+    decoder: str = "software",
+    encoder: Encoder | str | None = None,
+    encoder_options: EncoderOptions | None = None,
+    tracker: Tracker | str | None = None,
+    tracker_options: TrackerOptions | None = None,
+    readout: str | Readout = "contrast",
+    coordinates: str | Coordinates | None = None,
+    smoothing: int | None = None,
+    top: int | None = None,
+    diagnostics: bool = False,
+    engine: str = "auto",
+    folder: Place | None = None,
+    pictures: bool = True,
+    progress: Progress | None = None,
+) -> Search:
+    return Search(
+        video,
+        vocabulary,
+        Job(
+            video=video if isinstance(video, str | os.PathLike | Video) else "",
+            sampling=VideoOptions(start, end, start_s, end_s, stride, fps, rate, errors, decoder),
+            masks=masks,
+            prompts=prompts_of(prompts, box, point, mask),
+            objects=objects,
+            kind=kind,
+            match=match,
+            tracker=tracker,
+            tracker_options=tracker_options or TrackerOptions(),
+            encoder=encoder,
+            encoder_options=encoder_options or EncoderOptions(),
+        ),
+        ReadOptions(readout, coordinates, smoothing, top, diagnostics, engine),
+        Shown(examples, tuple(changes)) if examples or changes else None,
+        folder,
+        pictures,
+        progress,
     )
-    made = _made(opened, observed, encoder, search, sampling)
-    findings = []
-    for name, own in encoded.items():
-        files = str(opened.path), words.name
-        found = read(own.history, described, reading, names=files)
-        warnings = (*_warnings(observed, own, name), *said)
-        doubts = observed.doubts(name)
-        findings.append(
-            Finding(own.history, described, found, *own.pictures, doubts, warnings, made)
+
+
+def prompts_of(
+    prompts: Prompt | Prompts | None,
+    box: Sequence[float] | None = None,
+    point: Sequence[float] | None = None,
+    mask: NDArray[np.bool_] | Place | None = None,
+) -> Prompts:
+    """Return where the object is, as a tracker takes it; empty where masks say it."""
+    given = first_prompts(box, point, mask)
+    if prompts and given:
+        raise InputError("prompts are given as well as a box, point or mask; leave one of them out")
+    return [prompts] if isinstance(prompts, Prompt) else prompts or given
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is to be found in which source, and how it is read.
+
+    job    how a history is made of a video; where the source is one, or a finding, it is idle
+    """
+
+    source: Source
+    vocabulary: Given | None
+    job: Job
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    shown: Shown | None = None
+    folder: Place | None = None
+    pictures: bool = True
+    progress: Progress | None = None
+
+    @cached_property
+    def saved(self) -> Finding | None:
+        """What was found before, or a finding that has a history only; None for a video."""
+        return saved_finding(self.source)
+
+    def finding(self) -> Finding:
+        """The one there is; that of a video is written to the folder."""
+        (found,) = self.findings(single=True)
+        if self.folder is not None and self.saved is None:
+            found.write(self.folder)
+        return found
+
+    def findings(self, single: bool = False) -> list[Finding]:
+        """One for each object; ``single``: several are refused."""
+        self.reading.check()  # before anything is opened
+        return self._of_video(single) if self.saved is None else [self._again(self.saved)]
+
+    def _again(self, saved: Finding) -> Finding:
+        job, source = self.job, self.source
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) else saved.history.id
+        if job.masks is not None or job.prompts:
+            raise InputError(f"{name}: is a history, which needs no masks or boxes; leave them out")
+        if self.vocabulary is None and self.shown is None and job.encoder is not None:
+            raise InputError(
+                f"{name}: without other words nothing is encoded, so encoder has no effect; leave "
+                "it out, or give words"
+            )
+        unused = [*changed(job.sampling)]
+        unused += ["object"] if job.objects not in (None, "all") else []
+        if unused:
+            raise InputError(
+                f"{name}: is a history, so {unused[0]} has no effect; leave it out, or give the "
+                "video instead"
+            )
+        return saved.ask(
+            self.vocabulary,
+            encoder=job.encoder,
+            encoder_options=job.encoder_options,
+            name=name,
+            shown=self.shown,
+            **vars(self.reading),
         )
-        progress("read", len(findings), len(encoded), "")
-    if single and search.folder is not None:
-        findings[0].write(search.folder)
-    return findings
 
-
-def sample(video: Place | Video, options: VideoOptions | None = None) -> Video:
-    """The frames to look at."""
-    if isinstance(video, str | os.PathLike):
-        return open_video(video, **vars(options or VideoOptions()))
-    if options is not None and options != VideoOptions():
-        names = ", ".join(changed(options))
-        raise InputError(f"{names}: the video is already open; give this to open_video instead")
-    return video
+    def _of_video(self, single: bool) -> list[Finding]:
+        job, reading, progress = self.job, self.reading, self.progress or default_progress()
+        video = job.open()
+        if self.folder is not None:
+            check_place(self.folder, folder=True)
+        words = Words.of(self.vocabulary, job.encoder_options, self.shown)
+        job.encoder_options.check(job.encoder)
+        # what is wrong with the input is said before a model is loaded and an object followed
+        observed = None if job.prompts and job.masks is None else job.observe(video)
+        encoder = job.load()
+        described, said = words.encoded(encoder, str(video.path))
+        observed = observed or job.observe(video, self.folder, progress)
+        if single and len(observed.objects) > 1:
+            names = ", ".join(observed.objects)
+            raise InputError(
+                f"{video.path}: holds {names}, but find returns one; use find_each for all"
+            )
+        named = [*described.facts, *described.changes]
+        if any(own.unit != "frames" for own in named):  # of the file: they must be looked at
+            job = replace(job, video=video, sampling=VideoOptions())
+        encoded = encode(
+            job,
+            observed=observed,
+            encoder=encoder,
+            pace=not named,
+            output=self.folder,
+            pictures=self.pictures,
+            progress=progress,
+        )
+        made, findings = _made(self.job, observed, encoder), []
+        for name, own in encoded.items():
+            files = str(video.path), words.name
+            found = read(own.history, described, reading, names=files)
+            warnings = (*_warnings(observed, own, name), *said)
+            doubts = observed.doubts(name)
+            findings.append(
+                Finding(own.history, described, found, *own.pictures, doubts, warnings, made)
+            )
+            progress("read", len(findings), len(encoded), "")
+        return findings
 
 
 def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[str]:
@@ -297,18 +353,16 @@ def _counting(history: History) -> list[str]:
     return [*images, *([SAMPLED] if history.sampled else [])]
 
 
-def _made(
-    video: Video, observed: Observed, encoder: Encoder, search: Search, sampling: VideoOptions
-) -> Made:
-    kinds = (sampling, search.encoder_options, search.tracker_options)
+def _made(job: Job, observed: Observed, encoder: Encoder) -> Made:
+    kinds = (job.sampling, job.encoder_options, job.tracker_options)
     options = {name: value for kind in kinds for name, value in changed(kind).items()}
     kept = not observed.temporary and not observed.masks.in_memory
     masks = os.path.abspath(observed.masks.path) if kept else None
-    path, prompts = os.path.abspath(video.path), search.encoder_options.prompts
+    path, prompts = os.path.abspath(observed.video.path), job.encoder_options.prompts
     return Made(path, masks, observed.tracker, encoder.identity, prompts, options)
 
 
-def _saved(source: Source) -> Finding | None:
+def saved_finding(source: Source) -> Finding | None:
     """What was found before, or a finding that has a history only; None for a video."""
     if isinstance(source, Finding | Video):
         return source if isinstance(source, Finding) else None

@@ -14,7 +14,14 @@ from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Reading, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import ENCODERS, SAME_ROWS, UNKNOWN_WORDS, Encoder, encoder_name
+from dejacue.sources.encoders import (
+    ENCODERS,
+    SAME_ROWS,
+    UNKNOWN_WORDS,
+    Encoder,
+    HasOrigin,
+    encoder_name,
+)
 from dejacue.sources.encoders.base import encode_vocabulary
 from dejacue.sources.examples import resolved, unseen
 from dejacue.sources.files import by_file, read_vocabulary
@@ -84,7 +91,7 @@ class Words:
             vocabulary = shown.added(read_vocabulary(given, prompts=prompts))
         return cls(vocabulary, name, options)
 
-    def encoder_for(self, history: History, encoder: Encoder | str | None) -> Encoder | None:
+    def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
         """Return the one that goes with a history that is there already; None: none is needed."""
         if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
             if encoder in ENCODERS and history.encoder is not None:

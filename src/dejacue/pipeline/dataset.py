@@ -20,7 +20,7 @@ from dejacue.method.plan import Plan
 from dejacue.method.view import Readout
 from dejacue.pipeline._read import Words
 from dejacue.pipeline.ingest import Ingested, ingest
-from dejacue.pipeline.ingest.target import check_encoder_of, encoder_of
+from dejacue.pipeline.ingest.writer import check_encoder_of, encoder_of
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Retrieval, Vocabulary

@@ -15,7 +15,7 @@ from dejacue.method.plan import READOUTS, as_read
 from dejacue.method.segments import segments
 from dejacue.method.view import Readout
 from dejacue.pipeline._read import Examples, Given, Shown, Words, read
-from dejacue.pipeline.options import EncoderOptions, ReadOptions, split
+from dejacue.pipeline.options import EncoderOptions, ReadOptions
 from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
@@ -91,7 +91,7 @@ class Finding:
         shown     examples beside the words
         reading   readout, coordinates, top, …: those of ``find``, with its defaults
         """
-        (chosen,) = split(reading, ReadOptions)
+        chosen = ReadOptions(**reading)
         chosen.check()
         options = encoder_options or EncoderOptions(prompts=self.made.prompts)
         again = vocabulary is None
@@ -200,11 +200,12 @@ class Finding:
         """
         from dejacue.report.scene import data_url, scene
 
-        crops = {frame: data_url(frame, data) for frame, data in self.crops.items()}
-        own = [
-            (frame, data_url(frame, data), crops.get(frame))
-            for frame, data in self.thumbnails.items()
-        ]
+        if thumbnails is None:
+            crops = {frame: data_url(frame, data) for frame, data in self.crops.items()}
+            thumbnails = [
+                (frame, data_url(frame, data), crops.get(frame))
+                for frame, data in self.thumbnails.items()
+            ]
         return scene(
             self.history,
             self.reading,
@@ -214,7 +215,7 @@ class Finding:
             named=self.named,
             segments=self.segments() if segments else None,
             questions=self.ask_next(questions) if questions else None,
-            thumbnails=own if thumbnails is None else thumbnails,
+            thumbnails=thumbnails,
             video=_from_here(self.made.video),
             notes=self.retrieval.notes,
             most=most,

@@ -23,7 +23,7 @@ from dejacue.pipeline.options import EncoderOptions
 from dejacue.records import History
 from dejacue.records.history import LOOKED_AT
 from dejacue.report.thumbnails import PictureAlbum
-from dejacue.sources.build import check_encoder, encoder_pixels
+from dejacue.sources.build import EncoderInfo
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import Made, Pictures
@@ -63,7 +63,7 @@ class Live:
         words = Words.of(vocabulary, options)
         known = read_history(like) if isinstance(like, str | os.PathLike) else like
         self.encoder = options.load(encoder)
-        check_encoder(self.encoder)
+        self._info = EncoderInfo.of(self.encoder)
         described, self._said = words.encoded(self.encoder)
         _check_encoder(self.encoder, described.encoder, words.name)
         self.reading = LiveReading(
@@ -104,11 +104,11 @@ class Live:
         seen = _mask(image, mask, box)
         row = None
         if seen is not None:
-            row = self.encoder.encode_images([encoder_pixels(self.encoder, image, seen)])[0]
+            row = self.encoder.encode_images([self._info.pixels(image, seen)])[0]
         update = self.reading.push(row, frame=frame, time_s=time_s, source=source)
         self._looked += 1
         if self._album is not None:
-            self._album.see(update.frame, image, [seen])
+            self._album.see(update.frame, lambda: image, [seen])
         return self._told(update)
 
     def flush(self) -> Update:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dejacue.errors import InputError, unknown
+from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.locate import check_reading, read
 from dejacue.method.view import Readout
 from dejacue.records import History, Reading, Vocabulary
+from dejacue.records.history import EVERY
 from dejacue.sources.catalogue import check_default
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.video import Video
-
-
-def split(given: Mapping[str, Any], *kinds: Any) -> list[Any]:
-    """A record of each kind, of those options that are its own; a name that no kind has is refused,
-    and those that there are, listed."""
-    owner = {one.name: kind for kind in kinds for one in fields(kind)}
-    for name in given:
-        if name not in owner:
-            raise unknown("option", name, owner)
-    return [kind(**{n: v for n, v in given.items() if owner[n] is kind}) for kind in kinds]
 
 
 @dataclass(frozen=True)
@@ -40,13 +31,22 @@ class VideoOptions:
     errors: str = "skip"
     decoder: str = "software"
 
-    def every(self, video: Video, encoder: Encoder) -> int:
-        """Of how many frames one is looked at: all are where the user says which to take, or the
-        encoder is fast, or it is images and not a video. No clock decides: another run agrees."""
-        pace: float | None = getattr(encoder, "pace", None)
-        if self.stride is not None or self.fps is not None or not pace or not video.rate:
+    def every(
+        self, video: Video, pace: float | None, made: Iterable[Mapping[str, str]] = ()
+    ) -> int:
+        """Return n where one in n frames is used: 1 where the user says which frames to take, the
+        encoder is fast, or it is images and not a video. No clock decides: another run agrees.
+
+        pace   frames per second that the encoder is given, or None for all
+        made   made_with of histories that are there already: one of this video keeps its own n
+        """
+        if self.stride is not None or self.fps is not None:
             return 1
-        return max(1, round(video.rate / pace))
+        for own in made:
+            every = int(own.get(EVERY, "1"))
+            if own.get("video") == video.thinned(every).key:
+                return every
+        return max(1, round(video.rate / pace)) if pace and video.rate else 1
 
 
 @dataclass(frozen=True)

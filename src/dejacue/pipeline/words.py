@@ -10,14 +10,15 @@ from dejacue.method._wording_notes import left_out
 from dejacue.method.coordinates import check_pair
 from dejacue.method.wording import only_words, words_report
 from dejacue.pipeline._encode import mini_warning
-from dejacue.pipeline._find import Place, _saved
+from dejacue.pipeline._find import saved_finding
 from dejacue.pipeline._read import Given, Words
 from dejacue.pipeline.finding import Finding
+from dejacue.pipeline.job import Place
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.records import History, Vocabulary
 from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.documents import named
-from dejacue.sources.encoders import FORMS, Encoder
+from dejacue.sources.encoders import FORMS, Encoder, HasOrigin
 
 
 def check_words(
@@ -53,7 +54,7 @@ def check_words(
 
 def encoded_words(
     vocabulary: Given,
-    history: History,
+    history: HasOrigin,
     encoder: Encoder | str | None = None,
     options: EncoderOptions | None = None,
 ) -> tuple[Vocabulary, tuple[str, ...]]:
@@ -64,7 +65,7 @@ def encoded_words(
 
 
 def _opened(history: History | Finding | Place) -> Finding:
-    found = _saved(history)
+    found = saved_finding(history)
     if found is None:
         raise InputError(
             f"{history}: is neither a history (.npz) nor the folder of a finding; make one from a "

@@ -8,12 +8,16 @@ tracked frames (tracks) are kept in such a file until the output is written.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.sources.atomic import remove_left_file, unwritten, write_bytes
 
@@ -101,3 +105,51 @@ class PartialFile:
 def _packed(records: Iterable[bytes]) -> bytes:
     parts = (_NUMBER.pack(len(record)) + record for record in records)
     return b"".join(part + _NUMBER.pack(zlib.crc32(part)) for part in parts)
+
+
+class PartialRows:
+    """Encoded crops by 16 bytes that their pixels determine: in memory and, where a path is given,
+    in a file from which a later run takes them. Files whose names go on after that path, such as
+    those of an engine that keeps each batch in its own, are read as well."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, key: str) -> None:
+        self.rows: dict[bytes, NDArray[np.float32]] = {}
+        self._file = None if path is None else PartialFile(path, key)
+        for own in [] if path is None else partial_files(path):
+            file = self._file if self._file and own == self._file.path else PartialFile(own, key)
+            for record in file.read():
+                self.rows[record[:16]] = np.frombuffer(record[16:], "<f4")
+
+    def __enter__(self) -> PartialRows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The file stays for a later run."""
+        if self._file is not None:
+            self._file.close()
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self.rows
+
+    def __getitem__(self, key: bytes) -> NDArray[np.float32]:
+        return self.rows[key]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
+        """Of crops with the same pixels, the first one stays."""
+        new = {key: row for key, row in rows.items() if key not in self.rows}
+        if self._file is not None and new:
+            own = new.items()
+            self._file.append(key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in own)
+        self.rows.update(new)
+
+
+def partial_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return this file, if it is there, and those whose names go on after it."""
+    own = Path(path)
+    return sorted(own.parent.glob(f"{glob.escape(own.name)}*")) if own.parent.is_dir() else []

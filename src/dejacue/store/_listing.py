@@ -29,6 +29,14 @@ class Stored(NamedTuple):
     columns: dict[str, str]
 
 
+class Origin(NamedTuple):
+    """How a history was made."""
+
+    id: str
+    encoder: str | None
+    made_with: Mapping[str, str]
+
+
 class Failure(NamedTuple):
     """What could not be added: the id that it would have had, its source, and why."""
 

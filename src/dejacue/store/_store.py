@@ -21,7 +21,15 @@ from dejacue.store import _write
 from dejacue.store._answers import Asked
 from dejacue.store._ask import ask
 from dejacue.store._export import export
-from dejacue.store._listing import Failure, Stored, columns_in, failed, listed, read_made_with
+from dejacue.store._listing import (
+    Failure,
+    Origin,
+    Stored,
+    columns_in,
+    failed,
+    listed,
+    read_made_with,
+)
 from dejacue.store._packing import NAMES, Packed, checksum, unpacked
 from dejacue.store._segments import HEADER, MEANS, Segment, gone, mapped, mean_path, row_path
 from dejacue.store._thumbnails import damaged, get
@@ -262,6 +270,13 @@ class Store:
             query = "SELECT made_with FROM histories WHERE id = ? AND dead = 0"
             found = self._reader.execute(query, (id if is_unicode(id) else None,)).fetchone()
         return None if found is None else read_made_with(self.path, id, found[0])
+
+    def origin(self, id: str) -> Origin:
+        """How a history was made, without a look at its rows."""
+        made_with = self.made_with(id)
+        if made_with is None:
+            raise self._unknown(id)
+        return Origin(id, self.encoder, made_with)
 
     def told(self, id: str) -> dict[str, str | None]:
         """The object and the source that a history was added with."""

@@ -13,7 +13,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from dejacue.errors import InputError
-from dejacue.pipeline import VideoOptions, find, sample, track
+from dejacue.pipeline import Job as EncodingJob
+from dejacue.pipeline import ReadOptions, Search, VideoOptions, track
 from dejacue.progress import Progress
 from dejacue.sources.findings import DOCUMENT
 from dejacue.sources.masks import open_masks
@@ -56,7 +57,7 @@ class Sampled(Asked):
 
     start: Frame | None = None
     end: Frame | None = None
-    stride: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    stride: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     fps: Annotated[float, Field(gt=0, le=1000)] | None = None
     rate: Annotated[float, Field(gt=0, le=1000)] | None = None
 
@@ -180,8 +181,8 @@ def _prompts(given: list[Pointed]) -> list[RawPrompt]:
     return [RawPrompt(own.object, own.frame, box=own.box, point=own.point) for own in given]
 
 
-def _sampling(asked: Sampled) -> dict[str, Any]:
-    return asked.model_dump(include=set(Sampled.model_fields))
+def _sampling(asked: Sampled) -> VideoOptions:
+    return VideoOptions(**asked.model_dump(include=set(Sampled.model_fields)))
 
 
 def _folder(studio: Studio, id: str) -> Any:
@@ -199,11 +200,12 @@ def _folder(studio: Studio, id: str) -> Any:
 
 def _track(studio: Studio, asked: Track) -> Work:
     path, prompts = studio.workspace.video(asked.video), _prompts(asked.prompts)
-    folder, options = _folder(studio, asked.folder), VideoOptions(**_sampling(asked))
+    folder = _folder(studio, asked.folder)
+    video = EncodingJob(video=path, sampling=_sampling(asked))
 
     def work(progress: Progress) -> Any:
         tracker = studio.tracker(asked.tracker)
-        found = track(sample(path, options), prompts, folder, tracker=tracker, progress=progress)
+        found = track(video.open(), prompts, folder, tracker=tracker, progress=progress)
         studio.workspace.changed()
         doubts = [
             {"object": one, "start": own.first, "end": own.last, "text": own.text}
@@ -231,28 +233,20 @@ def _find(studio: Studio, asked: Find) -> Work:
         words = vocabulary(studio, asked, asked.states)
     else:
         raise InputError("give the states and their descriptions, or a word list")
-    reading = {
-        name: value
-        for name, value in asked.model_dump(include=set(Reading.model_fields)).items()
-        if value is not None
-    }
+    given = asked.model_dump(include=set(Reading.model_fields), exclude_none=True)
 
     def work(progress: Progress) -> Any:
-        encoder = studio.encoder(asked.encoder)
-        tracker = studio.tracker(asked.tracker) if prompts else None
-        found = find(
-            path,
-            words,
-            prompts=prompts or None,
+        job = EncodingJob(
+            video=path,
+            sampling=_sampling(asked),
             masks=masks,
+            prompts=prompts,
             objects=asked.objects,
-            encoder=encoder,
-            tracker=tracker,
-            folder=folder,
-            progress=progress,
-            **reading,
-            **_sampling(asked),
+            tracker=studio.tracker(asked.tracker) if prompts else None,
+            encoder=studio.encoder(asked.encoder),
         )
+        search = Search(path, words, job, ReadOptions(**given), None, folder, progress=progress)
+        found = search.finding()
         studio.workspace.changed()
         doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in found.doubts]
         return {"finding": asked.folder, "doubts": doubts, "warnings": list(found.warnings)}

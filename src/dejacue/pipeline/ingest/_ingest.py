@@ -14,17 +14,21 @@ from typing import Any
 
 from dejacue.errors import Cancelled, InputError, unknown
 from dejacue.pipeline._encode import mini_warning
-from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.local import run_local
 from dejacue.pipeline.ingest.manifest import Item, ManifestError, as_items, read_manifest
 from dejacue.pipeline.ingest.on_ray import run_ray
 from dejacue.pipeline.ingest.run import RayOptions, Run
-from dejacue.pipeline.ingest.target import check_encoder_of, encoder_of, open_store
-from dejacue.pipeline.ingest.writer import Ingested, Writer
+from dejacue.pipeline.ingest.worker import Decoding
+from dejacue.pipeline.ingest.writer import (
+    Ingested,
+    Writer,
+    check_encoder_of,
+    encoder_of,
+    open_store,
+)
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import Progress, default_progress
 from dejacue.sources.atomic import knows_locks, lock_folder
-from dejacue.sources.build import check_encoder
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.masks.objects import object_groups, object_name
 from dejacue.sources.video import DECODERS
@@ -81,22 +85,21 @@ def ingest(
         name = encoder or (None if there is None else encoder_of(there))
         options = encoder_options or EncoderOptions()
         model = _loaded(name, options)
-        look = Look.of(model, max_pixels)
+        decoding = Decoding.of(model, max_pixels)
         _check_names(named, items, model)
         if there is None:
             assert not isinstance(store, Store)
             there = held.enter_context(open_store(store, model))
             held.enter_context(_alone(there.path))
         check_encoder_of(there, model)
-        writer = Writer(there)
+        writer = Writer(there, len(items), progress or default_progress())
         run = Run(
             _with_known(items, there, replace),
             len(items),
             model,
-            look,
+            decoding,
             writer,
             workers,
-            progress or default_progress(),
             name or "siglip2",
             options,
             ray,
@@ -106,7 +109,6 @@ def ingest(
 
 def _loaded(name: Encoder | str | None, options: EncoderOptions) -> Encoder:
     model = options.load(name)
-    check_encoder(model)
     for text in mini_warning(model.identity):
         _log.warning(text)
     return model
@@ -144,7 +146,7 @@ def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> lis
             f"{path}: is not a store yet, so there is nothing to retry; leave --retry out"
         )
     failed = {own.id for own in store.failures()}
-    return [item for item in items if item.name in failed]
+    return [item for item in items if item.id in failed]
 
 
 def _run(engine: Callable[[Run], None], run: Run, writer: Writer, path: Path) -> Ingested:
@@ -192,13 +194,13 @@ def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[
     there = sorted(store.ids())
 
     def known(item: Item) -> dict[str, dict[str, str]]:
-        names = [item.name]
+        names = [item.id]
         if item.objects == "all":
-            begin = f"{item.name}-"
+            begin = f"{item.id}-"
             after = there[bisect_left(there, begin) :]
             names = list(takewhile(lambda own: own.startswith(begin), after))
         elif item.objects is not None and len(own := object_groups(item.objects)) > 1:
-            names = [f"{item.name}-{object_name(ids)}" for ids in own]
+            names = [f"{item.id}-{object_name(ids)}" for ids in own]
         found = {name: store.made_with(name) for name in names}
         return {name: made for name, made in found.items() if made is not None}
 

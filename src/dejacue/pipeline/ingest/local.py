@@ -2,8 +2,8 @@
 
     workers ──▶ bounded queue ──▶ batches ──▶ encoder ──▶ rows by item ──▶ Writer
 
-A thread for each worker hands it one item after the other and reads what it gives; it waits before
-it reads more than fits (HELD bytes over all), which holds the worker back in turn.
+A thread for each worker hands it one item after the other and reads what it gives; before it reads
+a chunk it waits until fewer than MAX_WAITING are there, which holds the worker back in turn.
 """
 
 from __future__ import annotations
@@ -12,92 +12,43 @@ import contextlib
 import os
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from threading import Semaphore
 from typing import Any
 
-from dejacue.errors import DejaCueError
-from dejacue.pipeline.ingest.batches import Batch, Encoding
-from dejacue.pipeline.ingest.crops import Chunk, Failed, Look, addressed, there_already
-from dejacue.pipeline.ingest.manifest import Item, fetched
-from dejacue.pipeline.ingest.rows import depends_on_batch
+from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.run import Run
-from dejacue.pipeline.ingest.worker import Message, Worker, obituary
-from dejacue.sources.build import ahead
+from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
+from dejacue.sources.build import Failed, Incoming, encode_chunks
 
-HELD = 256 << 20  # bytes of crops that wait for the encoder
+MAX_WAITING = 8  # chunks of all workers, of 32 MB at most, unless one batch is larger
 ENDING_S = 5.0  # a thread that is fetching a file is not waited for longer, when all is stopped
-IDLE_S = 0.25  # then what is there is encoded, whether it fills a batch or not
+IDLE_S = 0.25  # then what is encoded moves on, though nothing comes after it
 
 
 def run_local(run: Run) -> None:
-    """Encodes in batches that are filled across videos where the encoder gives a crop the same row
-    beside any others; else a batch is of one video, and the rows are those of ``encode``."""
     cores = os.cpu_count() or 2
     workers = run.workers or max(1, cores - 1)
     workers = min(workers, max(1, run.total))
     # a video in one thread takes the least work; in more only where there are fewer than cores
-    look = replace(run.look, threads=max(1, cores // workers))
+    how = replace(run.decoding, threads=max(1, cores // workers))
+    writer = run.writer
     with (
-        _Workers(run.items, look, workers) as decoding,
-        Encoding(run, lambda: not depends_on_batch(run.encoder)) as encoding,
-        contextlib.closing(_batches(decoding, encoding)) as batches,
-        contextlib.closing(ahead(encoding.encode, batches, run.encoder.workers)) as encoded,
+        _Workers(run.items, how, workers) as decoding,
+        contextlib.closing(
+            encode_chunks(decoding, run.encoder, how.encoder, writer.partial, writer.encoded)
+        ) as outcomes,
     ):
-        for batch in encoded:
-            for act in batch.then:
-                act()
-            run.writer.tick()
-
-
-def _batches(decoding: _Workers, encoding: Encoding) -> Generator[Batch, None, None]:
-    for item, message, size in decoding:
-        if item is None or message is None:
-            yield from encoding.idle()
-        elif isinstance(message, Chunk):
-            yield from encoding.chunk(item, message, partial(decoding.room.give, size))
-        else:
-            yield from encoding.ended(item, message)
-            decoding.room.give(size)
-        del message  # it is large, and the next one may be a while in coming
-    yield from encoding.idle()
-
-
-class _Room:
-    """Bytes that may wait; one message passes however large it is."""
-
-    def __init__(self, size: int) -> None:
-        self._size, self._held = size, 0
-        self._changed = threading.Condition()
-        self._open = False
-
-    def take(self, size: int) -> None:
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._open or not self._held or self._held + size <= self._size
-            )
-            self._held += size
-
-    def give(self, size: int) -> None:
-        with self._changed:
-            self._held -= size
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Nobody waits any more."""
-        with self._changed:
-            self._open = True
-            self._changed.notify_all()
+        writer.take(outcomes)
 
 
 class _Workers:
-    """Iterates over (item, message, bytes) of all workers, and (None, None, 0) where nothing comes
-    for a moment."""
+    """Iterates over what all workers give, as ``encode_chunks`` takes it."""
 
-    def __init__(self, items: Iterator[Item], look: Look, count: int) -> None:
-        self._items, self._look = items, look
-        self.room = _Room(HELD)
+    def __init__(self, items: Iterator[Item], how: Decoding, count: int) -> None:
+        self._items, self._how = items, how
+        self.slots = Semaphore(MAX_WAITING)
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._stopping = False
@@ -114,24 +65,26 @@ class _Workers:
             self._stopping = True
             for worker in self._alive:
                 worker.kill()
-        self.room.stop()
+        self.slots.release(len(self._threads))  # nobody waits any more
         for own in self._threads:
             own.join(ENDING_S)
 
-    def __iter__(self) -> Iterator[tuple[Item, Message, int] | tuple[None, None, int]]:
+    def __iter__(self) -> Iterator[Incoming]:
         ended = 0
         while ended < len(self._threads):
             try:
                 got = self._queue.get(timeout=IDLE_S)
             except queue.Empty:
-                yield None, None, 0
+                yield Incoming(None, None)
                 continue
             if got is None:
                 ended += 1
             elif isinstance(got, BaseException):
                 raise got
             else:
-                yield got
+                item, message = got
+                yield Incoming(item, message, self.slots.release)
+                del message
             del got
 
     def _next(self) -> Item | None:
@@ -151,9 +104,8 @@ class _Workers:
                 except EOFError:
                     if self._stopping:
                         break
-                    self._queue.put(
-                        (item, Failed(item.name, obituary(item, self._ended(worker))), 0)
-                    )
+                    self.slots.acquire()
+                    self._queue.put((item, Failed(obituary(item, self._ended(worker)))))
                     worker = None
         except BaseException as error:
             self._queue.put(error)
@@ -163,34 +115,28 @@ class _Workers:
             self._queue.put(None)
 
     def _pass_on(self, worker: Worker, item: Item) -> None:
-        taken = 0  # for what is being read
+        waiting = False  # for a message that is being read
 
-        def make_room(size: int) -> None:
-            nonlocal taken
-            self.room.take(size)
-            taken = size
+        def wait() -> None:
+            nonlocal waiting
+            self.slots.acquire()
+            waiting = True
 
         try:
-            item = addressed(item, self._look)
-            if (end := there_already(item)) is not None:
-                self._queue.put((item, end, 0))
-                return
-            with fetched(item) as here:
-                for message in worker.messages(here, make_room):
-                    self._queue.put((item, message, taken))
-                    taken = 0
-                    del message
-        except DejaCueError as error:  # it cannot be fetched
-            self._queue.put((item, Failed(item.name, str(error)), 0))
+            for message in worker.messages(item, wait):
+                self._queue.put((item, message))
+                waiting = False
+                del message
         except EOFError:
-            self.room.give(taken)
+            if waiting:
+                self.slots.release()
             raise
 
     def _started(self) -> Worker | None:
         with self._lock:
             if self._stopping:
                 return None
-            worker = Worker(self._look)
+            worker = Worker(self._how)
             self._alive.add(worker)
             return worker
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, counted, shortened
+from dejacue.pipeline.job import Job
 from dejacue.pipeline.options import VideoOptions
 from dejacue.records.history import COLUMNS, EVERY, LOOKED_AT, PROBLEMS
 from dejacue.sources import remote
@@ -52,16 +53,12 @@ TAKEN = (  # in made_with
 )
 ALIKE = 0.85  # of a column and a known one: a typing error
 LOOKING = 16  # addresses at once
-Objects = tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None
 
 
-@dataclass(frozen=True)
-class Item:
-    """A line of a manifest.
+@dataclass(frozen=True, kw_only=True)
+class Item(Job):
+    """A job for a store: a line of a manifest.
 
-    name      the id of its history; those of several objects are name-1, name-2+3 …
-    objects   mask ids that are one object, a tuple of these for each of several, "all" (each is
-              one), or None (the only one)
     object    what it is (cup), source: where it is from (default: the video)
     extra     the other columns
     known     made_with of those of its histories that are in the store
@@ -69,13 +66,9 @@ class Item:
     replace   whether they are made again where they were made of something else
     """
 
-    name: str
+    id: str
     video: str
     masks: str
-    objects: Objects = None
-    sampling: VideoOptions = field(default_factory=VideoOptions)
-    kind: str | None = None
-    match: str = "auto"
     object: str | None = None
     source: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -187,10 +180,10 @@ def _items(name: str, rows: list[tuple[str, Any]], folder: str) -> list[Item]:
         made, wrong = _item(row, folder)
         problems += [f"{where}: {text}" for text in wrong]
         if made is not None:
-            before, _ = items.setdefault(made.name, (where, made))
+            before, _ = items.setdefault(made.id, (where, made))
             if before != where:
                 problems.append(
-                    f'{where}: the id "{shortened(made.name)}" is also that of {before}; give '
+                    f'{where}: the id "{shortened(made.id)}" is also that of {before}; give '
                     "each its own in the column id"
                 )
     problems += _missing(list(items.values()))
@@ -244,11 +237,11 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     columns = {key: texts.pop(key) for key in ("kind", "match", "object") if key in texts}
     source = texts.pop("source", str(row["video"]))
     item = Item(
-        name,
-        video,
-        masks[0],
-        objects,
-        VideoOptions(**numbers),
+        id=name,
+        video=video,
+        masks=masks[0],
+        objects=objects,
+        sampling=VideoOptions(**numbers),
         **columns,
         source=source,
         extra=texts,
@@ -276,7 +269,7 @@ def _number(key: str, value: Any) -> Any:
         raise InputError(f'{key} "{shortened(str(value), 40)}" is not {what}') from None
 
 
-def _objects(value: Any) -> Objects:
+def _objects(value: Any) -> tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None:
     if value is None or value == "all":
         return value  # type: ignore[no-any-return]
     groups = tuple(map(tuple, object_groups(value)))

@@ -14,7 +14,7 @@ import os
 import pickle
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,14 @@ import numpy as np
 from dejacue._version import __version__
 from dejacue.cluster import check_version, connected, need_ray
 from dejacue.errors import DejaCueError, InputError, counted, first_line, need
-from dejacue.pipeline.ingest.crops import Chunk, End, Failed, Look
-from dejacue.pipeline.ingest.manifest import Item, fetched
-from dejacue.pipeline.ingest.rows import Gathered, Rows, encode_chunk, kept_rows, keys_of
+from dejacue.pipeline.ingest.manifest import Item
 from dejacue.pipeline.ingest.run import RayOptions, Run
-from dejacue.pipeline.ingest.worker import Message, Worker, obituary
+from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
 from dejacue.pipeline.ingest.writer import partial_path
 from dejacue.pipeline.options import EncoderOptions
-from dejacue.sources.build import Partial
+from dejacue.sources.build import Chunk, End, Failed, HistoryBuilder, Message, Rows
 from dejacue.sources.encoders import Encoder
+from dejacue.sources.partial import PartialRows
 from dejacue.sources.remote import is_remote
 from dejacue.store import Store
 
@@ -43,18 +42,19 @@ NOTHING = b""
 
 
 @dataclass(frozen=True)
-class Job:
+class Shared:
     """All that other machines are told."""
 
-    look: Look
+    decoding: Decoding
     encoder: Encoder | str
     options: EncoderOptions
     store: Path
     version: str = __version__
 
-    def part(self, item: str, number: int) -> Path:
-        """The file that keeps the rows of a batch."""
-        return Path(f"{partial_path(self.store, item)}.{number}")
+
+def part_path(store: Path, item: str, number: int) -> Path:
+    """The file that keeps the rows of a batch."""
+    return Path(f"{partial_path(store, item)}.{number}.part")
 
 
 def run_ray(run: Run) -> None:
@@ -75,9 +75,9 @@ def run_ray(run: Run) -> None:
 def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
     from ray.data import ActorPoolStrategy, DataContext, from_items
 
-    job = Job(run.look, run.source, run.options, run.writer.path.resolve())
+    shared = Shared(run.decoding, run.source, run.options, run.writer.path.resolve())
     try:
-        ray.cloudpickle.dumps(job)
+        ray.cloudpickle.dumps(shared)
     except Exception as error:  # pickle raises whatever the object does
         raise InputError(
             f"the encoder cannot be sent to other machines ({error}); give the encoder by name"
@@ -92,11 +92,11 @@ def _dataset(ray: Any, run: Run, joined: _Joined) -> Any:
         warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")
         made: Any = from_items(todo, override_num_blocks=min(len(todo), MOST_TASKS))
         made = made.flat_map(
-            decode_rows, fn_kwargs={"job": job}, num_cpus=1, concurrency=run.workers
+            decode_rows, fn_kwargs={"shared": shared}, num_cpus=1, concurrency=run.workers
         )
         return made.map_batches(
             Encode,
-            fn_constructor_kwargs={"job": job},
+            fn_constructor_kwargs={"shared": shared},
             batch_size=None,
             batch_format="pyarrow",
             compute=ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
@@ -125,62 +125,54 @@ def _sizes(ray: Any, given: RayOptions) -> tuple[int, float, int]:
 
 
 def _row(item: str, part: int, message: Message | DejaCueError) -> dict[str, Any]:
-    """Of the dataset. ``message`` is one of decode_crop, its crops beside it, or an error."""
+    """Of the dataset. ``message`` is one of ``decode``, its crops beside it, or an error."""
     crops = NOTHING
     if isinstance(message, Chunk):
-        crops, message = message.crops.tobytes(), replace(message, crops=message.crops[:0])
+        crops, message = message.crops.tobytes(), message.without_crops
     return {"item": item, "part": part, "message": pickle.dumps(message), "crops": crops}
 
 
-def decode_rows(row: dict[str, Any], job: Job) -> Iterator[dict[str, Any]]:
+def decode_rows(row: dict[str, Any], shared: Shared) -> Iterator[dict[str, Any]]:
     """An item → a row for each batch of its crops, then one that tells how it ended. Batches that
     were encoded before come without crops."""
     item: Item = pickle.loads(row["item"])
     try:
-        check_version(job.version)
+        check_version(shared.version)
     except InputError as error:
-        yield _row(item.name, 0, error)
+        yield _row(item.id, 0, error)
         return
     known = {row["known"][at : at + 16] for at in range(0, len(row["known"]), 16)}
     part = 0
-    for message in _messages(item, job.look):
+    size = shared.decoding.encoder.batch
+    for message in _messages(item, shared.decoding):
         if isinstance(message, Chunk):
-            for batch in _batches(message, job.look.batch):
-                if known.issuperset(keys_of(batch)):
-                    batch = replace(batch, crops=batch.crops[:0])
-                yield _row(item.name, part, batch)
+            for at in range(0, len(message), size):
+                batch = message.part(at, at + size)
+                if known.issuperset(batch.names):
+                    batch = batch.without_crops
+                yield _row(item.id, part, batch)
                 part += 1
         else:
-            yield _row(item.name, part, message)
+            yield _row(item.id, part, message)
 
 
 _workers: dict[bytes, Worker] = {}  # of this process, by what they were told: one, kept for later
 
 
-def _messages(item: Item, look: Look) -> Iterator[Message]:
+def _messages(item: Item, how: Decoding) -> Iterator[Message]:
     """As a process of the local engine gives them: one that dies costs its item, not the run."""
-    key = pickle.dumps(look)
-    worker = _workers.pop(key, None) or Worker(replace(look, threads=1))
+    key = pickle.dumps(how)
+    worker = _workers.pop(key, None) or Worker(replace(how, threads=1))
     try:
-        with fetched(item) as here:
-            yield from worker.messages(here, lambda _: None)
+        yield from worker.messages(item, lambda: None)
     except EOFError:
-        yield Failed(item.name, obituary(item, worker.end()))
-    except DejaCueError as error:  # it cannot be fetched
-        worker.end()
-        yield Failed(item.name, str(error))
+        yield Failed(obituary(item, worker.end()))
     except BaseException:
         worker.kill()
         worker.end()
         raise
     else:
         _workers[key] = worker
-
-
-def _batches(chunk: Chunk, size: int) -> Iterator[Chunk]:
-    names = ("crops", "keys", "which", "frames", "sources", "times")
-    for at in range(0, len(chunk.crops), size):
-        yield replace(chunk, **{name: getattr(chunk, name)[at : at + size] for name in names})
 
 
 def _absolute(path: str) -> str:
@@ -191,20 +183,20 @@ def _absolute(path: str) -> str:
 class Encode:
     """An actor: the model, and batches that come and go."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._sees_store = Store.is_at(job.store)
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._sees_store = Store.is_at(shared.store)
         self._encoder: Encoder | None = None
 
     def _loaded(self) -> Encoder:
         """Not where the actor is made: Ray tells of an error there in its own words only."""
-        job = self._job
-        check_version(job.version)
-        made = job.options.load(job.encoder)
-        if made.identity != job.look.identity:
+        check_version(self._shared.version)
+        made = self._shared.options.load(self._shared.encoder)
+        here = self._shared.decoding.encoder.identity
+        if made.identity != here:
             raise InputError(
-                f'{socket.gethostname()}: the encoder is "{made.identity}" there, but '
-                f'"{job.look.identity}" here; give --backend, --precision and --device'
+                f'{socket.gethostname()}: the encoder is "{made.identity}" there, but "{here}" '
+                "here; give --backend, --precision and --device"
             )
         return made
 
@@ -223,7 +215,7 @@ class Encode:
                 chunk: Chunk = pickle.loads(message)
                 crops = np.frombuffer(row["crops"], np.uint8).reshape(-1, *chunk.crops.shape[1:])
                 chunk = replace(chunk, crops=crops)
-                rows = self._rows(self._encoder, chunk, row["part"]).tobytes()
+                rows = self._rows(self._encoder, chunk, row).tobytes()
         except DejaCueError as error:
             if self._encoder is None:
                 message = pickle.dumps(error)
@@ -234,13 +226,13 @@ class Encode:
         own = {"item": row["item"], "part": row["part"], "message": message}
         return {**own, "rows": rows, "problem": problem, "kept": self._sees_store}
 
-    def _rows(self, encoder: Encoder, chunk: Chunk, part: int) -> Rows:
+    def _rows(self, encoder: Encoder, chunk: Chunk, row: Mapping[str, Any]) -> Rows:
         """Those of an actor that died here are taken."""
-        path = self._job.part(chunk.item, part) if self._sees_store else None
-        with Partial(path, self._job.look) as kept:  # type: ignore[arg-type]
-            keys = keys_of(chunk)
+        path = part_path(self._shared.store, row["item"], row["part"]) if self._sees_store else None
+        with PartialRows(path, self._shared.decoding.encoder.key) as kept:
+            keys = chunk.names
             if not all(key in kept for key in keys):
-                rows = np.ascontiguousarray(encode_chunk(encoder, chunk), "<f4")
+                rows = np.ascontiguousarray(encoder.encode_images(list(chunk.crops)), "<f4")
                 if path is not None:
                     kept.add(dict(zip(keys, rows, strict=True)))
                 return rows
@@ -259,7 +251,7 @@ def _buffers(block: Any) -> Iterator[dict[str, Any]]:
 @dataclass
 class _Parts:
     item: Item
-    known: dict[bytes, Rows]
+    known: PartialRows
     batches: dict[int, tuple[Chunk, Rows | None]] = field(default_factory=dict)
     problems: dict[int, str] = field(default_factory=dict)
     end: End | Failed | None = None
@@ -271,15 +263,14 @@ class _Joined:
 
     def __init__(self, run: Run) -> None:
         self._run, self._open = run, dict[str, _Parts]()
-        self._items = self._crops = 0
-        self._job = Job(run.look, "", run.options, run.writer.path.resolve())
+        self._info = run.decoding.encoder
 
     def begin(self, item: Item) -> dict[str, Any]:
         """A row for the dataset: the item, and which crops have been encoded before."""
-        known = kept_rows(self._run.writer.partial(item.name), self._run.look)
-        self._open[item.name] = _Parts(item, known)
+        known = PartialRows(self._run.writer.partial(item), self._info.key)
+        self._open[item.id] = _Parts(item, known)
         here = replace(item, video=_absolute(item.video), masks=_absolute(item.masks))
-        return {"item": pickle.dumps(here), "known": b"".join(known)}
+        return {"item": pickle.dumps(here), "known": b"".join(known.rows)}
 
     def take(
         self, item: str, part: int, message: bytes, rows: bytes, problem: str, kept: bool
@@ -292,12 +283,13 @@ class _Joined:
         if isinstance(told, Chunk):
             made = None
             if rows:
-                made = np.frombuffer(rows, "<f4").reshape(-1, self._run.look.dimension)
+                made = np.frombuffer(rows, "<f4").reshape(-1, self._info.dimension)
                 if not kept:
-                    with Partial(self._job.part(item, part), self._run.look) as file:  # type: ignore[arg-type]
-                        file.add(dict(zip(keys_of(told), made, strict=True)))
+                    path = part_path(self._run.writer.path, item, part)
+                    with PartialRows(path, self._info.key) as file:
+                        file.add(dict(zip(told.names, made, strict=True)))
             own.batches[part] = told, made
-            self._tell(0, len(told.keys))
+            self._run.writer.encoded(len(told))
         else:
             own.end, own.count = told, part
         if len(own.batches) == own.count:
@@ -311,16 +303,14 @@ class _Joined:
             what = own.problems[max(own.problems)]
             self._run.writer.failed(own.item, f"{own.item.video}: {what}")
         elif own.end is not None:
-            gathered = Gathered(self._run.look)
-            gathered.add(own.known)
+            builder = HistoryBuilder(self._info)
+            builder.known.add(own.known.rows)
             for _, (chunk, rows) in sorted(own.batches.items()):
                 if rows is None:
-                    gathered.see(chunk)
+                    builder.see(chunk)
                 else:
-                    gathered.take(chunk, rows)
-            made = gathered.histories(own.end)
-            self._run.writer.finished(own.item, made, own.end.skipped, own.end.pictures)
-        self._tell(1, 0)
+                    builder.take(chunk, rows)
+            self._run.writer.finished(own.item, builder.histories(own.end), own.end)
 
     def check_finished(self) -> None:
         if self._open:
@@ -328,9 +318,3 @@ class _Joined:
                 f"Ray lost batches of {counted(len(self._open), 'video')}; run the same command "
                 "to resume"
             )
-
-    def _tell(self, items: int, crops: int) -> None:
-        self._items += items
-        self._crops += crops
-        self._run.progress("videos", self._items, self._run.total)
-        self._run.progress("crops", self._crops)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError
-from dejacue.pipeline.ingest.crops import Look
 from dejacue.pipeline.ingest.manifest import Item
+from dejacue.pipeline.ingest.worker import Decoding
 from dejacue.pipeline.ingest.writer import Writer
 from dejacue.pipeline.options import EncoderOptions
-from dejacue.progress import Progress
 from dejacue.sources.encoders import Encoder
 
 
@@ -44,7 +43,7 @@ class Run:
 
     items      each once; whoever takes one begins it
     total      how many there are
-    encoder    the model; look: all of it but the model
+    encoder    the model; decoding: what other processes need
     workers    how many processes decode; None: as many as suit the machine
     writer     takes what became of each item
     source     the encoder as it was given, and how it is loaded elsewhere: options
@@ -54,10 +53,9 @@ class Run:
     items: Iterator[Item]
     total: int
     encoder: Encoder
-    look: Look
+    decoding: Decoding
     writer: Writer
     workers: int | None
-    progress: Progress
     source: Encoder | str
     options: EncoderOptions
     ray: RayOptions

@@ -15,11 +15,11 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from dejacue.errors import InputError, unknown
 from dejacue.plugins import Registry
-from dejacue.records import History, Vocabulary
+from dejacue.records import Vocabulary
 from dejacue.sources.encoders.base import (
     FORMS,
     PROMPTS,
@@ -113,7 +113,18 @@ def encode_vocabulary(
     return found
 
 
-def encoder_name(history: History) -> str:
+class HasOrigin(Protocol):
+    """What tells how a history was made: a History itself, or what a store knows of one."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def encoder(self) -> str | None: ...
+    @property
+    def made_with(self) -> Mapping[str, str] | None: ...
+
+
+def encoder_name(history: HasOrigin) -> str:
     """The name of the encoder that a history was made with."""
     identity = history.encoder or ""
     model, _, revision = identity.partition("@")

@@ -133,6 +133,8 @@ class Masks:
 
     def thinned(self, every: int) -> Masks:
         """The same masks for every n-th of the frames that they are for (``Video.thinned``)."""
+        if every == 1:
+            return self
         made = copy.copy(self)
         made._matching = copy.copy(self._matching)
         made._matching.every = every
@@ -144,11 +146,12 @@ class Masks:
         self._look_for(None)
         return tuple(sorted(self._found))
 
-    def check_one_object(self, at_once: bool = True) -> None:
-        """Refuses masks of several objects: at once, or (which reads them once, not twice) as soon
-        as a second one is seen in ``unions``."""
+    def check_one_object(self) -> None:
+        """Refuses masks of several objects: at once, as far as no mask has to be decoded twice for
+        it, else as soon as a second one is seen in ``unions``."""
         self._one = True
-        if at_once and len(self.ids()) > 1:
+        self._look_for(None, once=True)
+        if len(self._found) > 1:
             raise self._several()
 
     def _several(self) -> InputError:
@@ -239,12 +242,15 @@ class Masks:
                 f"{self.path}: has no object {absent}; the ids in these masks are {held}"
             )
 
-    def _look_for(self, wanted: set[int] | None) -> None:
-        """Look through the rows, each once, until the wanted ids (None: all) are found."""
+    def _look_for(self, wanted: set[int] | None, once: bool = False) -> None:
+        """Look through the rows, each once, until the wanted ids (None: all) are found; ``once``:
+        or until rows would have to be decoded again."""
         known = self._rows.known_ids()
         if known is not None:
             self._found |= known
             return
         while self._looked < len(self) and (wanted is None or wanted - self._found):
+            if once and not self._rows.keeps():
+                return
             self._found |= self._rows.ids_of(self._looked)
             self._looked += 1

@@ -83,6 +83,7 @@ ROWS = 64  # of a picture, looked at to recognise a photograph
 TEXTURE = 0.25  # of neighbouring pixels differ in a photograph; masks are flat
 BLURRED = 0.05  # of the pixels of a lossy mask may be between black and white, at its edges
 DARKEST = 128  # a lossy mask has its object in white
+MAX_KEPT_BYTES = 64 << 20  # of rows that were looked at, so that they are decoded once
 A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
 
 
@@ -106,6 +107,8 @@ class Labels(Rows):
         self._read_row, self._label = read, label
         self._values: dict[int, frozenset[int]] = {}
         self._last: tuple[int, NDArray[Any]] | None = None
+        self._kept: dict[int, NDArray[Any]] = {}  # looked at, and not yet read
+        self._kept_bytes = 0
         self._detected = kind is None
         self.binary = self._looks_binary() if kind is None else kind == "binary"
         if self.binary:
@@ -132,14 +135,26 @@ class Labels(Rows):
         return self._known
 
     def _array(self, row: int) -> NDArray[Any]:
-        if self._last is None or self._last[0] != row:  # looked at first, then read
-            self._last = (row, self._read_row(row))
+        if self._last is None or self._last[0] != row:
+            array = self._kept.pop(row, None)
+            if array is None:
+                array = self._read_row(row)
+            else:
+                self._kept_bytes -= array.nbytes
+            self._last = (row, array)
         return self._last[1]
+
+    def keeps(self) -> bool:
+        return self._kept_bytes < MAX_KEPT_BYTES
 
     def _row_values(self, row: int) -> frozenset[int]:
         """The numbers above 0 in a row; each row is counted once."""
         if row not in self._values:
+            new = self._last is None or self._last[0] != row
             array = self._array(row)
+            if new and self.keeps():
+                self._kept[row] = array
+                self._kept_bytes += array.nbytes
             self._values[row] = frozenset(v for v in occurring(array).tolist() if v > 0)
         return self._values[row]
 

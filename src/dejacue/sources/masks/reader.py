@@ -39,6 +39,10 @@ class Rows(ABC):
     def ids_of(self, row: int) -> frozenset[int]:
         """The ids of the objects in a row."""
 
+    def keeps(self) -> bool:
+        """Whether the next row whose ids are asked for is kept until it is read."""
+        return True
+
     def known_ids(self) -> frozenset[int] | None:
         """All ids, where the source lists them; else None: they are found by looking."""
         return None

@@ -42,7 +42,7 @@ function free(name, taken) {
 const begun = (info, video, about) => ({
   object: info?.object || "",
   folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
-  tracker: trackerOf(info), encoder: "", stride: Number(info?.options.stride) || 1,
+  tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "",
   states: info ? Object.entries(info.states).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
   prompts: info?.prompts || [],
@@ -53,8 +53,8 @@ const statesOf = (form) => Object.fromEntries(form.states.filter((own) => own.na
 
 // The job: what a finding that is corrected was asked and shown stays, as far as its frames do.
 function request(video, info, form) {
-  const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || 1;
-  const kept = info && stride === (Number(options.stride) || 1)
+  const { options = {}, settings = {} } = info || {}, stride = Number(form.stride) || null;
+  const kept = info && form.folder.trim() === info.id && stride === (Number(options.stride) || null)
     && { examples: info.examples, changes: info.changes };
   return {
     kind: "find", video: video.id, folder: form.folder.trim(), prompts: form.prompts, states: statesOf(form),
@@ -254,6 +254,6 @@ function Form({ fields, about, setPrompts, film }) {
         html`<option value=${name}>${name === "box" ? "box: stays where you draw it" : name}</option>`)}</select></label>
       <label>Encoder<input list="encoders" ...${field("encoder")} placeholder=${about.encoder} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
-      <label>Use every nth frame<input type="number" min="1" ...${field("stride")} /></label>
+      <label>Use every nth frame<input type="number" min="1" ...${field("stride")} placeholder="as the encoder is fast" /></label>
     </div>`;
 }
