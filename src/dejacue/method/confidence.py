@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.method.view import Batch, Readout, View
-from dejacue.records import Moment, Reading, Vocabulary
+from dejacue.records import Vocabulary
 
 CHANCE = 0.5  # a p-value above it says nothing for the state
 FEW = 19  # unrelated states below which p cannot reach 5 %
@@ -70,52 +69,6 @@ def check_level(readout: Readout, absent_at: float | None, wanted: bool) -> None
         )
     if absent_at is not None and not 0 < absent_at < 1:
         raise InputError(f"absent_at {absent_at} must be between 0 and 1")
-
-
-def with_p_values(
-    reading: Reading,
-    readout: Readout,
-    view: View,
-    unrelated: Sequence[Vocabulary],
-    absent_at: float | None,
-) -> Reading:
-    """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
-    others = unrelated_to(view.vocabulary, unrelated)
-    null = null_scores(readout, view, others)
-    retrieval = reading.retrieval
-    values = p_values(np.array([moment.score for moment in retrieval]), null)
-    moments = tuple(
-        replace(moment, p_value=p, absent=absent_at is not None and p > absent_at)
-        for moment, p in zip(retrieval, values.tolist(), strict=True)
-    )
-    notes = retrieval.notes
-    if len(null) < FEW:
-        notes += (
-            f"only {len(null)} unrelated states for comparison, so no p-value is below "
-            f"{1 / (1 + len(null)):.2f}",
-        )
-    notes += _doubtful(moments, absent_at)
-    settings = {**retrieval.settings, "unrelated": len(null), "absent_at": absent_at}
-    return replace(
-        reading, retrieval=replace(retrieval, moments=moments, notes=notes, settings=settings)
-    )
-
-
-def _doubtful(moments: Sequence[Moment], absent_at: float | None) -> tuple[str, ...]:
-    """The states that are marked absent or, where no level is given, that chance explains."""
-    level = CHANCE if absent_at is None else absent_at
-    highest: dict[str, float] = {}
-    for moment in moments:
-        if moment.p_value is not None and moment.p_value > level:
-            highest[moment.state] = max(moment.p_value, highest.get(moment.state, 0.0))
-    if not highest:
-        return ()
-    named = ", ".join(f'"{state}" (p {p:.2f})' for state, p in highest.items())
-    if absent_at is None:
-        return (
-            f"{named}: unrelated words fit these frames just as well, so it may not occur at all",
-        )
-    return (f"not found: {named}, above the level {absent_at:g}",)
 
 
 def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:

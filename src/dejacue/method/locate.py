@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._reading import occurrences_of
-from dejacue.method.confidence import check_level, with_p_values
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
-from dejacue.records import Evidence, History, Moment, Reading, Retrieval, Vocabulary
+from dejacue.records import Evidence, History, Timeline, Vocabulary
 
 
 def locate(
@@ -24,33 +20,27 @@ def locate(
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
     smoothing: int | None = None,
-    top: int = 1,
+    top: int | None = 1,
     diagnostics: bool = False,
-    unrelated: Vocabulary | Sequence[Vocabulary] = (),
-    absent_at: float | None = None,
     engine: str = "auto",
-) -> Retrieval:
-    """The window of frames in which each description of the vocabulary holds.
+) -> Timeline:
+    """Return the best interval of each state of the vocabulary, or of each description.
 
     coordinates   vocabulary (default), absolute, trajectory, dual, query-uniform, …
     readout       a name or a readout object: "contrast" (recommended), "published" (the paper's
                   method as it is), "joint", "scan", Scan(norm="sum"), Peak(ratio=0.5), …
     smoothing     odd width in frames, for the readouts of the paper that smooth (default 3);
                   contrast and joint have their own: Contrast(smoothing_s=0.8)
-    top           with scan, contrast or joint: up to top−1 further windows, none overlapping
-    diagnostics   attach residual norms, calibration, the run used, … to every moment
-    unrelated     vocabularies of other things: with contrast, gives every moment a p-value
-                  (dejacue.data.unrelated.unrelated_vocabularies makes some with an encoder)
-    absent_at     moments with a higher p-value are marked absent
+    top           with scan, contrast or joint: up to top−1 further intervals, none overlapping;
+                  None: as many as suit the readout (joint: every occurrence of each state)
+    diagnostics   attach residual norms, calibration, the run used, … to every answer
     engine        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_pair(history, vocabulary)
-    if _compares(unrelated, absent_at):
-        return _compared(plan, history, vocabulary, unrelated, absent_at).retrieval
     if top == 1 and not diagnostics:
-        return plan.columns([(history, vocabulary)]).retrieval(0)
-    return plan.read(plan.view(history, vocabulary)).retrieval
+        return plan.answer([(history, vocabulary)])
+    return plan.read(plan.view(history, vocabulary))
 
 
 def read(
@@ -62,18 +52,14 @@ def read(
     smoothing: int | None = None,
     top: int | None = None,
     diagnostics: bool = False,
-    unrelated: Vocabulary | Sequence[Vocabulary] = (),
-    absent_at: float | None = None,
     engine: str = "auto",
-) -> Reading:
+) -> Timeline:
     """All that a readout says of a history, computed once: windows, evidence, occurrences, hints.
 
     top   None: as many windows as suit the readout; the other options are those of ``locate``
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_pair(history, vocabulary)
-    if _compares(unrelated, absent_at):
-        return _compared(plan, history, vocabulary, unrelated, absent_at, hints=True)
     return plan.read(plan.view(history, vocabulary), hints=True)
 
 
@@ -84,36 +70,10 @@ def check_reading(
     smoothing: int | None = None,
     top: int | None = None,
     diagnostics: bool = False,
-    absent_at: float | None = None,
     engine: str = "auto",
 ) -> None:
     """Refuses settings of ``read`` that do not fit, before anything is looked at."""
-    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
-    check_level(plan.readout, absent_at, wanted=absent_at is not None)
-
-
-def _compares(unrelated: Vocabulary | Sequence[Vocabulary], absent_at: float | None) -> bool:
-    return isinstance(unrelated, Vocabulary) or bool(len(unrelated)) or absent_at is not None
-
-
-def _compared(
-    plan: Plan,
-    history: History,
-    vocabulary: Vocabulary,
-    unrelated: Vocabulary | Sequence[Vocabulary],
-    absent_at: float | None,
-    hints: bool = False,
-) -> Reading:
-    """A reading with p-values."""
-    if vocabulary.examples or vocabulary.changes:
-        raise InputError(
-            "p-values (absent_at, unrelated) compare words with words; leave them out when states "
-            "are shown by examples"
-        )
-    check_level(plan.readout, absent_at, wanted=True)
-    view = plan.view(history, vocabulary)
-    given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
-    return with_p_values(plan.read(view, hints), plan.readout, view, given, absent_at)
+    Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
 
 
 def evidence(
@@ -129,33 +89,6 @@ def evidence(
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     return plan.readout.evidence(plan.view(history, vocabulary))
-
-
-def occurrences(
-    history: History,
-    vocabulary: Vocabulary,
-    *,
-    coordinates: str | Coordinates | None = None,
-    readout: str | Readout = "joint",
-    engine: str = "auto",
-) -> dict[str, tuple[Moment, ...]]:
-    """The disjoint windows of each state, best first; none for a state that is left out.
-
-    All come from one labelling of the observed frames (``Joint``), so no two states share a frame.
-    The labelling gives every frame to some state: one that never occurs mostly gets frames, too.
-    With ``readout=Joint(none=True)`` a frame between two states may be in none of them.
-    Scores add up: joining two windows, and what lies between, adds their scores. A moment speaks
-    for its whole state and carries the first of its descriptions.
-    """
-    plan = Plan.of(coordinates, readout, None, 1, False, engine)
-    check_pair(history, vocabulary)
-    found = occurrences_of(plan.readout, plan.view(history, vocabulary))
-    if found is None:
-        raise InputError(
-            f"the {plan.readout.name} readout gives one window per description; for occurrences "
-            "use a Joint readout"
-        )
-    return found
 
 
 def candidates(
