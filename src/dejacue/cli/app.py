@@ -178,7 +178,6 @@ def locate(
     coordinates: o.Coordinates = None,
     readout: o.ReadoutName = "contrast",
     top: o.Top = None,
-    absent_at: o.AbsentAt = None,
     smoothing: o.Smoothing = None,
     pooling: o.Pooling = None,
     bridge: o.Bridge = None,
@@ -251,7 +250,6 @@ def locate(
             "coordinates": coordinates,
             "top": top,
             "diagnostics": diagnostics,
-            "absent_at": absent_at,
             "engine": engine,
         },
         command.Wanted(format.value if format else None, output, plot, references, cut, ask),
@@ -358,7 +356,7 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Retrievals of one or more methods (.json, .jsonl, .csv, .parquet), then the "
+            help="Timelines of one or more methods (.json, .jsonl, .csv, .parquet), then the "
             "references (.json, .csv, .eaf, .srt, …).",
             show_default=False,
         ),
@@ -374,7 +372,7 @@ def evaluate(
         Path | None, o.option("Write to a file instead of the screen.", "--output", "-o")
     ] = None,
 ) -> None:
-    """Score retrievals against references and compare methods: recall, overlap, intervals, p."""
+    """Score timelines against references and compare methods: recall, overlap, intervals, p."""
     from dejacue.cli import evaluate as command
 
     o.refuse_values(files)

@@ -17,9 +17,9 @@ from dejacue.errors import InputError
 from dejacue.evaluation import METRICS
 from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
-from dejacue.records import Reference, Retrieval
+from dejacue.records import Reference, Timeline
 from dejacue.sources.formats.registry import format_in
-from dejacue.sources.results import read_references, read_retrievals
+from dejacue.sources.results import read_references, read_timelines
 
 
 def format_from(format: str | None, json: bool, csv: bool) -> str | None:
@@ -37,20 +37,20 @@ def run(
     only_common: bool,
     times: list[Path] | None = None,
 ) -> None:
-    """The last file holds the references, each of the others the retrievals of a method."""
+    """The last file holds the references, each of the others the timelines of a method."""
     if len(files) < 2:
         raise InputError(
-            "give the retrievals of one or more methods, then the references: dejacue evaluate "
+            "give the timelines of one or more methods, then the references: dejacue evaluate "
             "FOUND.json REFERENCES.json"
         )
     if output is not None and any(_same(output, path) for path in files):
         raise InputError(f"{output}: is read by this command; give another output")
     *others, last = files
     references = read_references(last) if format_in(last) is None else None
-    retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
+    timelines = {name: read_timelines(path) for name, path in _methods(others).items()}
     if references is None:
-        references = _of_another_tool(last, retrievals, only_common, times)
-    found = evaluate(retrievals, references, only_common=only_common)
+        references = _of_another_tool(last, timelines, only_common, times)
+    found = evaluate(timelines, references, only_common=only_common)
     show_evaluation(found, found.to_dict(), format, output)
     for sentence in found.left_out:
         note(f"left out: {sentence}")
@@ -80,12 +80,12 @@ def show_evaluation(
 
 
 def _of_another_tool(
-    path: Path, retrievals: dict[str, list[Retrieval]], only_common: bool, times: list[Path] | None
+    path: Path, timelines: dict[str, list[Timeline]], only_common: bool, times: list[Path] | None
 ) -> list[Reference]:
     """Its labels must be states that were asked for; a single object needs no name."""
-    every = [own for some in retrievals.values() for own in some]
-    names = {own.history_id for own in every}
-    states = dict.fromkeys(moment.state for own in every for moment in own)
+    every = [timeline for some in timelines.values() for timeline in some]
+    names = {timeline.history_id for timeline in every}
+    states = dict.fromkeys(state for timeline in every for state in timeline.states)
     return read_references(
         path,
         times=times,

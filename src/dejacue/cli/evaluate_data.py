@@ -18,7 +18,7 @@ from dejacue.errors import InputError, counted
 from dejacue.pipeline.dataset import Measured, check_name, evaluate_dataset
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.sources.atomic import check_place
-from dejacue.sources.results import write_retrievals
+from dejacue.sources.results import write_timelines
 
 MOST_NAMED = 20  # reasons and warnings; all are in the JSON
 
@@ -35,12 +35,12 @@ def run(
     encoder: str | None,
     options: EncoderOptions,
     output: Path | None,
-    retrievals: Path | None,
+    timelines: Path | None,
     by: str | None,
 ) -> None:
     """Exit code 1 where a video could not be encoded: the table is of the others."""
     chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
-    files = [] if retrievals is None else [retrievals / f"{Path(own).stem}.json" for own in chosen]
+    files = [] if timelines is None else [timelines / f"{Path(own).stem}.json" for own in chosen]
     if len(set(files)) < len(files):
         raise InputError(
             f"--readouts {readouts}: two of them have the same name; give only one of them"
@@ -49,8 +49,8 @@ def run(
         if output.is_dir():
             raise InputError(f"{output}: is a folder; give the name of a file")
         check_place(output)
-    if retrievals is not None:
-        check_place(retrievals, folder=True)
+    if timelines is not None:
+        check_place(timelines, folder=True)
     try:
         with Bars() as bars:
             dataset = open_dataset(folder, layout, progress=bars)
@@ -75,8 +75,8 @@ def run(
     document = found.to_dict()
     if by is not None:
         document["by"] = {by: {value: own.to_dict()["methods"] for value, own in groups.items()}}
-    for path, some in zip(files, found.retrievals.values(), strict=False):
-        say_written(write_retrievals(path, some), "retrievals")
+    for path, some in zip(files, found.timelines.values(), strict=False):
+        say_written(write_timelines(path, some), "timelines")
     say(f"{store}: {found.ingested}", stderr=True)
     named = {f"{by}={value}": own for value, own in groups.items()}
     show_evaluation(found.evaluation, document, None, output, named)

@@ -92,7 +92,7 @@ def evaluate_folder(
     by: Annotated[
         str | None, o.option("Also show a table per object, source, split, category …")
     ] = None,
-    retrievals: Annotated[
+    timelines: Annotated[
         Path | None,
         o.option("Also write the results of each readout to READOUT.json in this folder."),
     ] = None,
@@ -116,7 +116,7 @@ def evaluate_folder(
         encoder,
         EncoderOptions(backend, precision, device),
         output,
-        retrievals,
+        timelines,
         by,
     )
 
@@ -149,7 +149,7 @@ def references(
     output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
     folder: Annotated[Path | None, o.option(o.RELEASE, "--data")] = None,
 ) -> None:
-    """Write the references of the benchmark, to evaluate your own retrievals."""
+    """Write the references of the benchmark, to evaluate your own timelines."""
     from dejacue.cli import data as command
 
     command.references(group, folder, output)

@@ -291,9 +291,6 @@ Top = Annotated[
         "(default: 3 with contrast, all with joint, else 1).",
     ),
 ]
-AbsentAt = Annotated[
-    Number, _method("contrast: report a state as not found if its p is above this.")
-]
 Smoothing = Annotated[
     Text,
     _method("contrast, joint: seconds (0.8s) or frames (4); others: an odd number of frames (3)."),

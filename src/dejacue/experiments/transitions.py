@@ -23,7 +23,7 @@ from dejacue.experiments.occurrences import (
 )
 from dejacue.experiments.table import Experiment, Result, Value, with_intervals
 from dejacue.method.joint import Joint
-from dejacue.method.locate import occurrences
+from dejacue.method.locate import locate
 from dejacue.records import Vocabulary
 
 READOUTS: dict[str, Joint] = {
@@ -115,7 +115,7 @@ def _absence(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
             pair = without(entry, state, rng)
             if pair is not None:
                 there, cut = (
-                    occurrences(own, entry.vocabulary, readout=readout, engine=corpus.engine)
+                    locate(own, entry.vocabulary, readout=readout, top=None, engine=corpus.engine)
                     for own in pair
                 )
                 gone.append((not there[state], not cut[state]))

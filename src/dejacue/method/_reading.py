@@ -42,9 +42,7 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
     return found
 
 
-def batch_timeline(
-    readout: Readout, batch: Batch, found: Answers, top: int | None
-) -> Timeline:
+def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Timeline:
     """Return the answers of a batch: one row per state or, by the readout's level, description."""
     labels = [vocabulary.labels for vocabulary in batch.vocabularies]
     counts = np.array([len(own) for own in labels])
@@ -94,9 +92,7 @@ def times_and_source(
     if any(history.times_s is not None for history in histories):
         columns |= {name: np.full(len(start), np.nan) for name in ("start_s", "end_s")}
     if any(history.sampled for history in histories):
-        columns |= {
-            name: np.full(len(start), NO_FRAME) for name in ("source_start", "source_end")
-        }
+        columns |= {name: np.full(len(start), NO_FRAME) for name in ("source_start", "source_end")}
     if not columns:
         return columns
     cuts = np.searchsorted(subject, np.arange(len(histories) + 1))
@@ -147,8 +143,9 @@ def _with_further(
 ) -> Timeline:
     """Return the timeline with further windows behind each answer, diagnostics and evidence."""
     labels = view.vocabulary.labels
-    per_state, kind = readout.level == "state", OCCURRENCE if readout.lists_occurrences else (
-        ALTERNATIVE
+    per_state, kind = (
+        readout.level == "state",
+        OCCURRENCE if readout.lists_occurrences else (ALTERNATIVE),
     )
     rows: list[tuple[int, int, int, int, float, int, int]] = []
     reasons: list[Diagnostics | None] = []

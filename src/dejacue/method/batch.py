@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, repeat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
@@ -44,6 +45,29 @@ def locate_many(
     if isinstance(histories, History):
         raise InputError("locate_many takes several histories; use locate for one")
     return Timelines(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
+
+
+def description_windows(
+    histories: Iterable[History],
+    vocabularies: Vocabulary | Iterable[Vocabulary],
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    engine: str = "auto",
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the window (n, 2) and the score (n,) of every description, history after history.
+
+    This is what the paper evaluates; a state that a readout does not find has some window, too.
+    """
+    plan = Plan.of(coordinates, readout, None, 1, False, engine)
+    chunks = _chunks(_pairs(histories, vocabularies))
+    tables = [plan.readout.find(plan.batch(chunk)) for chunk in chunks]
+    windows = [np.stack([table.first, table.last], axis=1) for table in tables]
+    scores = [table.score for table in tables]
+    return (
+        np.concatenate([np.empty((0, 2), np.int64), *windows]),
+        np.concatenate([np.empty(0), *scores]),
+    )
 
 
 def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Timeline]:

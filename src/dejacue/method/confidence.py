@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
+from dejacue.method.plan import Plan
 from dejacue.method.view import Batch, Readout, View
-from dejacue.records import Vocabulary
+from dejacue.records import History, Vocabulary
 
-CHANCE = 0.5  # a p-value above it says nothing for the state
-FEW = 19  # unrelated states below which p cannot reach 5 %
 _FUNCTION_WORDS = frozenset(
     (
         "a",
@@ -60,15 +59,16 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
-def check_level(readout: Readout, absent_at: float | None, wanted: bool) -> None:
-    """Refuses p-values where the readout has none, and a level that is not one."""
-    if wanted and not readout.gives_p_values:
-        raise InputError(
-            f"p-values (absent_at, unrelated) do not apply to the {readout.name} readout; "
-            "contrast has them"
-        )
-    if absent_at is not None and not 0 < absent_at < 1:
-        raise InputError(f"absent_at {absent_at} must be between 0 and 1")
+def state_p_values(
+    history: History, vocabulary: Vocabulary, unrelated: Sequence[Vocabulary], engine: str = "auto"
+) -> dict[str, float]:
+    """Return the p-value of each state of ``contrast``: the share of unrelated states that fit as
+    well."""
+    plan = Plan.of(None, "contrast", None, 1, False, engine)
+    view = plan.view(history, vocabulary)
+    null = null_scores(plan.readout, view, unrelated_to(vocabulary, unrelated))
+    scores = plan.readout.find_one(view).score[view.query_directions.firsts]
+    return dict(zip(vocabulary.states, p_values(scores, null).tolist(), strict=True))
 
 
 def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:

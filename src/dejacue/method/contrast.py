@@ -26,7 +26,6 @@ class Contrast(StateReadout):
     """The window that differs most from the rest of the history, in the state's direction."""
 
     name: ClassVar[str] = "contrast"
-    gives_p_values: ClassVar[bool] = True
     usual_windows: ClassVar[int] = 3  # one to take, two to choose from
     usual_share: ClassVar[float | None] = CLOSE
 
@@ -89,9 +88,7 @@ class Contrast(StateReadout):
         better = [window for window in found if window is not None and window[2] > 0]
         return sorted(better, key=lambda window: (-window[2], window[0]))[:more]
 
-    def hints(
-        self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()
-    ) -> tuple[str, ...]:
+    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
         """Return where states claim the same frames, and which states may occur again."""
         if self.pooling != 1:
             return ()

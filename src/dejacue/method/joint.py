@@ -244,9 +244,7 @@ class Joint(StateReadout):
             path = view.engine.label_responses(rows, cuts, rules)[0]
         return labelling.stretches(rows, path, cuts)[: len(responses)]
 
-    def hints(
-        self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()
-    ) -> tuple[str, ...]:
+    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
         """The states that get no frame, which formats of other tools leave out."""
         left_out = [
             state

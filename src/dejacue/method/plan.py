@@ -117,13 +117,16 @@ class Plan:
                 f"examples need {DEFAULT_COORDINATES} coordinates, not {self.coordinates.name}"
             )
 
-    def answer(self, pairs: Sequence[Pair]) -> Timeline:
-        """Return the answers of several histories: one kernel call where the readout has one."""
+    def batch(self, pairs: Sequence[Pair]) -> Batch:
         for _, vocabulary in pairs:
             self.check_examples(vocabulary)
         histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
         pooling = self.readout.query_pooling
-        batch = Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
+        return Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
+
+    def answer(self, pairs: Sequence[Pair]) -> Timeline:
+        """Return the answers of several histories: one kernel call where the readout has one."""
+        batch = self.batch(pairs)
         return batch_timeline(self.readout, batch, self.readout.find(batch), self.top)
 
     def run(self, pairs: Sequence[Pair]) -> Timeline:

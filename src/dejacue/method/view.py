@@ -134,7 +134,6 @@ class Readout(ABC):
     name                 as it is asked for
     smoothing_in         its setting that smooths, where that is not called ``smoothing``
     gives_alternatives   whether it has more than one window per description
-    gives_p_values       whether ``unrelated`` and ``absent_at`` apply
     lists_occurrences    whether further windows are occurrences, not alternatives
     usual_windows        per description, when nobody says how many …
     usual_share          … and the share of the best score that further ones must reach then
@@ -145,7 +144,6 @@ class Readout(ABC):
     name: ClassVar[str]
     smoothing_in: ClassVar[str] = ""
     gives_alternatives: ClassVar[bool] = False
-    gives_p_values: ClassVar[bool] = False
     lists_occurrences: ClassVar[bool] = False
     takes_examples: ClassVar[bool] = False
     usual_windows: ClassVar[int] = 1
@@ -198,9 +196,7 @@ class Readout(ABC):
         """What a reader should know of its answer for this history."""
         return ()
 
-    def hints(
-        self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()
-    ) -> tuple[str, ...]:
+    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
         """Return what else may be worth a look, given the further windows of each description."""
         return ()
 

@@ -1,7 +1,7 @@
 """find(): the whole path, from a video and words to a Finding.
 
 sample ──▶ observe ──▶ encode ──▶ read
-Video      Masks       History    Reading
+Video      Masks       History    Timeline
 """
 
 from __future__ import annotations
@@ -131,7 +131,6 @@ def find(
     coordinates: str | Coordinates | None = None,
     top: int | None = None,
     diagnostics: bool = False,
-    absent_at: float | None = None,
     folder: Place | None = None,
     progress: Progress | None = None,
     **more: Any,
@@ -151,7 +150,6 @@ def find(
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
     readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
     top           windows per description (None: as many as suit the readout)
-    absent_at     states with a p-value above it are marked absent
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
@@ -174,7 +172,6 @@ def find(
         coordinates=coordinates,
         top=top,
         diagnostics=diagnostics,
-        absent_at=absent_at,
         folder=folder,
         progress=progress,
         **more,
@@ -241,7 +238,6 @@ def _find(
         observed = search.observe(opened, progress)
     encoder = search.encoder_options.load(search.encoder)
     described, said = words.encoded(encoder, str(opened.path))
-    unrelated = words.unrelated(encoder, reading)
     observed = observed or search.observe(opened, progress)
     if single and len(observed.objects) > 1:
         names = ", ".join(observed.objects)
@@ -263,7 +259,7 @@ def _find(
     findings = []
     for name, own in encoded.items():
         files = str(opened.path), words.name
-        found = read(own.history, described, reading, unrelated=unrelated, names=files)
+        found = read(own.history, described, reading, names=files)
         warnings = (*_warnings(observed, own, name), *said)
         doubts = observed.doubts(name)
         findings.append(

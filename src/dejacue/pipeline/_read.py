@@ -1,4 +1,4 @@
-"""read: a history and words → a Reading, with the names of their files in what goes wrong."""
+"""read: a history and words → a Timeline, with the names of their files in what goes wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
-from dejacue.records import History, Reading, Vocabulary
+from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import ENCODERS, SAME_ROWS, UNKNOWN_WORDS, Encoder, encoder_name
@@ -84,11 +84,8 @@ class Words:
             vocabulary = shown.added(read_vocabulary(given, prompts=prompts))
         return cls(vocabulary, name, options)
 
-    def encoder_for(
-        self, history: History, encoder: Encoder | str | None, reading: ReadOptions
-    ) -> Encoder | None:
-        """The one that goes with a history that is there already; None where none is needed: of
-        words with features, only p-values need one, which must be named."""
+    def encoder_for(self, history: History, encoder: Encoder | str | None) -> Encoder | None:
+        """Return the encoder that made a history; None where words and examples have features."""
         if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
             if encoder in ENCODERS and history.encoder is not None:
                 made_with = encoder_name(history)
@@ -100,9 +97,7 @@ class Words:
                     )
             with named(self.name):
                 return self.options.load(encoder or encoder_name(history))
-        if encoder is None or reading.absent_at is None:
-            return None
-        return self.options.load(encoder)
+        return None
 
     def encoded(
         self, encoder: Encoder | None, video: str | None = None
@@ -127,35 +122,17 @@ class Words:
         prompts = self.options.prompts or "ensemble"
         return encode_vocabulary(vocabulary, encoder, prompts=prompts), tuple(said)
 
-    def unrelated(self, encoder: Encoder | None, reading: ReadOptions) -> list[Vocabulary]:
-        """What p-values compare with; nothing where none are asked for."""
-        if reading.absent_at is None:
-            return []
-        if encoder is None:
-            raise InputError(
-                f"{self.name}: absent_at needs an encoder, to compare with other words; give the "
-                "descriptions as .yaml or .json"
-            )
-        from dejacue.data.unrelated import unrelated_vocabularies
-
-        return unrelated_vocabularies(encoder, self.options.prompts or "ensemble")
-
 
 def read(
     history: History,
     vocabulary: Vocabulary,
     options: ReadOptions | None = None,
     *,
-    unrelated: Sequence[Vocabulary] = (),
     names: tuple[str, str] | None = None,
-) -> Reading:
-    """All that a readout says.
-
-    unrelated   other vocabularies, which p-values compare with
-    names       of the files, for what goes wrong
-    """
+) -> Timeline:
+    """Return all that a readout says; ``names`` are those of the files, for error messages."""
     source, words = names or (f"history {history.id}", "the vocabulary")
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return (options or ReadOptions()).read(history, vocabulary, unrelated)
+        return (options or ReadOptions()).read(history, vocabulary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,7 +10,7 @@ from dejacue.errors import InputError, unknown
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.locate import check_reading, read
 from dejacue.method.view import Readout
-from dejacue.records import History, Reading, Vocabulary
+from dejacue.records import History, Timeline, Vocabulary
 from dejacue.sources.catalogue import check_default
 from dejacue.sources.encoders import Encoder, load_encoder
 from dejacue.sources.video import Video
@@ -88,17 +88,14 @@ class ReadOptions:
     smoothing: int | None = None
     top: int | None = None
     diagnostics: bool = False
-    absent_at: float | None = None
     engine: str = "auto"
 
     def check(self) -> None:
         """Refuses what does not fit before anything is looked at."""
         check_reading(**vars(self))
 
-    def read(
-        self, history: History, vocabulary: Vocabulary, unrelated: Sequence[Vocabulary] = ()
-    ) -> Reading:
-        return read(history, vocabulary, unrelated=unrelated, **vars(self))
+    def read(self, history: History, vocabulary: Vocabulary) -> Timeline:
+        return read(history, vocabulary, **vars(self))
 
 
 def changed(options: Any) -> dict[str, str]:

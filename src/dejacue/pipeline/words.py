@@ -13,7 +13,7 @@ from dejacue.pipeline._encode import mini_warning
 from dejacue.pipeline._find import Place, _saved
 from dejacue.pipeline._read import Given, Words
 from dejacue.pipeline.finding import Finding
-from dejacue.pipeline.options import EncoderOptions, ReadOptions
+from dejacue.pipeline.options import EncoderOptions
 from dejacue.records import History, Vocabulary
 from dejacue.records.words import Spelling, WordsReport
 from dejacue.sources.documents import named
@@ -59,7 +59,7 @@ def encoded_words(
 ) -> tuple[Vocabulary, tuple[str, ...]]:
     """The vocabulary with features of the encoder that made this history, and warnings."""
     words = Words.of(vocabulary, options or EncoderOptions())
-    described, said = words.encoded(words.encoder_for(history, encoder, ReadOptions()))
+    described, said = words.encoded(words.encoder_for(history, encoder))
     return described, (*mini_warning(history.encoder), *said)
 
 
@@ -79,7 +79,7 @@ def _encoder(
     """The one that encodes the words or, where they have features, says which of them it knows."""
     if words.vocabulary.features is None:
         if history is not None:
-            return words.encoder_for(history, encoder, ReadOptions())
+            return words.encoder_for(history, encoder)
         return words.options.load(encoder)
     if encoder is None:
         return None

@@ -33,7 +33,7 @@ from dejacue.learn.decoders.pack import read_pack
 from dejacue.learn.decoders.reading import found, frames_of, worth
 from dejacue.learn.decoders.records import Labelled
 from dejacue.learn.decoders.training import SEEDS, Settings, Training
-from dejacue.method.locate import locate
+from dejacue.method.batch import description_windows
 
 Groups = dict[str, list[Any]]
 FOLDS = 5
@@ -210,10 +210,10 @@ def baselines(pack: str) -> dict[str, Any]:
         entries = groups_of(pack, [name])[name]
         found_[name] = {}
         for readout in ("contrast", "published", "longest-run"):
-            windows = []
-            for entry in entries:
-                columns = locate(entry.history, entry.vocabulary, readout=readout)
-                windows.append(np.array([[m.window.start, m.window.end] for m in columns]))
+            windows = [
+                description_windows([entry.history], entry.vocabulary, readout=readout)[0]
+                for entry in entries
+            ]
             found_[name][readout] = _answer(entries, windows, name)
     return found_
 
