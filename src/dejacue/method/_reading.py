@@ -54,7 +54,7 @@ def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | No
     if found.absent is not None:
         rows = np.arange(len(state))[rows]
         rows = rows[~found.absent[rows]]
-    columns = {"subject": subject, "state": state, "score": found.score}
+    columns: dict[str, NDArray[Any]] = {"subject": subject, "state": state, "score": found.score}
     columns |= {"start": found.first, "end": found.last}
     if not per_state:
         columns["description"] = np.concatenate([_within_state(own) for own in labels])
@@ -143,10 +143,8 @@ def _with_further(
 ) -> Timeline:
     """Return the timeline with further windows behind each answer, diagnostics and evidence."""
     labels = view.vocabulary.labels
-    per_state, kind = (
-        readout.level == "state",
-        OCCURRENCE if readout.lists_occurrences else (ALTERNATIVE),
-    )
+    per_state = readout.level == "state"
+    kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
     rows: list[tuple[int, int, int, int, float, int, int]] = []
     reasons: list[Diagnostics | None] = []
     before = -1
@@ -166,9 +164,9 @@ def _with_further(
         name: np.array([row[at] for row in rows], float if name == "score" else np.int64)
         for at, name in enumerate(names)
     }
-    first, last = columns.pop("first"), columns.pop("last")
-    columns |= {"start": view.history.frames[first], "end": view.history.frames[last]}
-    columns |= times_and_source([view.history], np.zeros(len(rows), np.int64), first, last)
+    starts, ends = columns.pop("first"), columns.pop("last")
+    columns |= {"start": view.history.frames[starts], "end": view.history.frames[ends]}
+    columns |= times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends)
     evidence = readout.evidence(view)
     return Timeline(
         timeline.subjects, columns, timeline.settings, evidence, None if why is None else reasons

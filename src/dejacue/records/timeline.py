@@ -388,9 +388,10 @@ class Timeline:
             ]
         for name in ("start", "end", "start_s", "end_s"):
             table[name] = self._column(name)
-        if (self._column("source_start") != NO_FRAME).any():
-            table["source_start"] = self._column("source_start")
-            table["source_end"] = self._column("source_end")
+        for name in ("start", "end"):
+            source = self._column(f"source_{name}")
+            if (known := source != NO_FRAME).any():  # others count the frames of the file already
+                table[f"source_{name}"] = np.where(known, source, table[name])
         table["score"], table["rank"] = self._column("score"), self._column("rank")
         table["kind"] = [KINDS[kind] for kind in self._column("kind").tolist()]
         if self._diagnostics is not None:
@@ -408,7 +409,10 @@ class Timeline:
         }
         rows = zip(*table.values(), strict=True)
         return [
-            {name: None if value != value else value for name, value in zip(table, row, strict=True)}
+            {
+                name: None if value != value else value
+                for name, value in zip(table, row, strict=True)
+            }
             for row in rows
         ]
 
@@ -475,7 +479,9 @@ def _diagnostic_columns(given: Sequence[Diagnostics | None]) -> dict[str, list[A
     for one in given:
         row = {} if one is None else asdict(one)
         run = row.pop("run", None)
-        rows.append(row if run is None else row | {"run_start": run["start"], "run_end": run["end"]})
+        rows.append(
+            row if run is None else row | {"run_start": run["start"], "run_end": run["end"]}
+        )
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 
