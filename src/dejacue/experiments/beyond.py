@@ -121,8 +121,8 @@ def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
         for state, texts in timeline.states.items()
         for text in texts
     )
-    for q, intervals in enumerate(queries):
-        ranked = [(one.start, one.end) for one in intervals]
+    for q, windows in enumerate(queries):
+        ranked = [(one.start, one.end) for one in windows]
         overlaps[q, : len(ranked)] = best_tiou(ranked, [corpus.references[q]] * len(ranked))
     return [
         Value(

@@ -141,7 +141,7 @@ class Plan:
         return View(history, vocabulary, self.coordinates, pooling, self.engine)
 
     def read(self, view: View, hints: bool = False) -> Timeline:
-        return self.readout.read(view, top=self.top, diagnostics=self.diagnostics, hints=hints)
+        return self.readout.timeline(view, top=self.top, diagnostics=self.diagnostics, hints=hints)
 
 
 @lru_cache(maxsize=64)

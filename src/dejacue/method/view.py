@@ -1,7 +1,7 @@
 """What a readout works on (a Batch, or a View of one history) and what every readout is.
 
 find(batch)   windows of many histories as columns, in one kernel call where there is one
-read(view)    everything it knows of one history, computed once, with its evidence
+timeline(view) everything it knows of one history, computed once, with its evidence
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Readout(ABC):
         """Its fields as plain values: what a timeline says of how it was made."""
         return asdict(self)
 
-    def read(
+    def timeline(
         self, view: View, *, top: int | None = None, diagnostics: bool = False, hints: bool = False
     ) -> Timeline:
         """Return everything it knows of one history; top None: as many windows as suit it."""
