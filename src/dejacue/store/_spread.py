@@ -1,7 +1,7 @@
 """Parts of a question on the machines of a Ray cluster.
 
 The index is read here, rows of features there: a task gets the places of some histories, maps their
-segments and gives back a table of answers. Nothing but the rows is read from the shared disk, since
+segments and gives back a chunk of answers. Nothing but the rows is read from the shared disk, since
 SQLite is not safe on every one.
 """
 
@@ -21,7 +21,7 @@ from dejacue.cluster import check_version, connected
 from dejacue.errors import InputError
 from dejacue.store import _index as index
 from dejacue.store._packing import Packed, unpacked
-from dejacue.store._question import Question, Table
+from dejacue.store._question import Chunk, Question
 from dejacue.store._segments import mapped, row_path
 
 T = TypeVar("T")
@@ -53,8 +53,8 @@ class Part(NamedTuple):
     version: str = __version__
 
 
-def read_part(question: Question, part: Part) -> Table | None:
-    """Its answers; None where a segment is gone, since the store was compacted meanwhile."""
+def read_part(question: Question, part: Part) -> Chunk | None:
+    """Return its answers; None where a segment is gone, since the store was compacted meanwhile."""
     check_version(part.version)
     folder = part.store / "segments"
     try:
@@ -74,7 +74,7 @@ def read_part(question: Question, part: Part) -> Table | None:
         for segment, _, first, length, own in part.entries
     ]
     sources = [entry.own.source for entry in part.entries]
-    return question.table(histories, sources, part.object_scores, part.before)
+    return question.answer(histories, sources, part.object_scores, part.before)
 
 
 def spread(
@@ -83,8 +83,8 @@ def spread(
     sent: Callable[[T], Part],
     prepared: Callable[[T], tuple[Any, ...]],
     address: str | None,
-) -> Generator[Table, None, None]:
-    """The tables of all parts, in order.
+) -> Generator[Chunk, None, None]:
+    """Give the answers of all parts, in order.
 
     cut        gives the parts, for so many workers
     sent       what a machine must be told of a part
@@ -98,10 +98,10 @@ def spread(
         task, asked = ray.remote(read_part), ray.put(question)
         running: deque[tuple[T, Any]] = deque()
 
-        def finished() -> Table:
+        def finished() -> Chunk:
             part, answer = running.popleft()
-            table: Table | None = ray.get(answer)
-            return question.table(*prepared(part)) if table is None else table
+            chunk: Chunk | None = ray.get(answer)
+            return question.answer(*prepared(part)) if chunk is None else chunk
 
         for part in cut(min(cores, MOST_PARTS)):
             if len(running) == AHEAD * cores:
