@@ -95,6 +95,11 @@ def _cells(row: Row) -> tuple[Any, ...]:
     return (*values, as_json(columns) if columns else None)
 
 
+def _as_text(row: Row) -> str:
+    """Return the row as JSON; values that are not known are left out."""
+    return as_json({name: value for name, value in row.items() if value is not None})
+
+
 def _as_parquet(stream: IO[bytes], rows: Iterator[Row]) -> None:
     arrow, parquet = need("pyarrow", ""), need("pyarrow.parquet", "")
     schema = arrow.schema({name: getattr(arrow, kind)() for name, kind in _COLUMNS.items()})
@@ -114,13 +119,13 @@ def _as_csv(stream: IO[bytes], rows: Iterator[Row]) -> None:
 
 def _as_jsonl(stream: IO[bytes], rows: Iterator[Row]) -> None:
     for row in rows:
-        stream.write(f"{as_json(row)}\n".encode())
+        stream.write(f"{_as_text(row)}\n".encode())
 
 
 def _as_json(stream: IO[bytes], rows: Iterator[Row]) -> None:
     between = b"[\n"
     for row in rows:
-        stream.write(between + as_json(row).encode())
+        stream.write(between + _as_text(row).encode())
         between = b",\n"
     stream.write(b"\n]\n" if between == b",\n" else b"[]\n")
 
