@@ -126,6 +126,11 @@ class Timeline:
         self._columns, self._diagnostics = columns, diagnostics
         self._made: list[Interval] | None = None
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "_made" and hasattr(self, name):
+            raise AttributeError(f"a timeline does not change; make another: replace({name}=…)")
+        object.__setattr__(self, name, value)
+
     @classmethod
     def of(
         cls,
