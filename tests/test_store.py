@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dejacue import (
     History,
     InputError,
+    Joint,
     Store,
     Vocabulary,
     locate,
@@ -452,14 +453,16 @@ def test_columns_say_what_the_matches_say(tmp_path, monkeypatch, readout) -> Non
 
 def test_a_state_that_is_not_found_has_no_match(store) -> None:
     apart = np.eye(3, D)
-    frames = np.repeat(apart[:1], 30, axis=0)
-    store.add(History(frames + 0.01 * rows(3), id="a", encoder="e"))
+    seen = np.repeat(apart[[0, 1, 0, 1]], 10, axis=0)
+    store.add([History(seen, id="a", encoder="e"), History(seen[::-1], id="b", encoder="e")])
     vocabulary = Vocabulary({"one": "1", "two": "2", "three": "3"}, apart, encoder="e")
-    history = store["a"]
-    for readout in ("contrast", "joint"):
-        wanted = locate(history, vocabulary, readout=readout)
-        found = [match.interval for match in store.ask(vocabulary, readout=readout)]
-        assert sorted(found, key=lambda own: own.start) == sorted(wanted, key=lambda o: o.start)
+    matches = list(store.ask(vocabulary, readout=Joint(none=0.5)))
+    assert {match.interval.state for match in matches} == {"one", "two"}
+    for match in matches:
+        timeline = locate(store[match.history], vocabulary, readout=Joint(none=0.5))
+        assert timeline["three"] == []
+        assert timeline[match.interval.state] == [match.interval]
+    assert [match.rank for match in matches] == [1, 1, 2, 2]
 
 
 def test_a_question_may_look_at_some_only(store) -> None:
