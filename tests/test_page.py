@@ -11,8 +11,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dejacue import (
     Evidence,
@@ -382,7 +380,7 @@ def test_forty_descriptions_of_an_hour_stay_below_two_megabytes() -> None:
     assert len(page.encode()) < 2_000_000
     assert len(scene_of(page)["rows"]) == 40
     assert "Pale: minimum and maximum of neighbouring frames" in page
-    assert "Pale:" not in report_page(*small())
+    assert "Pale: minimum" not in report_page(*small())
 
 
 @pytest.mark.parametrize(
@@ -456,7 +454,13 @@ def test_a_single_frame_and_a_flat_response_are_drawn() -> None:
         ),
     )
     Outline(page)
-    assert table_of(page)[1] == ["1 a", "an a", "7 – 7", "0.50", "0.00"]  # it may last for ever
+    assert table_of(page)[1] == [
+        "1 a",
+        "an a",
+        "7 – 7",
+        "0.50",
+        "0.00",
+    ]  # how long it lasts is not known
 
 
 def test_a_sampled_history_shows_both_counts_and_references_where_they_lie() -> None:
@@ -560,7 +564,7 @@ def test_a_timeline_without_evidence_is_shown_without_curves():
     page = report_page(made.history, locate(made.history, made.vocabulary))
     assert [row["evidence"] for row in scene_of(page)["rows"]] == [None, None]
     assert "Line: how well" not in page
-    assert len(table_of(page)) == 3
+    assert page.count('scope="row"') == 2
 
 
 def test_descriptions_share_an_answer_where_the_readout_answers_the_state():
