@@ -454,13 +454,8 @@ def test_a_single_frame_and_a_flat_response_are_drawn() -> None:
         ),
     )
     Outline(page)
-    assert table_of(page)[1] == [
-        "1 a",
-        "an a",
-        "7 – 7",
-        "0.50",
-        "0.00",
-    ]  # how long it lasts is not known
+    # how long the frame lasts is not known
+    assert table_of(page)[1] == ["1 a", "an a", "7 – 7", "0.50", "0.00"]
 
 
 def test_a_sampled_history_shows_both_counts_and_references_where_they_lie() -> None:
