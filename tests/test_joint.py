@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Vocabulary, evidence, locate, locate_many, occurrences
+from dejacue import History, InputError, Vocabulary, evidence, locate, locate_many
 from dejacue.data.synthetic import generate
 from dejacue.evaluation.occurrences import match
 from dejacue.method._labelling import (
@@ -17,13 +17,20 @@ from dejacue.method._labelling import (
     with_none,
 )
 from dejacue.method._tables import Labelling
-from dejacue.method.confidence import null_scores, p_values, unrelated_to
+from dejacue.method.confidence import null_scores, p_values, state_p_values, unrelated_to
 from dejacue.method.contrast import Contrast
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import compiled, engine
+from dejacue.method.locate import read
 from dejacue.method.plan import Plan
 
 ENGINES = (*compiled(), "numpy")
+
+
+def occurrences(history, vocabulary, readout="joint", **options):
+    """State → its intervals, best first."""
+    found = locate(history, vocabulary, readout=readout, top=None, **options)
+    return {state: found[state] for state in vocabulary.states}
 
 
 def paths(states, count):
@@ -85,10 +92,10 @@ def test_of_stretches_with_equal_scores_the_earliest_comes_first(name):
     axes = np.eye(2, dtype=np.float32)
     history = History(axes[[0] * 20 + [1] * 20 + [0] * 20])
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
-    (found,) = locate(history, vocabulary, readout=Joint(width=0), top=9, engine=name)["a"]
-    ((window, score),) = found.alternatives
-    assert (tuple(found.window), tuple(window)) == ((0, 19), (40, 59))
-    assert found.score == score
+    first, second = locate(history, vocabulary, readout=Joint(width=0), top=9, engine=name)["a"]
+    assert (tuple(first.window), tuple(second.window)) == ((0, 19), (40, 59))
+    assert first.score == second.score
+    assert (first.kind, second.kind) == ("answer", "occurrence")
     responses = np.array([[1.0, 1, -1, -1, 1, 1], [-1.0, -1, 1, 1, -1, -1]])
     own = stretches(responses, np.array([0, 0, 1, 1, 0, 0]), np.array([0, 6]))
     assert own[0] == [(0, 1, 4.0), (4, 5, 4.0)]
@@ -127,13 +134,13 @@ def test_occurrences_lead_back_to_the_file_and_to_seconds():
     )
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
     first, second = occurrences(sampled, vocabulary, readout=Joint(width=0))["a"]
-    assert (first.times_s, second.times_s) == ((0.0, 9.5), (20.0, 29.5))
+    assert (first.times_s, second.times_s) == ((0.0, 10.0), (20.0, 30.0))
     assert (tuple(first.source), tuple(second.source)) == ((0, 95), (200, 295))
     every = History(sampled.features, frames, source_frames=frames)
-    assert occurrences(every, vocabulary, readout=Joint(width=0))["a"][0].source is None
+    assert occurrences(every, vocabulary, readout=Joint(width=0))["a"][0].source_start is None
 
 
-def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_window():
+def test_a_state_that_the_labelling_leaves_out_has_no_interval():
     rng = np.random.default_rng(0)
     axes = np.eye(8, dtype=np.float32)
     features = axes[[0] * 60 + [1] * 60] + 0.05 * rng.normal(size=(120, 8)).astype(np.float32)
@@ -143,12 +150,15 @@ def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_win
     assert not found["none"]
     assert found["one"]
     assert found["two"]
-    moments = locate(history, vocabulary, readout=Joint(switch=4.0))
-    assert moments["none"][0].absent
-    assert moments["none"][0].to_dict()["absent"]
-    assert not moments["one"][0].absent
-    assert moments["one"][0].score > 0
-    assert tuple(moments["two"][0].window) == (60, 119)
+    timeline = locate(history, vocabulary, readout=Joint(switch=4.0))
+    assert timeline["none"] == []
+    assert timeline.windows()["none", "0"] is None
+    assert timeline["one"][0].score > 0
+    assert tuple(timeline["two"][0].window) == (60, 119)
+    (note,) = (
+        n for n in read(history, vocabulary, readout=Joint(switch=4.0)).notes if "not f" in n
+    )
+    assert '"none"' in note
 
 
 def test_a_rare_state_is_found_once_and_claims_no_noise():
@@ -161,13 +171,13 @@ def test_a_rare_state_is_found_once_and_claims_no_noise():
     assert found >= 10
 
 
-def test_a_state_outside_of_a_given_order_is_marked_absent():
+def test_a_state_outside_of_a_given_order_has_no_interval():
     scene = generate(4, states=("empty", "half", "full"), frames=300)
-    moments = locate(scene.history, scene.vocabulary, readout=Joint(order=("empty", "half")))
-    assert moments["full"][0].absent
-    assert not occurrences(scene.history, scene.vocabulary, readout=Joint(order=("empty", "half")))[
-        "full"
-    ]
+    order = Joint(order=("empty", "half"))
+    for top in (1, None):
+        found = locate(scene.history, scene.vocabulary, readout=order, top=top)
+        assert found["empty"]
+        assert not found["full"]
 
 
 def test_an_irreversible_change_among_many_states_needs_their_order():
@@ -202,8 +212,6 @@ def test_wrong_joint_settings_get_one_sentence():
     for wrong in ({"pooling": 0.5}, {"stay": 0}, {"switch": -1.0}, {"order": ("a",)}):
         with pytest.raises(InputError):
             Joint(**wrong)
-    with pytest.raises(InputError, match="use a Joint readout"):
-        occurrences(scene.history, scene.vocabulary, readout="contrast")
 
 
 @pytest.mark.parametrize("order", [(2, 0, 1), (0, 1), None])
@@ -259,7 +267,6 @@ def test_frames_between_two_states_may_be_in_none_of_them(name, options):
     assert (one.score, two.score) == (found["a"][0].score, found["b"][0].score)
     many = list(locate_many([history, history], vocabulary, readout=readout, engine=name))
     assert [[m.window for m in own] for own in many] == 2 * [[one.window, two.window]]
-    assert not any(m.absent for own in many for m in own)
 
 
 def test_none_adds_up_and_leaves_the_evidence_as_it_is():
@@ -270,22 +277,22 @@ def test_none_adds_up_and_leaves_the_evidence_as_it_is():
     )
     assert np.array_equal(seen, same)
     view = Plan.of(None, readout, None, 1, False, "auto").view(history, vocabulary)
-    assert readout.stretches(view, seen) == readout.occurrences(view)
     levels = Joint(width=1.0).seen(view)[1].levels[0]
     rows = np.concatenate([seen - levels[:, None] - 0.7, np.zeros((1, 160))])
     for state, ((first, last, score),) in enumerate(readout.occurrences(view)):
         assert score == pytest.approx(leads(rows)[state, first : last + 1].sum())
 
 
-def test_a_state_that_never_reaches_the_level_is_absent_and_still_has_a_window():
+def test_a_state_that_never_reaches_the_level_has_no_interval():
     history, vocabulary = between()
     readout = Joint(width=1.0, none=5.0)
     assert not any(occurrences(history, vocabulary, readout=readout).values())
-    found = locate(history, vocabulary, readout=readout, diagnostics=True)
-    assert all(m.absent and m.score == 0 and m.diagnostics for m in found)
-    assert [m.window for m in found] == [
-        m.window for m in locate(history, vocabulary, readout=Contrast(width=1.0))
-    ]
+    for options in ({}, {"diagnostics": True}, {"top": 3}):
+        found = locate(history, vocabulary, readout=readout, **options)
+        assert list(found) == []
+        assert list(found.states) == ["a", "b"]
+    several = locate_many([history, history], vocabulary, readout=readout)
+    assert [len(one) for one in several] == [0, 0]
 
 
 def test_none_beside_known_frames_and_changes():
@@ -333,37 +340,13 @@ def others(count, dimension=64, seed=99):
 
 def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
     scene = generate(3, signal=2.0)
-    found = locate(
-        scene.history, scene.vocabulary, readout="contrast", unrelated=others(50), absent_at=0.05
-    )
-    assert all(m.p_value == pytest.approx(1 / 101) and not m.absent for m in found)
-    assert found.settings["unrelated"] == 100
-    assert found.settings["absent_at"] == 0.05
-    assert found[0].to_dict()["p_value"] == found[0].p_value
-    exactly = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=1 / 101)
-    assert all(m.p_value == 1 / 101 and not m.absent for m in exactly)
-    below = locate(scene.history, scene.vocabulary, unrelated=others(50), absent_at=0.99 / 101)
-    assert all(m.absent for m in below)
-    strange = others(1, seed=5)[0]
-    found = locate(
-        scene.history, strange, readout="contrast", unrelated=others(50)[2:], absent_at=0.01
-    )
-    assert all(m.absent and m.p_value > 0.01 for m in found)
-    told = ", ".join(f'"{m.state}" (p {m.p_value:.2f})' for m in found)
-    assert found.notes == (f"not found: {told}, above the level 0.01",)
-
-
-def test_a_state_that_unrelated_words_fit_as_well_is_said_to():
-    scene = generate(3, signal=2.0)
-    assert locate(scene.history, scene.vocabulary, unrelated=others(50)).notes == ()
-    found = locate(scene.history, others(1, seed=9)[0], unrelated=others(50)[2:])
-    high, low = found
-    assert (high.p_value > 0.9, low.p_value < 0.5) == (True, True)
-    assert found.notes == (
-        f'"{high.state}" (p {high.p_value:.2f}): unrelated words fit these frames just as well, '
-        "so it may not occur at all",
-    )
-    assert not any(moment.absent for moment in found)
+    present = state_p_values(scene.history, scene.vocabulary, others(50))
+    assert present == dict.fromkeys(scene.vocabulary.states, pytest.approx(1 / 101))
+    strange = state_p_values(scene.history, others(1, seed=5)[0], others(50)[2:])
+    assert min(strange.values()) > 0.01
+    high, low = state_p_values(scene.history, others(1, seed=9)[0], others(50)[2:]).values()
+    assert high > 0.9
+    assert low < 0.5
 
 
 def test_p_values_count_the_null_scores_that_are_at_least_as_high():
@@ -395,28 +378,8 @@ def test_words_that_are_shared_make_a_vocabulary_related():
 
 def test_confidence_refuses_what_it_cannot_judge():
     scene = generate(3)
-    for absent_at in (0.0, 1.0, -1.0):
-        with pytest.raises(InputError, match="absent_at"):
-            locate(
-                scene.history,
-                scene.vocabulary,
-                readout="contrast",
-                unrelated=others(20),
-                absent_at=absent_at,
-            )
-    with pytest.raises(InputError, match="do not apply to the scan readout; contrast has them"):
-        locate(scene.history, scene.vocabulary, readout="published", unrelated=others(20))
     with pytest.raises(InputError, match="pass them as unrelated"):
-        locate(scene.history, scene.vocabulary, readout="contrast", absent_at=0.05)
+        state_p_values(scene.history, scene.vocabulary, [])
     other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")
     with pytest.raises(InputError, match='encoded with "generated", but the vocabulary with'):
-        locate(scene.history, scene.vocabulary, readout="contrast", unrelated=[other])
-    few = locate(scene.history, scene.vocabulary, readout=Contrast(), unrelated=others(4))
-    sentence = "only 8 unrelated states for comparison, so no p-value is below 0.11"
-    assert sentence in few.notes
-    three = Vocabulary(
-        {"yyx": ["yyx"], "zyx": ["zyx"], "zzx": ["zzx"]}, np.eye(64, dtype=np.float32)[:3]
-    )
-    for given, noted in ((others(9), True), ([*others(8), three], False)):  # 19 states reach 5 %
-        found = locate(scene.history, scene.vocabulary, unrelated=given)
-        assert any("unrelated states for comparison" in note for note in found.notes) == noted
+        state_p_values(scene.history, scene.vocabulary, [other])

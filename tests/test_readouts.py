@@ -60,14 +60,14 @@ def test_mean_window_is_the_cosine_with_the_mean_frame(seed) -> None:
     history, v = make(seed)
     x = history.features / np.linalg.norm(history.features, axis=1, keepdims=True)
     found = locate(history, v, coordinates="absolute", readout=MeanWindow(durations=LENGTHS))
-    for z, moment in zip(v.features, found, strict=True):
+    for z, interval in zip(v.features, found, strict=True):
         unit = z.astype(np.float64) / np.linalg.norm(z.astype(np.float64))
 
         def score(a, b, unit=unit):
             mean = x[a : b + 1].astype(np.float64).mean(axis=0)
             return mean @ unit / np.linalg.norm(mean)
 
-        assert list(moment.window) == winner(history, score)
+        assert list(interval.window) == winner(history, score)
 
 
 @given(st.integers(0, 10**6))
@@ -79,8 +79,8 @@ def test_boxcar_is_the_plain_mean_of_the_three_frame_mean(seed) -> None:
         for t in range(first, last):
             smoothed[:, t] = e[:, max(first, t - 1) : min(last, t + 2)].mean(axis=1)
     found = locate(history, v, coordinates="absolute", readout=Boxcar(durations=LENGTHS))
-    for row, moment in zip(smoothed, found, strict=True):
-        assert list(moment.window) == winner(history, lambda a, b, r=row: r[a : b + 1].mean())
+    for row, interval in zip(smoothed, found, strict=True):
+        assert list(interval.window) == winner(history, lambda a, b, r=row: r[a : b + 1].mean())
 
 
 @given(st.integers(0, 10**6), st.booleans())
@@ -91,16 +91,16 @@ def test_max_frame_is_the_first_window_that_holds_the_best_frame(seed, repeats) 
         history = History(history.features[order], history.frames)
     e = evidence(history, v, coordinates="absolute").cosines.astype(np.float64)
     found = locate(history, v, coordinates="absolute", readout=MaxFrame(durations=LENGTHS))
-    for row, moment in zip(e, found, strict=True):
-        assert list(moment.window) == winner(history, lambda a, b, r=row: r[a : b + 1].max())
-        assert moment.score == row.max()
+    for row, interval in zip(e, found, strict=True):
+        assert list(interval.window) == winner(history, lambda a, b, r=row: r[a : b + 1].max())
+        assert interval.score == row.max()
 
 
 def test_max_frame_of_length_one_is_the_single_best_frame() -> None:
     history, v = make(3)
     e = evidence(history, v).cosines
-    for row, moment in zip(e, locate(history, v, readout=MaxFrame(durations=(1,))), strict=True):
-        assert list(moment.window) == [history.frames[row.argmax()]] * 2
+    for row, interval in zip(e, locate(history, v, readout=MaxFrame(durations=(1,))), strict=True):
+        assert list(interval.window) == [history.frames[row.argmax()]] * 2
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 0.8, 1.0]))
@@ -108,7 +108,7 @@ def test_peak_widens_from_the_maximum_inside_its_run(seed, ratio) -> None:
     history, v = make(seed)
     g = evidence(history, v).responses
     offsets = history.run_offsets.tolist()
-    for row, moment in zip(g, locate(history, v, readout=Peak(ratio)), strict=True):
+    for row, interval in zip(g, locate(history, v, readout=Peak(ratio)), strict=True):
         at = int(row.argmax())
         first, last = next((a, b) for a, b in pairwise(offsets) if a <= at < b)
         left = right = at
@@ -117,7 +117,7 @@ def test_peak_widens_from_the_maximum_inside_its_run(seed, ratio) -> None:
                 left -= 1
             while right < last - 1 and row[right + 1] >= ratio * row[at]:
                 right += 1
-        assert list(moment.window) == [history.frames[left], history.frames[right]]
+        assert list(interval.window) == [history.frames[left], history.frames[right]]
 
 
 def test_a_maximum_that_is_not_positive_is_a_single_frame() -> None:
@@ -159,15 +159,17 @@ def test_of_equal_totals_the_window_that_ends_first_and_then_starts_first_is_cho
     assert best_disjoint(starts, ends, np.array([[1 + 1e-6, 1, 1]]), 8).tolist() == [0]
 
 
-def test_a_state_level_readout_gives_all_descriptions_the_window_and_says_so() -> None:
+def test_a_state_level_readout_gives_all_descriptions_one_interval_and_says_so() -> None:
     history, v = make(1)
     found = locate(history, v, readout="non-overlap")
-    for state in v.states:
-        own = found.state(state)
-        assert len(own) == 2
-        assert len({m.window for m in own}) == 1
-        assert {m.level for m in own} == {"state"}
-    assert {m.level for m in locate(history, v)} == {"description"}
+    for state, texts in v.states.items():
+        (interval,) = found[state]
+        assert interval.description is None
+        assert [found.windows()[state, text] for text in texts] == [interval.window] * 2
+    each = locate(history, v)
+    assert [(i.state, i.description) for i in each] == list(
+        zip(v.state_names, v.descriptions, strict=True)
+    )
 
 
 def test_states_that_do_not_fit_side_by_side_are_refused() -> None:
@@ -218,8 +220,8 @@ def test_the_earliest_of_equal_peaks_wins() -> None:
     rows = rng.normal(size=(7, 5))
     history = History(np.concatenate([rows, rows[::-1], rows]))  # every frame three times
     v = Vocabulary({"a": "x", "b": "y"}, rng.normal(size=(2, 5)))
-    for moment in locate(history, v, readout=Peak(1.0), smoothing=1):
-        assert moment.window.end < 7
+    for interval in locate(history, v, readout=Peak(1.0), smoothing=1):
+        assert interval.window.end < 7
 
 
 def test_a_peak_ratio_outside_its_range_is_refused() -> None:
@@ -247,8 +249,8 @@ def test_mean_window_is_the_same_from_products_and_from_sums(monkeypatch, short)
 def test_mean_window_of_a_still_object_is_the_earliest_and_shortest(frames) -> None:
     history = History(np.tile(np.random.default_rng(0).normal(size=(1, 8)), (frames, 1)))
     v = Vocabulary({"a": ["x"], "b": ["y"]}, np.random.default_rng(1).normal(size=(2, 8)))
-    for moment in locate(history, v, readout="mean-window"):
-        assert tuple(moment.window) == (0, 0)
+    for interval in locate(history, v, readout="mean-window"):
+        assert tuple(interval.window) == (0, 0)
 
 
 def test_windows_that_look_at_no_frame() -> None:
