@@ -221,9 +221,8 @@ def reread(studio: Studio, finding: Finding, words: Words, reading: Reading) -> 
     settings = _settings(finding, reading)
     if words.states is None or words.states == states:
         known = replace(own, examples=marks, changes=changes, object=object)
-        encoder = studio.encoder_of(finding.history) if reading.absent_at is not None else None
-        if any(mark.features is None for mark in known.elsewhere):
-            encoder = studio.encoder_of(finding.history)
+        unseen = any(mark.features is None for mark in known.elsewhere)
+        encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.ask(known, encoder=encoder, **settings)
     given = Vocabulary(words.states, object=object, examples=marks, changes=changes)
     return finding.ask(
@@ -258,7 +257,7 @@ def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
     asked = reading.model_dump(include=set(Reading.model_fields))
     if asked["readout"] is not None:
         return asked
-    before = finding.reading.retrieval.settings
+    before = finding.timeline.settings
     known: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in dict(before.get("readout", {})).items()

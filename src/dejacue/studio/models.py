@@ -72,7 +72,6 @@ class Reading(Asked):
     coordinates: Text | None = None
     top: Annotated[int, Field(ge=1, le=100)] | None = None
     smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    absent_at: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class Words(Asked):

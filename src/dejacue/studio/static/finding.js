@@ -32,7 +32,7 @@ function steps(all, { kind, some, key, now, words }) {
 
 const begun = (info) => ({
   object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
-    top: null, absent_at: null,
+    top: null,
   states: Object.entries(info.states).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
 });
 
@@ -45,10 +45,9 @@ function request(words) {
     if (name in states) throw new Error(`two states are called "${name}"; rename one`);
     states[name] = own.text.split("\n").map((line) => line.trim()).filter(Boolean);
   }
-  const { examples, changes, readout, coordinates, top, absent_at: absent } = words,
+  const { examples, changes, readout, coordinates, top } = words,
     named = examples.map((own) => ({ ...own, state: own.state?.trim() ?? null }));
-  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top,
-    absent_at: absent };
+  return { states, object: words.object.trim() || null, examples: named, changes, readout, coordinates, top };
 }
 
 // Reads again when the words rest; the last answer stays until the next one is there. begins:
@@ -120,7 +119,7 @@ export function Finding({ id, about, again, jobs }) {
 function useMarks(words, change, scene, film) {
   const inside = (frame) => scene.observed.some(([start, end]) => frame >= start && frame <= end);
   const holds = (state) => (frame) => scene.rows.find((row) => row.state !== state
-    && row.windows.some((own) => !own.absent && own.start <= frame && frame <= own.end))?.state ?? null;
+    && row.windows.some((own) => own.start <= frame && frame <= own.end))?.state ?? null;
   const mark = (state, frame = film.frame) => {
     if (!inside(frame)) say(`the object is not seen in frame ${frame}, so the frame cannot be an example`, "problem");
     else change({ examples: withMark(words.examples, state, frame) });
@@ -150,7 +149,7 @@ function Desk({ id, about, again, info, first, found, jobs }) {
   const span = selected && [selected.start, selected.end];
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
   const windows = useMemo(() => JSON.stringify(scene.rows.map((row) =>
-    row.windows.map((own) => [own.start, own.end, own.absent]))), [scene]);
+    row.windows.map((own) => [own.start, own.end]))), [scene]);
   useEffect(() => step({ kind: "moved" }), [windows]);
   const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
   const marks = useMarks(words, change, scene, film), dirty = words !== saved;
