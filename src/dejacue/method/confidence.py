@@ -64,6 +64,10 @@ def state_p_values(
 ) -> dict[str, float]:
     """Return the p-value of each state of ``contrast``: the share of unrelated states that fit as
     well."""
+    if vocabulary.examples or vocabulary.changes:
+        raise InputError(
+            "p-values compare words with words; leave out the examples and changes of states"
+        )
     plan = Plan.of(None, "contrast", None, 1, False, engine)
     view = plan.view(history, vocabulary)
     null = null_scores(plan.readout, view, unrelated_to(vocabulary, unrelated))

@@ -99,12 +99,14 @@ class Contrast(StateReadout):
     def _shared(self, view: View) -> list[str]:
         """Pairs of states whose windows overlap; those that are equal have a note of their own."""
         found, frames = self.find_one(view), view.history.frames
-        own = dict(
-            zip(view.vocabulary.state_names, zip(found.start, found.end, strict=True), strict=True)
-        )
+        windows = {
+            state: (found.start[q], found.end[q])
+            for q, state in enumerate(view.vocabulary.state_names)
+            if found.absent is None or not found.absent[q]
+        }
         pairs = [
             f"{quoted((one, other))} both claim {in_frames(frames[first], frames[last])}"
-            for (one, a), (other, b) in combinations(own.items(), 2)
+            for (one, a), (other, b) in combinations(windows.items(), 2)
             if a != b and (first := max(a[0], b[0])) <= (last := min(a[1], b[1]))
         ]
         if not pairs:
