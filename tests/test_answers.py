@@ -400,6 +400,8 @@ def saved(joint, tmp_path, monkeypatch):
 @pytest.mark.parametrize("source", ["f", "alone.npz"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_is_what_its_ending_says(saved, dejacue, source, kind):
+    if kind == "rerun":
+        need("rerun")
     path = Path(f"found{EXPORTS[kind].suffix}")
     ran = dejacue("locate", source, "-v", "v.npz", "-r", "joint", "-o", path)
     assert (ran.code, ran.out) == (0, "")

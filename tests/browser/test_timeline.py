@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
+from dejacue import Evidence, History, Interval, Timeline
 from dejacue.report.scene import scene
 
 EDIT = {"editable": True}
@@ -32,8 +32,9 @@ def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> di
     values[:, np.searchsorted(frames, spike)] = 5.0
     seen = Evidence(np.zeros((rows, 1), np.float32), np.zeros(rows), np.ones(rows), values, frames)
     history = History(np.ones((len(frames), 2)), frames, times_s=np.round(frames / 29.97, 3))
-    moments = tuple(Moment(f"s{n}", f"s{n}", Window(100, 900), 1.0, "state") for n in range(rows))
-    return scene(history, Reading(Retrieval(moments, {}), seen), most=most)
+    intervals = [Interval(f"s{n}", 100, 900, 1.0) for n in range(rows)]
+    states = {interval.state: [interval.state] for interval in intervals}
+    return scene(history, Timeline.of(intervals, states, evidence=seen), most=most)
 
 
 # ---- drawing
@@ -59,7 +60,6 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     texts = own.page.locator(".tl-keys li").all_inner_texts()
     assert texts == [
         "window",
-        "best window, but not found",
         "alternative, by rank",
         "reference",
         "named by a person",
@@ -267,7 +267,7 @@ def test_the_pointer_reads_frame_time_and_values(stage, rich) -> None:
 
 @pytest.mark.parametrize(
     ("clock", "words"),
-    [("frames", "20 – 60"), ("seconds", "0.80 – 2.40 s"), ("source", "100 – 300")],
+    [("frames", "20 – 60"), ("seconds", "0.80 – 2.44 s"), ("source", "100 – 300")],
 )
 def test_the_axis_counts_frames_seconds_or_frames_of_the_file(stage, rich, clock, words) -> None:
     own = stage(rich)
