@@ -74,6 +74,8 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
         "filled",
         "broken",
     ]
+    found = own.page.locator(".tl-label .tl-windows").all_inner_texts()
+    assert found == ["20 – 60", "130 – 190", "not found"]
 
 
 def test_of_a_long_history_no_peak_is_lost_and_little_is_read(stage) -> None:
@@ -518,6 +520,15 @@ def test_a_window_is_edited_with_keys_alone(stage, rich) -> None:
     own.press("p", "Delete")
     assert own.events("change")[-1]["kind"] == "delete"
     assert "deleted" in own.page.locator("[aria-live=polite]").inner_text()
+
+
+def test_an_edited_window_ends_in_seconds_where_its_last_frame_ends(stage, rich) -> None:
+    own = stage(rich, {"editable": True, "clock": "seconds"})
+    own.press("n", "Shift+ArrowRight", "e")
+    assert own.events("change")[-1]["end"] == 30
+    button = own.page.locator(".tl-windows button").first
+    assert button.inner_text() == "0.80 – 1.24 s"
+    assert button.get_attribute("aria-label") == "empty: frames 20 to 30, 0.80 s to 1.24 s, edited"
 
 
 def test_each_edge_of_the_selected_window_is_a_slider(stage, rich) -> None:
