@@ -83,7 +83,6 @@ LIKELY: dict[str, list[str]] = {
     "kind": ["boxes", "npz", "parquet"],
     "errors": ["skip", "fail"],
     "prompts": ["raw", "ensemble"],
-    "absent_at": ["0.05", "2"],
 }
 FIXED = ("encoder", "tracker", "vocabulary")  # given more often: the defaults need models
 RARE = ("plot", "cut")  # they draw and encode, which takes longer
