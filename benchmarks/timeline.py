@@ -15,7 +15,7 @@ import statistics
 import numpy as np
 from _common import Parser, chromium
 
-from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
+from dejacue import Evidence, History, Interval, Timeline
 from dejacue.report.scene import scene, timeline_module
 
 ROWS, WIDTH = 6, 1920
@@ -48,17 +48,12 @@ def long_scene(count: int) -> dict:
     values = waves + 0.4 * rng.normal(size=waves.shape)
     history = History(np.ones((len(frames), 2)), frames, times_s=np.round(frames / 27.7, 3))
     seen = Evidence(np.zeros((ROWS, 1), np.float32), np.zeros(ROWS), np.ones(ROWS), values, frames)
-    moments = tuple(
-        Moment(
-            f"state {n}",
-            f"state {n}",
-            Window(count * 9 * n // 200, count * (9 * n + 8) // 200),
-            1.0,
-            "state",
-        )
+    intervals = [
+        Interval(f"state {n}", count * 9 * n // 200, count * (9 * n + 8) // 200, 1.0)
         for n in range(ROWS)
-    )
-    return scene(history, Reading(Retrieval(moments, {}), seen))
+    ]
+    states = {interval.state: [interval.state] for interval in intervals}
+    return scene(history, Timeline.of(intervals, states, evidence=seen))
 
 
 def main() -> None:

@@ -149,9 +149,9 @@ def test_the_published_differences_under_the_adjudicated_boundaries_come_out(rel
     scores = {}
     for coordinates in ("absolute", "vocabulary", "dual"):
         rows = [
-            (moment.window, entry.references[moment.state], moment.state, entry.id)
+            (interval.window, entry.references[interval.state], interval.state, entry.id)
             for entry in release.seven[4:]
-            for moment in locate(
+            for interval in locate(
                 entry.history, entry.vocabulary, coordinates=coordinates, readout="scan"
             )
         ]

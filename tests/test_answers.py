@@ -29,7 +29,7 @@ from dejacue import (
     write_history,
     write_vocabulary,
 )
-from dejacue.cli.tables import as_text, retrieval_table
+from dejacue.cli.tables import as_text, timeline_table
 from dejacue.data.rendered import render, write_scene
 from dejacue.method.locate import read
 from dejacue.report.exports import EXPORTS, frame_ends_s
@@ -60,13 +60,12 @@ def made_finding(readout: str = "joint", top: int | None = None) -> Finding:
         times_s=frames * STEP / RATE,
         source_frames=frames * STEP,
     )
-    reading = read(history, scene.vocabulary, readout=readout, top=top)
-    object.__setattr__(reading.retrieval, "notes", (*reading.retrieval.notes, NOTE))
+    timeline = read(history, scene.vocabulary, readout=readout, top=top)
     doubts = ((Window(30, 36), "it is out of sight (7 frames)"),)
     return Finding(
         history,
         scene.vocabulary,
-        reading,
+        timeline.replace(notes=(*timeline.notes, NOTE)),
         doubts=doubts,
         warnings=WARNINGS,
         made=Made("kitchen.mp4", options={}),
@@ -95,11 +94,7 @@ def rows_said(rows: list[dict[str, Any]]) -> Said:
 
 def from_json(data: bytes) -> Said:
     document = json.loads(data)
-    windows = {
-        (moment["state"], own["start"], own["end"])
-        for moment in document["moments"]
-        for own in (moment, *moment.get("alternatives", ()))
-    }
+    windows = {(own["state"], own["start"], own["end"]) for own in document["intervals"]}
     return Said(document["notes"], windows)
 
 
@@ -250,13 +245,10 @@ KINDS = [pytest.param(kind, marks=PEER if kind == "rerun" else ()) for kind in R
 
 
 def expected(finding: Finding, unit: str) -> set[tuple[Any, ...]]:
-    history = finding.history
-    ends = dict(zip(history.frames.tolist(), frame_ends_s(history).tolist(), strict=True))
-    every = {
-        (moment.state, moment.window)
-        for moments in (finding.reading.occurrences or {}).values()
-        for moment in moments
-    }
+    ends = dict(
+        zip(finding.history.frames.tolist(), frame_ends_s(finding.history).tolist(), strict=True)
+    )
+    every = {(interval.state, interval.window) for interval in finding}
     counted = {
         "frames": lambda w: tuple(w),
         "source": lambda w: (STEP * w.start, STEP * w.end),
@@ -297,7 +289,7 @@ def test_every_export_has_every_occurrence(joint, tmp_path, kind):
 @pytest.mark.parametrize("kind", ["vtt", "label-studio"])
 def test_alternatives_are_no_occurrences(tmp_path, kind):
     finding = made_finding("contrast", top=3)
-    assert any(moment.alternatives for moment in finding)
+    assert any(interval.kind == "alternative" for interval in finding)
     reader, _ = READERS[kind]
     windows = reader(finding.export(kind, tmp_path / "found").read_bytes()).windows
     assert len(windows) == 2  # one for each state
@@ -311,15 +303,15 @@ def test_the_page_the_notebook_and_python_say_it_too(joint):
         assert page.count(text) == notebook.count(text) == 1
     assert NOTE in page
     assert NOTE in notebook
-    assert joint.retrieval.notes == (*WARNINGS, NOTE)
-    assert joint.retrieval.to_dataframe()["notes"].tolist()[0].split(" | ") == [*WARNINGS, NOTE]
+    assert joint.timeline.notes == (*WARNINGS, NOTE)
+    assert joint.timeline.to_dataframe()["notes"].tolist()[0].split(" | ") == [*WARNINGS, NOTE]
 
 
 def test_written_and_read_again_it_says_everything_once(joint, tmp_path):
     joint.write(tmp_path / "f")
     again = Finding.read(tmp_path / "f")
-    assert again.retrieval.to_dict() == joint.retrieval.to_dict()
-    assert again.ask(readout="joint").retrieval.notes == WARNINGS  # notes of the reading are new
+    assert again.timeline.to_dict() == joint.timeline.to_dict()
+    assert again.ask(readout="joint").timeline.notes == WARNINGS  # notes of the readout are new
 
 
 @pytest.mark.parametrize("words", [(), ("-o", "found.txt"), ("-f", "json"), ("-o", "found.vtt")])
@@ -341,35 +333,39 @@ def test_the_terminal_and_a_text_file_say_it_with_the_table(
         assert [line[6:] for line in lines if line.startswith("note: ")] == kept
 
 
-def test_further_windows_have_seconds_and_frames_of_the_file_everywhere(joint, tmp_path):
-    rows = joint.retrieval.to_rows()
+def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(joint, tmp_path):
+    rows = joint.timeline.to_rows()
     assert {row["rank"] for row in rows} == {1, 2, 3}
+    assert {row["kind"] for row in rows} == {"answer", "occurrence"}
     for row in rows:
-        at = [row["start"], row["end"]]
-        assert [row["source_start"], row["source_end"]] == [STEP * frame for frame in at]
-        assert [row["start_s"], row["end_s"]] == pytest.approx([STEP * f / RATE for f in at])
-    assert not joint.retrieval.to_dataframe()[["start_s", "source_end"]].isna().any().any()
+        first, last = row["start"], row["end"]
+        assert [row["source_start"], row["source_end"]] == [STEP * first, STEP * last]
+        assert [row["start_s"], row["end_s"]] == pytest.approx(
+            [STEP * first / RATE, STEP * (last + 1) / RATE]
+        )
+    assert not joint.timeline.to_dataframe()[["start_s", "source_end"]].isna().any().any()
     text = joint.export("csv", tmp_path / "f.csv").read_text(encoding="utf-8")
     table = list(csv.DictReader(io.StringIO(text)))
     assert all(row["start_s"] and row["source_end"] for row in table)
-    moments = json.loads(joint.export("json", tmp_path / "f.json").read_text("utf-8"))["moments"]
-    for other in (own for moment in moments for own in moment["alternatives"]):
-        assert other["source_start"] == STEP * other["start"]
-        assert other["end_s"] == pytest.approx(STEP * other["end"] / RATE)
-    printed = as_text(retrieval_table(joint.retrieval))
-    for line in (line for line in printed.splitlines() if "│ and " in re.sub(" +", " ", line)):
+    document = json.loads(joint.export("json", tmp_path / "f.json").read_text("utf-8"))
+    for own in document["intervals"]:
+        assert own["source_start"] == STEP * own["start"]
+        assert own["end_s"] == pytest.approx(STEP * (own["end"] + 1) / RATE)
+    printed = as_text(timeline_table(joint.timeline))
+    further = [line for line in printed.splitlines() if "│ and " in re.sub(" +", " ", line)]
+    assert len(further) == 4
+    for line in further:
         assert len(re.findall(r"\d – \d", line)) == 3  # frames, source frames, seconds
 
 
-def test_further_windows_come_back_from_json_csv_and_a_finding(joint, tmp_path):
-    from dejacue import read_retrievals
+def test_intervals_come_back_from_json_csv_and_a_finding(joint, tmp_path):
+    from dejacue import read_timelines
 
     joint.write(tmp_path / "f")
-    kept = [moment.alternatives for moment in joint]
-    assert [moment.alternatives for moment in Finding.read(tmp_path / "f")] == kept
+    assert Finding.read(tmp_path / "f").timeline.intervals == joint.timeline.intervals
     for kind in ("json", "csv"):
-        (found,) = read_retrievals(joint.export(kind, tmp_path / f"f.{kind}"))
-        assert [moment.alternatives for moment in found] == kept
+        (found,) = read_timelines(joint.export(kind, tmp_path / f"f.{kind}"))
+        assert found.intervals == joint.timeline.intervals
 
 
 def test_doubts_count_the_frames_of_the_file_on_the_page_and_in_the_document(joint, tmp_path):
@@ -404,6 +400,8 @@ def saved(joint, tmp_path, monkeypatch):
 @pytest.mark.parametrize("source", ["f", "alone.npz"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_is_what_its_ending_says(saved, dejacue, source, kind):
+    if kind == "rerun":
+        need("rerun")
     path = Path(f"found{EXPORTS[kind].suffix}")
     ran = dejacue("locate", source, "-v", "v.npz", "-r", "joint", "-o", path)
     assert (ran.code, ran.out) == (0, "")
@@ -476,7 +474,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     page = Path("out/report.html").read_text("utf-8")
     assert re.findall('data:image[^"]*', page) == pictures
     assert "dry" in page
-    (task,) = json.loads(Path("out/retrieval.labelstudio.json").read_text("utf-8"))
+    (task,) = json.loads(Path("out/timeline.labelstudio.json").read_text("utf-8"))
     if change != "no document":  # which knows the path
         assert os.path.abspath(task["data"]["video"]) == os.path.abspath("cup/scene.mp4")
 
@@ -491,7 +489,7 @@ def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(joint, tmp_path):
     folder.mkdir()
     for name in ("07-old.mp4", "100-old.mp4", "my-own.mp4", "2024-trip.mov"):
         (folder / name).write_text("")
-    clips = cut_clips(folder, str(video), joint.history, joint.retrieval)
+    clips = cut_clips(folder, str(video), joint.history, joint.timeline)
     assert len(clips) == 6
     names = sorted(path.name for path in folder.iterdir())
     assert names == sorted([*(path.name for path in clips), "my-own.mp4", "2024-trip.mov"])

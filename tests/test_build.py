@@ -272,21 +272,21 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     assert names >= {
         "report.html",
         "evidence.png",
-        "retrieval.json",
-        "retrieval.csv",
-        "retrieval.vtt",
-        "retrieval.qvhighlights.jsonl",
+        "timeline.json",
+        "timeline.csv",
+        "timeline.vtt",
+        "timeline.qvhighlights.jsonl",
         "scene.history.npz",
         "clips",
     }
     assert not [name for name in names if name.startswith(".")]  # nothing partial is left
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg;base64," in page
-    moments = json.loads((out / "retrieval.json").read_text())["moments"]
-    assert len(moments) == 6
-    assert all("start_s" in moment for moment in moments)
+    intervals = json.loads((out / "timeline.json").read_text())["intervals"]
+    assert len({one["state"] for one in intervals if one["kind"] == "answer"}) == 3
+    assert all("start_s" in one for one in intervals)
     clip = open_video(out / "clips" / "01-empty.mp4")
-    own = next(m for m in moments if m["state"] == "empty")
+    own = next(one for one in intervals if one["state"] == "empty")
     assert len(list(clip)) == own["end"] - own["start"] + 1
     again = dejacue(*words)
     assert again.code == 0
@@ -345,15 +345,15 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
     ]
     assert len(overlaps) == 3  # one for each state
     assert min(overlaps) > 0.5
-    found = json.loads((tmp_path / "out" / "retrieval.json").read_text())["moments"]
+    found = json.loads((tmp_path / "out" / "timeline.json").read_text())["intervals"]
     assert all(m["source_start"] == 2 * m["start"] for m in found)
     assert all(m["source_end"] == 2 * m["end"] for m in found)
-    first = next(line for line in ran.out.splitlines() if found[0]["description"] in line)
+    first = next(line for line in ran.out.splitlines() if found[0]["state"] in line)
     assert "{source_start} – {source_end}".format(**found[0]) in first
     measured = dejacue(
-        "evaluate", tmp_path / "out" / "retrieval.csv", folder / "references.json", "--json"
+        "evaluate", tmp_path / "out" / "timeline.csv", folder / "references.json", "--json"
     )
-    mean = json.loads(measured.out)["methods"]["retrieval"]["top1_tiou"]["mean"]
+    mean = json.loads(measured.out)["methods"]["timeline"]["top1_tiou"]["mean"]
     assert mean == pytest.approx(np.mean(overlaps), abs=0.005)
 
 

@@ -45,8 +45,8 @@ def swapped(reference: Reference) -> Reference:
     return replace(reference, states=states)
 
 
-def windows(retrieval):
-    return {(m.state, m.description): m.window for m in retrieval}
+def windows(timeline):
+    return timeline.windows()
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_a_window_of_the_sum_never_crosses_a_gap() -> None:
     runs = [(frames[a], frames[b - 1]) for a, b in pairwise(cuts.tolist())]
     longest = max(runs, key=lambda run: run[1] - run[0])
     found = locate(made.history, made.vocabulary, readout=model)
-    assert {tuple(moment.window) for moment in found} == {longest}  # every frame speaks for it
+    assert {tuple(one.window) for one in found} == {longest}  # every frame speaks for it
 
 
 def test_contrast_is_one_of_the_models(cups) -> None:
@@ -100,7 +100,7 @@ def test_contrast_is_one_of_the_models(cups) -> None:
         ours = locate(scene.history, scene.vocabulary, readout=own)
         theirs = locate(scene.history, scene.vocabulary, readout="contrast")
         assert windows(ours) == windows(theirs)
-        assert ours[0].level == "state"
+        assert ours[0].description is None
     assert own.fitted is not None
     assert not own.recommended
     assert all(row[1:] == (0, 0, 0, 1) for row in own.fitted.ahead)
@@ -110,11 +110,11 @@ def test_further_windows_overlap_nothing(model) -> None:
     for rule in ("sum", "contrast"):
         scene = generate(40, frames=120, recurrences=3, dimension=24)
         found = locate(scene.history, scene.vocabulary, readout=replace(model, rule=rule), top=3)
-        for moment in found:
-            taken = [moment.window, *(own.window for own in moment.alternatives)]
-            frames = [frame for own in taken for frame in range(own.start, own.end + 1)]
+        for text in {one.description for one in found}:
+            taken = [one for one in found if one.description == text]
+            frames = [frame for one in taken for frame in range(one.start, one.end + 1)]
             assert len(frames) == len(set(frames))
-        assert any(moment.alternatives for moment in found)
+        assert any(one.rank > 1 for one in found)
 
 
 # the fit
@@ -237,11 +237,11 @@ def test_a_finding_read_with_a_model_can_still_be_corrected(cups, model) -> None
     scene = cups[0][0]
     finding = Finding(scene.history, scene.vocabulary, read(scene.history, scene.vocabulary))
     asked = finding.ask(readout=model)
-    assert asked.retrieval.settings["readout"]["name"] == "calibrated"
-    assert "fitted" not in asked.retrieval.settings["readout"]
+    assert asked.timeline.settings["readout"]["name"] == "calibrated"
+    assert "fitted" not in asked.timeline.settings["readout"]
     assert "above 0 the frame is more likely in the state than not" in asked.report()
     corrected = asked.correct(empty=3)
-    assert corrected.retrieval.settings["readout"]["name"] == "contrast"
+    assert corrected.timeline.settings["readout"]["name"] == "contrast"
 
 
 def test_a_live_reading_ends_in_the_answer_of_the_model(cups, model) -> None:
@@ -250,7 +250,7 @@ def test_a_live_reading_ends_in_the_answer_of_the_model(cups, model) -> None:
     for row in scene.history.features:
         live.push(row)
     expected = locate(scene.history, scene.vocabulary, readout=model)
-    assert windows(live.finish().retrieval) == windows(expected)
+    assert windows(live.finish()) == windows(expected)
 
 
 # exactness

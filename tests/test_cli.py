@@ -94,10 +94,11 @@ def test_contrast_is_what_locate_does_unless_told_otherwise(dejacue, files, made
     ran = dejacue("locate", files[0], "-v", files[1], "-f", "json")
     found, expected = json.loads(ran.out), locate(made.history, made.vocabulary, readout="contrast")
     assert found["settings"]["readout"]["name"] == "contrast"
-    for moment, own in zip(found["moments"], expected, strict=True):
-        assert (moment["start"], moment["end"]) == tuple(own.window)
-        for other in moment.get("alternatives", ()):
-            assert other["score"] >= 0.5 * moment["score"]
+    answers = {one["state"]: one for one in found["intervals"] if one["kind"] == "answer"}
+    for own in expected:
+        assert (answers[own.state]["start"], answers[own.state]["end"]) == tuple(own.window)
+    for one in found["intervals"]:
+        assert one["score"] >= 0.5 * answers[one["state"]]["score"]
     three = dejacue("locate", files[0], "-v", files[1], "-f", "json", "--top", 3)
     asked = locate(made.history, made.vocabulary, readout="contrast", top=3)
     assert json.loads(three.out) == json.loads(asked.to_json())
@@ -168,8 +169,8 @@ def test_durations_are_the_only_lengths_found(dejacue, files):
     ran = dejacue(
         "locate", files[0], "-r", "scan", "-v", files[1], "-f", "json", "--durations", "5, 10"
     )
-    moments = json.loads(ran.out)["moments"]
-    assert {m["end"] - m["start"] + 1 for m in moments} <= {5, 10}
+    intervals = json.loads(ran.out)["intervals"]
+    assert {one["end"] - one["start"] + 1 for one in intervals} <= {5, 10}
 
 
 def test_durations_can_be_a_schedule(dejacue, files):
@@ -189,19 +190,22 @@ def test_every_readout_can_be_named(dejacue, files):
 
 def test_top_adds_windows_that_do_not_overlap(dejacue, files):
     words = ("locate", files[0], "-r", "scan", "-v", files[1], "--top", 3)
-    moments = json.loads(dejacue(*words, "-f", "json").out)["moments"]
-    assert all(1 <= len(m["alternatives"]) <= 2 for m in moments)
-    for m in moments:
-        taken = sorted((w["start"], w["end"]) for w in (m, *m["alternatives"]))
+    intervals = json.loads(dejacue(*words, "-f", "json").out)["intervals"]
+    for text in {one["description"] for one in intervals}:
+        ranked = [one for one in intervals if one["description"] == text]
+        assert 2 <= len(ranked) <= 3
+        taken = sorted((one["start"], one["end"]) for one in ranked)
         assert all(a[1] < b[0] for a, b in pairwise(taken))
     rows = list(csv.DictReader(io.StringIO(dejacue(*words, "-f", "csv").out)))
     assert [row["rank"] for row in rows[:3]] == ["1", "2", "3"]
-    assert dejacue(*words).out.count("or ") == sum(len(m["alternatives"]) for m in moments)
+    assert dejacue(*words).out.count("or ") == sum(
+        one["kind"] == "alternative" for one in intervals
+    )
 
 
 def test_diagnostics_say_why(dejacue, files):
     words = ("locate", files[0], "-r", "scan", "-v", files[1], "--diagnostics")
-    why = json.loads(dejacue(*words, "-f", "json").out)["moments"][0]["diagnostics"]
+    why = json.loads(dejacue(*words, "-f", "json").out)["intervals"][0]["diagnostics"]
     assert why["run"] in ({"start": 0, "end": 99}, {"start": 107, "end": 239})
     table = dejacue(*words).out
     assert "residual" in table
@@ -219,7 +223,7 @@ def test_seconds_are_shown_where_the_history_has_them(dejacue, tmp_path, made, f
     assert float(best["start_s"]) == first.times_s[0]
     assert second["rank"] == "2"
     assert float(second["start_s"]) == int(second["start"]) / 25
-    assert float(second["end_s"]) == int(second["end"]) / 25
+    assert float(second["end_s"]) == (int(second["end"]) + 1) / 25  # where the frame ends
 
 
 def replace_columns(history: History, **columns: object) -> History:
@@ -258,10 +262,10 @@ def test_the_plotted_evidence_is_that_of_the_call(files, made, tmp_path, dejacue
     )
     words = ("--coordinates", "absolute", "--smoothing", 5, "--plot", tmp_path / "p.png")
     assert dejacue("locate", files[0], "-r", "scan", "-v", files[1], *words).code == 0
-    (_, shown, found, _) = seen[0]
+    _, found, _ = seen[0]
     asked = {"coordinates": "absolute", "readout": Scan(smoothing=5)}
     expected = evidence(made.history, made.vocabulary, **asked)
-    assert np.array_equal(shown.responses, expected.responses)
+    assert np.array_equal(found.evidence.responses, expected.responses)
     wanted = locate(made.history, made.vocabulary, **asked)
     assert [m.window for m in found] == [m.window for m in wanted]
 
@@ -337,12 +341,13 @@ def test_demo_goes_from_pixels_to_a_report(dejacue, tmp_path):
     ran = dejacue("demo", "-o", folder, "--seed", 5)
     assert ran.code == 0
     names = {path.name for path in folder.iterdir()}
-    assert names >= {"report.html", "evidence.png", "retrieval.json", "scene.history.npz", "scene"}
+    assert names >= {"report.html", "evidence.png", "timeline.json", "scene.history.npz", "scene"}
     assert (folder / "evidence.png").read_bytes().startswith(PNG)
     history = read_history(folder / "scene.history.npz")
     assert history.encoder.startswith("dejacue-mini@")
-    found = json.loads((folder / "retrieval.json").read_text(encoding="utf-8"))
-    assert len(found["moments"]) == len(rows_of(ran.out)) == 6
+    found = json.loads((folder / "timeline.json").read_text(encoding="utf-8"))
+    assert len(found["intervals"]) == len([row for row in rows_of(ran.out) if row[2]])
+    assert list(found["states"]) == [row[0] for row in rows_of(ran.out) if row[0]]
     assert f"report: {folder / 'report.html'}" in ran.err
     assert f"again: dejacue locate {folder / 'scene' / 'scene.mp4'} --masks" in ran.out
     overlaps = [float(row[-1]) for row in rows_of(ran.out) if row[0]]

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from dejacue import Reference, locate_many, write_references, write_retrievals
+from dejacue import Reference, locate_many, write_references, write_timelines
 from dejacue_paper import generate
 
 # evaluate
@@ -22,7 +22,7 @@ def files(tmp_path):
         found = locate_many(
             [m.history for m in made], [m.vocabulary for m in made], coordinates=name
         )
-        write_retrievals(tmp_path / f"{name}.json", found)
+        write_timelines(tmp_path / f"{name}.json", found)
     write_references(tmp_path / "truth.json", [Reference(m.history.id, m.references) for m in made])
     return tmp_path
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dejacue import Finding, Window
+from dejacue import Finding
 from dejacue.cli import live as command
 from dejacue.data.rendered import render, write_scene
 from dejacue.method.live import Update
-from dejacue.records import Moment
+from dejacue.records import Interval
 from dejacue.sources import stream
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.video import Video
@@ -110,8 +110,8 @@ def test_every_frame_is_a_line_of_json_and_the_last_is_what_locate_finds(live, d
     found = dejacue("locate", scene / "scene.mp4", *words, *where)
     offline = json.loads(found.out)
     windows = [
-        [(m["state"], m["start"], m["end"], m["start_s"]) for m in own["moments"]]
-        for own in (lines[-1]["retrieval"], offline)
+        [(m["state"], m["start"], m["end"], m["start_s"]) for m in own["intervals"]]
+        for own in (lines[-1]["timeline"], offline)
     ]
     assert windows[0] == windows[1]
     assert "note: mini only knows" in ran.err
@@ -129,7 +129,7 @@ def test_the_folder_holds_what_locate_writes(live, tmp_path):
     ran = live("-o", "out")
     assert ran.code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"report.html", "finding.json", "retrieval.vtt", "scene.history.npz"} <= names
+    assert {"report.html", "finding.json", "timeline.vtt", "scene.history.npz"} <= names
     found = Finding.read(tmp_path / "out")
     assert len(found.history) == 60
     assert found.thumbnails
@@ -141,19 +141,19 @@ def test_the_folder_holds_what_locate_writes(live, tmp_path):
 def test_a_box_may_say_where_it_is(live):
     ran = live("--jsonl", where=BOX)
     assert ran.code == 0
-    assert json.loads(ran.out.splitlines()[-1])["retrieval"]["moments"]
+    assert json.loads(ran.out.splitlines()[-1])["timeline"]["intervals"]
 
 
 def test_the_strip_shows_states_evidence_and_the_last_windows():
     update = Update(120, 4.8, "filled", 100, {"empty": -1.25, "filled": 3.5})
-    closed = [Moment("empty", "empty cup", Window(0, 99), 9.0, "state", (0.0, 3.96))]
+    closed = [Interval("empty", 0, 99, 9.0, 0.0, 4.0)]
     screen = Console(width=80, file=io.StringIO(), record=True)
     screen.print(command.strip(update, ["empty", "filled"], closed))
     text = screen.export_text()
     assert "frame 120 · 4.80 s · filled (since frame 100)" in text
     assert f"filled {'█' * command.BAR} +3.50" in text
     assert "-1.25" in text
-    assert "closed: empty, frames 0 – 99 (0.00 – 3.96 s)" in text
+    assert "closed: empty, frames 0 – 99 (0.00 – 4.00 s)" in text
     waiting = command.strip(replace(update, state=None, evidence={}, waits=8), ["a"], [])
     gone = command.strip(replace(update, state=None, evidence={}), ["a"], [])
     screen.print(waiting, gone)
@@ -227,7 +227,7 @@ def test_ctrl_c_ends_it_with_what_came_before(live, monkeypatch, tmp_path):
     ran = live("--jsonl", "-o", "out")
     assert ran.code == 0
     lines = [json.loads(line) for line in ran.out.splitlines()]
-    assert lines[-1]["retrieval"]["moments"]
+    assert lines[-1]["timeline"]["intervals"]
     assert lines[-2]["closed"][-1]["end"] == 39
     assert len(Finding.read(tmp_path / "out").history) == 40
     assert signal.getsignal(signal.SIGINT) is before
@@ -244,7 +244,7 @@ def test_times_that_run_backwards_end_it_with_a_sentence(live, monkeypatch):
     ran = live("--jsonl")
     assert ran.code == 0
     assert "frame 50: times run backwards" in ran.err
-    notes = json.loads(ran.out.splitlines()[-1])["retrieval"]["notes"]
+    notes = json.loads(ran.out.splitlines()[-1])["timeline"]["notes"]
     assert any("run backwards" in note for note in notes)
 
 
@@ -262,7 +262,7 @@ def test_a_stream_is_read_to_its_end(live, transport_stream, tmp_path):
     with served(transport_stream) as address:
         ran = live("--jsonl", "--horizon", 3, "-o", "out", source=address, where=BOX)
     assert ran.code == 0, ran.err
-    last = json.loads(ran.out.splitlines()[-1])["retrieval"]
+    last = json.loads(ran.out.splitlines()[-1])["timeline"]
     assert last["history"] == "stream"
     assert any("only the last 36 of 60 observed frames are kept" in own for own in last["notes"])
     assert "was interrupted" not in ran.err
@@ -279,7 +279,7 @@ def test_a_stream_that_stalls_ends_with_a_sentence(live, transport_stream):
     assert ran.code == 0, ran.err
     assert "no frame arrived for 4 s, so the stream was taken to have ended" in ran.err
     assert "secret" not in ran.out + ran.err
-    assert json.loads(ran.out.splitlines()[-1])["retrieval"]["moments"]
+    assert json.loads(ran.out.splitlines()[-1])["timeline"]["intervals"]
 
 
 def test_a_stream_that_breaks_off_ends_with_a_sentence(live, transport_stream):

@@ -191,10 +191,10 @@ def test_one_file_is_written_where_one_is_asked_for(locate, tmp_path, name, star
 
 @pytest.mark.parametrize("name", ["f.csv", "f.json"])
 def test_several_objects_share_the_file(locate, dejacue, tmp_path, name):
-    from dejacue import read_retrievals
+    from dejacue import read_timelines
 
     assert locate("-o", name, "--objects", "all").code == 0
-    names = [retrieval.history_id for retrieval in read_retrievals(tmp_path / name)]
+    names = [timeline.history_id for timeline in read_timelines(tmp_path / name)]
     assert names == ["scene-1", "scene-2"]
 
 
@@ -212,7 +212,7 @@ def test_a_glob_and_a_folder_name_the_output_after_the_folder(dejacue, tmp_path,
         assert ran.code == 0
         assert "report: out/kitchen.v2/report.html" in ran.err
         assert ran.out.count("note: images have no timestamps, so there are no seconds") == 1
-    assert not (tmp_path / "out" / "kitchen.v2" / "retrieval.vtt").exists()
+    assert not (tmp_path / "out" / "kitchen.v2" / "timeline.vtt").exists()
     timed = dejacue("locate", "kitchen.v2", *words, "--object", 1, "--rate", 10)
     assert "images have no timestamps" not in timed.out + timed.err
 
@@ -245,9 +245,9 @@ def test_a_file_in_the_way_is_said_before_the_work(locate, encode, tmp_path, mon
 
 def test_label_studio_gets_the_path_of_the_video(locate, scene, tmp_path):
     locate("-o", "out")
-    (task,) = json.loads((tmp_path / "out" / "retrieval.labelstudio.json").read_text())
+    (task,) = json.loads((tmp_path / "out" / "timeline.labelstudio.json").read_text())
     assert task["data"]["video"] == str(scene / "scene.mp4")
-    lines = (tmp_path / "out" / "retrieval.qvhighlights.jsonl").read_text().splitlines()
+    lines = (tmp_path / "out" / "timeline.qvhighlights.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["vid"] == "scene"
 
 
@@ -300,7 +300,7 @@ def test_a_still_video_is_said_to_be_one(dejacue, tmp_path, monkeypatch):
         "note: all frames look the same to the encoder, so the frames found are arbitrary"
         in ran.out
     )
-    notes = json.loads((tmp_path / "out" / "frames" / "retrieval.json").read_text())["notes"]
+    notes = json.loads((tmp_path / "out" / "frames" / "timeline.json").read_text())["notes"]
     assert [text.split()[0] for text in notes] == ["mini", "images", "all"]
 
 
@@ -312,7 +312,7 @@ def test_problems_of_the_masks_are_notes(locate, monkeypatch):
     monkeypatch.setattr(Masks, "problems", ["masks: half of them are missing"], raising=False)
     for _ in range(2):  # the second takes the history as it is
         assert "note: masks: half of them are missing\n" in locate("-o", "out").out
-        found = json.loads(Path("out/retrieval.json").read_text(encoding="utf-8"))
+        found = json.loads(Path("out/timeline.json").read_text(encoding="utf-8"))
         assert "masks: half of them are missing" in found["notes"]
 
 

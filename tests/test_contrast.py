@@ -172,10 +172,10 @@ def test_full_pooling_gives_paraphrases_one_window_and_no_pooling_their_own():
     scene = generate(2, signal=0.6, descriptions=3)
     pooled = locate(scene.history, scene.vocabulary, readout="contrast")
     for state in ("empty", "filled"):
-        assert len({m.window for m in pooled[state]}) == 1
-        assert {m.level for m in pooled[state]} == {"state"}
+        (interval,) = pooled[state]
+        assert interval.description is None
     single = locate(scene.history, scene.vocabulary, readout=Contrast(pooling=0))
-    assert {m.level for m in single} == {"description"}
+    assert tuple(i.description for i in single) == scene.vocabulary.descriptions
     assert len({m.score for m in single["empty"]}) == 3
 
 
@@ -209,9 +209,9 @@ def test_repeating_a_description_within_its_state_changes_nothing():
     for readout in ("contrast", "published", Contrast(pooling=0.5)):
         plain = locate(scene.history, v, readout=readout)
         again = locate(scene.history, more, readout=readout)
-        for text in (one, two, *filled):
-            assert again.description(text).window == plain.description(text).window
-            assert again.description(text).score == pytest.approx(plain.description(text).score)
+        assert again.windows() == plain.windows()
+        scores = {(i.state, i.description): i.score for i in again}
+        assert scores == pytest.approx({(i.state, i.description): i.score for i in plain})
 
 
 def test_a_width_in_seconds_without_times_is_noted():
@@ -224,12 +224,12 @@ def test_a_width_in_seconds_without_times_is_noted():
 def test_diagnostics_are_those_of_the_contrast():
     lossy = generate(4, frames=300, signal=1.5, missing=0.2)
     found = locate(lossy.history, lossy.vocabulary, readout="contrast", diagnostics=True)
-    for moment in found:
-        why = moment.diagnostics
-        assert why.run.start <= moment.window.start
-        assert moment.window.end <= why.run.end
+    for interval in found:
+        why = interval.diagnostics
+        assert why.run.start <= interval.start
+        assert interval.end <= why.run.end
         assert not why.floor_active
-    longest = max(moment.diagnostics.run.length for moment in found)
+    longest = max(interval.diagnostics.run.length for interval in found)
     assert longest > lossy.history.longest_run  # what a window may cross, not an observed run
 
 
@@ -239,7 +239,7 @@ def test_pooled_paraphrases_that_cancel_leave_the_first_of_the_state():
     history = History(np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32))
     found = locate(history, vocabulary, readout="contrast", coordinates="absolute")
     alone = locate(history, vocabulary, readout=Contrast(pooling=0), coordinates="absolute")
-    assert {m.window for m in found["a"]} == {alone["a"][0].window}
+    assert [m.window for m in found["a"]] == [alone["a"][0].window]
 
 
 def test_what_paraphrases_have_in_common_counts_however_small():
@@ -322,15 +322,15 @@ def test_states_that_claim_the_same_frames_are_said_to_and_only_when_read():
     words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
     history = History(weights, range(83))
     readout = Contrast(width=0.0)
-    found = read(history, words, readout=readout).retrieval
-    assert [tuple(moment.window) for moment in found] == [(0, 17), (13, 72), (65, 82)]
+    found = read(history, words, readout=readout)
+    assert [tuple(interval.window) for interval in found.answers] == [(0, 17), (13, 72), (65, 82)]
     assert found.notes == (
         '"a" and "b" both claim frames 13 – 17, "b" and "c" both claim frames 65 – 72; the joint '
         "readout gives every frame to one state",
     )
     assert locate(history, words, readout=readout).notes == ()
     apart = History(np.eye(3)[np.repeat([0, 1, 2], 20)], range(60))
-    assert read(apart, words, readout=readout).retrieval.notes == ()
+    assert read(apart, words, readout=readout).notes == ()
 
 
 def test_states_that_share_a_single_frame_claim_it():
@@ -338,8 +338,8 @@ def test_states_that_share_a_single_frame_claim_it():
     for state, (first, last) in enumerate([(0, 17), (17, 72), (73, 82)]):
         weights[first : last + 1, state] = 1.0
     words = Vocabulary({"a": ["an a"], "b": ["a b"], "c": ["a c"]}, np.eye(3))
-    found = read(History(weights, range(83)), words, readout=Contrast(width=0.0)).retrieval
-    assert [tuple(moment.window) for moment in found] == [(0, 17), (17, 72), (73, 82)]
+    found = read(History(weights, range(83)), words, readout=Contrast(width=0.0))
+    assert [tuple(interval.window) for interval in found.answers] == [(0, 17), (17, 72), (73, 82)]
     (note,) = found.notes
     assert note.startswith('"a" and "b" both claim frame 17; ')
 
@@ -349,7 +349,7 @@ def test_of_many_states_that_share_frames_a_few_are_named():
     weights = np.full((105, 5), 0.05)
     for state in range(5):
         weights[20 * state : 20 * state + 25, state] = 1.0
-    (note,) = read(History(weights, range(105)), words, readout=Contrast(width=0.0)).retrieval.notes
+    (note,) = read(History(weights, range(105)), words, readout=Contrast(width=0.0)).notes
     assert note.count("both claim") == 3
     assert ", and 1 more; the joint readout gives every frame to one state" in note
 
@@ -361,7 +361,7 @@ def test_two_states_with_one_window_are_said_to_have_it(readout):
         np.array([[1, 0, 0.02], [1, 0, -0.02], [0, 1, 0]]),
     )
     rows = np.repeat([[1, 0.1, 0], [0.1, 1, 0]], [20, 30], axis=0)
-    notes = read(History(rows, range(50)), words, readout=readout).retrieval.notes
+    notes = read(History(rows, range(50)), words, readout=readout).notes
     same = (
         '"ripe" and "unripe" have the same window, frames 0 – 19; at most one of '
         "them can be true there"
@@ -375,12 +375,14 @@ def test_alternatives_are_disjoint_ranked_and_each_the_best_of_what_is_left():
     scene = generate(6, recurrences=3, frames=300)
     found = locate(scene.history, scene.vocabulary, readout="contrast", top=5)
     plain = locate(scene.history, scene.vocabulary, readout="contrast", top=5, engine="numpy")
-    for moment, other in zip(found, plain, strict=True):
-        assert moment.alternatives == other.alternatives
-        windows = [moment.window, *(window for window, _ in moment.alternatives)]
-        frames = np.concatenate([np.arange(w.start, w.end + 1) for w in windows])
+    assert found.intervals == plain.intervals
+    for state in scene.vocabulary.states:
+        first, *others = found[state]
+        assert (first.rank, first.kind) == (1, "answer")
+        assert [(i.rank, i.kind) for i in others] == [(k, "alternative") for k in range(2, 6)]
+        frames = np.concatenate([np.arange(i.start, i.end + 1) for i in (first, *others)])
         assert len(set(frames.tolist())) == len(frames)
-        scores = [moment.score, *(score for _, score in moment.alternatives)]
+        scores = [i.score for i in (first, *others)]
         assert scores == sorted(scores, reverse=True)
 
 
@@ -389,18 +391,17 @@ def test_the_first_alternative_is_the_best_window_beside_the_chosen_one(name):
     scene = generate(6, recurrences=3, frames=120)
     plan = Plan.of(None, "contrast", None, 2, False, name)
     view = plan.view(scene.history, scene.vocabulary)
-    moment = plan.read(view).retrieval[0]
+    chosen, other = plan.read(view)[next(iter(scene.vocabulary.states))]
     row, n = plan.readout.evidence(view).responses[0], len(scene.history)
     norms = contrast_norms(n)
     score, a, b = max(
         (row[a : b + 1].sum() / norms[b - a + 1], a, b)
         for a in range(n)
         for b in range(a, n)
-        if b < moment.window.start or a > moment.window.end
+        if b < chosen.start or a > chosen.end
     )
-    ((window, reached),) = moment.alternatives
-    assert tuple(window) == (a, b)
-    assert reached == pytest.approx(score)
+    assert tuple(other.window) == (a, b)
+    assert other.score == pytest.approx(score)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from dejacue import (
     Window,
     open_masks,
     read_references,
-    read_retrievals,
     read_vocabulary,
 )
 from dejacue.data.annotation_files import read_decisions, read_pass
@@ -38,6 +37,7 @@ from dejacue.sources.documents import (
     read_text,
     write_document,
 )
+from dejacue.sources.results import read_timelines
 from dejacue.sources.tracks import read_notes
 from dejacue.sources.video import Frame
 from dejacue_paper import load_release
@@ -219,8 +219,8 @@ def use_masks(path) -> None:
     masks.unions(frame, [None])
 
 
-def use_retrievals(path) -> None:
-    for found in read_retrievals(path):
+def use_timelines(path) -> None:
+    for found in read_timelines(path):
         found.to_json()
 
 
@@ -281,8 +281,34 @@ READ = {
             ],
         },
     ),
-    "retrieval": (
-        use_retrievals,
+    "timeline": (
+        use_timelines,
+        {
+            "schema": "dejacue.timeline/1",
+            "history": "h",
+            "encoder": "e",
+            "settings": {"a": 1},
+            "notes": ["n"],
+            "states": {"a": ["x"], "b": []},
+            "intervals": [
+                {
+                    "state": "a",
+                    "description": "x",
+                    "start": 0,
+                    "end": 5,
+                    "start_s": 0.0,
+                    "end_s": 1.0,
+                    "source_start": 0,
+                    "source_end": 5,
+                    "score": 3.0,
+                    "rank": 1,
+                    "kind": "answer",
+                }
+            ],
+        },
+    ),
+    "retrieval of an earlier version": (
+        use_timelines,
         {
             "schema": "dejacue.retrieval/1",
             "history": "h",

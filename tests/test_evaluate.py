@@ -13,16 +13,18 @@ import numpy as np
 import pytest
 
 import dejacue
-from dejacue import InputError, Moment, Retrieval, Window
+from dejacue import InputError, Window
 from dejacue.cli import evaluate as evaluating
 from dejacue.evaluation import bootstrap_interval, compare
 from dejacue.evaluation.evaluate import METRICS, _percent, evaluate
+from dejacue.records import Interval, Timeline
 from dejacue.records.reference import Reference
+from dejacue.report.exports import as_csv
 from dejacue.sources.results import (
     read_references,
-    read_retrievals,
+    read_timelines,
     write_references,
-    write_retrievals,
+    write_timelines,
 )
 
 # These tests are about the published method.
@@ -32,14 +34,18 @@ TRUE = (Window(0, 9),)
 HIT, HALF, MISS = Window(0, 9), Window(0, 4), Window(50, 59)  # tIoU 1, .5, 0
 
 
-def found(history: str, **states: list[Window]) -> Retrieval:
+def found(history: str, **states: list[Window]) -> Timeline:
     """The descriptions of a state are called "a 1", "a 2", …"""
-    moments = [
-        Moment(state, f"{state} {n}", window, 1.0)
+    intervals = [
+        Interval(state, *window, 1.0, description=f"{state} {n}")
         for state, windows in states.items()
         for n, window in enumerate(windows, start=1)
     ]
-    return Retrieval(tuple(moments), {}, history)
+    texts = {
+        state: [f"{state} {n}" for n, _ in enumerate(windows, start=1)]
+        for state, windows in states.items()
+    }
+    return Timeline.of(intervals, texts, history_id=history)
 
 
 REFERENCES = [
@@ -59,15 +65,16 @@ SECOND = [
 ]
 
 
-def test_a_sampled_retrieval_is_compared_in_frames_of_the_file() -> None:
+def test_a_sampled_timeline_is_compared_in_frames_of_the_file() -> None:
     """Frames 0, 2, 4, … of the file were taken: samples 0 … 4 are its frames 0 … 8."""
-    moment = Moment("a", "a 1", Window(0, 4), 1.0, source=Window(0, 8))
-    result = evaluate({"m": [Retrieval((moment,), {}, "h2")]}, [REFERENCES[1]])
+    interval = Interval("a", 0, 4, 1.0, source_start=0, source_end=8)
+    timeline = Timeline.of([interval], {"a": ["a 1"]}, history_id="h2")
+    result = evaluate({"m": [timeline]}, [REFERENCES[1]])
     assert result.methods["m"]["top1_tiou"].mean == pytest.approx(9 / 10)
-    outside = dataclasses.replace(moment, source=Window(0, 20))
+    outside = dataclasses.replace(interval, source_end=20)
     bounded = Reference("h2", {"a": TRUE}, frames=Window(0, 10))
     with pytest.raises(InputError, match=r"windows outside the frames .*\[0, 20\]"):
-        evaluate({"m": [Retrieval((outside,), {}, "h2")]}, [bounded])
+        evaluate({"m": [Timeline.of([outside], {"a": ["a 1"]}, history_id="h2")]}, [bounded])
 
 
 def test_means_are_taken_level_by_level() -> None:
@@ -120,12 +127,18 @@ def test_one_method_is_compared_with_nothing() -> None:
     assert evaluate({"ours": FIRST}, REFERENCES).comparisons == {}
 
 
-def test_iterators_of_retrievals_and_references_are_taken() -> None:
+def test_iterators_of_timelines_and_references_are_taken() -> None:
     result = evaluate({"ours": iter(FIRST), "base": iter(SECOND)}, iter(REFERENCES))
     assert result.counts["descriptions"] == 6
 
 
-def test_the_order_of_retrievals_does_not_matter() -> None:
+def test_a_timeline_of_many_histories_is_taken() -> None:
+    alone = evaluate({"ours": FIRST, "base": SECOND}, REFERENCES).to_dict()
+    joined = {"ours": Timeline.joined(FIRST), "base": [Timeline.joined(SECOND)]}
+    assert evaluate(joined, REFERENCES).to_dict() == alone
+
+
+def test_the_order_of_timelines_does_not_matter() -> None:
     one = evaluate({"a": FIRST, "b": SECOND}, REFERENCES).to_dict()
     assert evaluate({"a": FIRST[::-1], "b": SECOND}, REFERENCES[::-1]).to_dict() == one
 
@@ -168,13 +181,17 @@ LISTED = [
 FRAMED = [dataclasses.replace(REFERENCES[0], frames=Window(0, 55)), *REFERENCES[1:]]
 MISMATCHES = [
     ([*FIRST, found("h9", a=[HIT])], REFERENCES, "ours: histories without references: h9"),
-    (FIRST, [*REFERENCES, OTHER], "ours: references without a retrieval: h4"),
+    (FIRST, [*REFERENCES, OTHER], "ours: references without a timeline: h4"),
     (
         [*FIRST[:2], found("h3", a=[HALF], b=[HIT], c=[HIT])],
         REFERENCES,
         "ours: states that the references do not have: h3 / c",
     ),
-    ([*FIRST[:2], found("h3", a=[HALF])], REFERENCES, "ours: states without a retrieval: h3 / b"),
+    (
+        [*FIRST[:2], found("h3", a=[HALF])],
+        REFERENCES,
+        "ours: states missing from the timelines: h3 / b",
+    ),
     (
         FIRST,
         LISTED,
@@ -184,21 +201,21 @@ MISMATCHES = [
     (
         FIRST,
         LISTED,
-        r"ours: listed descriptions without a retrieval "
+        r"ours: listed descriptions missing from the timelines "
         r'\(made with another vocabulary, or incomplete\): h1 / a / "a 3"',
     ),
 ]
 
 
-@pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
-def test_what_is_not_shared_is_named_and_refused(retrievals, references, message) -> None:
+@pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
+def test_what_is_not_shared_is_named_and_refused(timelines, references, message) -> None:
     with pytest.raises(InputError, match=f"{message}.*; correct the files, or .* --only-common.$"):
-        evaluate({"ours": retrievals}, references)
+        evaluate({"ours": timelines}, references)
 
 
-@pytest.mark.parametrize(("retrievals", "references", "message"), MISMATCHES)
-def test_what_is_not_shared_is_left_out_on_demand(retrievals, references, message) -> None:
-    result = evaluate({"ours": retrievals}, references, only_common=True)
+@pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
+def test_what_is_not_shared_is_left_out_on_demand(timelines, references, message) -> None:
+    result = evaluate({"ours": timelines}, references, only_common=True)
     assert any(re.fullmatch(message, sentence) for sentence in result.left_out)
     assert result.counts["components"] == 2
 
@@ -248,7 +265,7 @@ def test_shares_are_written_in_percent_with_their_interval() -> None:
 
 def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
     result = evaluate({"ours": FIRST, "base": SECOND[1:]}, REFERENCES, only_common=True)
-    assert result.left_out == ("base: references without a retrieval: h1",)
+    assert result.left_out == ("base: references without a timeline: h1",)
     assert result.counts == {"histories": 2, "states": 3, "descriptions": 3, "components": 2}
     assert result.per_component["ours"][1].tolist() == [1.0, 1.0, 1.0]
 
@@ -278,24 +295,24 @@ def test_methods_are_not_compared_over_one_component() -> None:
 
 
 @pytest.mark.parametrize(
-    ("retrievals", "references", "message"),
+    ("timelines", "references", "message"),
     [
-        ({}, REFERENCES, "no retrievals; give"),
+        ({}, REFERENCES, "no timelines; give"),
         ({"ours": FIRST}, [], "no references; give"),
-        ({"ours": []}, REFERENCES, "ours: references without a retrieval: h1, h2, h3"),
+        ({"ours": []}, REFERENCES, "ours: references without a timeline: h1, h2, h3"),
         ({"ours": [*FIRST, FIRST[0]]}, REFERENCES, 'ours: history "h1" is given twice'),
         ({"ours": FIRST}, [*REFERENCES, REFERENCES[2]], 'the references: history "h3" is given'),
-        ({"ours": FIRST[0]}, REFERENCES, "ours: expected Retrieval records, not Moment"),
+        ({"ours": list(FIRST[0])}, REFERENCES, "ours: expected Timeline records, not Interval"),
         (
-            {"ours": [Retrieval(FIRST[1].moments * 2, {}, "h2")]},
+            {"ours": [Timeline.of([], {"a": ("a 1", "a 1")}, history_id="h2")]},
             REFERENCES,
-            'ours: h2 / a / "a 1" is retrieved twice',
+            'ours: h2 / a / "a 1" occurs twice',
         ),
     ],
 )
-def test_records_that_make_no_sense_are_refused(retrievals, references, message) -> None:
+def test_records_that_make_no_sense_are_refused(timelines, references, message) -> None:
     with pytest.raises(InputError, match=message):
-        evaluate(retrievals, references)
+        evaluate(timelines, references)
 
 
 # The published digits
@@ -307,10 +324,10 @@ def vost(release, tmp_path_factory):
     folder = tmp_path_factory.mktemp("vost")
     entries = release.vost
     for name in ("absolute", "vocabulary"):
-        retrievals = locate_many(
+        timelines = locate_many(
             (e.history for e in entries), (e.vocabulary for e in entries), coordinates=name
         )
-        write_retrievals(folder / f"{name}.json", retrievals)
+        write_timelines(folder / f"{name}.json", timelines)
     references = [
         Reference(
             e.id, e.references, e.component, e.history.frames[[0, -1]], dict(e.vocabulary.states)
@@ -323,7 +340,7 @@ def vost(release, tmp_path_factory):
 
 def test_published_figures_come_out_of_files(vost) -> None:
     result = evaluate(
-        {name: read_retrievals(vost / f"{name}.json") for name in ("absolute", "vocabulary")},
+        {name: read_timelines(vost / f"{name}.json") for name in ("absolute", "vocabulary")},
         read_references(vost / "references.json"),
     )
     assert result.counts == {
@@ -348,8 +365,8 @@ def test_published_figures_come_out_of_files(vost) -> None:
 @pytest.fixture
 def files(tmp_path):
     return [
-        write_retrievals(tmp_path / "base.json", SECOND),
-        write_retrievals(tmp_path / "ours.jsonl", FIRST),
+        write_timelines(tmp_path / "base.json", SECOND),
+        write_timelines(tmp_path / "ours.jsonl", FIRST),
         write_references(tmp_path / "references.json", REFERENCES),
     ]
 
@@ -429,7 +446,7 @@ def test_a_table_is_written_to_other_names(printed, files, tmp_path) -> None:
 
 def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed, files) -> None:
     folder = files[0].parent / "other"
-    again = write_retrievals(folder / "base.json", SECOND)
+    again = write_timelines(folder / "base.json", SECOND)
     names = json.loads(printed([files[0], again, files[2]], "json").out)["methods"]
     assert list(names) == [str(files[0]), str(again)]
     with pytest.raises(InputError, match=r"base.json: is given twice"):
@@ -437,12 +454,12 @@ def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed
 
 
 def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
-    files[0] = write_retrievals(tmp_path / "[base].json", SECOND[1:])
-    with pytest.raises(InputError, match=r"\[base\]: references without a retrieval: h1; correct"):
+    files[0] = write_timelines(tmp_path / "[base].json", SECOND[1:])
+    with pytest.raises(InputError, match=r"\[base\]: references without a timeline: h1; correct"):
         printed(files, output=tmp_path / "out.txt")
     assert not (tmp_path / "out.txt").exists()
     out, err = printed(files, only_common=True)
-    assert err == "note: left out: [base]: references without a retrieval: h1\n"
+    assert err == "note: left out: [base]: references without a timeline: h1\n"
     assert rows_of(out)[0][0] == "[base]"
 
 
@@ -472,11 +489,38 @@ def test_the_values_of_components_are_arrays() -> None:
     assert values.shape == (2, 3)
 
 
-def test_what_a_method_calls_absent_finds_nothing() -> None:
+def test_a_state_without_an_interval_scores_nothing() -> None:
     right = found("h", on=[Window(0, 9)])
-    reference = Reference("h", {"on": (Window(0, 9),)})
-    told = dataclasses.replace(
-        right, moments=tuple(dataclasses.replace(m, absent=True) for m in right)
-    )
+    reference = Reference("h", {"on": (Window(0, 9),)}, frames=Window(0, 20))
+    missing = Timeline.of([], right.states, history_id="h")
     assert evaluate({"a": [right]}, [reference]).methods["a"]["r1_05"].mean == 1.0
-    assert evaluate({"a": [told]}, [reference]).methods["a"]["r1_05"].mean == 0.0
+    result = evaluate({"a": [missing]}, [reference])
+    assert result.methods["a"]["r1_05"].mean == result.methods["a"]["top1_tiou"].mean == 0.0
+    assert result.counts["descriptions"] == 1
+
+
+def test_one_answer_of_a_state_stands_for_all_its_descriptions() -> None:
+    texts = {"a": ("a 1", "a 2"), "b": ("b 1",)}
+    shared = Timeline.of([Interval("a", *HALF), Interval("b", *MISS)], texts, history_id="h1")
+    each = found("h1", a=[HALF, HALF], b=[MISS])
+    reference = [REFERENCES[0]]
+    result = evaluate({"m": [shared]}, reference)
+    assert result.to_dict() == evaluate({"m": [each]}, reference).to_dict()
+    assert result.counts["descriptions"] == 3
+
+
+def test_a_table_without_descriptions_is_compared_with_what_has_them(tmp_path) -> None:
+    texts = {"a": ("a 1", "a 2"), "b": ("b 1",)}
+    shared = Timeline.of([Interval("a", *HALF), Interval("b", *MISS)], texts, history_id="h1")
+    path = tmp_path / "found.csv"
+    path.write_text(as_csv(shared))
+    table = read_timelines(path)
+    assert table[0].states == {"a": (), "b": ()}
+    expected = evaluate({"m": [shared]}, [REFERENCES[0]]).methods
+    for other in ([shared], [found("h1", a=[HIT, MISS], b=[MISS])]):
+        both = evaluate({"m": table, "other": other}, [REFERENCES[0]], compared=False)
+        assert both.methods["m"] == expected["m"]
+        assert both.counts["descriptions"] == 3
+    assert evaluate({"m": table}, [REFERENCES[0]]).methods == expected
+    listed = dataclasses.replace(REFERENCES[0], descriptions=dict(texts))
+    assert evaluate({"m": table}, [listed]).counts["descriptions"] == 3

@@ -12,7 +12,7 @@ import pytest
 from helpers.changeit import changeit
 from helpers.layouts import document, sequence, text, transformation, vost_tas
 
-from dejacue import evaluate, evaluate_dataset, open_dataset, read_retrievals
+from dejacue import evaluate, evaluate_dataset, open_dataset, read_timelines
 from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
 from dejacue.store import Store
@@ -61,7 +61,7 @@ def test_a_folder_becomes_a_table_of_readouts(two_cups, tmp_path, dejacue, monke
     assert "published - contrast" in table["comparisons"]
     # what was found is worth the same to whoever measures it again
     again = evaluate(
-        {"contrast": read_retrievals("found/contrast.json")}, open_dataset(two_cups).references
+        {"contrast": read_timelines("found/contrast.json")}, open_dataset(two_cups).references
     )
     assert again.methods["contrast"]["top1_tiou"].mean == pytest.approx(best["mean"], abs=1e-12)
 

@@ -85,7 +85,7 @@ def test_evidence_is_what_the_scan_sums() -> None:
     seen = evidence(history, v)
     assert seen.cosines.shape == seen.responses.shape == (3, 80)
     assert not seen.responses.flags.writeable
-    for q, moment in enumerate(locate(history, v)):
-        inside = np.isin(history.frames, np.arange(moment.window.start, moment.window.end + 1))
-        total = seen.responses[q, inside].sum() / np.sqrt(moment.window.length)
-        assert moment.score == pytest.approx(total, abs=1e-10)
+    for q, interval in enumerate(locate(history, v)):
+        inside = np.isin(history.frames, np.arange(interval.window.start, interval.window.end + 1))
+        total = seen.responses[q, inside].sum() / np.sqrt(interval.window.length)
+        assert interval.score == pytest.approx(total, abs=1e-10)

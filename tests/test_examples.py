@@ -22,7 +22,6 @@ from dejacue import (
     load_encoder,
     locate,
     locate_many,
-    occurrences,
     read_vocabulary,
     write_history,
     write_vocabulary,
@@ -33,11 +32,18 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import facts as f
 from dejacue.method import shown
 from dejacue.method.kernel import compiled, engine
+from dejacue.method.locate import read
 from dejacue.records.example import examples_of, from_text
 from dejacue.sources.examples import resolved
 from dejacue_paper import generate
 
 ENGINES = ["numpy", *compiled()]
+
+
+def occurrences(history, vocabulary, readout="joint"):
+    """State → its intervals, best first."""
+    found = locate(history, vocabulary, readout=readout, top=None)
+    return {state: found[state] for state in vocabulary.states}
 
 
 def scene(seed=3, **more):
@@ -210,8 +216,8 @@ def test_no_window_crosses_a_change(readout):
     made = scene()
     for frame in (30, 100):
         named = made.vocabulary.with_examples(changes=[frame])
-        for moment in locate(made.history, named, readout=readout):
-            assert moment.window.end < frame or moment.window.start >= frame
+        for interval in locate(made.history, named, readout=readout):
+            assert interval.end < frame or interval.start >= frame
 
 
 def test_a_labelling_changes_at_every_mark():
@@ -219,8 +225,8 @@ def test_a_labelling_changes_at_every_mark():
     named = made.vocabulary.with_examples(changes=[30, 100])
     labels = np.full(180, -1)
     for state, own in enumerate(occurrences(made.history, named).values()):
-        for moment in own:
-            labels[moment.window.start : moment.window.end + 1] = state
+        for interval in own:
+            labels[interval.start : interval.end + 1] = state
     assert labels[29] != labels[30]
     assert labels[99] != labels[100]
 
@@ -230,7 +236,7 @@ def test_examples_alone_tell_states():
     named = examples_of({"empty": [20, 160], "filled": 100})
     bare = Vocabulary({"empty": (), "filled": ()}, examples=named)
     found = locate(made.history, bare)
-    assert [m.description for m in found] == ["empty", "filled"]
+    assert [(i.state, i.description) for i in found] == [("empty", None), ("filled", None)]
     assert overlap(found["filled"][0].window, made.references["filled"][0]) > 0.5
     assert "read with examples: empty 20, 160; filled 100" in found.notes
 
@@ -327,7 +333,7 @@ def test_states_that_nobody_names_are_looked_for_by_their_words(readout):
     named = made.vocabulary.with_examples(raw=(truth.start + truth.end) // 2)
     found = locate(made.history, named, readout=readout)
     for state in ("fried", "burnt"):
-        assert not found[state][0].absent
+        assert found[state]
         best = max(overlap(found[state][0].window, own) for own in made.references[state])
         assert best > 0.5
 
@@ -366,7 +372,8 @@ def test_alternatives_keep_what_is_known_too():
     made = scene(5)
     named = made.vocabulary.with_examples(none=Window(60, 90), empty=150)
     for state in ("empty", "filled"):
-        for window, _ in locate(made.history, named, top=4)[state][0].alternatives:
+        for interval in locate(made.history, named, top=4)[state][1:]:
+            window = interval.window
             assert window.end < 60 or window.start > 90
             assert state == "empty" or not window.start <= 150 <= window.end
 
@@ -381,7 +388,7 @@ def test_many_histories_are_read_as_each_alone():
 
 
 @pytest.mark.parametrize("readout", ["contrast", "joint"])
-def test_a_state_is_absent_where_it_is_whatever_is_read_beside(readout):
+def test_a_state_is_not_found_where_it_is_not_whatever_is_read_beside(readout):
     one, other = scene(1), scene(2)
     shown = one.history, one.vocabulary.with_examples(filled=100, empty=20)
     nothing = other.history, other.vocabulary.with_examples(none="0-179")
@@ -389,7 +396,14 @@ def test_a_state_is_absent_where_it_is_whatever_is_read_beside(readout):
     for pairs in ([shown, nothing], [nothing, shown], [shown, plain], [plain, shown]):
         found = locate_many([h for h, _ in pairs], [v for _, v in pairs], readout=readout)
         for pair, own in zip(pairs, found, strict=True):
-            assert {moment.absent for moment in own} == {pair is nothing}
+            assert [not own[state] for state in own.states] == 2 * [pair is nothing]
+
+
+def test_a_state_that_is_not_found_claims_no_frame():
+    made = scene()
+    found = read(made.history, made.vocabulary.with_examples(filled=Window(0, 179)))
+    assert [(i.state, i.window) for i in found] == [("filled", Window(0, 179))]
+    assert not any("both claim" in note for note in found.notes)
 
 
 def test_a_still_picture_is_read_by_time_alone():
@@ -739,9 +753,9 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
     alone = find(folder / "scene.mp4", examples=named, **given)
     for own in (both, alone):
         assert own[one][0].window.start <= middle <= own[one][0].window.end
-    assert [m.description for m in alone] == [one, other]
+    assert [i.state for i in alone.timeline.answers] == [one, other]
     for word in ("read with examples", f"{one} {middle}"):
-        assert any(word in note for note in both.retrieval.notes)
+        assert any(word in note for note in both.timeline.notes)
     assert any(
         "only the examples define" in note
         for note in find(
@@ -749,7 +763,7 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
             {one: "cup", other: {"examples": [away]}},
             examples={one: middle},
             **given,
-        ).retrieval.notes
+        ).timeline.notes
     )
     both.write(tmp_path / "saved")
     again = Finding.read(tmp_path / "saved")
@@ -784,11 +798,11 @@ def test_a_finding_is_corrected_and_asks_back(cup):
     assert corrected[other][0].window.start > 3
     assert corrected.thumbnails == found.thumbnails
     joint = found.ask(readout=Joint(stay=3)).correct({one: question.frame})
-    assert joint.reading.retrieval.settings["readout"]["stay"] == 3
+    assert joint.timeline.settings["readout"]["stay"] == 3
     assert (
         found.ask(readout="published")
         .correct({one: question.frame})
-        .retrieval.settings["readout"]["name"]
+        .timeline.settings["readout"]["name"]
         == "contrast"
     )
 
@@ -922,7 +936,7 @@ def test_an_encoder_without_words_reads_examples(cup):
         examples=named,
         **(given | {"encoder": Blind()}),
     )
-    assert any("has no words" in note for note in seen.retrieval.notes)
+    assert any("has no words" in note for note in seen.timeline.notes)
     assert seen.vocabulary.wordless
     with pytest.raises(InputError, match="has no words"):
         find(folder / "scene.mp4", folder / "vocabulary.yaml", **(given | {"encoder": Blind()}))

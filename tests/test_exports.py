@@ -7,7 +7,6 @@ import io
 import json
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,12 +14,13 @@ from helpers.peers import PEER, need
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, MissingExtra, Moment, Retrieval, Window
+from dejacue import History, InputError, Interval, MissingExtra, Timeline, Window
 from dejacue.report.exports import (
     EXPORTS,
     as_csv,
     as_json,
     frame_ends_s,
+    marks_of,
     to_activitynet,
     to_parquet_bytes,
     to_qvhighlights,
@@ -41,19 +41,29 @@ def cup(**more) -> History:
     return History(np.ones((7, 2)), frames, "cup", **{"times_s": frames * 0.5, **more})
 
 
-def found(id: str = "cup") -> Retrieval:
-    moments = (
-        Moment(
-            "empty",
-            "empty cup",
-            Window(0, 3),
-            2.5,
-            times_s=(0.0, 1.5),
-            alternatives=((Window(6, 7), 0.75), (Window(8, 8), 0.5)),
-        ),
-        Moment("filled", "cup filled with tea", Window(6, 8), 4.0, times_s=(3.0, 4.0)),
-    )
-    return Retrieval(moments, {}, id)
+STATES = {"empty": ["empty cup"], "filled": ["cup filled with tea"]}
+# state, start, end, score, start_s, end_s, rank, kind
+INTERVALS = (
+    ("empty", 0, 3, 2.5, 0.0, 2.0),
+    ("empty", 6, 7, 0.75, 3.0, 4.0, 2, "alternative"),
+    ("empty", 8, 8, 0.5, 4.0, 4.5, 3, "alternative"),
+    ("filled", 6, 8, 4.0, 3.0, 4.5),
+)
+
+
+def found(id: str = "cup", notes=(), timed: bool = False) -> Timeline:
+    """Intervals of each state, in frames alone or with the seconds that they have in ``cup``."""
+    rows = [
+        Interval(*row) if timed else Interval(*row[:4], None, None, *row[6:]) for row in INTERVALS
+    ]
+    return Timeline.of(rows, STATES, history_id=id, notes=notes)
+
+
+def of(*intervals: Interval, **states) -> Timeline:
+    """A timeline of the cup; by default a state is its only description."""
+    names = dict.fromkeys(interval.state for interval in intervals)
+    texts = {state: [state] for state in names} | states
+    return Timeline.of(intervals, texts, history_id="cup")
 
 
 def test_a_frame_ends_where_the_next_one_begins() -> None:
@@ -101,7 +111,7 @@ def test_qvhighlights_has_one_line_per_description_with_all_windows() -> None:
     ]
 
 
-def test_several_retrievals_count_their_queries_through_and_name_their_videos() -> None:
+def test_several_timelines_count_their_queries_through_and_name_their_videos() -> None:
     plate = History(np.ones((9, 2)), range(9), "plate", times_s=np.arange(9) * 2.0)
     text = to_qvhighlights([found(), found("plate")], [plate, cup()], videos={"cup": "kitchen"})
     rows = [json.loads(line) for line in text.splitlines()]
@@ -115,22 +125,27 @@ def test_several_retrievals_count_their_queries_through_and_name_their_videos() 
 
 
 def test_a_window_that_descriptions_share_has_the_best_score_of_them() -> None:
-    for scores in ((1.0, 3.0), (3.0, 1.0)):
-        moments = tuple(
-            Moment("empty", f"empty {n}", Window(0, 3), score, alternatives=((Window(6, 7), 2.0),))
-            for n, score in enumerate(scores)
-        )
-        text = to_activitynet(Retrieval(moments, {}, "cup"), cup())
-        assert json.loads(text)["results"]["cup"] == [
+    for scores in ((1.0, 3.0), (3.0, 1.0), (3.0, 0.0), (0.0, 3.0)):
+        rows = []
+        for n, score in enumerate(scores):
+            text = f"empty {n}"
+            rows += [
+                Interval("empty", 0, 3, score, description=text),
+                Interval("empty", 6, 7, -2.0, None, None, 2, "alternative", text),
+            ]
+        timeline = of(*rows, empty=["empty 0", "empty 1"])
+        assert json.loads(to_activitynet(timeline, cup()))["results"]["cup"] == [
             {"label": "empty", "score": 3.0, "segment": [0.0, 2.0]},
-            {"label": "empty", "score": 2.0, "segment": [3.0, 4.0]},
+            {"label": "empty", "score": -2.0, "segment": [3.0, 4.0]},
         ]
+        (span,) = marks_of(timeline, cup()).spans
+        assert (span.score, span.descriptions) == (3.0, ("empty 0", "empty 1"))
 
 
 def test_notes_of_several_objects_say_whose_they_are_unless_all_share_them() -> None:
     plate = History(np.ones((9, 2)), range(9), "plate", times_s=np.arange(9) * 2.0)
-    first = replace(found(), notes=("a -->\n\nb", "own"))
-    second = replace(found("plate"), notes=("a -->\n\nb",))
+    first = found(notes=("a -->\n\nb", "own"))
+    second = found("plate", notes=("a -->\n\nb",))
     text = to_webvtt([first, second], [plate, cup()])
     assert text.startswith("WEBVTT\n\nNOTE a --&gt; b\n\nNOTE cup: own\n\n1\n")
     (task,) = json.loads(to_label_studio([first, second], videos={"cup": "v", "plate": "v"}))
@@ -138,8 +153,8 @@ def test_notes_of_several_objects_say_whose_they_are_unless_all_share_them() -> 
 
 
 def test_a_task_of_label_studio_is_there_when_nothing_was_found() -> None:
-    gone = tuple(replace(moment, absent=True) for moment in found())
-    (task,) = json.loads(to_label_studio(Retrieval(gone, {}, "cup", notes=("not found",))))
+    gone = Timeline.of([], STATES, history_id="cup", notes=("not found",))
+    (task,) = json.loads(to_label_studio(gone))
     assert task["data"] == {"video": "cup", "notes": "not found"}
     assert task["predictions"][0]["result"] == []
 
@@ -159,22 +174,26 @@ def test_activitynet_lists_labels_scores_and_segments_best_first() -> None:
     }
 
 
-def test_a_window_that_descriptions_share_is_one_detection_and_one_cue() -> None:
-    moments = (
-        Moment("empty", "empty cup", Window(0, 1), 1.0, "state"),
-        Moment("empty", "cup with nothing in it", Window(0, 1), 3.0, "state"),
-    )
-    retrieval = Retrieval(moments, {}, "cup")
-    for order in (moments, moments[::-1]):  # the best score, wherever it stands
-        found = json.loads(to_activitynet(Retrieval(order, {}, "cup"), cup()))
-        assert found["results"]["cup"] == [{"label": "empty", "score": 3.0, "segment": [0.0, 1.0]}]
-    assert to_webvtt(retrieval, cup()) == (
+def test_descriptions_that_share_an_answer_are_one_detection_one_cue_and_a_query_each() -> None:
+    texts = ["empty cup", "cup with nothing in it"]
+    timeline = of(Interval("empty", 0, 1, 3.0), empty=texts)
+    rows = json.loads(to_activitynet(timeline, cup()))["results"]["cup"]
+    assert rows == [{"label": "empty", "score": 3.0, "segment": [0.0, 1.0]}]
+    assert to_webvtt(timeline, cup()) == (
         "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\nempty: empty cup / cup with nothing in it\n"
     )
+    lines = [json.loads(line) for line in to_qvhighlights(timeline, cup()).splitlines()]
+    assert [(row["query"], row["pred_relevant_windows"]) for row in lines] == [
+        (text, [[0.0, 1.0, 3.0]]) for text in texts
+    ]
+    both = [Interval("empty", 0, 1, 1.0, description=text) for text in texts]
+    assert to_webvtt(of(*both, empty=texts), cup()) == to_webvtt(timeline, cup())
 
 
 def test_webvtt_has_a_cue_per_found_window_in_the_order_of_time() -> None:
-    backwards = Retrieval(tuple(reversed(found().moments)), {}, "cup")
+    states = dict(reversed(STATES.items()))
+    backwards = Timeline.of(found(), states, history_id="cup")
+    assert [interval.state for interval in backwards.answers] == ["filled", "empty"]
     assert to_webvtt(backwards, cup()) == (
         "WEBVTT\n\n"
         "1\n00:00:00.000 --> 00:00:02.000\nempty: empty cup\n\n"
@@ -185,8 +204,7 @@ def test_webvtt_has_a_cue_per_found_window_in_the_order_of_time() -> None:
 def test_webvtt_timestamps_have_hours_and_are_never_negative_or_empty() -> None:
     times = [-1.0, -0.9999, 3661.0015, 360_000.0]
     history = History(np.ones((4, 2)), range(4), "cup", times_s=times)
-    moments = tuple(Moment(f"s{n}", "x", Window(n, n), 1.0) for n in range(3))
-    text = to_webvtt(Retrieval(moments, {}, "cup"), history)
+    text = to_webvtt(of(*(Interval(f"s{n}", n, n, 1.0) for n in range(3))), history)
     assert re.findall(r"(\S+) --> (\S+)", text) == [
         ("00:00:00.000", "00:00:00.001"),
         ("00:00:00.000", "01:01:01.002"),
@@ -196,7 +214,7 @@ def test_webvtt_timestamps_have_hours_and_are_never_negative_or_empty() -> None:
 
 def test_webvtt_text_cannot_end_its_cue_or_carry_marks() -> None:
     words = "a\n\n00:00 --> 00:01 <b>&amp;</b>\r\nSTYLE\x00\ud800"
-    text = to_webvtt(Retrieval((Moment("x<y", words, Window(0, 0), 1.0),), {}, "cup"), cup())
+    text = to_webvtt(of(Interval("x<y", 0, 0, 1.0), **{"x<y": [words]}), cup())
     assert text == (
         "WEBVTT\n\n1\n00:00:00.000 --> 00:00:00.500\n"
         "x&lt;y: a 00:00 --&gt; 00:01 &lt;b&gt;&amp;amp;&lt;/b&gt; STYLE\ufffd?\n"
@@ -250,8 +268,26 @@ def test_formats_in_seconds_refuse_a_history_without_times(name) -> None:
     export = EXPORTS[name]
     with pytest.raises(InputError, match=r'history "cup" has no timestamps, but this format is in'):
         export(found(), cup(times_s=None))
-    with pytest.raises(InputError, match=r'history "cup" is not given, .*give the history'):
+    with pytest.raises(InputError, match=r'timeline of "cup" has no times, .*give the history'):
         export(found())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=PEER if name == "rerun" else ())
+        for name, export in EXPORTS.items()
+        if export.timed
+    ],
+)
+def test_intervals_with_seconds_need_no_history_and_say_the_same(name) -> None:
+    if name == "rerun":
+        need("rerun")
+    alone = EXPORTS[name](found(timed=True))
+    if name == "otio":  # without a history its rate is not known
+        assert b'"rate": 1000000' in alone
+    else:
+        assert alone == EXPORTS[name](found(), cup())
 
 
 @pytest.mark.parametrize("name", ["qvhighlights", "activitynet"])
@@ -261,32 +297,43 @@ def test_a_registered_format_gives_the_bytes_of_its_function(name) -> None:
     assert made.decode("utf-8") == makers[name](found(), cup(), videos={"cup": "tasse à café"})
 
 
-def test_json_is_one_document_for_one_retrieval_and_a_list_for_several() -> None:
+def test_json_is_one_document_for_one_timeline_and_a_list_for_several() -> None:
     assert json.loads(as_json(found())) == found().to_dict()
     assert EXPORTS["json"](found()).decode() == as_json(found())
     two = [found(), found("plate")]
     assert json.loads(EXPORTS["json"](two)) == [one.to_dict() for one in two]
+    assert EXPORTS["json"](Timeline.joined(two)) == EXPORTS["json"](two)
 
 
-def test_csv_has_the_rows_of_all_retrievals_under_one_head() -> None:
-    jug = Retrieval((Moment("full", 'a "full" jug, hot', Window(2, 4), 1.0),), {}, "jug")
-    text = as_csv(found(), jug)
-    assert EXPORTS["csv"]([found(), jug]).decode() == text
-    head, *rows = csv.reader(io.StringIO(text))
-    assert head[:6] == ["history", "state", "description", "start", "end", "score"]
-    assert [row[:6] for row in rows[-2:]] == [
-        ["cup", "filled", "cup filled with tea", "6", "8", "4.0"],
-        ["jug", "full", 'a "full" jug, hot', "2", "4", "1.0"],
+def test_csv_has_the_rows_of_all_timelines_under_one_head() -> None:
+    text = 'a "full" jug, hot'
+    jug = Timeline.of(
+        [Interval("full", 2, 4, 1.0, description=text)], {"full": [text]}, history_id="jug"
+    )
+    made = as_csv(found(), jug)
+    assert EXPORTS["csv"]([found(), jug]).decode() == made
+    head, *rows = csv.reader(io.StringIO(made))
+    assert ",".join(head) == "history,state,description,start,end,start_s,end_s,score,rank,kind"
+    assert rows[-2:] == [
+        ["cup", "filled", "", "6", "8", "", "", "4.0", "1", "answer"],
+        ["jug", "full", text, "2", "4", "", "", "1.0", "1", "answer"],
     ]
 
 
 def test_a_state_that_was_not_found_is_left_out_where_a_format_cannot_say_so() -> None:
-    first, second = found()
-    partly = Retrieval((first, replace(second, absent=True)), {}, "cup")
+    partly = Timeline.of(found()["empty"], STATES, history_id="cup")
     for name in ("json", "csv", "vtt", "qvhighlights", "activitynet", "label-studio"):
         made = EXPORTS[name](partly, cup())
         assert b"empty" in made
-        assert (b"filled" in made) is (name in ("json", "csv")), name
+        assert (b"filled" in made) is (name == "json"), name
+
+
+def test_of_nothing_found_tables_have_a_head_and_no_row() -> None:
+    nothing = Timeline.of([], STATES, history_id="cup")
+    assert as_csv(nothing) == "history,state,start,end,start_s,end_s,score,rank,kind\n"
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(io.BytesIO(EXPORTS["parquet"](nothing)))
+    assert (table.num_rows, table.schema.names[:3]) == (0, ["history", "state", "start"])
 
 
 def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:
@@ -298,15 +345,15 @@ def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:
 
 @pytest.mark.parametrize("window", [Window(0, 4), Window(4, 7), Window(6, 12), Window(20, 22)])
 def test_a_window_of_another_history_is_refused(window) -> None:
-    retrieval = Retrieval((Moment("a", "an a", window, 1.0),), {}, "cup")
+    timeline = of(Interval("a", *window, 1.0))
     for export in (to_qvhighlights, to_webvtt, to_activitynet):
         with pytest.raises(InputError, match=r"does not observe both ends of the window \["):
-            export(retrieval, cup())
+            export(timeline, cup())
 
 
 def test_nothing_to_export_is_said() -> None:
     for export in EXPORTS.values():
-        with pytest.raises(InputError, match="no retrieval to export"):
+        with pytest.raises(InputError, match="no timeline to export"):
             export([])
 
 
@@ -321,26 +368,25 @@ def test_parquet_without_its_packages_names_the_remedy(monkeypatch) -> None:
 ROWS = {
     "history": ["cup"] * 4 + ["jug"],
     "state": ["empty", "empty", "empty", "filled", "full"],
-    "description": ["empty cup"] * 3 + ["cup filled with tea", "full jug"],
     "start": [0, 6, 8, 6, 2],
     "end": [3, 7, 8, 8, 4],
+    "start_s": [0.0, 3.0, 4.0, 3.0, None],
+    "end_s": [2.0, 4.0, 4.5, 4.5, None],
     "score": [2.5, 0.75, 0.5, 4.0, 1.0],
-    "level": ["description"] * 5,
     "rank": [1, 2, 3, 1, 1],
-    "start_s": [0.0, None, None, 3.0, None],
-    "end_s": [1.5, None, None, 4.0, None],
+    "kind": ["answer", "alternative", "alternative", "answer", "answer"],
 }
 
 
 @pytest.mark.parametrize("library", ["pyarrow", pytest.param("polars", marks=PEER)])
-def test_parquet_holds_the_rows_of_all_retrievals(library, monkeypatch) -> None:
+def test_parquet_holds_the_rows_of_all_timelines(library, monkeypatch) -> None:
     module = need("polars") if library == "polars" else pytest.importorskip(library)
     if library == "polars":  # written with polars where pyarrow is not there
         monkeypatch.setattr(
             "dejacue.report.exports.find_spec", lambda name: None if name == "pyarrow" else name
         )
-    jug = Retrieval((Moment("full", "full jug", Window(2, 4), 1.0),), {}, "jug")
-    data = EXPORTS["parquet"]([found(), jug])
+    jug = Timeline.of([Interval("full", 2, 4, 1.0)], {"full": ["full jug"]}, history_id="jug")
+    data = EXPORTS["parquet"]([found(timed=True), jug])
     assert data[:4] == data[-4:] == b"PAR1"
     if library == "pyarrow":
         table = pytest.importorskip("pyarrow.parquet").read_table(io.BytesIO(data)).to_pydict()

@@ -22,6 +22,7 @@ from dejacue import (
     History,
     InputError,
     Prompt,
+    Timeline,
     Vocabulary,
     Window,
     find,
@@ -91,20 +92,22 @@ def counted(monkeypatch, place, name: str) -> list[object]:
 
 
 def windows(finding: Finding) -> list[tuple[str, tuple[int, int]]]:
-    return [(moment.description, tuple(moment.window)) for moment in finding]
+    return [(one.state, tuple(one.window)) for one in finding]
 
 
 # One call
 
 
 def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> None:
-    assert len(first) == len(read_vocabulary(scene / "vocabulary.yaml"))
+    states = read_vocabulary(scene / "vocabulary.yaml").states
+    assert [one.state for one in first.timeline.answers] == list(states)
     truth = json.loads((scene / "references.json").read_text())["histories"][0]["states"]
-    for moment in first:
-        assert max(moment.window.iou(dejacue.Window(*own)) for own in truth[moment.state]) > 0.5
-    assert first["full"] == first.retrieval.state("full")
+    for one in first.timeline.answers:
+        assert max(one.window.iou(dejacue.Window(*own)) for own in truth[one.state]) > 0.5
+    assert first["full"] == [one for one in first if one.state == "full"]
+    assert first.at(first["full"][0].start_s) == "full"
     assert "full" in first
-    assert list(first) == list(first.retrieval)
+    assert list(first) == list(first.timeline)
     for pictures in (first.thumbnails, first.crops):
         assert len(pictures) == 12
         assert all(data.startswith(JPEG) for data in pictures.values())
@@ -113,7 +116,7 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
     assert first.made.encoder.startswith("dejacue-mini@")
     assert first.made.version == dejacue.__version__
     assert first.warnings[0].startswith("mini only knows the rendered scenes of this project")
-    assert first.retrieval.settings["readout"]["name"] == "contrast"
+    assert first.timeline.settings["readout"]["name"] == "contrast"
 
 
 def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkeypatch) -> None:
@@ -186,7 +189,9 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
     (made,) = encode(given).values()
     words = _read.Words.of(scene / "vocabulary.yaml", EncoderOptions())
     found = read(made.history, words.encoded(encoder)[0], ReadOptions(diagnostics=True))
-    assert found.retrieval.to_dict() == first.reading.retrieval.to_dict()
+    assert set(found.notes) < set(first.timeline.notes)
+    expected = first.timeline.replace(notes=found.notes)
+    assert found.to_dict() == expected.to_dict()
     assert made.file is None
     assert made.pictures.thumbnails == first.thumbnails
 
@@ -196,7 +201,8 @@ def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
     assert found.history.source_frames.tolist()[:2] == [10, 12]
     assert found.made.options == {"start": "10", "stride": "2"}
     assert any(text.startswith("frames are numbered as sampled") for text in found.warnings)
-    assert found["full"][0].source is not None
+    full = found["full"][0]
+    assert tuple(full.source) == (10 + 2 * full.start, 10 + 2 * full.end)
 
 
 def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
@@ -213,8 +219,8 @@ def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
 def test_a_readout_is_chosen_by_name(first, name) -> None:
     found = first.ask(readout=name)
     wanted = "scan" if name == "published" else name
-    assert found.retrieval.settings["readout"]["name"] == wanted
-    assert (found.reading.occurrences is not None) is (name == "joint")
+    assert found.timeline.settings["readout"]["name"] == wanted
+    assert any(one.kind == "occurrence" for one in found) <= (name == "joint")
 
 
 # From a box
@@ -323,19 +329,15 @@ def test_a_cancelled_run_says_what_is_kept_and_goes_on_from_it(
 
 
 def same(one: Finding, other: Finding) -> None:
-    assert one.retrieval.to_dict() == other.retrieval.to_dict()
+    assert one.timeline.to_dict() == other.timeline.to_dict()
     assert one.thumbnails == other.thumbnails
     assert one.crops == other.crops
     assert (one.doubts, one.warnings, one.made) == (other.doubts, other.warnings, other.made)
     assert np.array_equal(one.history.features, other.history.features)
     assert np.array_equal(one.vocabulary.features, other.vocabulary.features)
     for name in ("cosines", "centre", "scale", "responses", "frames"):
-        expected = getattr(other.reading.evidence, name)
-        assert np.array_equal(getattr(one.reading.evidence, name), expected)
-    if other.reading.occurrences is None:
-        assert one.reading.occurrences is None
-    else:
-        assert dict(one.reading.occurrences) == dict(other.reading.occurrences)
+        expected = getattr(other.timeline.evidence, name)
+        assert np.array_equal(getattr(one.timeline.evidence, name), expected)
 
 
 @pytest.mark.parametrize("readout", ["contrast", "joint"])
@@ -416,19 +418,19 @@ def damage(folder: Path, change) -> None:
     ("change", "sentence"),
     [
         (
-            lambda text: text.replace("dejacue.finding/1", "dejacue.finding/7"),
+            lambda text: text.replace("dejacue.finding/2", "dejacue.finding/7"),
             r"finding\.json: was written by a newer dejacue \(format version 7; .*update dejacue",
         ),
-        (lambda text: text.replace("dejacue.finding/1", "dejacue.track/1"), "not a finding"),
-        (lambda text: text.replace("dejacue.finding/1", "dejacue.finding/²"), "not a finding"),
+        (lambda text: text.replace("dejacue.finding/2", "dejacue.track/1"), "not a finding"),
+        (lambda text: text.replace("dejacue.finding/2", "dejacue.finding/²"), "not a finding"),
         (
-            lambda text: text.replace("dejacue.finding/1", f"dejacue.finding/{'9' * 5000}"),
+            lambda text: text.replace("dejacue.finding/2", f"dejacue.finding/{'9' * 5000}"),
             "was written by a newer dejacue",
         ),
         (lambda text: text[:200], r"finding\.json: not valid JSON, or cut short"),
         (
             lambda text: text.replace('"state"', '"stat"'),
-            r'finding\.json: retrieval\.moments\[0\]: has no "state"',
+            r'finding\.json: timeline\.intervals\[0\]: has no "state"',
         ),
         (lambda text: text.replace("scene.evidence.npz", "../x.npz"), "names no file for its"),
         (lambda text: text.replace("full", "fuller"), "do not belong together"),
@@ -474,9 +476,11 @@ def test_pictures_of_something_that_cannot_be_read_are_left_out(first, tmp_path)
 def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
     first, tmp_path
 ) -> None:
-    moments = (replace(first.retrieval[0], score=float("nan")), *first.retrieval.moments[1:])
-    retrieval = replace(first.reading.retrieval, moments=moments)
-    broken = replace(first, reading=replace(first.reading, retrieval=retrieval))
+    intervals = [replace(first.timeline[0], score=float("nan")), *first.timeline.intervals[1:]]
+    timeline = Timeline.of(
+        intervals, first.timeline.states, history_id="scene", evidence=first.timeline.evidence
+    )
+    broken = replace(first, timeline=timeline)
     with pytest.raises(InputError, match=r"finding\.json: cannot be written as JSON"):
         broken.write(tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -484,7 +488,7 @@ def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"id": " "}, "retrieval.history ' ': expected text"), ({"frames": range(-9, 3)}, "start -")],
+    [({"id": " "}, "timeline.history ' ': expected text"), ({"frames": range(-9, 3)}, "start -")],
 )
 def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message) -> None:
     made = generate(frames=12, dimension=9)
@@ -673,7 +677,7 @@ def test_words_of_which_the_encoder_knows_none_are_refused(first, scene, words) 
     with pytest.raises(InputError, match=told):
         find(scene / "scene.mp4", words, masks=scene / "Annotations", objects=1, encoder="mini")
     some = first.ask({"a": ["empty xyzzy"], "b": ["plugh"]})
-    assert "words that mini does not know: xyzzy, plugh" in some.retrieval.notes
+    assert "words that mini does not know: xyzzy, plugh" in some.timeline.notes
 
 
 def test_a_history_alone_says_what_was_wrong_when_it_was_made(first) -> None:
@@ -760,7 +764,7 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
     assert len(list((tmp_path / "cut" / "clips").iterdir())) == 2
     assert dejacue("locate", "out", "-v", "other.yaml", "-o", "cut").code == 0
     assert list((tmp_path / "cut" / "clips").iterdir()) == []  # those were of other answers
-    damage(tmp_path / "out", lambda text: text.replace("finding/1", "finding/2"))
+    damage(tmp_path / "out", lambda text: text.replace("finding/2", "finding/3"))
     ran = dejacue("locate", "out", "-v", "other.yaml")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "newer dejacue" in ran.err

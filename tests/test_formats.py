@@ -14,15 +14,15 @@ from helpers.peers import PEER, need
 from dejacue import (
     History,
     InputError,
+    Interval,
     MissingExtra,
-    Moment,
     Reference,
-    Retrieval,
+    Timeline,
     Vocabulary,
     Window,
     find,
     read_references,
-    read_retrievals,
+    read_timelines,
     write_history,
     write_references,
     write_vocabulary,
@@ -45,19 +45,15 @@ def history(times=None, id: str = "cup", **more) -> History:
     return History(np.ones((len(times), 2)), range(len(times)), id, times_s=times, **more)
 
 
-def found(id: str = "cup") -> Retrieval:
-    moments = tuple(
-        Moment(
-            state,
-            f"{state} cup",
-            Window(*windows[0]),
-            score,
-            alternatives=tuple((Window(*own), 0.5) for own in windows[1:]),
-        )
-        for (state, windows), score in zip(STATES.items(), (2.0, -1.0), strict=True)
-    )
-    every = {"further_windows": "occurrences"}
-    return Retrieval(moments, every, id, notes=("look <twice> & think",))
+def found() -> Timeline:
+    """The windows of ``STATES``: an answer for each state, the others as occurrences."""
+    rows = []
+    for (state, windows), score in zip(STATES.items(), (2.0, -1.0), strict=True):
+        rows.append(Interval(state, *windows[0], score))
+        for rank, window in enumerate(windows[1:], start=2):
+            rows.append(Interval(state, *window, 0.5, rank=rank, kind="occurrence"))
+    texts = {state: [f"{state} cup"] for state in STATES}
+    return Timeline.of(rows, texts, history_id="cup", notes=("look <twice> & think",))
 
 
 # Frames ↔ seconds
@@ -410,11 +406,12 @@ def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
         source_frames=frames * 3,
     )
     for options in ({"readout": "joint"}, {"top": 3}):
-        answer = find(own, scene.vocabulary, **options).retrieval
+        answer = find(own, scene.vocabulary, **options).timeline
         rows = pyarrow.ipc.open_file(EXPORTS["arrow"](answer)).read_all().to_pylist()
         assert max(row["rank"] for row in rows) >= 3
         for row in rows:
-            assert (row["start_s"], row["end_s"]) == (row["start"] / 5, row["end"] / 5)
+            assert row["start_s"] == row["start"] / 5
+            assert row["end_s"] == pytest.approx((row["end"] + 1) / 5)
             assert (row["source_start"], row["source_end"]) == (3 * row["start"], 3 * row["end"])
 
 
@@ -422,10 +419,8 @@ def test_tables_of_answers_are_read(tmp_path) -> None:
     for kind in ("parquet", "arrow"):
         path = tmp_path / f"found.{kind}"
         path.write_bytes(EXPORTS[kind](found()))
-        (read,) = read_retrievals(path)
-        assert [(own.state, own.windows) for own in read] == [
-            (own.state, own.windows) for own in found()
-        ]
+        (read,) = read_timelines(path)
+        assert read.intervals == found().intervals
 
 
 def test_label_studio_gets_its_view_beside_the_tasks(tmp_path, dejacue) -> None:
@@ -606,7 +601,8 @@ def test_without_rerun_the_remedy_is_named(tmp_path, monkeypatch) -> None:
 
 
 def test_names_that_a_file_cannot_hold_do_not_break_it(tmp_path) -> None:
-    odd = Retrieval((Moment("a\x00<&\ud800", "b\n\n-->", Window(0, 3), 1.0),), {}, "c\x1f/d")
+    state, text = "a\x00<&\ud800", "b\n\n-->"
+    odd = Timeline.of([Interval(state, 0, 3, 1.0)], {state: [text]}, history_id="c\x1f/d")
     for kind in ("eaf", "cvat", "srt", "vtt"):
         path = tmp_path / f"t{FORMATS[kind].suffix}"
         path.write_bytes(EXPORTS[kind](odd, history(id="c\x1f/d")))

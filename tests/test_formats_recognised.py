@@ -40,6 +40,7 @@ def test_an_export_is_known_by_what_it_holds(kind, tmp_path, dejacue) -> None:
     [
         ("truth.json", '{"histories": []}'),
         ("found.json", '[{"history": "cup", "moments": []}]'),
+        ("found.json", '[{"history": "cup", "states": {}, "intervals": []}]'),
         ("x.json", "[7]"),
         ("x.json", "[]"),
         ("x.json", "{"),

@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from dejacue import History, InputError, Vocabulary, locate, occurrences
+from dejacue import History, InputError, Vocabulary, locate
 from dejacue.evaluation.occurrences import match
 from dejacue.method._labelling import (
     best_path,
@@ -18,9 +18,16 @@ from dejacue.method._labelling import (
 from dejacue.method._tables import Labelling
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import compiled, engine
+from dejacue.method.locate import read
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
+
+
+def occurrences(history, vocabulary, readout="joint", **options):
+    """State → its intervals, best first."""
+    found = locate(history, vocabulary, readout=readout, top=None, **options)
+    return {state: found[state] for state in vocabulary.states}
 
 
 def paths(states, count):
@@ -82,10 +89,10 @@ def test_of_stretches_with_equal_scores_the_earliest_comes_first(name):
     axes = np.eye(2, dtype=np.float32)
     history = History(axes[[0] * 20 + [1] * 20 + [0] * 20])
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
-    (found,) = locate(history, vocabulary, readout=Joint(width=0), top=9, engine=name)["a"]
-    ((window, score),) = found.alternatives
-    assert (tuple(found.window), tuple(window)) == ((0, 19), (40, 59))
-    assert found.score == score
+    first, second = locate(history, vocabulary, readout=Joint(width=0), top=9, engine=name)["a"]
+    assert (tuple(first.window), tuple(second.window)) == ((0, 19), (40, 59))
+    assert first.score == second.score
+    assert (first.kind, second.kind) == ("answer", "occurrence")
     responses = np.array([[1.0, 1, -1, -1, 1, 1], [-1.0, -1, 1, 1, -1, -1]])
     own = stretches(responses, np.array([0, 0, 1, 1, 0, 0]), np.array([0, 6]))
     assert own[0] == [(0, 1, 4.0), (4, 5, 4.0)]
@@ -124,13 +131,13 @@ def test_occurrences_lead_back_to_the_file_and_to_seconds():
     )
     vocabulary = Vocabulary({"a": ["a"], "b": ["b"]}, axes)
     first, second = occurrences(sampled, vocabulary, readout=Joint(width=0))["a"]
-    assert (first.times_s, second.times_s) == ((0.0, 9.5), (20.0, 29.5))
+    assert (first.times_s, second.times_s) == ((0.0, 10.0), (20.0, 30.0))
     assert (tuple(first.source), tuple(second.source)) == ((0, 95), (200, 295))
     every = History(sampled.features, frames, source_frames=frames)
-    assert occurrences(every, vocabulary, readout=Joint(width=0))["a"][0].source is None
+    assert occurrences(every, vocabulary, readout=Joint(width=0))["a"][0].source_start is None
 
 
-def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_window():
+def test_a_state_that_the_labelling_leaves_out_has_no_interval():
     rng = np.random.default_rng(0)
     axes = np.eye(8, dtype=np.float32)
     features = axes[[0] * 60 + [1] * 60] + 0.05 * rng.normal(size=(120, 8)).astype(np.float32)
@@ -140,12 +147,15 @@ def test_a_state_that_the_labelling_leaves_out_has_no_occurrence_but_still_a_win
     assert not found["none"]
     assert found["one"]
     assert found["two"]
-    moments = locate(history, vocabulary, readout=Joint(switch=4.0))
-    assert moments["none"][0].absent
-    assert moments["none"][0].to_dict()["absent"]
-    assert not moments["one"][0].absent
-    assert moments["one"][0].score > 0
-    assert tuple(moments["two"][0].window) == (60, 119)
+    timeline = locate(history, vocabulary, readout=Joint(switch=4.0))
+    assert timeline["none"] == []
+    assert timeline.windows()["none", "0"] is None
+    assert timeline["one"][0].score > 0
+    assert tuple(timeline["two"][0].window) == (60, 119)
+    (note,) = (
+        n for n in read(history, vocabulary, readout=Joint(switch=4.0)).notes if "not f" in n
+    )
+    assert '"none"' in note
 
 
 def test_a_rare_state_is_found_once_and_claims_no_noise():
@@ -158,13 +168,13 @@ def test_a_rare_state_is_found_once_and_claims_no_noise():
     assert found >= 10
 
 
-def test_a_state_outside_of_a_given_order_is_marked_absent():
+def test_a_state_outside_of_a_given_order_has_no_interval():
     scene = generate(4, states=("empty", "half", "full"), frames=300)
-    moments = locate(scene.history, scene.vocabulary, readout=Joint(order=("empty", "half")))
-    assert moments["full"][0].absent
-    assert not occurrences(scene.history, scene.vocabulary, readout=Joint(order=("empty", "half")))[
-        "full"
-    ]
+    order = Joint(order=("empty", "half"))
+    for top in (1, None):
+        found = locate(scene.history, scene.vocabulary, readout=order, top=top)
+        assert found["empty"]
+        assert not found["full"]
 
 
 def test_an_irreversible_change_among_many_states_needs_their_order():
@@ -199,8 +209,6 @@ def test_wrong_joint_settings_get_one_sentence():
     for wrong in ({"pooling": 0.5}, {"stay": 0}, {"switch": -1.0}, {"order": ("a",)}):
         with pytest.raises(InputError):
             Joint(**wrong)
-    with pytest.raises(InputError, match="use a Joint readout"):
-        occurrences(scene.history, scene.vocabulary, readout="contrast")
 
 
 @pytest.mark.parametrize("order", [(2, 0, 1), (0, 1), None])

@@ -8,8 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find
-from dejacue import occurrences as all_occurrences
+from dejacue import Contrast, History, Joint, Live, LiveReading, Vocabulary, find, locate
 from dejacue.data.rendered import render, write_scene
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
@@ -81,11 +80,10 @@ def test_at_the_end_it_says_what_the_offline_reading_says(readout):
     given = History(SCENE.history.features, SCENE.history.frames, "live", "generated")
     again = read(given, SCENE.vocabulary, readout=readout)
     found = live.finish()
-    assert found.retrieval.to_dict() == again.retrieval.to_dict()
-    assert offline.retrieval.moments == again.retrieval.moments
+    assert found.to_dict() == again.to_dict()
+    assert offline.intervals == again.intervals
     for name in ("cosines", "centre", "scale", "responses", "frames"):
         assert np.array_equal(getattr(found.evidence, name), getattr(again.evidence, name))
-    assert found.occurrences == again.occurrences
 
 
 def test_its_history_is_what_was_pushed():
@@ -151,8 +149,7 @@ def test_states_are_named_as_they_are_and_a_little_late():
         updates = stream(LiveReading(scene.vocabulary), scene.history)
         truth, said = truth_of(scene), said_at_the_end(updates, scene.history)
         offline = as_labels(
-            itertools.chain(*all_occurrences(scene.history, scene.vocabulary).values()),
-            scene.history,
+            locate(scene.history, scene.vocabulary, readout="joint", top=None), scene.history
         )
         right.append(np.mean([said[frame] == truth[frame] for frame in said]))
         agreed.append(np.mean([said[frame] == offline.get(frame) for frame in said]))
@@ -169,7 +166,7 @@ def test_with_a_calibration_from_a_like_history_it_labels_as_offline():
     assert updates[0].state is not None
     said = said_at_the_end(updates, scene.history)
     offline = as_labels(
-        itertools.chain(*all_occurrences(scene.history, scene.vocabulary).values()), scene.history
+        locate(scene.history, scene.vocabulary, readout="joint", top=None), scene.history
     )
     assert np.mean([said[frame] == offline.get(frame) for frame in said]) > 0.97
 
@@ -222,6 +219,25 @@ def test_a_long_absence_cuts_a_window_and_a_short_one_does_not():
     assert gone.frame <= 99 + 20 + 1, "it is closed while the object is still away"
 
 
+def test_a_closed_interval_ends_when_the_next_frame_is_shown():
+    scene = generate(1, episodes=[("empty", 100), ("filled", 100)], gaps=[(150, 30)], noise=0.5)
+    frames = scene.history.frames
+    history = History(scene.history.features, frames, times_s=1 + frames / 8)
+    for skipped in (False, True):
+        live, updates = LiveReading(scene.vocabulary), []
+        rows = dict(zip(frames.tolist(), history.features, strict=True))
+        for frame in range(200):
+            if frame in rows or not skipped:
+                updates.append(live.push(rows.get(frame), frame=frame, time_s=1 + frame / 8))
+        closed = [own for update in (*updates, live.flush()) for own in update.closed]
+        assert len(closed) == 3
+        for interval in closed:
+            assert (interval.kind, interval.rank) == ("occurrence", 1)
+            assert interval.times_s == (1 + interval.start / 8, 1 + (interval.end + 1) / 8)
+        assert closed[0].end_s == closed[1].start_s
+        assert closed[0].to_dict()["end_s"] == closed[0].end_s
+
+
 def test_frames_that_are_left_out_are_frames_in_which_it_is_not_seen():
     one, other = LiveReading(SCENE.vocabulary), LiveReading(SCENE.vocabulary)
     updates = stream(one, SCENE.history)
@@ -267,7 +283,7 @@ def test_half_precision_stays_as_it_is():
         live.push(row)
     assert live.history().features.dtype == np.float16
     offline = read(History(half, id="live", encoder="generated"), SCENE.vocabulary)
-    assert live.finish().retrieval.to_dict() == offline.retrieval.to_dict()
+    assert live.finish().to_dict() == offline.to_dict()
 
 
 def test_widths_and_delays_are_in_seconds_where_there_are_times():
@@ -276,7 +292,7 @@ def test_widths_and_delays_are_in_seconds_where_there_are_times():
     for at, row in enumerate(scene.history.features):
         live.push(row, time_s=at / 25)
     assert (live.delay, live.horizon) == (50, 100)
-    assert live.finish().retrieval.notes[-1].startswith("only the last 100 of 200 observed frames")
+    assert live.finish().notes[-1].startswith("only the last 100 of 200 observed frames")
     slow = LiveReading(scene.vocabulary, delay_s=2.0)
     for at, row in enumerate(scene.history.features):
         slow.push(row, time_s=at / 5)
@@ -300,15 +316,15 @@ def test_memory_is_bounded_by_the_horizon():
     assert len(live.history()) == 200
     assert live.forgotten == 1400
     found = live.finish()
-    assert "only the last 200 of 1600 observed frames are kept" in found.retrieval.notes[-1]
-    assert all(moment.window.start >= 1400 for moment in found.retrieval)
+    assert "only the last 200 of 1600 observed frames are kept" in found.notes[-1]
+    assert all(interval.start >= 1400 for interval in found)
 
 
 def test_without_a_horizon_everything_is_kept_and_no_note_is_made():
     live = LiveReading(SCENE.vocabulary)
     stream(live, SCENE.history)
     assert live.forgotten == 0
-    assert not any("kept" in note for note in live.finish().retrieval.notes)
+    assert not any("kept" in note for note in live.finish().notes)
 
 
 def test_the_calibration_forgets_with_the_horizon():
@@ -454,7 +470,7 @@ def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
     live = LiveReading(shown)
     stream(live, SCENE.history)
     offline = read(live.history(), shown)
-    assert live.finish().retrieval.to_dict() == offline.retrieval.to_dict()
+    assert live.finish().to_dict() == offline.to_dict()
     assert (
         offline.evidence.cosines[0, 0]
         != read(live.history(), SCENE.vocabulary).evidence.cosines[0, 0]
@@ -480,7 +496,7 @@ def test_one_frame_is_enough_to_finish_and_none_is_refused():
     closed = live.flush().closed
     assert [tuple(own.window) for own in closed] == [(1, 1)]
     offline = read(History(SCENE.history.features[:1], [1], "live"), SCENE.vocabulary)
-    assert live.finish().retrieval.moments == offline.retrieval.moments
+    assert live.finish().intervals == offline.intervals
 
 
 # From pixels
@@ -531,7 +547,7 @@ def test_a_finding_of_it_is_written_and_read_again(scene, tmp_path):
     pushed(live, folder)
     found = live.finish()
     again = type(found).read(found.write(tmp_path / "found").parent)
-    assert again.retrieval.to_dict() == found.retrieval.to_dict()
+    assert again.timeline.to_dict() == found.timeline.to_dict()
     assert found.thumbnails
     assert min(found.thumbnails) >= int(found.history.frames[0]) > 0
 

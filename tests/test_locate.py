@@ -31,8 +31,8 @@ def pairs(count: int = 12):
     return [m.history for m in made], [m.vocabulary for m in made]
 
 
-def answers(retrievals):
-    return [[(tuple(m.window), m.score) for m in r] for r in retrievals]
+def answers(timelines):
+    return [[(tuple(i.window), i.score) for i in timeline] for timeline in timelines]
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -46,7 +46,8 @@ def test_generated_histories_give_the_golden_windows(name) -> None:
             found = locate(
                 made.history, made.vocabulary, coordinates=coordinates, readout=kind, engine=name
             )
-            assert [list(m.window) for m in found] == expected, (case["seed"], readout)
+            windows = [list(window) for window in found.windows().values()]
+            assert windows == expected, (case["seed"], readout)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -94,7 +95,7 @@ def test_equal_frames_are_tied_however_many_descriptions_there_are(name) -> None
     assert {tuple(m.window) for m in locate(frozen, v, engine=name)} == {(0, 0)}
 
 
-def test_settings_of_one_retrieval_are_its_own() -> None:
+def test_settings_of_a_timeline_cannot_be_written_to() -> None:
     made = generate(1, frames=60)
     readout = Scan(durations=Grid(base=2))
     one = locate(made.history, made.vocabulary, readout=readout)
@@ -185,19 +186,21 @@ def test_scaling_features_changes_no_window() -> None:
 
 
 def test_times_lead_back_to_seconds() -> None:
+    """From the instant at which the first frame is shown to that at which the last one ends."""
     made = generate(7, frames=60)
     h = History(made.history.features, made.history.frames, times_s=np.arange(60) / 25)
-    for moment in locate(h, made.vocabulary):
-        assert moment.times_s == (moment.window.start / 25, moment.window.end / 25)
+    for interval in locate(h, made.vocabulary):
+        expected = (interval.start / 25, (interval.end + 1) / 25)
+        assert interval.times_s == pytest.approx(expected, abs=1e-12)
 
 
 def test_diagnostics_tell_what_happened() -> None:
     made = generate(8, frames=120, gaps=((50, 10),))
-    for moment in locate(made.history, made.vocabulary, diagnostics=True):
-        why = moment.diagnostics
-        assert (moment.window & why.run) == moment.window
+    for interval in locate(made.history, made.vocabulary, diagnostics=True):
+        why = interval.diagnostics
+        assert (interval.window & why.run) == interval.window
         assert why.run in made.history.runs()
-        edge = moment.window.start == why.run.start or moment.window.end == why.run.end
+        edge = interval.start == why.run.start or interval.end == why.run.end
         assert why.touches_run_edge == edge
         assert why.scale > 1e-3
         assert not why.floor_active

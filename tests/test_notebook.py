@@ -5,23 +5,20 @@ from __future__ import annotations
 import base64
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dejacue import (
     History,
-    Moment,
+    Interval,
     Reference,
-    Retrieval,
+    Timeline,
     Vocabulary,
-    Window,
     evaluate,
     locate,
 )
-from dejacue.records import Alternative
-from dejacue.records._html import Row, timeline_html
+from dejacue.records._html import Row, bars_html
 from dejacue.report.notebook import finding_html
 from dejacue_paper import generate
 
@@ -36,17 +33,16 @@ def cup(**more) -> History:
     return History(np.ones((8, 4)), frames, "cup", "mini", times_s=frames * 0.5, **more)
 
 
-def found(state: str = "empty", text: str = "empty cup", note: str = "a note") -> Retrieval:
-    first = Moment(
-        state,
-        text,
-        Window(0, 3),
-        2.31,
-        times_s=(0.0, 1.5),
-        alternatives=(Alternative(Window(8, 9), 0.25, (4.0, 4.5)),),
-    )
-    second = Moment("filled", "cup filled with tea", Window(6, 7), 4.0, times_s=(3.0, 3.5))
-    return Retrieval((first, second), {}, "cup", "mini", (note,))
+def found(
+    state: str = "empty", text: str = "empty cup", note: str = "a note", id: str = "cup"
+) -> Timeline:
+    intervals = [
+        Interval(state, 0, 3, 2.31, 0.0, 2.0),
+        Interval(state, 8, 9, 0.25, 4.0, 5.0, 2, "alternative"),
+        Interval("filled", 6, 7, 4.0, 3.0, 4.0),
+    ]
+    states = {state: [text], "filled": ["cup filled with tea"]}
+    return Timeline.of(intervals, states, history_id=id, encoder="mini", notes=[note])
 
 
 def parsed(page: str) -> ElementTree.Element:
@@ -77,7 +73,7 @@ def bars(root: ElementTree.Element, line: int) -> list[tuple[float, float, str]]
     ]
 
 
-def test_a_retrieval_shows_windows_seconds_scores_alternatives_and_notes() -> None:
+def test_a_timeline_shows_windows_seconds_scores_alternatives_and_notes() -> None:
     root = parsed(found()._repr_html_())
     assert rows(root) == [
         ["", "", "frames", "seconds", "score", "description"],
@@ -85,11 +81,11 @@ def test_a_retrieval_shows_windows_seconds_scores_alternatives_and_notes() -> No
             "■ empty",
             "0 to 3",
             "0 – 3",
-            "0.00 – 1.50",
+            "0.00 – 2.00",
             "2.31",
-            "empty cup|also 8 – 9 (4.00 – 4.50 s), score 0.25",
+            "empty cup|also 8 – 9 (4.00 – 5.00 s), score 0.25",
         ],
-        ["■ filled", "6 to 7", "6 – 7", "3.00 – 3.50", "4.00", "cup filled with tea"],
+        ["■ filled", "6 to 7", "6 – 7", "3.00 – 4.00", "4.00", "cup filled with tea"],
         ["", "09"],
     ]
     assert "a note" in "".join(root.itertext())
@@ -103,20 +99,21 @@ def test_windows_are_drawn_where_they_lie() -> None:
 
 
 def test_without_times_there_is_no_column_of_seconds() -> None:
-    moment = Moment("a", "an a", Window(3, 4), 1.0, p_value=0.25)
-    table = rows(parsed(Retrieval((moment,), {}, "x")._repr_html_()))
+    timeline = Timeline.of([Interval("a", 3, 4, 1.0)], {"a": ["an a"]})
+    table = rows(parsed(timeline._repr_html_()))
     assert table[:2] == [
         ["", "", "frames", "score", "description"],
-        ["■ a", "3 to 4", "3 – 4", "1.00 (p 0.25)", "an a"],
+        ["■ a", "3 to 4", "3 – 4", "1.00", "an a"],
     ]
 
 
-def test_a_state_that_is_absent_has_no_bar() -> None:
-    first, second = found()
-    root = parsed(Retrieval((first, replace(second, absent=True)), {}, "cup")._repr_html_())
-    assert rows(root)[2][:3] == ["■ filled", "no frames", "not found (6 – 7)"]
+def test_a_state_that_was_not_found_has_no_bar() -> None:
+    timeline = found()
+    partly = Timeline.of(timeline["empty"], timeline.states, history_id="cup")
+    root = parsed(partly._repr_html_())
+    assert rows(root)[2] == ["■ filled", "no frames", "not found", "", "", "cup filled with tea"]
     assert bars(root, 1) == []
-    parsed(Retrieval((), {}, "nothing")._repr_html_())
+    parsed(Timeline.of([], {})._repr_html_())
 
 
 def test_descriptions_that_share_an_answer_share_a_line() -> None:
@@ -132,7 +129,7 @@ def test_a_finding_shows_warnings_pictures_gaps_and_seconds_of_alternatives() ->
     root = parsed(finding_html(cup(), found(), thumbnails=pictures, warnings=["mind the gap"]))
     words = "".join(root.itertext())
     assert "⚠ mind the gap" in words
-    assert "also 8 – 9 (4.00 – 4.50 s), score 0.25" in words
+    assert "also 8 – 9 (4.00 – 5.00 s), score 0.25" in words
     assert "0 · 0.00 s9 · 4.50 s" in words
     images = list(root.iter("img"))
     assert [image.get("alt") for image in images] == ["frame 0", "frame 3", "frame 9"]
@@ -201,11 +198,12 @@ def test_an_evaluation_shows_means_with_intervals_and_paired_differences() -> No
 
 def test_words_from_outside_stay_words() -> None:
     plain = HOSTILE.replace("\x00\x1b\ud800", "")
-    retrieval = Retrieval(found(HOSTILE, HOSTILE, HOSTILE).moments, {}, HOSTILE, None, (HOSTILE,))
+    timeline = found(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     for page, count in (
-        (retrieval._repr_html_(), 4),
-        (finding_html(cup(), retrieval, warnings=[HOSTILE]), 5),
-        (timeline_html(HOSTILE, [Row(HOSTILE, "#0072B2", [])], 0, 9, head=[HOSTILE]), 3),
+        (timeline._repr_html_(), 4),
+        (finding_html(cup(), timeline, warnings=[f"{HOSTILE}!"]), 5),
+        (finding_html(cup(), timeline, warnings=[HOSTILE]), 4),  # the note is said once
+        (bars_html(HOSTILE, [Row(HOSTILE, "#0072B2", [])], 0, 9, head=[HOSTILE]), 3),
     ):
         assert "".join(parsed(page).itertext()).count(SHOWN) == count
     pages = [

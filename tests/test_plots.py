@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from dejacue import History, Vocabulary, Window, evidence, locate
+from dejacue import History, InputError, Timeline, Vocabulary, Window, locate
 from dejacue.method.locate import read
 from dejacue.report.plots import evidence_figure, save_png, wrapped
 from dejacue_paper import generate
@@ -18,8 +18,7 @@ MADE = generate(3, gaps=((100, 7),))
 
 def drawn(text: str, references=None, history: History = MADE.history):
     words = Vocabulary({"one": [text], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
-    seen = evidence(history, words)
-    return evidence_figure(history, seen, locate(history, words), references)
+    return evidence_figure(history, read(history, words), references)
 
 
 @pytest.mark.parametrize(
@@ -44,17 +43,19 @@ def test_long_words_are_shortened_and_the_window_stays() -> None:
     assert lines[-1].endswith("…: [0, 9]")
 
 
-def test_an_absent_state_has_a_curve_and_no_shaded_window() -> None:
+def test_a_state_that_was_not_found_has_a_curve_and_no_shaded_window() -> None:
     words = Vocabulary({"one": ["a"], "two": ["b"]}, MADE.vocabulary.features[::2], "generated")
-    found = locate(MADE.history, words)
-    first, second = found
-    gone = replace(found, moments=(replace(first, p_value=0.9, absent=True), second))
-    assert list(gone.windows_of(gone[0])) == []
-    assert [window for window, _ in gone.windows_of(gone[1])] == [second.window]
-    figure = evidence_figure(MADE.history, evidence(MADE.history, words), gone)
+    found = read(MADE.history, words)
+    gone = Timeline.of(found["two"], found.states, evidence=found.evidence)
+    figure = evidence_figure(MADE.history, gone)
     shaded = [sum(patch.get_alpha() == 0.22 for patch in axis.patches) for axis in figure.axes]
     assert shaded == [0, 1]
     assert all(axis.lines for axis in figure.axes)
+
+
+def test_a_timeline_without_evidence_says_how_to_make_it() -> None:
+    with pytest.raises(InputError, match=r"has no evidence to draw; make it with read\(\)"):
+        evidence_figure(MADE.history, locate(MADE.history, MADE.vocabulary))
 
 
 def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
@@ -87,16 +88,14 @@ def test_the_legend_cannot_be_taken_for_a_state() -> None:
 def test_titles_name_the_windows_that_are_shaded_and_no_others() -> None:
     scene = generate(3, recurrences=6, frames=600)
     found = read(scene.history, scene.vocabulary, readout="joint")
-    count = len(found.occurrences["empty"])
+    count = len(found["empty"])
     assert count > 3
-    figure = evidence_figure(scene.history, found.evidence, found.retrieval)
-    first, second, third = (own.window for own in found.occurrences["empty"][:3])
+    figure = evidence_figure(scene.history, found)
+    first, second, third = (own.window for own in found["empty"][:3])
     title = figure.axes[0].get_title(loc="left").replace("\n", " ")
     assert title.endswith(f": {first}, {second}, {third} and {count - 3} more")
-    gone = replace(
-        found.retrieval, moments=tuple(replace(own, absent=True) for own in found.retrieval)
-    )
-    title = evidence_figure(scene.history, found.evidence, gone).axes[0].get_title(loc="left")
+    gone = Timeline.of([], found.states, evidence=found.evidence)
+    title = evidence_figure(scene.history, gone).axes[0].get_title(loc="left")
     assert title.endswith(": not found")
 
 

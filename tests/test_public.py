@@ -26,14 +26,14 @@ HEAVY = (
 
 
 NAMES = """
-    __version__ find find_each Finding Live LiveReading Window History Vocabulary Evidence Moment
-    Diagnostics     Retrieval Reading Reference Example ask_next Question read_together check_words
+    __version__ find find_each Finding Live LiveReading Window History Vocabulary Evidence
+    Diagnostics Interval Timeline Reference Example ask_next Question read_together check_words
     WordsReport Store widget ingest
     read_history write_history read_vocabulary write_vocabulary
     open_video open_masks load_encoder encode_vocabulary build_history
     track load_tracker Prompt
-    read_retrievals write_retrievals read_references write_references
-    locate locate_many evidence candidates occurrences segments Contrast Joint
+    read_timelines write_timelines read_references write_references
+    locate locate_many evidence candidates segments Contrast Joint
     Scan Grid
     evaluate Evaluation evaluate_dataset open_dataset
     Cancelled DejaCueError InputError MissingData MissingExtra

@@ -18,7 +18,6 @@ from dejacue import (
     evidence,
     locate,
     locate_many,
-    occurrences,
 )
 from dejacue.method._reading import settings_of
 from dejacue.method.kernel import engine
@@ -65,24 +64,22 @@ def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
     made = generate(4, recurrences=3, frames=300)
     whole = read(made.history, made.vocabulary, readout=readout)
     alone = locate(made.history, made.vocabulary, readout=readout)
-    for a, b in zip(whole.retrieval, alone, strict=True):
-        assert (a.window, a.score, a.absent) == (b.window, b.score, b.absent)
+    assert whole.answers == alone.intervals
     seen = evidence(made.history, made.vocabulary, readout=readout)
     np.testing.assert_array_equal(whole.evidence.responses, seen.responses)
-    assert (whole.occurrences is not None) == (readout == "joint")
-    if whole.occurrences is not None:
-        assert whole.occurrences == occurrences(made.history, made.vocabulary)
-        assert whole.retrieval.lists_occurrences
+    assert any(i.kind == "occurrence" for i in whole) == (readout == "joint")
+    every = locate(made.history, made.vocabulary, readout=readout, top=None)
+    assert whole.intervals == every.intervals
 
 
 def test_a_reading_hints_at_a_state_that_comes_back_and_at_a_still_picture() -> None:
     made = generate(4, recurrences=4, frames=400)
-    notes = read(made.history, made.vocabulary).retrieval.notes
+    notes = read(made.history, made.vocabulary).notes
     assert any("may occur more than once" in note for note in notes)
     once = generate(4, frames=300, signal=2.0)
-    assert not read(once.history, once.vocabulary).retrieval.notes
+    assert not read(once.history, once.vocabulary).notes
     still = History(np.tile(once.history.features[:1], (40, 1)), encoder="generated")
-    (note,) = read(still, once.vocabulary).retrieval.notes
+    (note,) = read(still, once.vocabulary).notes
     assert "all frames look the same" in note
 
 
@@ -92,21 +89,21 @@ def test_one_frame_that_looks_otherwise_is_no_still_picture(unlike, still, frame
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
     rows = np.tile([1.0, 0.0], (frames, 1))
     rows[-1] = 1 - unlike, np.sqrt(1 - (1 - unlike) ** 2)
-    notes = read(History(rows), words).retrieval.notes
+    notes = read(History(rows), words).notes
     assert any("all frames look the same" in note for note in notes) is still
 
 
 def test_a_single_frame_is_no_still_picture() -> None:
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
-    notes = read(History([[1.0, 0.5]]), words).retrieval.notes
+    notes = read(History([[1.0, 0.5]]), words).notes
     assert not any("all frames look the same" in note for note in notes)
 
 
 def test_a_reading_gives_one_window_to_take_and_two_to_choose_from() -> None:
     history = History(np.eye(2)[np.repeat([0, 1] * 5, 20)])  # each state five times
     words = Vocabulary({"a": ["an a"], "b": ["a b"]}, np.eye(2))
-    assert len(read(history, words, top=9).retrieval[0].alternatives) > 3
-    assert len(read(history, words).retrieval[0].alternatives) == 2
+    assert len(read(history, words, top=9)["a"]) > 4
+    assert [i.kind for i in read(history, words)["a"]] == ["answer", "alternative", "alternative"]
 
 
 def test_contrast_is_the_default_everywhere_in_python() -> None:
@@ -114,7 +111,7 @@ def test_contrast_is_the_default_everywhere_in_python() -> None:
     for found in (
         locate(made.history, made.vocabulary),
         next(locate_many([made.history], made.vocabulary)),
-        read(made.history, made.vocabulary).retrieval,
+        read(made.history, made.vocabulary),
     ):
         assert found.settings["readout"]["name"] == "contrast"
         assert found.settings["coordinates"] == "vocabulary"
@@ -187,22 +184,25 @@ def batch(count: int = 7):
 
 @pytest.mark.parametrize("readout", ["published", "contrast", "joint", Contrast(pooling=0), "peak"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_columns_hold_what_the_retrievals_hold(readout, threads) -> None:
+def test_columns_hold_what_the_timelines_hold(readout, threads) -> None:
     histories, vocabularies = batch()
     columns = locate_many(histories, vocabularies, readout=readout, threads=threads).columns()
     one_by_one = [
-        moment
+        interval
         for history, vocabulary in zip(histories, vocabularies, strict=True)
-        for moment in locate(history, vocabulary, readout=readout)
+        for interval in locate(history, vocabulary, readout=readout)
     ]
     assert columns["start"].tolist() == [m.window.start for m in one_by_one]
     assert columns["end"].tolist() == [m.window.end for m in one_by_one]
     assert columns["score"].tolist() == [m.score for m in one_by_one]
     assert columns["state"] == [m.state for m in one_by_one]
-    assert columns["description"] == [m.description for m in one_by_one]
-    assert columns["level"] == [m.level for m in one_by_one]
-    if "absent" in columns:
-        assert columns["absent"].tolist() == [m.absent for m in one_by_one]
+    per_state = readout in ("contrast", "joint")
+    assert ("description" in columns) is not per_state
+    assert columns.get("description", [None] * len(one_by_one)) == [
+        m.description for m in one_by_one
+    ]
+    assert set(columns["rank"].tolist()) == {1}
+    assert set(columns["kind"]) == {"answer"}
 
 
 def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
@@ -219,12 +219,12 @@ def test_columns_lead_back_to_the_file_where_the_histories_do() -> None:
     found = list(locate_many(histories, vocabularies))
     columns = locate_many(histories, vocabularies).columns()
     rows = [i for i, name in enumerate(columns["history"]) if name == "timed"]
-    for row, moment in zip(rows, found[1], strict=True):
-        assert moment.times_s == (columns["start_s"][row], columns["end_s"][row])
-        assert tuple(moment.source) == (columns["source_start"][row], columns["source_end"][row])
-        assert moment.times_s == (moment.window.start / 5, moment.window.end / 5)
-        assert moment.source.start == 6 * moment.window.start
-    assert all(moment.times_s is None and moment.source is None for moment in found[0])
+    for row, one in zip(rows, found[1], strict=True):
+        assert one.times_s == (columns["start_s"][row], columns["end_s"][row])
+        assert tuple(one.source) == (columns["source_start"][row], columns["source_end"][row])
+        assert one.times_s == pytest.approx((one.start / 5, (one.end + 1) / 5), abs=1e-9)
+        assert one.source.start == 6 * one.start
+    assert all(one.times_s is None and one.source_start is None for one in found[0])
     assert np.isnan(columns["start_s"][: rows[0]]).all()
 
 
@@ -236,21 +236,21 @@ def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_t
     timed = History(made[1].history.features, times_s=rows / 4, encoder="generated")
     sampled = History(made[2].history.features, source_frames=3 * rows, encoder="generated")
     found = list(locate_many([plain, timed, sampled], made[0].vocabulary))
-    assert [len(own) for own in found] == [4, 4, 4]
+    assert [len(own) for own in found] == [2, 2, 2]
     for own, history in zip(found, (plain, timed, sampled), strict=True):
         alone = locate(history, made[0].vocabulary)
         assert [(m.times_s, m.source) for m in own] == [(m.times_s, m.source) for m in alone]
-    assert found[0][0].times_s is found[0][0].source is found[2][0].times_s is None
-    assert found[1][0].times_s[0] == found[1][0].window.start / 4
-    assert found[2][0].source.start == 3 * found[2][0].window.start
-    assert not any(moment.absent for own in found for moment in own)
+    assert found[0][0].times_s is found[0][0].source_start is found[2][0].times_s is None
+    assert found[1][0].times_s[0] == found[1][0].start / 4
+    assert found[2][0].source.start == 3 * found[2][0].start
     table = locate_many([plain, timed, sampled], made[0].vocabulary).columns()
-    for name in ("source_start", "source_end"):
-        assert list(table[name][:8]) == [-1] * 8
-    assert np.isnan(np.asarray(table["start_s"])[[0, 3, 8, 11]]).all()
+    for name in ("start", "end"):  # the first two count the frames of the file
+        assert table[f"source_{name}"][:4].tolist() == table[name][:4].tolist()
+        assert table[f"source_{name}"][4:].tolist() == (3 * table[name][4:]).tolist()
+    assert np.isnan(table["start_s"]).tolist() == [True, True, False, False, True, True]
     only = locate(timed, made[0].vocabulary)
     assert only[0].times_s is not None
-    assert locate(sampled, made[0].vocabulary)[0].source is not None
+    assert locate(sampled, made[0].vocabulary)[0].source_start is not None
 
 
 def test_data_frames_and_arrow_come_from_the_columns() -> None:
@@ -265,14 +265,14 @@ def test_data_frames_and_arrow_come_from_the_columns() -> None:
     assert max(ranked["rank"]) > 1
 
 
-def test_retrievals_do_not_keep_features_alive() -> None:
+def test_timelines_do_not_keep_features_alive() -> None:
     histories, vocabularies = batch(2)
     seen = weakref.ref(histories[0])
     found = list(locate_many(histories, vocabularies))
     del histories
     gc.collect()
     assert seen() is None
-    assert len(found[0]) == len(vocabularies[0])
+    assert len(found[0]) == len(vocabularies[0].states)
 
 
 def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
@@ -293,21 +293,22 @@ def test_where_frames_are_counted_from_moves_the_windows_and_nothing_else(readou
     earlier = History(made.history.features, made.history.frames - 1000, encoder="generated")
     found = read(made.history, made.vocabulary, readout=readout)
     moved = read(earlier, made.vocabulary, readout=readout)
-    for one, other in zip(found.retrieval, moved.retrieval, strict=True):
-        assert (one.window.start - 1000, one.window.end - 1000) == tuple(other.window)
-        assert one.score == other.score
+    for one, other in zip(found, moved, strict=True):
+        assert (one.start - 1000, one.end - 1000) == tuple(other.window)
+        assert (one.state, one.rank, one.score) == (other.state, other.rank, other.score)
     np.testing.assert_array_equal(found.evidence.responses, moved.evidence.responses)
 
 
-def test_occurrences_are_refused_where_a_readout_gives_one_window() -> None:
-    made = generate(6)
+def test_occurrences_are_listed_by_joint_alone() -> None:
+    made = generate(6, recurrences=3)
     for readout in ("contrast", "peak"):
-        with pytest.raises(InputError, match=f"{readout} readout gives one window per description"):
-            occurrences(made.history, made.vocabulary, readout=readout)
-    assert occurrences(made.history, made.vocabulary, readout=Joint(stay=3))
+        found = locate(made.history, made.vocabulary, readout=readout, top=None)
+        assert not any(i.kind == "occurrence" for i in found)
+    found = locate(made.history, made.vocabulary, readout=Joint(stay=3), top=None)
+    assert {i.kind for i in found} == {"answer", "occurrence"}
 
 
-def test_retrievals_are_read_once_and_say_so() -> None:
+def test_timelines_are_read_once_and_say_so() -> None:
     histories, vocabularies = batch(2)
     found = locate_many(histories, vocabularies)
     assert len(list(found)) == 2
@@ -319,4 +320,4 @@ def test_retrievals_are_read_once_and_say_so() -> None:
     with pytest.raises(InputError, match="have already been read"):
         found.columns()
     nothing = locate_many([], [])
-    assert [len(column) for column in nothing.columns().values()] == [0] * 7
+    assert {len(column) for column in nothing.columns().values()} == {0}

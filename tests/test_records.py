@@ -18,15 +18,14 @@ from dejacue import (
     History,
     InputError,
     MissingExtra,
-    Moment,
     Reference,
-    Retrieval,
     Vocabulary,
     Window,
     locate,
 )
+from dejacue.method.batch import locate_many
 from dejacue.method.locate import read
-from dejacue.records.retrieval import from_source, to_source
+from dejacue.records import Interval, Timeline
 from dejacue_paper import generate
 
 frames = st.integers(-50, 50)
@@ -454,35 +453,7 @@ def test_bad_text_features_are_refused():
         Vocabulary(STATES, [[1, 0], [0, 0], [0, 1]])
 
 
-# Evidence, Moment, Retrieval
-
-
-def moment(state: str, description: str, start: int, end: int, **more: object) -> Moment:
-    return Moment(state, description, Window(start, end), 1.5, **more)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def retrieval() -> Retrieval:
-    why = Diagnostics(0.5, False, 0.1, 0.02, False, Window(0, 99), True)
-    return Retrieval(
-        (
-            moment("empty", "empty cup", 0, 9, times_s=(0.0, 0.36)),
-            moment("empty", "cup with nothing in it", 2, 9, times_s=(0.08, 0.36)),
-            moment(
-                "filled",
-                "cup with coffee",
-                20,
-                29,
-                times_s=(0.8, 1.16),
-                alternatives=((Window(40, 44), 0.75),),
-                diagnostics=why,
-            ),
-        ),
-        {"coordinates": "vocabulary", "readout": {"name": "scan"}},
-        "cup",
-        "siglip",
-        ("a note",),
-    )
+# Evidence, Interval, Timeline
 
 
 def test_evidence_is_read_only():
@@ -493,150 +464,300 @@ def test_evidence_is_read_only():
             getattr(evidence, name)[0] = 7
 
 
-def test_retrieval_goes_through_its_moments_in_order(retrieval):
-    assert len(retrieval) == 3
-    assert [m.description for m in retrieval] == [
+def test_an_interval_refuses_frames_that_are_none():
+    with pytest.raises(InputError, match=r"window \[5, 4\] ends before it starts"):
+        Interval("empty", 5, 4)
+    with pytest.raises(InputError, match=r"window start 0\.5 is not a whole number"):
+        Interval("empty", 0.5, 4)
+
+
+def test_an_interval_holds_its_last_frame_and_has_seconds_where_both_are_known():
+    interval = Interval("empty", 3, 5, start_s=0.3, end_s=0.6)
+    assert [frame for frame in range(8) if frame in interval] == [3, 4, 5]
+    assert interval.times_s == (0.3, 0.6)
+    assert Interval("empty", 3, 5, start_s=0.3).times_s is None
+    assert interval.source == interval.window == Window(3, 5)
+
+
+WHY = Diagnostics(0.5, False, 0.1, 0.02, False, Window(0, 99), True)
+SHARED = [  # one answer for all descriptions of a state
+    Interval("filled", 20, 29, 1.5, 0.8, 1.2, diagnostics=WHY),
+    Interval("filled", 40, 44, 0.75, 1.6, 1.8, rank=2, kind="alternative"),
+    Interval("empty", 0, 9, 2.5, 0.0, 0.4),
+]
+EACH = [  # an answer for each description
+    Interval("empty", 2, 9, 1.0, description="cup with nothing in it"),
+    Interval("empty", 0, 9, 2.5, description="empty cup"),
+    Interval("filled", 20, 29, 1.5, description="cup with coffee"),
+]
+
+
+def timeline_of(intervals, states=STATES, **more) -> Timeline:
+    return Timeline.of(intervals, states, **({"history_id": "cup"} | more))
+
+
+@pytest.fixture
+def timeline() -> Timeline:
+    settings = {"coordinates": "vocabulary", "readout": {"name": "contrast"}}
+    return timeline_of(SHARED, encoder="siglip", settings=settings, notes=["a note"])
+
+
+def test_intervals_come_in_the_order_of_states_and_ranks(timeline):
+    assert len(timeline) == 3
+    assert list(timeline) == [SHARED[2], *SHARED[:2]]
+    assert timeline.answers == [SHARED[2], SHARED[0]]
+    assert [i.description for i in timeline_of(EACH)] == [
         "empty cup",
         "cup with nothing in it",
         "cup with coffee",
     ]
 
 
-def test_retrieval_is_indexed_by_number_state_or_description(retrieval):
-    first, second, third = retrieval
-    assert retrieval[0] is first
-    assert retrieval[-1] is third
-    assert retrieval[np.int64(1)] is second
-    assert retrieval["empty"] == (first, second)
-    assert retrieval["filled"] == (third,)
-    assert retrieval["cup with coffee"] is third
-
-
-def test_a_state_wins_over_a_description_of_the_same_name():
-    retrieval = Retrieval((moment("a", "b", 0, 1), moment("b", "c", 2, 3)), {})
-    assert retrieval["b"] == (retrieval[1],)
-    assert retrieval.description("b") is retrieval[0]
-    assert retrieval.state("c") == ()
-
-
-def test_an_unknown_name_gets_the_nearest_one_suggested(retrieval):
-    with pytest.raises(KeyError, match=r'unknown .* "fillde"; did you mean "filled"'):
-        retrieval["fillde"]
-    with pytest.raises(KeyError, match='did you mean "cup with coffee"'):
-        retrieval.description("cup with cofee")
+def test_a_timeline_is_indexed_by_number_or_state(timeline):
+    first, second, third = timeline
+    assert timeline[0] is first
+    assert timeline[-1] is third
+    assert timeline[np.int64(1)] is second
+    assert timeline["empty"] == [first]
+    assert timeline["filled"] == [second, third]
     with pytest.raises(IndexError):
-        retrieval[3]
+        timeline[3]
 
 
-def test_json_says_its_schema_and_comes_back_as_it_was(retrieval):
-    document = json.loads(retrieval.to_json())
-    assert document["schema"] == "dejacue.retrieval/1"
-    assert document == retrieval.to_dict()
-    assert document["history"] == "cup"
-    assert document["encoder"] == "siglip"
-    assert document["notes"] == ["a note"]
-    assert document["moments"][0] == {
+def test_an_unknown_state_gets_the_nearest_one_suggested(timeline):
+    with pytest.raises(KeyError, match=r'unknown state "fillde"; did you mean "filled"'):
+        timeline["fillde"]
+    with pytest.raises(InputError, match=r'unknown state "fillde"; did you mean "filled"'):
+        timeline_of([Interval("fillde", 0, 1)])
+    with pytest.raises(InputError, match='unknown description "x"; known: cup with coffee'):
+        timeline_of([Interval("filled", 0, 1, description="x")])
+
+
+def test_states_and_intervals_are_in_a_timeline(timeline):
+    assert "empty" in timeline
+    assert timeline[0] in timeline
+    assert "half full" not in timeline
+    assert Interval("empty", 0, 8) not in timeline
+
+
+def test_a_state_without_an_interval_was_not_found():
+    timeline = timeline_of(SHARED[:1])
+    assert timeline["empty"] == []
+    assert "empty" in timeline
+    assert list(timeline.states) == ["empty", "filled"]
+    assert timeline.windows() == {
+        ("empty", "empty cup"): None,
+        ("empty", "cup with nothing in it"): None,
+        ("filled", "cup with coffee"): Window(20, 29),
+    }
+    assert "not found" in repr(timeline)
+    assert "not found" in timeline._repr_html_()
+
+
+def test_windows_are_those_of_each_description_in_frames_of_the_file(timeline):
+    assert timeline.windows() == {
+        ("empty", "empty cup"): Window(0, 9),
+        ("empty", "cup with nothing in it"): Window(0, 9),
+        ("filled", "cup with coffee"): Window(20, 29),
+    }
+    assert timeline_of(EACH).windows()["empty", "cup with nothing in it"] == Window(2, 9)
+    sampled = timeline_of([Interval("filled", 1, 4, source_start=13, source_end=22)])
+    assert sampled.windows()["filled", "cup with coffee"] == Window(13, 22)
+    wordless = timeline_of([Interval("b", 1, 4)], {"a": (), "b": ()})
+    assert wordless.windows() == {("a", "a"): None, ("b", "b"): Window(1, 4)}
+
+
+def test_at_is_the_state_that_is_claimed_there(timeline):
+    assert timeline.at(0.0) == timeline.at(frame=0) == "empty"
+    assert timeline.at(0.39) == "empty"
+    assert timeline.at(0.4) is None  # the end is the first instant that no longer belongs to it
+    assert timeline.at(frame=9) == "empty"
+    assert timeline.at(frame=10) is None
+    assert timeline.at(1.7) is None  # an alternative claims nothing
+    again = Interval("filled", 40, 44, 0.75, 1.6, 1.8, rank=2, kind="occurrence")
+    both = Interval("empty", 42, 44, 0.5, 1.7, 1.8)
+    occurs = timeline_of([SHARED[0], again, both])
+    assert occurs.at(1.6) == occurs.at(1.7) == "filled"  # the better of the two
+    assert occurs.claimed == [both, SHARED[0], again]
+
+
+def test_at_takes_either_a_time_or_a_frame(timeline):
+    for arguments in ({}, {"time_s": 1.0, "frame": 3}):
+        with pytest.raises(InputError, match="give a time in seconds, or a frame"):
+            timeline.at(**arguments)
+    with pytest.raises(InputError, match=r'history "cup" has no times; give at\(frame='):
+        timeline_of(EACH).at(1.0)
+
+
+def test_json_says_its_schema_and_comes_back_as_it_was(timeline):
+    document = json.loads(timeline.to_json())
+    assert document == timeline.to_dict()
+    first, second, third = document.pop("intervals")
+    assert document == {
+        "schema": "dejacue.timeline/1",
+        "history": "cup",
+        "encoder": "siglip",
+        "settings": {"coordinates": "vocabulary", "readout": {"name": "contrast"}},
+        "notes": ["a note"],
+        "states": STATES,
+    }
+    assert first == {
         "state": "empty",
-        "description": "empty cup",
         "start": 0,
         "end": 9,
-        "score": 1.5,
-        "level": "description",
         "start_s": 0.0,
-        "end_s": 0.36,
+        "end_s": 0.4,
+        "score": 2.5,
+        "rank": 1,
+        "kind": "answer",
     }
-    last = document["moments"][2]
-    assert last["alternatives"] == [{"start": 40, "end": 44, "score": 0.75}]
-    assert last["diagnostics"]["run"] == {"start": 0, "end": 99}
-    assert last["diagnostics"]["touches_run_edge"] is True
+    assert second["diagnostics"]["run"] == {"start": 0, "end": 99}
+    assert second["diagnostics"]["touches_run_edge"] is True
+    assert (third["start"], third["end"], third["score"]) == (40, 44, 0.75)
+    assert (third["rank"], third["kind"]) == (2, "alternative")
+    assert timeline_of(EACH).to_dict()["intervals"][0]["description"] == "empty cup"
 
 
 def test_json_of_a_located_history_comes_back_as_it_was():
     made = generate(3, gaps=((50, 10),))
-    retrieval = locate(made.history, made.vocabulary, top=2, diagnostics=True)
-    assert json.loads(retrieval.to_json(indent=None)) == retrieval.to_dict()
+    timeline = locate(made.history, made.vocabulary, top=2, diagnostics=True)
+    assert json.loads(timeline.to_json(indent=None)) == timeline.to_dict()
 
 
-def test_changing_a_dict_changes_neither_the_retrieval_nor_the_next_one():
+def test_changing_a_dict_changes_neither_the_timeline_nor_the_next_one():
     made = generate(3)
-    retrieval = locate(made.history, made.vocabulary)
-    before = retrieval.to_json()
-    retrieval.to_dict()["settings"]["readout"]["norm"] = "changed"
-    assert retrieval.to_json() == before
+    timeline = locate(made.history, made.vocabulary)
+    before = timeline.to_json()
+    timeline.to_dict()["settings"]["readout"]["norm"] = "changed"
+    timeline.to_dict()["states"].clear()
+    assert timeline.to_json() == before
     assert locate(made.history, made.vocabulary).to_json() == before
 
 
 def test_json_keeps_letters_of_every_alphabet():
-    retrieval = Retrieval((moment("leer", "Gefäß, leer 空", 0, 1),), {})
-    assert "Gefäß, leer 空" in retrieval.to_json()
+    timeline = timeline_of([Interval("leer", 0, 1)], {"leer": ["Gefäß, leer 空"]})
+    assert "Gefäß, leer 空" in timeline.to_json()
 
 
-def test_a_score_that_is_not_finite_never_becomes_json():
-    retrieval = Retrieval((Moment("a", "b", Window(0, 1), float("nan")),), {})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        retrieval.to_json()
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_timeline_that_json_has_no_word_for_is_refused(score):
+    with pytest.raises(InputError, match=r"timeline of cup: cannot .* as JSON .*compliant"):
+        timeline_of([Interval("empty", 0, 1, score)]).to_json()
+    with pytest.raises(InputError, match="timeline of cup: cannot be written as JSON"):
+        timeline_of([], settings={"level": score, "of": object()}).to_json()
 
 
-def test_rows_are_flat_and_name_their_history(retrieval):
-    rows = retrieval.to_rows()
-    assert [row["history"] for row in rows] == ["cup"] * 4
-    assert [row["rank"] for row in rows] == [1, 1, 1, 2]
-    assert list(rows[0]) == [
+def test_rows_are_flat_and_name_their_history(timeline):
+    rows = timeline.to_rows()
+    assert [row["history"] for row in rows] == ["cup"] * 3
+    assert [row["rank"] for row in rows] == [1, 1, 2]
+    assert [row["kind"] for row in rows] == ["answer", "answer", "alternative"]
+    assert list(rows[0])[:9] == [
         "history",
         "state",
-        "description",
         "start",
         "end",
-        "score",
-        "level",
         "start_s",
         "end_s",
+        "score",
         "rank",
-        "notes",
+        "kind",
     ]
+    assert list(rows[0])[-1] == "notes"
     assert {row["notes"] for row in rows} == {"a note"}
-    assert {"residual_norm", "run_start", "run_end"} <= set(rows[2])
-    assert (rows[3]["start"], rows[3]["end"], rows[3]["score"]) == (40, 44, 0.75)
-    assert "start_s" not in rows[3]
+    assert {"residual_norm", "run_start", "run_end"} <= set(rows[1])
+    assert (rows[1]["run_start"], rows[1]["run_end"]) == (0, 99)
+    assert (rows[2]["start"], rows[2]["end"], rows[2]["score"]) == (40, 44, 0.75)
+    assert rows[2]["residual_norm"] is None
     assert not any(isinstance(value, dict | list | tuple) for row in rows for value in row.values())
 
 
+def test_rows_name_descriptions_where_each_is_answered_and_miss_seconds_that_are_not_known():
+    rows = timeline_of(EACH).to_rows()
+    assert [row["description"] for row in rows] == [
+        "empty cup",
+        "cup with nothing in it",
+        "cup with coffee",
+    ]
+    assert {row["start_s"] for row in rows} == {row["end_s"] for row in rows} == {None}
+    assert not {"notes", "source_start"} & set(rows[0])
+
+
 @pytest.mark.parametrize("library", [None, "pandas"])
-def test_dataframe_has_one_row_per_window(retrieval, library):
-    table = retrieval.to_dataframe(library)
+def test_dataframe_has_one_row_per_interval(timeline, library):
+    table = timeline.to_dataframe(library)
     assert type(table).__module__.startswith("pandas")
     first = table[table["rank"] == 1]
-    assert first["description"].tolist() == [m.description for m in retrieval]
-    assert first["start"].tolist() == [0, 2, 20]
-    assert first["end_s"].tolist() == [0.36, 0.36, 1.16]
-    assert table["start"].tolist() == [0, 2, 20, 40]
+    assert first["state"].tolist() == ["empty", "filled"]
+    assert first["end_s"].tolist() == [0.4, 1.2]
+    assert table["start"].tolist() == [0, 20, 40]
 
 
-def test_an_unknown_data_frame_library_is_refused(retrieval):
+def test_an_unknown_data_frame_library_is_refused(timeline):
     with pytest.raises(InputError, match="known: pandas, polars"):
-        retrieval.to_dataframe("json")
+        timeline.to_dataframe("json")
 
 
-def test_names_are_in_a_retrieval(retrieval):
-    assert "empty" in retrieval
-    assert "cup with coffee" in retrieval
-    assert retrieval[0] in retrieval
-    assert "half full" not in retrieval
-
-
-def test_a_library_that_is_not_installed_is_named_with_the_remedy(retrieval, monkeypatch):
+def test_a_library_that_is_not_installed_is_named_with_the_remedy(timeline, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingExtra, match=r"polars is not installed; pip install"):
-        retrieval.to_dataframe("polars")
+        timeline.to_dataframe("polars")
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"pandas is not installed; pip install pandas, or"):
-        retrieval.to_dataframe()
+        timeline.to_dataframe()
 
 
-def test_retrieval_shows_its_windows(retrieval):
-    lines = repr(retrieval).splitlines()
-    assert lines[0] == "<Retrieval cup: 3 moments>"
-    assert lines[3].split() == ["filled", "[20,", "29]", "1.500", "cup", "with", "coffee"]
+def test_a_timeline_shows_its_windows(timeline):
+    lines = repr(timeline).splitlines()
+    assert lines[0] == "<Timeline cup: 3 intervals>"
+    assert lines[2].split() == ["filled", "[20,", "29]", "1.500"]
+    assert lines[3].split() == ["filled", "[40,", "44]", "0.750", "alternative"]
+    (line,) = (line for line in repr(timeline_of(EACH)).splitlines() if "coffee" in line)
+    assert line.split() == ["filled", "[20,", "29]", "1.500", "cup", "with", "coffee"]
+
+
+def test_replace_changes_what_is_named_and_nothing_else(timeline):
+    again = timeline.replace(notes=("another",), encoder="clip")
+    assert (again.notes, again.encoder) == (("another",), "clip")
+    assert (timeline.notes, timeline.encoder) == (("a note",), "siglip")
+    assert again.intervals == timeline.intervals
+    assert timeline.replace(settings={"top": 1}).settings == {"top": 1}
+
+
+# Timelines of many histories
+
+
+def test_timelines_of_many_histories_are_joined_and_split_as_they_were():
+    cup, door = timeline_of(SHARED, notes=["a note"]), timeline_of(EACH, history_id="door")
+    empty = timeline_of([], history_id="none")
+    joined = Timeline.joined([cup, empty, door])
+    assert [subject.id for subject in joined.subjects] == ["cup", "none", "door"]
+    assert joined.notes == ("a note",)
+    assert joined.intervals == [*cup, *door]
+    assert [part.to_dict() for part in joined.split()] == [
+        part.to_dict() for part in (cup, empty, door)
+    ]
+    assert [row["history"] for row in joined.to_rows()] == ["cup"] * 3 + ["door"] * 3
+    assert [row["notes"] for row in joined.to_rows()] == ["a note"] * 3 + [None] * 3
+    assert "2 histories" in repr(Timeline.joined([cup, door]))
+    with pytest.raises(InputError, match=r"holds 3 histories; iterate over timeline.split\(\)"):
+        joined.states  # noqa: B018
+
+
+def test_rows_of_many_histories_count_the_frames_of_the_file_where_one_is_sampled():
+    sampled = timeline_of([Interval("filled", 1, 4, source_start=13, source_end=22)])
+    whole = timeline_of([Interval("filled", 5, 6)], history_id="door")
+    rows = Timeline.joined([sampled, whole]).to_rows()
+    assert [(row["source_start"], row["source_end"]) for row in rows] == [(13, 22), (5, 6)]
+
+
+def test_timelines_are_read_once():
+    made = generate(3)
+    timelines = locate_many([made.history], made.vocabulary)
+    (one,) = timelines
+    assert one.to_json() == locate(made.history, made.vocabulary).to_json()
+    with pytest.raises(InputError, match="have already been read and are not kept"):
+        timelines.joined()
 
 
 def test_indices_that_do_not_fit_are_refused_not_wrapped():
@@ -667,14 +788,6 @@ def test_times_and_frames_of_the_file_are_as_large_as_frames(column):
             History(np.ones((2, 2)), **{column: beyond})
 
 
-@pytest.mark.parametrize("score", [float("nan"), float("inf")])
-def test_a_retrieval_that_json_has_no_word_for_is_refused(score):
-    with pytest.raises(InputError, match="retrieval of cup: cannot be written as JSON"):
-        Retrieval((Moment("a", "x", Window(0, 1), score),), {}, "cup").to_json()
-    with pytest.raises(InputError, match="retrieval of cup: cannot be written as JSON"):
-        Retrieval((), {"level": score, "of": object()}, "cup").to_json()
-
-
 def test_an_unaligned_array_is_copied_into_place():
     raw = np.zeros(1 + 4 * 6, np.uint8)
     crooked = raw[1:].view(np.float32).reshape(2, 3)
@@ -699,56 +812,90 @@ def taken() -> History:
 def test_a_window_of_samples_leads_back_to_the_file_and_a_window_of_the_file_to_samples():
     history = taken()
     assert history.sampled
-    assert to_source(history, Window(1, 4)) == Window(13, 22)
-    assert from_source(history, Window(13, 22)) == Window(1, 4)
-    assert from_source(history, Window(11, 21)) == Window(1, 2)  # what was taken in it
-    assert from_source(history, Window(17, 21)) is None
+    assert history.to_source(Window(1, 4)) == Window(13, 22)
+    assert history.from_source(Window(13, 22)) == Window(1, 4)
+    assert history.from_source(Window(11, 21)) == Window(1, 2)  # what was taken in it
+    assert history.from_source(Window(17, 21)) is None
     with pytest.raises(InputError, match="does not observe both ends of the window"):
-        to_source(history, Window(1, 3))
+        history.to_source(Window(1, 3))
 
 
 def test_a_history_of_all_frames_is_not_sampled():
     whole = History(np.eye(3), [2, 3, 5], source_frames=[2, 3, 5])
     for history in (whole, History(np.eye(3), [2, 3, 5])):
         assert not history.sampled
-        assert to_source(history, Window(2, 5)) == Window(2, 5)
-        assert from_source(history, Window(0, 9)) == Window(0, 9)
-        assert Retrieval((), {}).with_source(history).moments == ()
+        assert history.to_source(Window(2, 5)) == Window(2, 5)
+        assert history.from_source(Window(0, 9)) == Window(0, 9)
 
 
-def test_moments_carry_the_frames_of_the_source():
-    moment = Moment("a", "x", Window(1, 4), 2.0, alternatives=((Window(0, 0), 1.0),))
-    assert moment.in_source == Window(1, 4)
-    assert "source_start" not in moment.to_dict()
-    found = Retrieval((moment,), {}, "cup").with_source(taken())
-    assert found[0].source == found[0].in_source == Window(13, 22)
-    assert found[0].window == Window(1, 4)
-    row, other = found.to_rows()
-    assert (row["start"], row["end"], row["source_start"], row["source_end"]) == (1, 4, 13, 22)
-    assert (other["source_start"], other["source_end"]) == (10, 10)
+def test_intervals_carry_the_frames_of_the_source():
+    history, vocabulary = taken(), Vocabulary({"a": "x", "b": "y"}, np.eye(2, 5))
+    for readout in ("contrast", "published"):
+        for interval in locate(history, vocabulary, readout=readout, top=1):
+            assert interval.source == history.to_source(interval.window)
+            assert "source_start" in interval.to_dict()
+    whole = History(history.features, history.frames, source_frames=history.frames)
+    (first, _) = locate(whole, vocabulary)
+    assert first.source == first.window
+    assert "source_start" not in first.to_dict()
+
+
+# Seconds: half-open, by the timestamps
+
+
+@pytest.mark.parametrize(
+    ("frames", "times", "ends"),
+    [
+        ([0, 1, 2, 3], [0.0, 1.0, 3.0, 4.0], [1.0, 3.0, 4.0, 5.0]),  # until the next is shown
+        ([0, 1, 4, 5], [0.0, 1.0, 4.0, 5.0], [1.0, 2.0, 5.0, 6.0]),  # its share of a gap
+        ([0, 2, 4], [0.0, 1.0, 2.0], [0.5, 1.5, 2.5]),
+    ],
+)
+def test_a_frame_ends_when_the_next_one_is_shown(frames, times, ends):
+    history = History(np.ones((len(frames), 2)), frames, times_s=times)
+    assert history.ends_s.tolist() == pytest.approx(ends)
+
+
+def test_the_end_of_a_frame_is_not_known_without_times_or_from_a_single_one():
+    assert History(np.ones((3, 2))).ends_s is None
+    assert History(np.ones((1, 2)), times_s=[3.0]).ends_s is None
+
+
+def test_an_interval_ends_when_its_last_frame_ends():
+    made = generate(3)
+    times = np.arange(len(made.history)) / 8
+    history = History(made.history.features, made.history.frames, times_s=times)
+    for readout in ("contrast", "joint", "scan"):
+        for top in (1, 3):
+            for interval in locate(history, made.vocabulary, readout=readout, top=top):
+                first, last = history.rows_of(interval.window)
+                assert interval.times_s == (times[first], history.ends_s[last])
+    one = History(made.history.features[:1], times_s=[3.0])
+    assert {(i.start_s, i.end_s) for i in locate(one, made.vocabulary)} == {(3.0, None)}
 
 
 def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
     made = generate(1)
-    reading = read(made.history, made.vocabulary, diagnostics=True)
-    moment = reading.retrieval[0]
+    timeline = read(made.history, made.vocabulary, diagnostics=True)
+    interval = timeline[0]
     again = read(made.history, made.vocabulary, diagnostics=True)
     reference = Reference("cup", {"empty": [(0, 3)]})
     for record in (
         made.history,
         made.vocabulary,
-        reading,
-        reading.retrieval,
-        reading.evidence,
-        moment,
-        moment.window,
-        moment.diagnostics,
+        timeline.evidence,
+        interval,
+        interval.window,
+        interval.diagnostics,
         reference,
     ):
         for name in fields(record):
             with pytest.raises(AttributeError):  # FrozenInstanceError
                 setattr(record, name.name, getattr(record, name.name))
-    of_arrays = {made.history, made.vocabulary, reading, reading.retrieval, reading.evidence}
-    assert len(of_arrays | {again, again.retrieval, again.evidence}) == 8
-    assert moment == again.retrieval[0]
+    for name in ("subjects", "settings", "evidence", "notes", "states"):
+        with pytest.raises(AttributeError):
+            setattr(timeline, name, getattr(timeline, name))
+    of_arrays = {made.history, made.vocabulary, timeline, timeline.evidence}
+    assert len(of_arrays | {again, again.evidence}) == 6
+    assert interval == again[0]
     assert reference == Reference("cup", {"empty": [(0, 3)]})

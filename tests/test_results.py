@@ -1,4 +1,4 @@
-"""References and retrievals on disk: what is written comes back, what is broken is named."""
+"""References and timelines on disk: what is written comes back, what is broken is named."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, InputError, Moment, Retrieval, Vocabulary, Window, locate
+from dejacue import History, InputError, Vocabulary, Window, locate
+from dejacue.records import Diagnostics, Interval, Timeline
 from dejacue.records.reference import Reference
 from dejacue.report.exports import as_csv
+from dejacue.sources.formats.tables import table_bytes
 from dejacue.sources.results import (
     read_references,
-    read_retrievals,
+    read_timelines,
     write_references,
-    write_retrievals,
+    write_timelines,
 )
 from dejacue_paper import generate
 
@@ -43,13 +45,13 @@ def save(path: Path, content: object) -> Path:
     return path
 
 
-def plain(retrievals) -> list[dict]:
-    return [json.loads(retrieval.to_json()) for retrieval in retrievals]
+def plain(timelines) -> list[dict]:
+    return [json.loads(timeline.to_json()) for timeline in timelines]
 
 
 @pytest.fixture(scope="module")
-def located() -> list[Retrieval]:
-    """Retrievals of generated histories, with alternatives."""
+def located() -> list[Timeline]:
+    """Timelines of generated histories, with alternatives."""
     made = [generate(seed) for seed in (1, 2, 3)]
     return [locate(m.history, m.vocabulary, readout="scan", top=3) for m in made]
 
@@ -159,76 +161,128 @@ def test_a_csv_has_no_place_for_frames_and_nothing_is_written(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["found.json", "found.jsonl"])
-def test_retrievals_come_back_as_they_were(tmp_path, located, name) -> None:
-    path = write_retrievals(tmp_path / name, located)
-    assert plain(read_retrievals(path)) == plain(located)
-    assert any(moment.alternatives for moment in read_retrievals(path)[0])
+def test_timelines_come_back_as_they_were(tmp_path, located, name) -> None:
+    path = write_timelines(tmp_path / name, located)
+    assert plain(read_timelines(path)) == plain(located)
+    assert any(interval.rank > 1 for interval in read_timelines(path)[0])
 
 
-def test_json_lines_hold_one_retrieval_each(tmp_path, located) -> None:
-    lines = write_retrievals(tmp_path / "found.jsonl", located).read_text("utf-8").splitlines()
+def test_json_lines_hold_one_timeline_each(tmp_path, located) -> None:
+    lines = write_timelines(tmp_path / "found.jsonl", located).read_text("utf-8").splitlines()
     assert [json.loads(line)["history"] for line in lines] == [r.history_id for r in located]
 
 
 def test_a_list_is_one_json_document(tmp_path, located) -> None:
-    documents = json.loads(write_retrievals(tmp_path / "found.json", located).read_bytes())
+    documents = json.loads(write_timelines(tmp_path / "found.json", located).read_bytes())
     assert documents == plain(located)
-    assert json.loads(write_retrievals(tmp_path / "none.json", []).read_bytes()) == []
+    assert json.loads(write_timelines(tmp_path / "none.json", []).read_bytes()) == []
 
 
-def test_every_form_of_json_gives_the_same_retrievals(tmp_path, located) -> None:
+def test_every_form_of_json_gives_the_same_timelines(tmp_path, located) -> None:
     documents = plain(located)
     path = tmp_path / "found.json"
-    for content in (documents, {"retrievals": documents}, "\n".join(map(json.dumps, documents))):
-        assert plain(read_retrievals(save(path, content))) == documents
-    assert plain(read_retrievals(save(path, located[0].to_json()))) == documents[:1]
-    assert read_retrievals(save(path, [])) == []
+    for content in (documents, {"timelines": documents}, "\n".join(map(json.dumps, documents))):
+        assert plain(read_timelines(save(path, content))) == documents
+    assert plain(read_timelines(save(path, located[0].to_json()))) == documents[:1]
+    assert read_timelines(save(path, [])) == []
 
 
-def test_times_notes_and_levels_come_back(tmp_path) -> None:
-    moment = Moment("empty", "empty cup", Window(0, 3), 1.5, "state", (0.0, 0.25))
-    given = Retrieval((moment,), {"top": 1}, "cup", "siglip", ("runs are long",))
-    (back,) = read_retrievals(write_retrievals(tmp_path / "found.json", [given]))
-    assert back.moments == (moment,)
+def test_times_notes_kinds_and_states_come_back(tmp_path) -> None:
+    intervals = [
+        Interval("empty", 0, 3, 1.5, 0.0, 0.25),
+        Interval("empty", 8, 9, 1.0, 0.8, 1.0, rank=2, kind="occurrence"),
+        Interval("full", 5, 6, 0.5, 0.5),  # a history of one frame does not know its end
+    ]
+    states = {"empty": ("empty cup", "cup with nothing in it"), "full": ("a",), "half": ()}
+    given = Timeline.of(
+        intervals,
+        states,
+        history_id="cup",
+        encoder="siglip",
+        settings={"top": 1},
+        notes=("runs are long",),
+    )
+    (back,) = read_timelines(write_timelines(tmp_path / "found.json", [given]))
+    assert back.intervals == intervals
+    assert back.states == states
     assert (back.settings, back.encoder, back.notes) == ({"top": 1}, "siglip", ("runs are long",))
 
 
-def test_what_locate_writes_as_csv_comes_back(tmp_path) -> None:
+def test_a_document_may_leave_out_what_follows_from_its_intervals(tmp_path) -> None:
+    rows = [
+        {"state": "empty", "start": 0, "end": 9},
+        {"state": "full", "start": 10, "end": 19, "description": "full cup"},
+        {"state": "full", "start": 12, "end": 19, "description": "cup of coffee"},
+        {"state": "full", "start": 30, "end": 39, "description": "cup of coffee", "rank": 2},
+    ]
+    (back,) = read_timelines(save(tmp_path / "f.json", {"history": "cup", "intervals": rows}))
+    assert back.states == {"empty": (), "full": ("full cup", "cup of coffee")}
+    assert [interval.kind for interval in back] == ["answer"] * 3 + ["alternative"]
+    assert back["empty"] == [Interval("empty", 0, 9)]
+
+
+def without_diagnostics(timeline: Timeline) -> list[dict]:
+    rows = plain([timeline])[0]["intervals"]
+    for row in rows:
+        row.pop("diagnostics", None)
+    return rows
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
+def test_what_locate_writes_as_csv_comes_back(tmp_path, readout) -> None:
     made = generate(4)
     times = np.arange(len(made.history)) / 8
     history = History(made.history.features, made.history.frames, "cup", times_s=times)
-    retrieval = locate(history, made.vocabulary, top=3, diagnostics=True)
-    (back,) = read_retrievals(save(tmp_path / "found.csv", as_csv(retrieval)))
-    expected = plain([retrieval])[0]["moments"]
-    for moment in expected:
-        del moment["diagnostics"]
-    assert plain([back])[0]["moments"] == expected
+    timeline = locate(history, made.vocabulary, readout=readout, top=3, diagnostics=True)
+    (back,) = read_timelines(save(tmp_path / "found.csv", as_csv(timeline)))
+    assert without_diagnostics(back) == without_diagnostics(timeline)
     assert back.history_id == "cup"
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_a_table_of_many_histories_holds_comes_back(tmp_path, suffix, timed) -> None:
+    pytest.importorskip("pyarrow")
+    parts = []
+    for seed in (1, 2):
+        made = generate(seed)
+        frames, count = made.history.frames, len(made.history)
+        times = np.arange(count) / 8 if timed and seed == 1 else None
+        source = 3 * frames if seed == 1 else frames
+        history = History(
+            made.history.features, frames, str(seed), times_s=times, source_frames=source
+        )
+        parts.append(locate(history, made.vocabulary, top=2))
+    path = tmp_path / f"found{suffix}"
+    path.write_bytes(table_bytes(Timeline.joined(parts).columns(), suffix))
+    for back, part in zip(read_timelines(path), parts, strict=True):
+        assert [(i.window, i.source, i.times_s, i.score, i.rank, i.kind) for i in back] == [
+            (i.window, i.source, i.times_s, i.score, i.rank, i.kind) for i in part
+        ]
 
 
 @pytest.mark.parametrize("name", ["found.json", "found.csv"])
 def test_the_frames_of_the_source_come_back(tmp_path, name) -> None:
-    moments = (
-        Moment(
-            "a", "x", Window(1, 4), 2.0, source=Window(13, 22), alternatives=((Window(6, 6), 1.0),)
-        ),
-        Moment("b", "y", Window(0, 0), 1.0, source=Window(10, 10)),
-    )
-    given = Retrieval(moments, {}, "cup")
+    intervals = [
+        Interval("a", 1, 4, 2.0, source_start=13, source_end=22),
+        Interval("a", 6, 6, 1.0, source_start=28, source_end=28, rank=2, kind="alternative"),
+        Interval("b", 0, 0, 1.0, source_start=10, source_end=10),
+    ]
+    given = Timeline.of(intervals, {"a": (), "b": ()}, history_id="cup")
     text = as_csv(given) if name.endswith("csv") else given.to_json()
-    (back,) = read_retrievals(save(tmp_path / name, text))
-    assert back.moments == moments
+    (back,) = read_timelines(save(tmp_path / name, text))
+    assert back.intervals == intervals
 
 
 def test_half_a_window_of_the_source_is_refused(tmp_path) -> None:
-    row = {"state": "a", "description": "x", "start": 0, "end": 1, "source_start": 7}
-    path = save(tmp_path / "f.json", json.dumps({"history": "cup", "moments": [row]}))
+    row = {"state": "a", "start": 0, "end": 1, "source_start": 7}
+    path = save(tmp_path / "f.json", json.dumps({"history": "cup", "intervals": [row]}))
     with pytest.raises(InputError, match="only one of source_start and source_end"):
-        read_retrievals(path)
+        read_timelines(path)
     row["source_end"] = 3
-    path = save(tmp_path / "f.json", json.dumps({"history": "cup", "moments": [row]}))
+    path = save(tmp_path / "f.json", json.dumps({"history": "cup", "intervals": [row]}))
     with pytest.raises(InputError, match=r"window \[7, 3\] ends before it starts"):
-        read_retrievals(path)
+        read_timelines(path)
 
 
 def test_the_rows_of_several_histories_may_be_mixed(tmp_path) -> None:
@@ -236,35 +290,41 @@ def test_the_rows_of_several_histories_may_be_mixed(tmp_path) -> None:
         "history,state,description,start,end\ncup,empty,empty cup,0,9\n"
         'door,open,"open door, wide",4,5\ncup,filled,full cup,10,19\n'
     )
-    cup, door = read_retrievals(save(tmp_path / "found.csv", text))
-    assert [m.window for m in cup] == [Window(0, 9), Window(10, 19)]
-    assert door["open door, wide"] == Moment("open", "open door, wide", Window(4, 5), 0.0)
+    cup, door = read_timelines(save(tmp_path / "found.csv", text))
+    assert [interval.window for interval in cup] == [Window(0, 9), Window(10, 19)]
+    assert list(door) == [Interval("open", 4, 5, description="open door, wide")]
 
 
-def test_retrievals_are_written_one_at_a_time(tmp_path) -> None:
+def test_timelines_are_written_one_at_a_time(tmp_path) -> None:
     path = tmp_path / "found.json"
     sizes = []
 
     def stream():
         for at in range(40):
-            moment = Moment("empty", "x" * 1000, Window(0, at), 1.0)
-            yield Retrieval((moment,), {}, f"h{at}")
+            yield Timeline.of(
+                [Interval("empty", 0, at)], {"empty": ["x" * 1000]}, history_id=f"h{at}"
+            )
             sizes.append(sum(p.stat().st_size for p in tmp_path.iterdir()))
 
-    write_retrievals(path, stream())
+    write_timelines(path, stream())
     assert 0 < sizes[20] < path.stat().st_size  # the file grows while the generator runs
-    assert len(read_retrievals(path)) == 40
+    assert len(read_timelines(path)) == 40
+
+
+def test_a_timeline_of_many_histories_is_written_history_by_history(tmp_path, located) -> None:
+    path = write_timelines(tmp_path / "found.json", [Timeline.joined(located)])
+    assert plain(read_timelines(path)) == plain(located)
 
 
 def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> None:
     path = save(tmp_path / "found.json", "old")
     with pytest.raises(InputError, match='history "generated-1" is given twice'):
-        write_retrievals(path, [located[0], located[0]])
-    broken = Retrieval((Moment("a", "b", Window(0, 1), float("nan")),), {}, "cup")
+        write_timelines(path, [located[0], located[0]])
+    broken = Timeline.of([Interval("a", 0, 1, float("nan"))], {"a": ()}, history_id="cup")
     with pytest.raises(InputError, match='history "cup": cannot be written as JSON'):
-        write_retrievals(path, [broken])
-    with refused(tmp_path / "found.csv", "retrievals are written as JSON"):
-        write_retrievals(tmp_path / "found.csv", located)
+        write_timelines(path, [broken])
+    with refused(tmp_path / "found.csv", "timelines are written as JSON"):
+        write_timelines(tmp_path / "found.csv", located)
     assert [p.name for p in tmp_path.iterdir()] == ["found.json"]
     assert path.read_text() == "old"
 
@@ -272,7 +332,7 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> Non
 # Broken files
 
 
-@pytest.mark.parametrize("read", [read_references, read_retrievals])
+@pytest.mark.parametrize("read", [read_references, read_timelines])
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -299,7 +359,7 @@ def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, message)
 
 @pytest.mark.parametrize(
     ("read", "message"),
-    [(read_references, "is a folder; give the file inside"), (read_retrievals, "cannot be read")],
+    [(read_references, "is a folder; give the file inside"), (read_timelines, "cannot be read")],
 )
 def test_a_missing_file_and_a_folder_are_named(tmp_path, read, message) -> None:
     with refused(tmp_path / "none.json", "no such file"):
@@ -368,10 +428,11 @@ def test_frames_are_whole_numbers_in_order(tmp_path, pair, message) -> None:
     path = save(tmp_path / "r.json", {"histories": [GOOD | {"states": {"empty": [pair]}}]})
     with refused(path, f'cup.*: state "empty".*: .*{message}'):
         read_references(path)
-    moment = {"state": "empty", "description": "a", "start": pair[0], "end": pair[1]}
-    path = save(tmp_path / "found.json", {"history": "cup", "moments": [moment]})
-    with refused(path, rf'history "cup": moments\[0\].*{message}'):
-        read_retrievals(path)
+    row = {"state": "empty", "description": "a", "start": pair[0], "end": pair[1]}
+    for key in ("intervals", "moments"):
+        path = save(tmp_path / "found.json", {"history": "cup", key: [row]})
+        with refused(path, rf'history "cup": {key}\[0\].*{message}'):
+            read_timelines(path)
 
 
 @pytest.mark.parametrize(
@@ -407,56 +468,76 @@ def test_columns_of_references_are_checked(tmp_path) -> None:
         read_references(path)
 
 
-MOMENT = {"state": "empty", "description": "empty cup", "start": 0, "end": 5, "score": 1.0}
-FOUND = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
+ROW = {"state": "empty", "start": 0, "end": 5, "score": 1.0}
+FOUND = {"schema": "dejacue.timeline/1", "history": "cup", "intervals": [ROW]}
+MOMENT = ROW | {"description": "empty cup"}
+EARLIER = {"schema": "dejacue.retrieval/1", "history": "cup", "moments": [MOMENT]}
 
 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (3, "retrieval 1: is not a retrieval"),
-        ([FOUND, 3], "retrieval 2: is not a retrieval"),
-        ({"retrievals": FOUND}, '"retrievals" must be a list'),
-        ({"histories": []}, "no list of moments but holds references; give references last"),
-        ({"main": {}}, 'retrieval 1: has no "history"; add it'),
-        ([FOUND | {"schema": "retrieval/9"}], 'history "cup": is "retrieval/9", not "dejacue.ret'),
-        (FOUND | {"history": None}, "retrieval 1: history None: expected text"),
+        (3, "timeline 1: is not a timeline"),
+        ([FOUND, 3], "timeline 2: is not a timeline"),
+        ({"timelines": FOUND}, '"timelines" must be a list'),
+        ({"retrievals": EARLIER}, '"retrievals" must be a list'),
+        ({"histories": []}, "no list of intervals but holds references; give references last"),
+        ({"main": {}}, 'timeline 1: has no "history"; add it'),
+        ([FOUND | {"schema": "timeline/9"}], 'history "cup": is "timeline/9", not "dejacue.time'),
+        (FOUND | {"schema": None}, '"schema" is missing or not text'),
+        (FOUND | {"history": None}, "timeline 1: history None: expected text"),
         ([FOUND, FOUND], 'history "cup" is given twice'),
-        (FOUND | {"moments": [MOMENT, MOMENT]}, r'moments\[1\]: state "empty", .* is given twice'),
-        (FOUND | {"moments": [[0, 5]]}, r"moments\[0\] \[0, 5\]: expected an object"),
+        (FOUND | {"intervals": [ROW, ROW]}, r'intervals\[1\]: rank 1 of state "empty" is given tw'),
+        (FOUND | {"intervals": [ROW | {"rank": 2}]}, "rank 2 of .* does not follow rank 1"),
+        (FOUND | {"intervals": [[0, 5]]}, r"intervals\[0\] \[0, 5\]: expected an object"),
         (
-            FOUND | {"moments": [MOMENT | {"state": ""}]},
-            r"moments\[0\].state '': expected text that is not empty",
+            FOUND | {"intervals": [ROW | {"state": ""}]},
+            r"intervals\[0\].state '': expected text that is not empty",
         ),
         (
-            FOUND | {"moments": [MOMENT | {"description": 3}]},
-            r"moments\[0\].description 3: expected text",
+            FOUND | {"intervals": [ROW | {"description": 3}]},
+            r"intervals\[0\].description 3: expected text",
         ),
-        (FOUND | {"moments": [MOMENT | {"score": True}]}, "score True: expected a number"),
-        (FOUND | {"moments": [MOMENT | {"score": "1"}]}, "score '1': expected a number"),
+        (FOUND | {"intervals": [ROW | {"score": True}]}, "score True: expected a number"),
+        (FOUND | {"intervals": [ROW | {"score": "1"}]}, "score '1': expected a number"),
         (
-            FOUND | {"moments": [MOMENT | {"score": 10**400}]},
+            FOUND | {"intervals": [ROW | {"score": 10**400}]},
             "line 1: 1000.* too large",
         ),
         (
-            FOUND | {"moments": [MOMENT | {"level": "frame"}]},
-            'unknown level "frame"; known: description, state',
+            FOUND | {"intervals": [ROW | {"kind": "guess"}]},
+            'unknown kind "guess"; known: answer, alternative, occurrence',
         ),
-        (FOUND | {"moments": [MOMENT | {"start_s": 0.1}]}, "only one of start_s and end_s"),
-        (FOUND | {"moments": [MOMENT | {"alternatives": 3}]}, "alternatives 3: expected a list"),
+        (FOUND | {"intervals": [ROW | {"end_s": 0.1}]}, "has end_s but no start_s"),
+        (FOUND | {"states": {"empty": "a"}}, "states.*: expected a list"),
+        (FOUND | {"states": {"full": []}}, 'history "cup": unknown state "empty"; known: full'),
         (
-            FOUND | {"moments": [MOMENT | {"alternatives": [{}]}]},
-            r'moments\[0\].alternatives\[0\]: has no "start"; add it',
+            FOUND | {"intervals": [ROW | {"description": "a"}], "states": {"empty": ["b"]}},
+            'unknown description "a"; known: b',
         ),
         (FOUND | {"settings": []}, r'history "cup": settings \[\]: expected an object'),
         (FOUND | {"notes": [3]}, r'history "cup": notes\[0\] 3: expected text'),
         (FOUND | {"encoder": False}, 'history "cup": encoder False: expected text'),
+        (
+            EARLIER | {"moments": [MOMENT, MOMENT]},
+            r'moments\[1\]: state "empty", .* is given twice',
+        ),
+        (EARLIER | {"moments": [ROW]}, r'moments\[0\]: has no "description"; add it'),
+        (
+            EARLIER | {"moments": [MOMENT | {"level": "frame"}]},
+            'unknown level "frame"; known: description, state',
+        ),
+        (EARLIER | {"moments": [MOMENT | {"alternatives": 3}]}, "alternatives 3: expected a list"),
+        (
+            EARLIER | {"moments": [MOMENT | {"alternatives": [{}]}]},
+            r'moments\[0\].alternatives\[0\]: has no "start"; add it',
+        ),
     ],
 )
-def test_broken_retrievals_are_named(tmp_path, document, message) -> None:
+def test_broken_timelines_are_named(tmp_path, document, message) -> None:
     path = save(tmp_path / "found.json", document)
     with refused(path, message):
-        read_retrievals(path)
+        read_timelines(path)
 
 
 KEYS = [
@@ -467,6 +548,10 @@ KEYS = [
     "frames",
     "component",
     "descriptions",
+    "timelines",
+    "intervals",
+    "rank",
+    "kind",
     "retrievals",
     "moments",
     "state",
@@ -489,13 +574,22 @@ anything = st.recursive(
 )
 
 
-@given(anything, st.sampled_from([GOOD, FOUND, MOMENT, None]), st.sampled_from(KEYS))
+@given(
+    anything,
+    st.sampled_from([GOOD, FOUND, ROW, EARLIER, MOMENT, None]),
+    st.sampled_from(KEYS),
+)
 def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, around, key) -> None:
     row = value if around is None else around | {key: value}
     path = tmp_path_factory.mktemp("any") / "a.json"
-    for document in (row, {"histories": [row]}, FOUND | {"moments": [row]}):
+    for document in (
+        row,
+        {"histories": [row]},
+        FOUND | {"intervals": [row]},
+        EARLIER | {"moments": [row]},
+    ):
         save(path, document)
-        for read, record in ((read_references, Reference), (read_retrievals, Retrieval)):
+        for read, record in ((read_references, Reference), (read_timelines, Timeline)):
             try:
                 assert all(isinstance(found, record) for found in read(path))
             except InputError as error:
@@ -503,37 +597,128 @@ def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, aro
 
 
 def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:
-    path = save(tmp_path / "found.jsonl", f"{json.dumps(FOUND)}\n" + '{"history": "door", "mo')
+    path = save(tmp_path / "found.jsonl", f"{json.dumps(FOUND)}\n" + '{"history": "door", "in')
     with refused(path, "cut short .*line 2"):
-        read_retrievals(path)
+        read_timelines(path)
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", 'line 3: state "empty", .* is given twice'),
-        ("cup,empty,a,0,3,1,2", "line 2: rank 2 does not follow rank 1"),
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", "line 3: rank 3 does not follow rank 2"),
-        ("cup,empty,a,0,3,1,0", "line 2: rank 0 does not follow"),
+        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", 'line 3: rank 1 of .*"a" is given twice'),
+        ("cup,empty,,0,3,1,1\ncup,empty,,4,5,1,1", 'line 3: rank 1 of state "empty" is given twi'),
+        ("cup,empty,a,0,3,1,2", "line 2: rank 2 of .* does not follow rank 1"),
+        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", "line 3: rank 3 of .* not follow rank 2"),
+        ("cup,empty,a,0,3,1,0", "line 2: rank '0': expected a whole number >= 1"),
         ("cup,empty,a,0,3,inf,1", "line 2: score 'inf': expected a finite number"),
         ("cup,empty,a,0,3,high,1", "line 2: score 'high': expected a number"),
-        ("cup,empty,,0,3,1,1", 'line 2: has no "description"; add it'),
         ("cup,empty,a,9,3,1,1", r"line 2: window \[9, 3\] ends before it starts"),
     ],
 )
-def test_broken_rows_of_retrievals_are_named(tmp_path, rows, message) -> None:
+def test_broken_rows_of_timelines_are_named(tmp_path, rows, message) -> None:
     header = "history,state,description,start,end,score,rank"
     path = save(tmp_path / "found.csv", f"{header}\n{rows}\n")
     with refused(path, message):
-        read_retrievals(path)
+        read_timelines(path)
 
 
-def test_a_vocabulary_that_repeats_a_sentence_cannot_be_read_back(tmp_path) -> None:
+def test_a_vocabulary_that_repeats_a_sentence_is_read_back_where_its_states_are_answered(
+    tmp_path,
+) -> None:
     rows = np.random.default_rng(0).normal(size=(3, 8))
     vocabulary = Vocabulary({"empty": ["a cup", "a cup"], "filled": ["full"]}, rows)
-    retrieval = locate(History(np.random.default_rng(1).normal(size=(30, 8)), id="c"), vocabulary)
-    path = write_retrievals(tmp_path / "found.json", [retrieval])
+    history = History(np.random.default_rng(1).normal(size=(30, 8)), id="c")
+    timeline = locate(history, vocabulary)
+    path = write_timelines(tmp_path / "found.json", [timeline])
+    assert plain(read_timelines(path)) == plain([timeline])
+    write_timelines(path, [locate(history, vocabulary, readout="published")])
     with refused(
-        path, r'history "c": moments\[1\]: state "empty", description "a cup" is given twice'
+        path, r'history "c": intervals\[1\]: rank 1 of .*description "a cup" is given twice'
     ):
-        read_retrievals(path)
+        read_timelines(path)
+
+
+# Files of earlier versions: a window per description, seconds that are the start of the last frame
+
+EARLIER_OF_STATES = """{"schema": "dejacue.retrieval/1", "history": "cup", "encoder": "siglip",
+"settings": {"coordinates": "vocabulary", "readout": {"name": "joint"}, "top": null,
+             "further_windows": "occurrences"},
+"notes": ["not found: \\"broken\\" (no frame in the labelling)"],
+"moments": [
+ {"state": "empty", "description": "empty cup", "start": 40, "end": 59, "score": 11.5,
+  "level": "state", "source_start": 120, "source_end": 177, "start_s": 4.0, "end_s": 5.9,
+  "alternatives": [{"start": 0, "end": 19, "score": 11.2, "source_start": 0, "source_end": 57,
+                    "start_s": 0.0, "end_s": 1.9}],
+  "diagnostics": {"residual_norm": 0.5, "fallback": false, "centre": 0.1, "scale": 0.2,
+                  "floor_active": false, "run": {"start": 0, "end": 59}, "touches_run_edge": true}},
+ {"state": "empty", "description": "cup with nothing in it", "start": 40, "end": 59, "score": 11.5,
+  "level": "state", "source_start": 120, "source_end": 177, "start_s": 4.0, "end_s": 5.9,
+  "alternatives": [{"start": 0, "end": 19, "score": 11.2, "source_start": 0, "source_end": 57,
+                    "start_s": 0.0, "end_s": 1.9}]},
+ {"state": "broken", "description": "broken cup", "start": 3, "end": 5, "score": 0.0,
+  "level": "state", "source_start": 9, "source_end": 15, "start_s": 0.3, "end_s": 0.5,
+  "p_value": 0.4, "absent": true}
+]}"""
+
+
+def test_an_earlier_file_with_answers_per_state_becomes_intervals_without_seconds(tmp_path) -> None:
+    (timeline,) = read_timelines(save(tmp_path / "found.json", EARLIER_OF_STATES))
+    assert timeline.states == {
+        "empty": ("empty cup", "cup with nothing in it"),
+        "broken": ("broken cup",),
+    }
+    best, again = timeline
+    why = Diagnostics(0.5, False, 0.1, 0.2, False, Window(0, 59), True)
+    assert best == Interval(
+        "empty", 40, 59, 11.5, source_start=120, source_end=177, diagnostics=why
+    )
+    assert again == Interval(
+        "empty", 0, 19, 11.2, rank=2, kind="occurrence", source_start=0, source_end=57
+    )
+    assert timeline["broken"] == []
+    assert timeline.encoder == "siglip"
+    assert timeline.notes == ('not found: "broken" (no frame in the labelling)',)
+    assert timeline.settings["readout"] == {"name": "joint"}
+
+
+def test_an_earlier_file_with_answers_per_description_keeps_them(tmp_path) -> None:
+    rows = [
+        MOMENT | {"level": "description", "alternatives": [{"start": 8, "end": 9, "score": 0.5}]},
+        MOMENT | {"description": "no coffee", "start": 1, "start_s": 0.1, "end_s": 0.5},
+    ]
+    expected = [
+        Interval("empty", 0, 5, 1.0, description="empty cup"),
+        Interval("empty", 8, 9, 0.5, description="empty cup", rank=2, kind="alternative"),
+        Interval("empty", 1, 5, 1.0, description="no coffee"),
+    ]
+    for document in (EARLIER | {"moments": rows}, {"retrievals": [EARLIER | {"moments": rows}]}):
+        (timeline,) = read_timelines(save(tmp_path / "found.json", document))
+        assert timeline.intervals == expected
+    differ = [row | {"level": "state"} for row in rows]  # which no version has written
+    (timeline,) = read_timelines(save(tmp_path / "found.json", EARLIER | {"moments": differ}))
+    assert timeline.intervals == expected
+
+
+def test_an_earlier_table_becomes_intervals_without_seconds(tmp_path) -> None:
+    text = """history,state,description,start,end,score,level,start_s,end_s,absent,rank,notes
+cup,empty,empty cup,40,59,11.5,state,4.0,5.9,False,1,a note
+cup,empty,empty cup,0,19,11.2,state,0.0,1.9,,2,a note
+cup,empty,no coffee,40,59,11.5,state,4.0,5.9,False,1,a note
+cup,empty,no coffee,0,19,11.2,state,0.0,1.9,,2,a note
+cup,broken,broken cup,3,5,0.0,state,0.3,0.5,True,1,a note
+door,open,open door,3,5,1.0,description,0.3,0.5,,1,
+door,open,door ajar,3,6,1.0,description,0.3,0.6,,1,
+"""
+    cup, door = read_timelines(save(tmp_path / "found.csv", text))
+    assert cup.states == {"empty": ("empty cup", "no coffee"), "broken": ("broken cup",)}
+    assert cup.intervals == [
+        Interval("empty", 40, 59, 11.5),
+        Interval("empty", 0, 19, 11.2, rank=2, kind="alternative"),
+    ]
+    assert door.intervals == [
+        Interval("open", 3, 5, 1.0, description="open door"),
+        Interval("open", 3, 6, 1.0, description="door ajar"),
+    ]
+    path = save(tmp_path / "found.csv", "history,state,start,end,level\ncup,empty,0,3,state\n")
+    with refused(path, 'line 2: has a level but no "description"'):
+        read_timelines(path)

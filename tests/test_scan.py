@@ -107,8 +107,8 @@ def test_a_window_never_crosses_a_gap() -> None:
         rng = np.random.default_rng(seed)
         history, v = make(seed, np.flatnonzero(rng.random(200) > 0.1))
         runs = history.runs()
-        for moment in locate(history, v, readout=Scan(norm="sum")):
-            assert any((moment.window & run) == moment.window for run in runs)
+        for interval in locate(history, v, readout=Scan(norm="sum")):
+            assert any((interval.window & run) == interval.window for run in runs)
 
 
 def test_candidates_are_every_window_length_by_length() -> None:
@@ -118,10 +118,10 @@ def test_candidates_are_every_window_length_by_length() -> None:
     expected += [[a, a + 4] for a in (3, 4)]
     assert windows.tolist() == expected
     assert scores.shape == (3, len(expected))
-    for q, moment in enumerate(locate(history, v, readout=Scan(durations=(2, 5)))):
+    for q, interval in enumerate(locate(history, v, readout=Scan(durations=(2, 5)))):
         best = scores[q].argmax()
-        assert windows[best].tolist() == list(moment.window)
-        assert scores[q].max() == pytest.approx(moment.score, abs=1e-12)
+        assert windows[best].tolist() == list(interval.window)
+        assert scores[q].max() == pytest.approx(interval.score, abs=1e-12)
 
 
 def bridged_brute_force(row, frames, lengths):
@@ -152,8 +152,8 @@ def test_bridged_windows_cross_gaps_and_count_observed_frames(seed) -> None:
 
 def test_a_duration_that_ends_on_no_observed_frame_is_refused() -> None:
     history, v = make(7, np.array([0, 10, 20]))
-    for moment in locate(history, v, readout=Scan((11,), runs="bridged")):
-        assert moment.window.length == 11
+    for interval in locate(history, v, readout=Scan((11,), runs="bridged")):
+        assert interval.window.length == 11
     with pytest.raises(InputError, match="no duration has both ends on observed frames; add short"):
         locate(history, v, readout=Scan((7,), runs="bridged"))
 
@@ -179,10 +179,11 @@ def test_alternatives_do_not_overlap_and_are_the_best_that_remain(runs, duration
         history, v = make(seed, np.flatnonzero(rng.random(90) > 0.1))
         readout = Scan(durations=durations, runs=runs)
         windows, scores = candidates(history, v, readout=readout)
-        for q, moment in enumerate(locate(history, v, readout=readout, top=4)):
-            taken = [moment.window, *(w for w, _ in moment.alternatives)]
-            assert len(taken) == 4
-            scores_in_order = [moment.score, *(score for _, score in moment.alternatives)]
+        found = locate(history, v, readout=readout, top=4)
+        for q, text in enumerate(v.descriptions):
+            ranked = [i for i in found if i.description == text]
+            assert [i.rank for i in ranked] == [1, 2, 3, 4]
+            taken, scores_in_order = [i.window for i in ranked], [i.score for i in ranked]
             assert scores_in_order == sorted(scores_in_order, reverse=True)
             for k, window in enumerate(taken):
                 assert all((window & other) is None for other in taken[:k])
@@ -197,7 +198,7 @@ def test_alternatives_do_not_overlap_and_are_the_best_that_remain(runs, duration
 def test_alternatives_end_when_no_frame_is_left() -> None:
     history, v = make(7, np.arange(3))
     found = locate(history, v, readout=Scan(durations=(2,)), top=5)
-    assert all(len(m.alternatives) == 0 for m in found)
+    assert {i.rank for i in found} == {1}
 
 
 def test_no_length_that_fits_is_an_error_with_the_longest_run() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -17,13 +16,12 @@ from dejacue import (
     Finding,
     History,
     InputError,
-    Moment,
-    Reading,
-    Retrieval,
+    Interval,
+    Timeline,
     Window,
-    evidence,
     locate,
 )
+from dejacue.method.locate import read
 from dejacue.report.scene import Scene, packed, scene, unpacked
 from dejacue_paper import generate
 
@@ -37,29 +35,32 @@ def checked(made: dict) -> dict:
     return json.loads(text)
 
 
-def read(made, readout="contrast", **more) -> Reading:
-    return Reading(
-        locate(made.history, made.vocabulary, readout=readout, **more),
-        evidence(made.history, made.vocabulary, readout=readout),
-    )
+STATES = {"empty": ["empty cup"], "filled": ["full cup"]}
 
 
-def by_hand(settings=None, **columns) -> tuple[History, Reading]:
+def by_hand(kind="alternative", settings=None, **columns) -> tuple[History, Timeline]:
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 11])
     history = History(np.ones((10, 4)), frames, "cup", "mini", **columns)
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
-    seen = Evidence(responses.astype(np.float32), np.zeros(2), np.ones(2), responses, frames)
-    first = Moment("empty", "empty cup", Window(0, 2), 2.5, alternatives=((Window(9, 10), 0.25),))
-    second = Moment(
-        "filled",
-        "full cup",
-        Window(6, 9),
-        float("inf"),
-        p_value=0.9,
-        absent=True,
-        times_s=(0.5, float("nan")),
+    intervals = [
+        Interval("empty", 0, 2, float("inf"), 0.5, float("nan"), source_start=2, source_end=12),
+        Interval("empty", 9, 10, 0.25, 4.5, 5.5, 2, kind),
+    ]
+    return history, Timeline.of(
+        intervals,
+        STATES,
+        history_id="cup",
+        notes=["a"],
+        settings=settings or {},
+        evidence=seen(responses, frames),
     )
-    return history, Reading(Retrieval((first, second), settings or {}, "cup", None, ("a",)), seen)
+
+
+def seen(responses, frames) -> Evidence:
+    count = len(responses)
+    return Evidence(
+        responses.astype(np.float32), np.zeros(count), np.ones(count), responses, frames
+    )
 
 
 def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
@@ -67,7 +68,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     finding = Finding(
         made.history,
         made.vocabulary,
-        read(made),
+        read(made.history, made.vocabulary, top=1),
         thumbnails={9: JPEG, 3: JPEG},
         doubts=((Window(20, 30), "is it hidden?"), (Window(900, 950), "far away")),
         warnings=("mind the gap",),
@@ -83,14 +84,14 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
         ("b", None),
         ("c", None),
     ]
-    for row, moment in zip(own["rows"], finding.retrieval[::2], strict=True):
+    for row, interval in zip(own["rows"], finding.timeline.answers, strict=True):
         window = row["windows"][0]
-        assert (window["start"], window["end"]) == tuple(moment.window)
-        assert window["score"] == moment.score
+        assert (window["start"], window["end"]) == tuple(interval.window)
+        assert window["score"] == interval.score
         assert window["rank"] == 1
     curve = unpacked(own["rows"][1]["evidence"])
     assert curve.astype(np.float32).tolist() == pytest.approx(
-        finding.reading.evidence.responses[2].tolist()
+        finding.timeline.evidence.responses[2].tolist()
     )
     assert own["doubts"] == [{"start": 20, "end": 30, "text": "is it hidden?"}]
     assert own["references"] == {s: [[*w] for w in ws] for s, ws in made.references.items()}
@@ -138,39 +139,71 @@ def test_what_was_not_asked_for_is_null() -> None:
 
 def test_alternatives_are_apart_and_occurrences_are_claimed() -> None:
     empty, filled = scene(*by_hand())["rows"]
-    assert [(w["start"], w["end"], w["rank"]) for w in empty["windows"]] == [(0, 2, 1)]
-    assert [(w["start"], w["end"], w["rank"]) for w in empty["alternatives"]] == [(9, 10, 2)]
-    (best,) = filled["windows"]
-    assert best["absent"]
-    assert best["p"] == 0.9
-    assert best["score"] is None  # JSON has no infinity
-    assert best["times"] is None
-    empty, _ = scene(*by_hand({"further_windows": "occurrences"}))["rows"]
+    (best,), (other,) = empty["windows"], empty["alternatives"]
+    assert best == {
+        "start": 0,
+        "end": 2,
+        "score": None,  # JSON has no infinity
+        "rank": 1,
+        "times": None,  # nor NaN
+        "source": (2, 12),
+    }
+    assert (other["start"], other["end"], other["rank"]) == (9, 10, 2)
+    assert (other["times"], other["source"]) == ((4.5, 5.5), None)
+    assert filled["windows"] == filled["alternatives"] == []  # it was not found
+    assert filled["evidence"] is not None
+    empty, _ = scene(*by_hand("occurrence"))["rows"]
     assert [window["rank"] for window in empty["windows"]] == [1, 2]
     assert empty["alternatives"] == []
 
 
+def test_seconds_end_where_the_last_frame_ends() -> None:
+    made = generate(3)
+    timed = History(made.history.features, made.history.frames, times_s=made.history.frames / 25)
+    for row in scene(timed, locate(timed, made.vocabulary))["rows"]:
+        (window,) = row["windows"]
+        assert window["times"] == pytest.approx((window["start"] / 25, (window["end"] + 1) / 25))
+
+
+def test_without_evidence_there_are_rows_without_curves() -> None:
+    made = generate(3)
+    rows = checked(scene(made.history, locate(made.history, made.vocabulary)))["rows"]
+    assert [(row["description"], row["evidence"], len(row["windows"])) for row in rows] == [
+        (None, None, 1),
+        (None, None, 1),
+    ]
+
+
+def test_evidence_of_another_history_is_refused() -> None:
+    _, timeline = by_hand()
+    with pytest.raises(InputError, match=r"shape \(2, 10\), but there are 2 descr.* 9 observed"):
+        scene(History(np.ones((9, 4))), timeline)
+
+
 def test_descriptions_that_answer_alone_have_rows_of_their_own() -> None:
     made = generate(3)
-    alone = scene(made.history, read(made, "scan"))["rows"]
+    alone = scene(made.history, read(made.history, made.vocabulary, readout="scan"))["rows"]
     assert [row["description"] for row in alone] == [
         text for texts in made.vocabulary.states.values() for text in texts
     ]
-    shared = scene(made.history, read(made, Contrast()))["rows"]
+    shared = scene(made.history, read(made.history, made.vocabulary, readout=Contrast()))["rows"]
     assert [row["description"] for row in shared] == [None, None]
+    apart = scene(made.history, read(made.history, made.vocabulary, readout="non-overlap"))["rows"]
+    assert len(apart) == 4  # descriptions share the window of their state, not their evidence
+    assert apart[0]["windows"] == apart[1]["windows"]
 
 
 def test_seconds_and_frames_of_the_file_are_interpolated_from_knots() -> None:
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 11])
     times = np.where(frames < 7, frames * 0.5, 3.5 + (frames - 7) * 0.25) + 10
-    history, reading = by_hand(
+    history, timeline = by_hand(
         times_s=times,
         source_frames=5 * frames + 2,
         made_with={"frames": "20"},
         presence=np.linspace(0, 1, 10),
     )
     references, doubts = {"empty": [Window(2, 12), Window(900, 901)]}, [(Window(32, 42), "dark")]
-    own = checked(scene(history, reading, references=references, doubts=doubts))
+    own = checked(scene(history, timeline, references=references, doubts=doubts))
     knots = own["times"]
     assert unpacked(knots["frames"]).tolist() == [0, 7, 11, 19]
     assert np.interp(frames, unpacked(knots["frames"]), unpacked(knots["values"])) == (
@@ -187,8 +220,7 @@ def test_seconds_and_frames_of_the_file_are_interpolated_from_knots() -> None:
 
 
 def test_times_and_source_frames_that_do_not_grow_are_left_out() -> None:
-    history, reading = by_hand(times_s=np.zeros(10), source_frames=np.zeros(10, int))
-    own = scene(history, reading)
+    own = scene(*by_hand(times_s=np.zeros(10), source_frames=np.zeros(10, int)))
     assert own["times"] is None
     assert own["source"] is None
 
@@ -201,10 +233,10 @@ def test_times_and_source_frames_that_do_not_grow_are_left_out() -> None:
 def test_a_thinned_curve_has_the_extremes_of_equal_parts_of_the_axis(steps, most, seed) -> None:
     frames = np.cumsum(steps)
     values = np.random.default_rng(seed).normal(size=(1, len(frames)))
-    seen = Evidence(values.astype(np.float32), np.zeros(1), np.ones(1), values, frames)
     history = History(np.ones((len(frames), 2)), frames)
-    moment = Moment("a", "an a", Window(int(frames[0]), int(frames[0])), 1.0)
-    own = checked(scene(history, Reading(Retrieval((moment,), {}), seen), most=2 * most))
+    first = Interval("a", int(frames[0]), int(frames[0]), 1.0)
+    timeline = Timeline.of([first], {"a": ["an a"]}, evidence=seen(values, frames))
+    own = checked(scene(history, timeline, most=2 * most))
     curve = own["rows"][0]["evidence"]
     if len(frames) <= most:
         assert unpacked(curve).tolist() == values[0].astype(np.float32).tolist()
@@ -226,13 +258,13 @@ def test_a_hundred_thousand_frames_fit_where_they_are_thinned() -> None:
     count = 108_000
     frames = np.arange(count)
     values = np.random.default_rng(0).normal(size=(6, count))
-    seen = Evidence(np.zeros((6, 1), np.float32), np.zeros(6), np.ones(6), values, frames)
     times = np.round(frames / 29.97, 3)  # as containers round them: no two steps are alike
     history = History(np.ones((count, 2)), frames, times_s=times)
-    moments = tuple(Moment(f"s{n}", f"s{n}", Window(n, n + 9), 1.0) for n in range(6))
-    reading = Reading(Retrieval(moments, {}), seen)
-    assert len(json.dumps(scene(history, reading, most=120_000))) < 700_000
-    whole = scene(history, reading)
+    rows = [Interval(f"s{n}", n, n + 9, 1.0) for n in range(6)]
+    states = {row.state: [row.state] for row in rows}
+    timeline = Timeline.of(rows, states, evidence=seen(values, frames))
+    assert len(json.dumps(scene(history, timeline, most=120_000))) < 700_000
+    whole = scene(history, timeline)
     assert unpacked(whole["times"]["values"]) == pytest.approx(
         np.interp(unpacked(whole["times"]["frames"]), frames, times)
     )
@@ -240,17 +272,16 @@ def test_a_hundred_thousand_frames_fit_where_they_are_thinned() -> None:
 
 
 def test_settings_that_json_has_no_word_for_are_written_as_text() -> None:
-    history, reading = by_hand()
     odd = {"bad": float("nan"), "deep": {"more": [float("inf"), 1.5]}, "own": Window(1, 2)}
-    reading = replace(reading, retrieval=replace(reading.retrieval, settings=odd))
-    assert checked(scene(history, reading))["settings"]["deep"] == {"more": [None, 1.5]}
+    made = checked(scene(*by_hand(settings=odd)))
+    assert made["settings"]["deep"] == {"more": [None, 1.5]}
 
 
-def test_a_reading_of_nothing_is_drawn_as_well() -> None:
+def test_a_timeline_of_nothing_is_drawn_as_well() -> None:
     history = History(np.ones((3, 2)))
-    none = Evidence(np.zeros((0, 3)), np.zeros(0), np.zeros(0), np.zeros((0, 3)), history.frames)
+    nothing = Timeline.of([], {}, evidence=seen(np.zeros((0, 3)), history.frames))
     for most in (None, 2):
-        assert checked(scene(history, Reading(Retrieval((), {}), none), most=most))["rows"] == []
+        assert checked(scene(history, nothing, most=most))["rows"] == []
 
 
 def test_packing_keeps_bits() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dejacue import (
     History,
     InputError,
+    Joint,
     Store,
     Vocabulary,
     locate,
@@ -404,16 +405,14 @@ def test_asking_gives_the_answers_of_locate_ranked_by_the_object(tmp_path) -> No
     assert [own.history for own in answers] == [id for id in ranked for _ in range(2)]
     assert [own.rank for own in answers] == [k for k in range(1, 13) for _ in range(2)]
     for one, two in zip(answers[::2], answers[1::2], strict=True):
-        assert one.score >= two.score
+        assert one.interval.score >= two.interval.score
     for own in answers:
         history = next(h for h in given if h.id == own.history)
-        moment = locate(history, vocabulary)[own.state][0]
-        assert (own.start, own.end) == tuple(moment.window)
-        assert own.score == moment.score
-        assert own.times_s == moment.times_s
-        assert own.source_frames == (None if moment.source is None else tuple(moment.source))
+        assert [own.interval] == locate(history, vocabulary)[own.interval.state]
+        assert (own.interval.times_s is None) == (history.times_s is None)
+        assert (own.interval.source_start is None) == (not history.sampled)
         assert own.object_score == pytest.approx(objects[own.history], abs=1e-6)
-        assert (own.source, own.absent, own.notes) == ("kitchen.mp4", False, None)
+        assert (own.source, own.notes) == ("kitchen.mp4", ())
     assert list(store.ask(vocabulary, top=3)) == answers[:6]
     assert list(store.ask(vocabulary, threads=2)) == answers
 
@@ -432,7 +431,38 @@ def test_a_question_as_columns(store) -> None:
     assert store.ask(words()).to_arrow().num_rows == 10
     scan = store.ask(words(), readout="scan", top=1).columns()
     assert sorted(scan["description"]) == sorted(words().descriptions)
-    assert store.ask(words(), readout="joint").columns()["absent"].dtype == bool
+
+
+@pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
+def test_columns_say_what_the_matches_say(tmp_path, monkeypatch, readout) -> None:
+    from dejacue.store import _ask
+
+    monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 4)  # some chunks have no times, or no source
+    store = Store.create(tmp_path / "s")
+    store.add([drawn(seed) for seed in range(9)], source="kitchen.mp4")
+    columns = store.ask(words(), readout=readout).columns()
+    matches = list(store.ask(words(), readout=readout))
+    for name in ("rank", "history", "source", "object_score"):
+        assert list(columns[name]) == [getattr(match, name) for match in matches]
+    for name in ("state", "start", "end", "score"):
+        assert list(columns[name]) == [getattr(match.interval, name) for match in matches]
+    ends = [match.interval.end_s for match in matches]
+    assert [None if np.isnan(end) else end for end in columns["end_s"]] == ends
+    assert ("description" in columns) == (readout == "scan")
+
+
+def test_a_state_that_is_not_found_has_no_match(store) -> None:
+    apart = np.eye(3, D)
+    seen = np.repeat(apart[[0, 1, 0, 1]], 10, axis=0)
+    store.add([History(seen, id="a", encoder="e"), History(seen[::-1], id="b", encoder="e")])
+    vocabulary = Vocabulary({"one": "1", "two": "2", "three": "3"}, apart, encoder="e")
+    matches = list(store.ask(vocabulary, readout=Joint(none=0.5)))
+    assert {match.interval.state for match in matches} == {"one", "two"}
+    for match in matches:
+        timeline = locate(store[match.history], vocabulary, readout=Joint(none=0.5))
+        assert timeline["three"] == []
+        assert timeline[match.interval.state] == [match.interval]
+    assert [match.rank for match in matches] == [1, 1, 2, 2]
 
 
 def test_a_question_may_look_at_some_only(store) -> None:
@@ -484,8 +514,8 @@ def test_the_words_of_vost_find_their_history(release, tmp_path) -> None:
         own = [one for one in store.ask(entry.vocabulary) if one.history == entry.history.id]
         ranks.append(own[0].rank)
         for answer in own:  # of float16 rows; the release has float32
-            moment = locate(entry.history, entry.vocabulary)[answer.state][0]
-            assert (answer.start, answer.end) == tuple(moment.window)
+            (interval,) = locate(entry.history, entry.vocabulary)[answer.interval.state]
+            assert answer.interval.window == interval.window
     assert np.mean(np.array(ranks) <= 5) > 0.8  # by chance 0.06
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dejacue import History, InputError, MissingExtra, Store, Vocabulary, write_vocabulary
-from dejacue.store import _ask, _index, _output
+from dejacue.store import Match, _ask, _index, _output
 
 D = 16
 COLUMNS = {"camera": "left, \u00e9"}
@@ -47,13 +47,28 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def flat(answer: _ask.Answer) -> dict[str, object]:
+def flat(match: Match) -> dict[str, object]:
     """What a row of a table says."""
-    row = answer._asdict()
-    row["start_s"], row["end_s"] = row.pop("times_s") or (None, None)
-    row["source_start"], row["source_end"] = row.pop("source_frames") or (None, None)
-    columns = COLUMNS if answer.history == "h,0\u00e9" else None
-    return row | {"object": "cup", "columns": columns and json.dumps(columns, ensure_ascii=False)}
+    interval = match.interval
+    columns = COLUMNS if match.history == "h,0\u00e9" else None
+    return {
+        "rank": match.rank,
+        "history": match.history,
+        "source": "kitchen.mp4",
+        "object_score": match.object_score,
+        "state": interval.state,
+        "description": None,
+        "start": interval.start,
+        "end": interval.end,
+        "start_s": interval.start_s,
+        "end_s": interval.end_s,
+        "source_start": interval.source_start,
+        "source_end": interval.source_end,
+        "score": interval.score,
+        "notes": None,
+        "object": "cup",
+        "columns": columns and json.dumps(columns, ensure_ascii=False),
+    }
 
 
 def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> None:
@@ -62,7 +77,8 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
     monkeypatch.setattr(_output, "GROUP", 5)
     monkeypatch.setattr(_ask, "CHUNK_HISTORIES", 2)
     wanted = list(store.ask(words()))
-    assert {(a.times_s is None, a.source_frames is None) for a in wanted} == {
+    places = {(m.interval.times_s is None, m.interval.source_start is None) for m in wanted}
+    assert places == {
         (True, True),
         (False, True),
         (True, False),
@@ -76,11 +92,11 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
         found = list(csv.DictReader(stream))
     text = [{k: "" if v is None else str(v) for k, v in flat(own).items()} for own in wanted]
     assert found == text
-    more = [
-        {"object": "cup", "columns": json.loads(flat(own)["columns"] or "{}")} for own in wanted
+    plain = [
+        {name: value for name, value in flat(own).items() if value is not None}
+        | {"columns": COLUMNS if own.history == "h,0\u00e9" else {}}
+        for own in wanted
     ]
-    assert COLUMNS in (own["columns"] for own in more)
-    plain = [json.loads(json.dumps(own._asdict() | m)) for own, m in zip(wanted, more, strict=True)]
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8")) == plain
     lines = (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == plain

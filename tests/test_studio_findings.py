@@ -224,6 +224,7 @@ def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client
         {"states": {"a": ["x"], "b": []}},
         {"readout": "nothing"},
         {"top": 0},
+        {"coordinates": "nothing"},
         {"unknown": 1},
         {"smoothing": "wide"},
         {"changes": [-1]},
@@ -431,12 +432,30 @@ def test_the_corpus_is_a_table_with_what_each_finding_is_worth(studio, client) -
     )
     truth = read_references(studio.workspace.root / "scene" / "references.json")[0].states
     finding = Finding.read(studio.workspace.root / "cup")
-    for own in row["moments"]:
-        moment = next(m for m, _ in finding.retrieval.answers() if m.state == own["state"])
-        best = max(moment.window.iou(window) for window in truth[own["state"]])
-        assert own["tiou"] == pytest.approx(best)
+    assert row["states"] == list(finding.timeline.states)
+    assert [own["state"] for own in row["intervals"]] == row["states"]
+    for own in row["intervals"]:
+        interval = finding[own["state"]][0]
+        best = max(interval.window.iou(window) for window in truth[own["state"]])
+        assert own == interval.to_dict() | {"tiou": pytest.approx(best)}
     assert client.get("/api/corpus", params={"filter": "CUP half"}).json()["count"] == 1
     assert client.get("/api/corpus", params={"filter": "cup house"}).json()["count"] == 0
+
+
+def test_a_state_that_is_not_found_has_no_interval_and_counts_as_zero(studio, client) -> None:
+    (before,) = client.get("/api/corpus").json()["rows"]
+    document = studio.workspace.root / "cup" / "finding.json"
+    written = json.loads(document.read_text())
+    rows = written["timeline"]["intervals"]
+    written["timeline"]["intervals"] = [own for own in rows if own["state"] != "full"]
+    document.write_text(json.dumps(written))
+    (row,) = client.get("/api/corpus").json()["rows"]
+    assert row["states"] == before["states"]
+    assert row["intervals"] == [own for own in before["intervals"] if own["state"] != "full"]
+    overlaps = [own["tiou"] for own in row["intervals"]]
+    assert row["tiou"] == pytest.approx(sum(overlaps) / (len(overlaps) + 1))
+    drawn = client.get("/api/findings/cup/scene").json()["rows"]
+    assert [own["state"] for own in drawn if not own["windows"]] == ["full"]
 
 
 def moved_references(path) -> dict:
@@ -472,7 +491,7 @@ def test_references_made_in_the_studio_win_and_the_file_is_named(studio, client)
 def test_a_note_is_said_once(studio, client) -> None:
     document = studio.workspace.root / "cup" / "finding.json"
     told = json.loads(document.read_text())
-    told["warnings"] = told["retrieval"]["notes"] = ["the masks were made by hand"]
+    told["warnings"] = told["timeline"]["notes"] = ["the masks were made by hand"]
     document.write_text(json.dumps(told))
     (row,) = client.get("/api/corpus").json()["rows"]
     assert row["notes"] == ["the masks were made by hand"]
@@ -493,9 +512,38 @@ def test_the_corpus_of_a_sampled_history_counts_frames_of_the_file(studio, clien
     )
     row = corpus.row(studio, "half")
     truth = read_references(scene / "references.json")[0].states
-    moment = made.retrieval.with_source(made.history).state("full")[0]
-    told = next(own for own in row["moments"] if own["state"] == "full")
-    assert told["tiou"] == pytest.approx(max(moment.in_source.iou(w) for w in truth["full"]))
+    (full,) = (own for own in row["intervals"] if own["state"] == "full")
+    start, end = 2 * full["start"], 2 * full["end"]
+    assert (full["source_start"], full["source_end"]) == (start, end)
+    assert full["tiou"] == pytest.approx(max(Window(start, end).iou(w) for w in truth["full"]))
+    as_version_1(root / "half" / "finding.json")
+    studio.workspace.changed()
+    assert corpus.row(studio, "half") == row
+    assert [own.times_s for own in Finding.read(root / "half")] == [own.times_s for own in made]
+
+
+def as_version_1(path) -> None:
+    """Write a finding as earlier versions did: a window per description, the last frame's start."""
+    document = json.loads(path.read_text())
+    timeline = document.pop("timeline")
+    moments = [
+        {
+            "state": own["state"],
+            "description": text,
+            "level": "state",
+            "start": own["start"],
+            "end": own["end"],
+            "score": own["score"],
+            "start_s": own["start_s"],
+            "end_s": own["end_s"] - 0.01,
+        }
+        for own in timeline["intervals"]
+        if own["rank"] == 1
+        for text in timeline["states"][own["state"]]
+    ]
+    kept = {name: timeline[name] for name in ("history", "encoder", "settings", "notes")}
+    retrieval = {"schema": "dejacue.retrieval/1", **kept, "moments": moments}
+    path.write_text(json.dumps({**document, "schema": "dejacue.finding/1", "retrieval": retrieval}))
 
 
 # Uploads

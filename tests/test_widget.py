@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import dejacue
-from dejacue import Finding, MissingExtra, Reading, evidence, locate
+from dejacue import Finding, MissingExtra
+from dejacue.method.locate import read
 from dejacue.pipeline import widget as module
 from dejacue.report.scene import timeline_module
 from dejacue_paper import generate
@@ -17,11 +18,7 @@ from dejacue_paper import generate
 @pytest.fixture
 def finding() -> Finding:
     made = generate(3)
-    reading = Reading(
-        locate(made.history, made.vocabulary, readout="contrast"),
-        evidence(made.history, made.vocabulary, readout="contrast"),
-    )
-    return Finding(made.history, made.vocabulary, reading)
+    return Finding(made.history, made.vocabulary, read(made.history, made.vocabulary))
 
 
 def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:

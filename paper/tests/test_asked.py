@@ -33,7 +33,7 @@ def test_ranks_and_windows_are_those_of_the_histories_one_by_one(tmp_path) -> No
         centre = asked._centre(entry)
         objects = [own.history.mean_direction @ centre for own in corpus.entries]
         clearest = [
-            max(moment.score for moment in locate(own.history, entry.vocabulary))
+            max(interval.score for interval in locate(own.history, entry.vocabulary))
             for own in corpus.entries
         ]
         at = corpus.entries.index(entry)
@@ -41,8 +41,8 @@ def test_ranks_and_windows_are_those_of_the_histories_one_by_one(tmp_path) -> No
             assert found.by_object[row] == 1 + sum(own > objects[at] for own in objects)
             assert found.by_contrast[row] == 1 + sum(own > clearest[at] for own in clearest)
             assert found.first[row] == corpus.entries[int(np.argmax(objects))].id
-            moment = locate(entry.history, entry.vocabulary)[corpus.states[row]][0]
-            assert tuple(found.windows[row]) == tuple(moment.window)
+            (interval,) = locate(entry.history, entry.vocabulary)[corpus.states[row]]
+            assert tuple(found.windows[row]) == tuple(interval.window)
     assert len(set(found.by_object.tolist())) > 3
 
 

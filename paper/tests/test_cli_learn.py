@@ -76,10 +76,10 @@ def test_files_become_a_decoder_that_is_evaluated_and_read_with(dejacue, files, 
     ran = dejacue("learn", "predict", model, cup, "--words", words, "-o", files / "found.json")
     assert ran.code == 0, ran.err
     (found,) = json.loads((files / "found.json").read_text())
-    assert len(found["moments"]) == 4
+    assert len(found["intervals"]) == 4
     read = dejacue("locate", cup, "-v", words, "-r", model, "-f", "json")
     assert read.code == 0, read.err
-    assert json.loads(read.out)["moments"] == found["moments"]
+    assert json.loads(read.out)["intervals"] == found["intervals"]
     refused = dejacue("learn", "eval", model, *given(labels="other.json"))
     assert "boiling" in refused.err
 

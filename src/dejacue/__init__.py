@@ -3,7 +3,7 @@
 from dejacue import find
 
 finding = find("kitchen.mp4", "cup.yaml", masks="masks")
-finding["filled"][0].times_s
+finding["filled"][0].start_s
 """
 
 import importlib
@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.method.locate import candidates as candidates
     from dejacue.method.locate import evidence as evidence
     from dejacue.method.locate import locate as locate
-    from dejacue.method.locate import occurrences as occurrences
     from dejacue.method.readouts import Scan as Scan
     from dejacue.method.segments import segments as segments
     from dejacue.method.together import read_together as read_together
@@ -46,10 +45,9 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.records import Evidence as Evidence
     from dejacue.records import Example as Example
     from dejacue.records import History as History
-    from dejacue.records import Moment as Moment
-    from dejacue.records import Reading as Reading
+    from dejacue.records import Interval as Interval
     from dejacue.records import Reference as Reference
-    from dejacue.records import Retrieval as Retrieval
+    from dejacue.records import Timeline as Timeline
     from dejacue.records import Vocabulary as Vocabulary
     from dejacue.records import Window as Window
     from dejacue.records.words import WordsReport as WordsReport
@@ -62,9 +60,9 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.sources.files import write_vocabulary as write_vocabulary
     from dejacue.sources.masks import open_masks as open_masks
     from dejacue.sources.results import read_references as read_references
-    from dejacue.sources.results import read_retrievals as read_retrievals
+    from dejacue.sources.results import read_timelines as read_timelines
     from dejacue.sources.results import write_references as write_references
-    from dejacue.sources.results import write_retrievals as write_retrievals
+    from dejacue.sources.results import write_timelines as write_timelines
     from dejacue.sources.tracks import Prompt as Prompt
     from dejacue.sources.tracks import load_tracker as load_tracker
     from dejacue.sources.tracks import track as track
@@ -81,16 +79,15 @@ _NAMES = {
     "pipeline.widget": "widget",
     "records.words": "WordsReport",
     "pipeline.live": "Live",
-    "records": "Window History Vocabulary Example Evidence Moment Diagnostics Retrieval Reference "
-    "Reading",
+    "records": "Window History Vocabulary Example Evidence Diagnostics Interval Timeline Reference",
     "sources.files": "read_history write_history read_vocabulary write_vocabulary",
     "sources.video": "open_video",
     "sources.masks": "open_masks",
     "sources.encoders": "load_encoder encode_vocabulary",
     "sources.build": "build_history",
     "sources.tracks": "track load_tracker Prompt",
-    "sources.results": "read_retrievals write_retrievals read_references write_references",
-    "method.locate": "locate evidence candidates occurrences",
+    "sources.results": "read_timelines write_timelines read_references write_references",
+    "method.locate": "locate evidence candidates",
     "method.asking": "ask_next Question",
     "method.batch": "locate_many",
     "method.contrast": "Contrast",

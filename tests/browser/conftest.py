@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import Evidence, Example, History, Moment, Reading, Retrieval, Vocabulary, Window
+from dejacue import Evidence, Example, History, Interval, Timeline, Vocabulary, Window
 from dejacue.method.asking import Question
 from dejacue.report.scene import scene, timeline_module
 
@@ -225,18 +225,27 @@ def rich() -> dict[str, Any]:
     wave = np.sin(frames / 40)
     rows = np.stack([wave, -wave, 0.3 * np.cos(frames / 11)])
     seen = Evidence(rows.astype(np.float32), np.zeros(3), np.ones(3), rows, frames, "mean")
-    moments = (
-        Moment(
-            "empty",
-            "empty cup",
-            Window(20, 60),
-            2.5,
-            "state",
-            alternatives=((Window(220, 260), 1.5), (Window(5, 12), 0.5)),
-        ),
-        Moment("filled", "full cup", Window(130, 190), 3.25, "state"),
-        Moment("broken", "broken cup", Window(70, 80), 0.2, "state", p_value=0.8, absent=True),
-    )
+    intervals = [
+        Interval(
+            state,
+            start,
+            end,
+            score,
+            start / 25,
+            (end + 1) / 25,
+            rank,
+            kind,
+            None,
+            5 * start,
+            5 * end,
+        )
+        for state, start, end, score, rank, kind in (
+            ("empty", 20, 60, 2.5, 1, "answer"),
+            ("empty", 220, 260, 1.5, 2, "alternative"),
+            ("empty", 5, 12, 0.5, 3, "alternative"),
+            ("filled", 130, 190, 3.25, 1, "answer"),
+        )
+    ]
     vocabulary = Vocabulary(
         {"empty": ["empty cup"], "filled": ["full cup"], "broken": ["broken cup"]},
         object="cup",
@@ -244,7 +253,9 @@ def rich() -> dict[str, Any]:
     )
     return scene(
         history,
-        Reading(Retrieval(moments, {}, "cup", notes=("a note",)), seen),
+        Timeline.of(
+            intervals, vocabulary.states, history_id="cup", notes=["a note"], evidence=seen
+        ),
         vocabulary,
         references={"empty": [Window(90, 310)], "filled": [Window(640, 900)]},
         doubts=[(Window(450, 480), "hidden by a hand")],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dejacue import Finding, Reading, Window, evidence, locate
-from dejacue.records import History
+from dejacue import Finding, History, Window
+from dejacue.method.locate import read
 from dejacue.report.thumbnails import thumbnail
 from dejacue_paper import generate
 
@@ -18,10 +18,6 @@ def report(tmp_path_factory):
     history = History(
         made.history.features, made.history.frames, "cup", times_s=made.history.frames / 25
     )
-    reading = Reading(
-        locate(history, made.vocabulary, readout="contrast"),
-        evidence(history, made.vocabulary, readout="contrast"),
-    )
     pictures = {
         frame: thumbnail(np.full((90, 160, 3), frame, np.uint8), None)
         for frame in range(0, 240, 20)
@@ -29,7 +25,7 @@ def report(tmp_path_factory):
     finding = Finding(
         history,
         made.vocabulary,
-        reading,
+        read(history, made.vocabulary, top=1),
         thumbnails=pictures,
         crops=pictures,
         doubts=((Window(20, 30), "is it hidden?"),),
@@ -62,7 +58,7 @@ def shown(page, selector: str) -> int:
     return page.locator(f"{selector}:visible").count()
 
 
-def test_from_disk_the_timeline_takes_the_place_of_the_still_drawings(opened, axe) -> None:
+def test_from_disk_the_timeline_takes_the_place_of_the_bars(opened, axe) -> None:
     page = opened()
     page.locator(".tl-plot").wait_for()
     assert shown(page, ".tl-label .tl-name") == 3
@@ -74,21 +70,46 @@ def test_from_disk_the_timeline_takes_the_place_of_the_still_drawings(opened, ax
     assert axe(page) == []
 
 
-def test_on_paper_the_still_drawings_are_shown(opened) -> None:
-    page = opened()
+def test_on_paper_the_timeline_is_drawn_for_its_width_in_light_colours(opened) -> None:
+    page = opened(color_scheme="dark")
     page.locator(".tl-plot").wait_for()
+    size = "[...document.querySelectorAll('.dejacue-timeline')].map((one) => one.clientWidth)[0]"
+    wide = page.evaluate(size)
+    assert wide > 1000
+    page.evaluate(
+        """() => addEventListener("beforeprint", () => {
+      const canvas = document.querySelector(".tl-plot canvas");
+      window.printed = { width: canvas.width, theme: document.documentElement.dataset.theme };
+    })"""
+    )
     page.emulate_media(media="print")
-    assert shown(page, ".dejacue-timeline") == 0
-    assert shown(page, ".still svg[role=img]") == 3 + 1 + 1 + 3  # states, observed, doubts, curves
+    assert shown(page, ".dejacue-timeline") == 1
+    assert shown(page, ".still") == shown(page, ".tl-tools") == 0
+    page.emulate_media(media="screen")
+    page.pdf()
+    printed = page.evaluate("printed")
+    assert 400 < printed["width"] < 690
+    assert printed["theme"] == "light"
+    page.screenshot()  # draws a frame
+    assert page.evaluate(size) == wide
+    assert page.evaluate("document.documentElement.dataset.theme") is None
+    assert page.evaluate("document.querySelector('details').open")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_without_script_the_page_is_complete(opened, scheme) -> None:
     page = opened(java_script_enabled=False, color_scheme=scheme)
-    assert shown(page, ".still svg[role=img]") == 8
+    assert shown(page, ".still svg[role=img]") == 3 + 3  # states, references
     assert shown(page, ".strip img") == 24
-    assert shown(page, "table") == 1
+    assert shown(page, "table") == 2
     assert shown(page, "#timeline") == 0
+
+
+def test_without_script_a_phone_shows_the_names_of_the_bars(opened) -> None:
+    page = opened(java_script_enabled=False)
+    page.set_viewport_size({"width": 390, "height": 800})
+    names = page.locator(".still tbody tr td:first-child")
+    assert max(box["height"] for box in (n.bounding_box() for n in names.all())) < 60
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, report, axe) -> None:

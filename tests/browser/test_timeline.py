@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import Evidence, History, Moment, Reading, Retrieval, Window
+from dejacue import Evidence, History, Interval, Timeline
 from dejacue.report.scene import scene
 
 EDIT = {"editable": True}
@@ -32,8 +32,9 @@ def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> di
     values[:, np.searchsorted(frames, spike)] = 5.0
     seen = Evidence(np.zeros((rows, 1), np.float32), np.zeros(rows), np.ones(rows), values, frames)
     history = History(np.ones((len(frames), 2)), frames, times_s=np.round(frames / 29.97, 3))
-    moments = tuple(Moment(f"s{n}", f"s{n}", Window(100, 900), 1.0, "state") for n in range(rows))
-    return scene(history, Reading(Retrieval(moments, {}), seen), most=most)
+    intervals = [Interval(f"s{n}", 100, 900, 1.0) for n in range(rows)]
+    states = {interval.state: [interval.state] for interval in intervals}
+    return scene(history, Timeline.of(intervals, states, evidence=seen), most=most)
 
 
 # ---- drawing
@@ -59,7 +60,6 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     texts = own.page.locator(".tl-keys li").all_inner_texts()
     assert texts == [
         "window",
-        "best window, but not found",
         "alternative, by rank",
         "reference",
         "named by a person",
@@ -74,6 +74,8 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
         "filled",
         "broken",
     ]
+    found = own.page.locator(".tl-label .tl-windows").all_inner_texts()
+    assert found == ["20 – 60", "130 – 190", "not found"]
 
 
 def test_of_a_long_history_no_peak_is_lost_and_little_is_read(stage) -> None:
@@ -267,7 +269,7 @@ def test_the_pointer_reads_frame_time_and_values(stage, rich) -> None:
 
 @pytest.mark.parametrize(
     ("clock", "words"),
-    [("frames", "20 – 60"), ("seconds", "0.80 – 2.40 s"), ("source", "100 – 300")],
+    [("frames", "20 – 60"), ("seconds", "0.80 – 2.44 s"), ("source", "100 – 300")],
 )
 def test_the_axis_counts_frames_seconds_or_frames_of_the_file(stage, rich, clock, words) -> None:
     own = stage(rich)
@@ -518,6 +520,15 @@ def test_a_window_is_edited_with_keys_alone(stage, rich) -> None:
     own.press("p", "Delete")
     assert own.events("change")[-1]["kind"] == "delete"
     assert "deleted" in own.page.locator("[aria-live=polite]").inner_text()
+
+
+def test_an_edited_window_ends_in_seconds_where_its_last_frame_ends(stage, rich) -> None:
+    own = stage(rich, {"editable": True, "clock": "seconds"})
+    own.press("n", "Shift+ArrowRight", "e")
+    assert own.events("change")[-1]["end"] == 30
+    button = own.page.locator(".tl-windows button").first
+    assert button.inner_text() == "0.80 – 1.24 s"
+    assert button.get_attribute("aria-label") == "empty: frames 20 to 30, 0.80 s to 1.24 s, edited"
 
 
 def test_each_edge_of_the_selected_window_is_a_slider(stage, rich) -> None:

@@ -34,9 +34,9 @@ from dejacue.data import annotation_files as passes
 from dejacue.sources.masks import open_masks
 from dejacue.sources.results import (
     read_references,
-    read_retrievals,
+    read_timelines,
     write_references,
-    write_retrievals,
+    write_timelines,
 )
 from dejacue.sources.tracks import read_notes
 from dejacue.sources.tracks.follow import first_prompts, follow
@@ -112,9 +112,9 @@ def read_marked(path: Path) -> None:
         assert reference.states
 
 
-def retrievals(folder: Path, suffix: str) -> None:
+def timelines(folder: Path, suffix: str) -> None:
     own = made()
-    found = find(own.history, own.vocabulary).retrieval
+    found = find(own.history, own.vocabulary).timeline
     if suffix == ".csv":
         rows = found.to_rows()
         with (folder / "x.csv").open("w", newline="") as stream:
@@ -122,7 +122,7 @@ def retrievals(folder: Path, suffix: str) -> None:
             writer.writeheader()
             writer.writerows(rows)
     else:
-        write_retrievals(folder / f"x{suffix}", [found])
+        write_timelines(folder / f"x{suffix}", [found])
 
 
 def two_passes(folder: Path, states: tuple[str, str] | None = None) -> None:
@@ -398,7 +398,7 @@ TARGETS = [
     ),
     *(reader(f"references{s}", 40, partial(marked, suffix=s), only(read_marked)) for s in FOREIGN),
     *(
-        reader(f"retrievals{s}", 40, partial(retrievals, suffix=s), only(read_retrievals))
+        reader(f"timelines{s}", 40, partial(timelines, suffix=s), only(read_timelines))
         for s in (".json", ".jsonl", ".csv")
     ),
     reader("annotation", 40, two_passes, read_passes),

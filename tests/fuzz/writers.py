@@ -11,7 +11,7 @@ import mutate
 import numpy as np
 from readers import Target
 
-from dejacue import Finding, History, InputError, Vocabulary, Window, find, read_retrievals
+from dejacue import Finding, History, InputError, Vocabulary, Window, find, read_timelines
 from dejacue.report.exports import EXPORTS
 
 READOUTS = (
@@ -102,7 +102,7 @@ def write(rng: Random, valid: Path, folder: Path) -> None:
     if kind == "write":
         finding.write(folder / "out")
         again = _readable(Finding.read, folder / "out")
-        assert again.retrieval == finding.retrieval or repr(again) == repr(finding)
+        assert again.timeline == finding.timeline or repr(again) == repr(finding)
     elif kind == "report":
         windows = [Window(first, first + rng.choice((0, 9, 2**50))) for first in (0, 3, 2**40)]
         truth = {state: windows for state in finding.vocabulary.states if rng.random() < 0.3}
@@ -115,7 +115,7 @@ def write(rng: Random, valid: Path, folder: Path) -> None:
         path = finding.export(kind, folder / f"out{EXPORTS[kind].suffix}")
         named = bool(finding.history.id.strip()) and _first(finding.history) >= 0
         if kind in ("json", "csv") and named:  # others have no place in a document of ours
-            _readable(read_retrievals, path)
+            _readable(read_timelines, path)
 
 
 def _first(history: History) -> int:

@@ -346,7 +346,7 @@ def evaluate(
         list[Path],
         typer.Argument(
             metavar="FILE",
-            help="Retrievals of one or more methods (.json, .jsonl, .csv, .parquet), then the "
+            help="Timelines of one or more methods (.json, .jsonl, .csv, .parquet), then the "
             "references (.json, .csv, .eaf, .srt, …).",
             show_default=False,
         ),
@@ -362,7 +362,7 @@ def evaluate(
         Path | None, o.option("Write to a file instead of the screen.", "--output", "-o")
     ] = None,
 ) -> None:
-    """Score retrievals against references and compare methods: recall, overlap, intervals, p."""
+    """Score timelines against references and compare methods: recall, overlap, intervals, p."""
     from dejacue.cli import evaluate as command
 
     o.refuse_values(files)

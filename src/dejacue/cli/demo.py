@@ -27,6 +27,6 @@ def run(output: Path, seed: int) -> None:
         f"dejacue locate {video} --masks {masks} --object 1 --vocabulary {words} --encoder mini "
         f"--references {truth} --output {output}"
     )
-    measure = f"dejacue evaluate {output / 'retrieval.json'} {truth}"
+    measure = f"dejacue evaluate {output / 'timeline.json'} {truth}"
     for what, command in (("again", again), ("measure", measure)):
         say(f"{what}: {command}")

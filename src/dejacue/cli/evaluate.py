@@ -25,10 +25,10 @@ from dejacue.evaluation.evaluate import FAMILY, Estimate, Evaluation, evaluate
 from dejacue.evaluation.resampling import Paired
 from dejacue.pipeline.dataset import Measured, check_name, evaluate_dataset
 from dejacue.pipeline.options import EncoderOptions
-from dejacue.records import Reference, Retrieval
+from dejacue.records import Reference, Timeline
 from dejacue.sources.atomic import check_place
 from dejacue.sources.formats.registry import format_in
-from dejacue.sources.results import read_references, read_retrievals, write_retrievals
+from dejacue.sources.results import read_references, read_timelines, write_timelines
 
 
 def format_from(format: str | None, json: bool, csv: bool) -> str | None:
@@ -46,20 +46,20 @@ def run(
     only_common: bool,
     times: list[Path] | None = None,
 ) -> None:
-    """The last file holds the references, each of the others the retrievals of a method."""
+    """The last file holds the references, each of the others the timelines of a method."""
     if len(files) < 2:
         raise InputError(
-            "give the retrievals of one or more methods, then the references: dejacue evaluate "
+            "give the timelines of one or more methods, then the references: dejacue evaluate "
             "FOUND.json REFERENCES.json"
         )
     if output is not None and any(_same(output, path) for path in files):
         raise InputError(f"{output}: is read by this command; give another output")
     *others, last = files
     references = read_references(last) if format_in(last) is None else None
-    retrievals = {name: read_retrievals(path) for name, path in _methods(others).items()}
+    timelines = {name: read_timelines(path) for name, path in _methods(others).items()}
     if references is None:
-        references = _of_another_tool(last, retrievals, only_common, times)
-    found = evaluate(retrievals, references, only_common=only_common)
+        references = _of_another_tool(last, timelines, only_common, times)
+    found = evaluate(timelines, references, only_common=only_common)
     show_evaluation(found, found.to_dict(), format, output)
     for sentence in found.left_out:
         note(f"left out: {sentence}")
@@ -89,12 +89,12 @@ def show_evaluation(
 
 
 def _of_another_tool(
-    path: Path, retrievals: dict[str, list[Retrieval]], only_common: bool, times: list[Path] | None
+    path: Path, timelines: dict[str, list[Timeline]], only_common: bool, times: list[Path] | None
 ) -> list[Reference]:
     """Its labels must be states that were asked for; a single object needs no name."""
-    every = [own for some in retrievals.values() for own in some]
-    names = {own.history_id for own in every}
-    states = dict.fromkeys(moment.state for own in every for moment in own)
+    every = [timeline for some in timelines.values() for timeline in some]
+    names = {timeline.history_id for timeline in every}
+    states = dict.fromkeys(state for timeline in every for state in timeline.states)
     return read_references(
         path,
         times=times,
@@ -200,12 +200,12 @@ def run_dataset(
     encoder: str | None,
     options: EncoderOptions,
     output: Path | None,
-    retrievals: Path | None,
+    timelines: Path | None,
     by: str | None,
 ) -> None:
     """Exit code 1 where a video could not be encoded: the table is of the others."""
     chosen = {own: readout_named(own) for part in readouts.split(",") if (own := part.strip())}
-    files = [] if retrievals is None else [retrievals / f"{Path(own).stem}.json" for own in chosen]
+    files = [] if timelines is None else [timelines / f"{Path(own).stem}.json" for own in chosen]
     if len(set(files)) < len(files):
         raise InputError(
             f"--readouts {readouts}: two of them have the same name; give only one of them"
@@ -214,8 +214,8 @@ def run_dataset(
         if output.is_dir():
             raise InputError(f"{output}: is a folder; give the name of a file")
         check_place(output)
-    if retrievals is not None:
-        check_place(retrievals, folder=True)
+    if timelines is not None:
+        check_place(timelines, folder=True)
     try:
         with Bars() as bars:
             dataset = open_dataset(folder, layout, progress=bars)
@@ -240,8 +240,8 @@ def run_dataset(
     document = found.to_dict()
     if by is not None:
         document["by"] = {by: {value: own.to_dict()["methods"] for value, own in groups.items()}}
-    for path, some in zip(files, found.retrievals.values(), strict=False):
-        say_written(write_retrievals(path, some), "retrievals")
+    for path, some in zip(files, found.timelines.values(), strict=False):
+        say_written(write_timelines(path, some), "timelines")
     say(f"{store}: {found.ingested}", stderr=True)
     named = {f"{by}={value}": own for value, own in groups.items()}
     show_evaluation(found.evaluation, document, None, output, named)

@@ -106,7 +106,7 @@ def evaluate_folder(
     by: Annotated[
         str | None, o.option("Also show a table per object, source, split, category …")
     ] = None,
-    retrievals: Annotated[
+    timelines: Annotated[
         Path | None,
         o.option("Also write the results of each readout to READOUT.json in this folder."),
     ] = None,
@@ -130,7 +130,7 @@ def evaluate_folder(
         encoder,
         EncoderOptions(backend, precision, device),
         output,
-        retrievals,
+        timelines,
         by,
     )
 

@@ -19,13 +19,13 @@ from rich.text import Text
 
 from dejacue.cli.locate import write_folder
 from dejacue.cli.readouts import readout_named
-from dejacue.cli.tables import console, notes, retrieval_table, say, show_tables
+from dejacue.cli.tables import console, notes, say, show_tables, timeline_table
 from dejacue.errors import InputError
 from dejacue.method._reading import in_frames
 from dejacue.method.live import Update
 from dejacue.pipeline import Finding, Job, Made
 from dejacue.pipeline.live import Live
-from dejacue.records import Moment
+from dejacue.records import Interval
 from dejacue.sources.atomic import check_place
 from dejacue.sources.documents import as_json, named
 from dejacue.sources.stream import is_stream, open_stream
@@ -129,10 +129,10 @@ def run(
         )
     finding = _finish(live, video, shown, [*video.problems, *problems.said])
     if jsonl:
-        print(as_json({"retrieval": finding.retrieval.to_dict()}), flush=True)
+        print(as_json({"timeline": finding.timeline.to_dict()}), flush=True)
     else:
-        show_tables(retrieval_table(finding.retrieval))
-    notes(*finding.retrieval.notes)
+        show_tables(timeline_table(finding.timeline))
+    notes(*finding.timeline.notes)
     if output is not None:
         write_folder(output, finding, None)
         say(f"report: {output / 'report.html'}", stderr=True)
@@ -232,7 +232,7 @@ def _strip(states: Sequence[str]) -> AbstractContextManager[Callable[[Update], N
 
 @contextmanager
 def _on_screen(states: Sequence[str]) -> Iterator[Callable[[Update], None]]:
-    closed: list[Moment] = []
+    closed: list[Interval] = []
     drawn = 0.0
     with Screen(console=console(), auto_refresh=False) as screen:
 
@@ -248,7 +248,7 @@ def _on_screen(states: Sequence[str]) -> Iterator[Callable[[Update], None]]:
         yield show
 
 
-def strip(update: Update, states: Sequence[str], closed: Sequence[Moment]) -> Group:
+def strip(update: Update, states: Sequence[str], closed: Sequence[Interval]) -> Group:
     """The state now, a bar of evidence for each, and the last windows."""
     when = f"frame {update.frame}" + ("" if update.time_s is None else f" · {update.time_s:.2f} s")
     if update.state is not None:
@@ -286,6 +286,7 @@ def _say_changes() -> Callable[[Update], None]:
     return show
 
 
-def _window(own: Moment) -> str:
-    seconds = "" if own.times_s is None else " ({:.2f} – {:.2f} s)".format(*own.times_s)
-    return f"{own.state}, {in_frames(*own.window)}{seconds}"
+def _window(interval: Interval) -> str:
+    times = interval.times_s
+    seconds = "" if times is None else " ({:.2f} – {:.2f} s)".format(*times)
+    return f"{interval.state}, {in_frames(*interval.window)}{seconds}"

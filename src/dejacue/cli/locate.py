@@ -15,10 +15,10 @@ from dejacue.cli.tables import (
     as_note,
     diagnostics_table,
     notes,
-    retrieval_table,
     say,
     say_written,
     show,
+    timeline_table,
 )
 from dejacue.cli.track import summarise
 from dejacue.errors import DejaCueError, InputError, MissingExtra
@@ -72,7 +72,7 @@ def run(source: Path, search: Search, wanted: Wanted) -> None:
             place /= file_name(finding.history.id)
         clips = place or (source if source.is_dir() else source.parent)
         _write(finding, references, place, wanted, several, clips / "clips")
-    found = [finding.retrieval for finding in findings]
+    found = [finding.timeline for finding in findings]
     said = all_notes(found)
     if file is not None and (export := _format_of(file, wanted.format)) is not None:
         export_findings(findings, export, file)
@@ -240,9 +240,9 @@ def write_folder(folder: Path, finding: Finding, references: References | None) 
     finding.write(folder)
     remove_clips(folder / "clips")  # of an earlier run
     for kind, export in EXPORTS.items():
-        path = folder / f"retrieval{export.suffix}"
+        path = folder / f"timeline{export.suffix}"
         for suffix in (export.suffix, *export.also):
-            (folder / f"retrieval{suffix}").unlink(missing_ok=True)
+            (folder / f"timeline{suffix}").unlink(missing_ok=True)
         if export.asked:
             continue
         if export.timed and finding.history.times_s is None:
@@ -256,7 +256,7 @@ def write_folder(folder: Path, finding: Finding, references: References | None) 
 
 
 def _tables(finding: Finding, references: References | None) -> list[Table]:
-    tables = [retrieval_table(finding.retrieval, references)]
-    if any(moment.diagnostics for moment in finding):
-        tables.append(diagnostics_table(finding.retrieval))
+    tables = [timeline_table(finding.timeline, references)]
+    if any(interval.diagnostics for interval in finding):
+        tables.append(diagnostics_table(finding.timeline))
     return tables

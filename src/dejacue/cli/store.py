@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.markup import escape
@@ -23,7 +22,7 @@ from dejacue.sources.atomic import write_bytes
 from dejacue.sources.documents import as_json
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import pictures_path, read_pictures
-from dejacue.store import Answer, Store, check_output, described
+from dejacue.store import Match, Store, check_output
 
 MOST_LISTED = 1000  # lines of a table
 NONE = "no history matches --where"
@@ -227,7 +226,7 @@ def ask(
             warnings += (
                 f"only the first {top} histories are listed; --jsonl or --output gives all",
             )
-        answers: list[Answer] = []
+        answers: list[Match] = []
         with Bars() as bars:
             found = store.ask(
                 encoded,
@@ -240,8 +239,8 @@ def ask(
                 progress=bars,
             )
             if jsonl:
-                for own in described(store.path, found):
-                    typer.echo(as_json(own.document()))
+                for row in found.rows():
+                    typer.echo(as_json({n: value for n, value in row.items() if value is not None}))
             elif output is not None:
                 count = found.write(output)
             else:
@@ -251,10 +250,10 @@ def ask(
             warnings += () if answers else (NONE,)
         elif output is not None:
             say_written(output, f"{count} {'answer' if count == 1 else 'answers'} in")
-        notes(*warnings, *(own.notes for own in answers if own.notes))
+        notes(*warnings, *(text for match in answers for text in match.notes))
 
 
-def _table(answers: Iterable[Answer]) -> Table:
+def _table(matches: Iterable[Match]) -> Table:
     """A line between histories."""
     table = Table(title="likeliest objects first", title_justify="left")
     table.add_column("", justify="right", no_wrap=True)
@@ -263,17 +262,17 @@ def _table(answers: Iterable[Answer]) -> Table:
     for name in ("frames", "seconds", "score", "object\nscore"):
         table.add_column(name, justify="right", no_wrap=True)
     last = None
-    for own in answers:
-        head = (str(own.rank), escape(own.history), escape(own.source or ""))
-        span = f"{own.start} – {own.end}"
-        cells: list[Any] = [f"not found ({span})" if own.absent else span, _seconds(own.times_s)]
-        cells += [f"{own.score:.2f}", f"{own.object_score:.3f}"]
-        if own.rank == last:
+    for match in matches:
+        head = (str(match.rank), escape(match.history), escape(match.source or ""))
+        interval = match.interval
+        cells = [f"{interval.start} – {interval.end}", _seconds(interval.times_s)]
+        cells += [f"{interval.score:.2f}", f"{match.object_score:.3f}"]
+        if match.rank == last:
             head, cells[-1] = ("", "", ""), ""
         elif last is not None:
             table.add_section()
-        table.add_row(*head, escape(own.state), *cells)
-        last = own.rank
+        table.add_row(*head, escape(interval.state), *cells)
+        last = match.rank
     return table
 
 

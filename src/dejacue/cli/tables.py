@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dejacue.records import Retrieval, Window
+from dejacue.records import Timeline, Window
 from dejacue.sources.atomic import write_text
 
 FILE_WIDTH = 120  # letters of a line
@@ -151,18 +151,16 @@ def _markdown(table: Table) -> str:
     return "\n".join([*above, *lines, *below, ""])
 
 
-def retrieval_table(
-    retrieval: Retrieval, references: Mapping[str, Sequence[Window]] | None = None
+def timeline_table(
+    timeline: Timeline, references: Mapping[str, Sequence[Window]] | None = None
 ) -> Table:
-    """One row per answer: a description, or a state whose descriptions share it; with references,
-    the true windows and the overlap.
+    """Return a row per interval; with references, the true windows and the overlap.
 
     References count the frames of the file, and so does the overlap.
     """
-    timed = any(moment.times_s for moment in retrieval)
-    joining = "and" if retrieval.lists_occurrences else "or"
-    sampled = any(moment.source for moment in retrieval)
-    table = Table(title=f"{escape(retrieval.history_id)}", title_justify="left")
+    timed = any(one.times_s for one in timeline)
+    sampled = any(one.source_start is not None for one in timeline)
+    table = Table(title=f"{escape(timeline.history_id)}", title_justify="left")
     for column in ("state", "description"):
         table.add_column(column, overflow="fold")
     numbers = ["frames", *(["source\nframes"] if sampled else []), *(["seconds"] if timed else [])]
@@ -170,26 +168,23 @@ def retrieval_table(
         table.add_column(column, justify="right", no_wrap=True)
     for column in ("truth", "tIoU") if references is not None else ():
         table.add_column(column, justify="right", no_wrap=True)
-    for moment, texts in retrieval.answers():
+    for state, texts in timeline.states.items():
         listed = texts[0] if len(texts) == 1 else "\n".join(f"· {text}" for text in texts)
-        cells = [escape(moment.state), escape(listed), _span(moment.window)]
-        if sampled:
-            cells.append(_span(moment.in_source))
-        if timed:
-            cells.append(_seconds(moment.times_s))
-        cells.append(f"{moment.score:.2f}")
-        if references is not None:
-            own = references.get(moment.state, ())
-            cells.append(", ".join(_span(window) for window in own))
-            cells.append(f"{max(moment.in_source.iou(w) for w in own):.2f}" if own else "–")
-        if moment.absent:
-            cells[2] = f"not found ({cells[2]})"
-        table.add_row(*cells)
-        for other in moment.alternatives:
-            cells = ["", "", f"{joining} {_span(other.window)}"]
-            cells += [_span(other.source) if other.source else ""] if sampled else []
-            cells += [_seconds(other.times_s)] if timed else []
-            table.add_row(*cells, f"{other.score:.2f}", style="dim")
+        if not timeline[state]:
+            table.add_row(escape(state), escape(listed), "not found")
+        for one in timeline[state]:
+            first = one.rank == 1
+            joining = {"answer": "", "alternative": "or ", "occurrence": "and "}[one.kind]
+            told = (one.description or listed) if first else ""
+            cells = [escape(state) if first else "", escape(told), joining + _span(one.window)]
+            cells += [_span(one.source)] if sampled else []
+            cells += [_seconds(one.times_s)] if timed else []
+            cells.append(f"{one.score:.2f}")
+            if references is not None and first:
+                true = references.get(state, ())
+                cells.append(", ".join(_span(window) for window in true))
+                cells.append(f"{max(one.source.iou(w) for w in true):.2f}" if true else "–")
+            table.add_row(*cells, style=None if first else "dim")
     return table
 
 
@@ -201,14 +196,14 @@ def _seconds(times_s: tuple[float, float] | None) -> str:
     return "{:.2f} – {:.2f}".format(*times_s) if times_s else ""
 
 
-def diagnostics_table(retrieval: Retrieval) -> Table:
+def diagnostics_table(timeline: Timeline) -> Table:
     table = Table(title="why", title_justify="left")
     table.add_column("description", overflow="fold")
     for column in ("residual", "centre", "scale", "run"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("notes", overflow="fold")
-    for moment in retrieval:
-        why = moment.diagnostics
+    for interval in timeline:
+        why = interval.diagnostics
         if why is None:
             continue
         notes = [
@@ -221,7 +216,7 @@ def diagnostics_table(retrieval: Retrieval) -> Table:
             if holds
         ]
         table.add_row(
-            escape(moment.description),
+            escape(interval.description or interval.state),
             f"{why.residual_norm:.3f}",
             f"{why.centre:.4f}",
             f"{why.scale:.4f}",

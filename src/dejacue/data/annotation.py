@@ -24,7 +24,6 @@ from dejacue.data.annotation_files import (
 from dejacue.errors import InputError, counted
 from dejacue.records import History, Reference, Window
 from dejacue.records.example import NONE
-from dejacue.records.retrieval import to_source
 
 MINIMUM = 5  # frames a stable side needs
 Run = tuple[Window, str | None]  # frames of one label, as Pass.runs gives them
@@ -84,7 +83,7 @@ def template(
 def seen(history: History) -> list[int]:
     """The frames of the file in which the object is seen: people look at the file, also where the
     history took only some of its frames."""
-    runs = [to_source(history, run) for run in history.runs()]
+    runs = [history.to_source(run) for run in history.runs()]
     whole = Window(min(run.start for run in runs), max(run.end for run in runs))
     check_frames(whole)  # before they are counted out
     return [frame for run in runs for frame in range(run.start, run.end + 1)]

@@ -1,7 +1,7 @@
 """Metrics as pure functions on arrays: no files, no plots, no method.
 
 overlap → averages → resampling; ranking, strata, consistency, occurrences, identity, agreement;
-evaluate() puts the first three together for retrievals and references.
+evaluate() puts the first three together for timelines and references.
 """
 
 from dejacue.evaluation.agreement import (

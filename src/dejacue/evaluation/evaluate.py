@@ -1,4 +1,4 @@
-"""Retrievals against references: means, intervals, and paired comparisons of methods (§7).
+"""Timelines against references: means, intervals, and paired comparisons of methods (§7).
 
 What the methods and the references do not share is named and refused, or left out for all
 methods. No file is read here; sources/results.py turns files into these records.
@@ -6,7 +6,7 @@ methods. No file is read here; sources/results.py turns files into these records
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from dejacue.errors import InputError
 from dejacue.evaluation.averages import group_means
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare
-from dejacue.records import Reference, Retrieval, Window
+from dejacue.records import Reference, Timeline, Window
 from dejacue.records._html import escaped, table_html
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
@@ -26,7 +26,8 @@ ANOTHER = "made with another vocabulary, or incomplete"
 MOST_NAMES = 5
 
 Query = tuple[str, str, str]  # history, state, description
-Record = TypeVar("Record", Reference, Retrieval)
+Windows = Mapping[Query, Window | None]  # None: not found
+Record = TypeVar("Record", Reference, Timeline)
 
 
 class Estimate(NamedTuple):
@@ -131,7 +132,7 @@ def _percent(value: float, low: float | None, high: float | None, sign: str = ""
 
 
 def evaluate(
-    retrievals: Mapping[str, Iterable[Retrieval]],
+    timelines: Mapping[str, Iterable[Timeline] | Timeline],
     references: Iterable[Reference],
     *,
     only_common: bool = False,
@@ -139,32 +140,34 @@ def evaluate(
 ) -> Evaluation:
     """Compare methods with references, and every later method with the first.
 
-    retrievals    name of the method → its retrievals, one per history
+    timelines     name of the method → its timelines; each history occurs once
     only_common   leave out what not all of them share, instead of refusing it
     compared      whether methods are; that takes two components
 
     R@1 at tIoU .3 and .5 and Top-1 tIoU; averages descriptions → state → history → component →
-    uniform over components; intervals and tests resample the components.
+    uniform over components; intervals and tests resample the components. A state without an
+    interval scores 0.
     """
     truth = _by_history(references, Reference, "the references")
     if not truth:
         raise InputError("no references; give the true windows of at least one history")
-    if not retrievals:
-        raise InputError("no retrievals; give those of at least one method")
-    answers = {name: _windows(own, name) for name, own in retrievals.items()}
-    windows = {name: answer[0] for name, answer in answers.items()}
-    absent = {name: answer[1] for name, answer in answers.items()}
+    if not timelines:
+        raise InputError("no timelines; give those of at least one method")
+    windows = _windows(
+        {method: _by_history(_split(own), Timeline, method) for method, own in timelines.items()},
+        truth,
+    )
     outside = _outside(windows, truth)
     if outside:
         raise InputError(
             f"windows outside the frames of the reference: {_shortened(outside)}; correct the "
-            "retrievals, or the frames of the references"
+            "timelines, or the frames of the references"
         )
     problems = _mismatches(windows, truth)
     queries = _common(windows, truth)
     if not queries:
         reason = (
-            "the retrievals and the references have nothing in common, so there is nothing to "
+            "the timelines and the references have nothing in common, so there is nothing to "
             "evaluate"
         )
         raise InputError("; ".join([reason, *_sentences(problems, MOST_NAMES)]))
@@ -173,12 +176,11 @@ def evaluate(
             f"{'; '.join(_sentences(problems, MOST_NAMES))}; correct the files, or evaluate only "
             "what they share (only_common=True / --only-common)"
         )
-    return _measured(windows, absent, truth, queries, tuple(_sentences(problems)), compared)
+    return _measured(windows, truth, queries, tuple(_sentences(problems)), compared)
 
 
 def _measured(
-    windows: Mapping[str, Mapping[Query, Window]],
-    absent: Mapping[str, set[Query]],
+    windows: Mapping[str, Windows],
     truth: Mapping[str, Reference],
     queries: Sequence[Query],
     left_out: tuple[str, ...],
@@ -191,8 +193,9 @@ def _measured(
     groups: list[Any] = []
     values = {}
     for name, own in windows.items():
-        overlaps = best_tiou([own[key] for key in queries], true)  # type: ignore[arg-type]
-        overlaps[[key in absent[name] for key in queries]] = 0.0  # "not found" scores 0
+        answers = [own[key] for key in queries]
+        overlaps = best_tiou([w or Window(0, 0) for w in answers], true)  # type: ignore[arg-type]
+        overlaps[[window is None for window in answers]] = 0.0
         table = metrics(overlaps)
         groups, values[name] = group_means(table, [states, histories, sources])
     return Evaluation(
@@ -242,27 +245,51 @@ def _by_history(records: Iterable[Record], kind: type[Record], whose: str) -> di
     return named
 
 
+def _split(timelines: Iterable[Timeline] | Timeline) -> Iterator[Timeline]:
+    """Give the timeline of each history; what is none is refused later, with its method."""
+    for timeline in (timelines,) if isinstance(timelines, Timeline) else timelines:
+        if isinstance(timeline, Timeline):
+            yield from timeline.split()
+        else:
+            yield timeline
+
+
 def _windows(
-    retrievals: Iterable[Retrieval], method: str
-) -> tuple[dict[Query, Window], set[Query]]:
-    """(history, state, description) → window in frames of the file, as references count them, in
-    the order of the retrievals; and which of them say "not found"."""
-    windows: dict[Query, Window] = {}
-    absent: set[Query] = set()
-    for history, retrieval in _by_history(retrievals, Retrieval, method).items():
-        for moment in retrieval:
-            key = (history, moment.state, moment.description)
-            if key in windows:
-                raise InputError(f"{method}: {_name(key)} is retrieved twice")
-            windows[key] = moment.in_source
-            if moment.absent:
-                absent.add(key)
-    return windows, absent
+    methods: Mapping[str, Mapping[str, Timeline]], truth: Mapping[str, Reference]
+) -> dict[str, dict[Query, Window | None]]:
+    """Return method → query → window in frames of the file, as references count them.
+
+    A table does not hold the descriptions of a state that is answered as a whole. Such a state
+    answers those that the references list or, where they list none, those of the other methods.
+    """
+    texts: dict[tuple[str, str], dict[str, None]] = {}
+    for method, timelines in methods.items():
+        for history, timeline in timelines.items():
+            for state, own in timeline.states.items():
+                for text in own:
+                    if own.count(text) > 1:
+                        raise InputError(f"{method}: {_name((history, state, text))} occurs twice")
+                texts.setdefault((history, state), {}).update(dict.fromkeys(own))
+    for history, reference in truth.items():
+        for state in reference.states:
+            if (listed := _listed(reference, state)) is not None:
+                texts[history, state] = dict.fromkeys(listed)
+    return {
+        method: {
+            (history, state, text): window
+            for history, timeline in timelines.items()
+            for (state, description), window in timeline.windows().items()
+            for text in (
+                (description,)
+                if timeline.states[state]
+                else texts[history, state] or (description,)
+            )
+        }
+        for method, timelines in methods.items()
+    }
 
 
-def _common(
-    windows: Mapping[str, Mapping[Query, Window]], truth: Mapping[str, Reference]
-) -> list[Query]:
+def _common(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[Query]:
     """What every method answered inside the frames, and the references know."""
     first, *others = windows.values()
     return [key for key in first if _known(key, truth) and all(key in own for own in others)]
@@ -284,24 +311,20 @@ def _inside(window: Window, reference: Reference) -> bool:
     return reference.frames is None or window | reference.frames == reference.frames
 
 
-def _outside(
-    windows: Mapping[str, Mapping[Query, Window]], truth: Mapping[str, Reference]
-) -> list[str]:
+def _outside(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[str]:
     """A window where the history has no frame is a mistake, and never left out of a mean."""
     return [
         f"{method}: {_name(key)} {window}"
         for method, own in windows.items()
         for key, window in own.items()
-        if key[0] in truth and not _inside(window, truth[key[0]])
+        if window is not None and key[0] in truth and not _inside(window, truth[key[0]])
     ]
 
 
 Problem = tuple[str, list[str]]  # what is wrong, and the names concerned
 
 
-def _mismatches(
-    windows: Mapping[str, Mapping[Query, Window]], truth: Mapping[str, Reference]
-) -> list[Problem]:
+def _mismatches(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[Problem]:
     """What is not shared, by method, then between the methods."""
     problems = [
         (f"{method}: {kind}", names)
@@ -323,9 +346,7 @@ def _sentences(problems: Sequence[Problem], limit: int | None = None) -> list[st
     return [f"{kind}: {_shortened(names, limit)}" for kind, names in problems]
 
 
-def _unmatched(
-    windows: Mapping[Query, Window], truth: Mapping[str, Reference]
-) -> dict[str, list[str]]:
+def _unmatched(windows: Windows, truth: Mapping[str, Reference]) -> dict[str, list[str]]:
     """What a method and the references do not share, each named once, at its coarsest level."""
     histories = dict.fromkeys(key[0] for key in windows)
     states = dict.fromkeys(key[:2] for key in windows)
@@ -335,25 +356,23 @@ def _unmatched(
     }
     return {
         "histories without references": [h for h in histories if h not in truth],
-        "references without a retrieval": [h for h in truth if h not in histories],
+        "references without a timeline": [h for h in truth if h not in histories],
         "states that the references do not have": [
             _name(pair) for pair in states if pair[0] in truth and pair not in referred
         ],
-        "states without a retrieval": [
+        "states missing from the timelines": [
             _name(pair) for pair in referred if pair[0] in histories and pair not in states
         ],
         f"descriptions that the references do not list ({ANOTHER})": [
             _name(key) for key in windows if key[:2] in referred and not _known(key, truth)
         ],
-        f"listed descriptions without a retrieval ({ANOTHER})": [
+        f"listed descriptions missing from the timelines ({ANOTHER})": [
             _name(key) for key in listed if key[:2] in states and key not in windows
         ],
     }
 
 
-def _unpaired(
-    first: Mapping[Query, Window], second: Mapping[Query, Window], truth: Mapping[str, Reference]
-) -> list[str]:
+def _unpaired(first: Windows, second: Windows, truth: Mapping[str, Reference]) -> list[str]:
     """Descriptions of one method only, in states that both have; those that a reference lists
     are compared with its list already."""
     shared = {key[:2] for key in first} & {key[:2] for key in second}

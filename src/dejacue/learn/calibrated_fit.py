@@ -25,7 +25,6 @@ from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
 from dejacue.method.view import Readout, View
 from dejacue.records import History, Reference, Vocabulary, Window
-from dejacue.records.retrieval import to_source
 
 RIDGE = 1.0
 MOST_STEPS, CLOSE_ENOUGH = 100, 1e-10
@@ -334,7 +333,7 @@ def _values(read: Iterable[tuple[Sequence[Labelled], Readout]]) -> Values:
     for group, readout in read:
         for own in group:
             history, reference = own.view.history, own.reference
-            windows = [to_source(history, window) for window in own.found(readout)]
+            windows = [history.to_source(window) for window in own.found(readout)]
             true = [[tuple(window) for window in reference.states[state]] for state in own.states]
             overlaps += best_tiou([tuple(window) for window in windows], true).tolist()
             count = len(own.rows)

@@ -29,6 +29,7 @@ class Seen:
     frame: int
     time_s: float | None
     begins: bool
+    end_s: float | None = None  # when it ends, once the next frame or the end has come
     row: Row | None = None  # smoothed cosines (S,), once it is smoothed
     gains: Row | None = None  # what each state earns by it, once paths have reached it
 
@@ -94,17 +95,21 @@ class Labeller:
         self._begun = 0  # the position at which the present stretch begins
         self.frame = self._last = 0
         self.away = True  # for longer than a gap that is bridged
+        self._newest: Seen | None = None
+        self._lasting_s: float | None = None  # of the last frame that has ended
 
     def tick(self, frame: int, time_s: float | None, cosines: Row | None) -> None:
         """The next frame, which is one after the last; cosines None: the object is not seen."""
         self.frame = frame
+        self._end_newest(frame, time_s)
         self._rows[:-1] = self._rows[1:]
         self._rows[-1] = 0.0
         if cosines is not None:
             self._rows[-1, :-1], self._rows[-1, -1] = cosines, 1.0
             if self.away:
                 self._begun = self._settled + len(self._pending)
-            self._pending.append(Seen(frame, time_s, self.away))
+            self._newest = Seen(frame, time_s, self.away)
+            self._pending.append(self._newest)
             self._last, self.away = frame, False
         elif not self.away and frame - self._last > self.bridge:
             self._smooth(frame)
@@ -112,6 +117,14 @@ class Labeller:
             self.away = True
         if not self.away:
             self._smooth(frame - self.lag)
+
+    def _end_newest(self, frame: int, time_s: float | None) -> None:
+        """Set when the last observed frame ends: as the next one begins, or its share of a gap."""
+        newest = self._newest
+        if newest is None or newest.time_s is None or time_s is None:
+            return
+        self._lasting_s = (time_s - newest.time_s) / (frame - newest.frame)
+        newest.end_s, self._newest = newest.time_s + self._lasting_s, None
 
     def skip(self, until: int) -> None:
         """Frames up to this one in which the object is not seen; in bounded time."""
@@ -129,6 +142,8 @@ class Labeller:
         """What is known after the last tick; ``ending``: nothing more will come."""
         if ending:
             self._smooth(self.frame)
+            if self._newest is not None and self._newest.time_s is not None and self._lasting_s:
+                self._newest.end_s = self._newest.time_s + self._lasting_s
         self._reach()
         due = self.frame if ending else self.frame - self.delay
         overdue = sum(1 for _ in takewhile(lambda own: own.frame <= due, self._pending))

@@ -1,31 +1,20 @@
-"""What a caller gets of what a readout found: columns of a batch, the reading of one history."""
+"""What a caller gets of what a readout found: the timeline of a batch, or of one history."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.method._tables import Answers
 from dejacue.method.coordinates import Directions, unit_rows
 from dejacue.method.states import ScoredWindow
-from dejacue.records import (
-    Alternative,
-    Columns,
-    Diagnostics,
-    History,
-    Moment,
-    Reading,
-    Vocabulary,
-    Window,
-)
-from dejacue.records.columns import Head, timed_columns
+from dejacue.records import Diagnostics, History, Timeline, Vocabulary, Window
 from dejacue.records.example import NONE
-from dejacue.records.retrieval import read_only, to_source
+from dejacue.records.timeline import ALTERNATIVE, NO_FRAME, OCCURRENCE, Subject, read_only
 
 if TYPE_CHECKING:
     from dejacue.method.view import Batch, Readout, View
@@ -53,91 +42,135 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
     return found
 
 
-def columns_of(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Columns:
-    """The windows of a batch."""
-    counts = [len(vocabulary) for vocabulary in batch.vocabularies]
-    times, source = timed_columns(batch.histories, counts, found.start, found.end)
-    heads = [
-        Head(h.id, h.encoder or v.encoder, v, _notes(readout, h, v, own))
-        for h, v, own in zip(batch.histories, batch.vocabularies, batch.directions, strict=True)
-    ]
-    return Columns(
-        heads,
-        [0, *accumulate(counts)],
-        found.first,
-        found.last,
-        found.score,
-        readout.level,
-        settings_of(readout, batch.coordinates.name, top),
-        times,
-        source,
-        found.absent,
+def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Timeline:
+    """Return the answers of a batch: one row per state or, by the readout's level, description."""
+    labels = [vocabulary.labels for vocabulary in batch.vocabularies]
+    counts = np.array([len(own) for own in labels])
+    subject, state = np.repeat(np.arange(len(labels)), counts), np.concatenate(labels)
+    rows: Any = slice(None)
+    per_state = readout.level == "state"
+    if per_state:  # the first description speaks for its state
+        rows = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(subject, prepend=-1))
+    if found.absent is not None:
+        rows = np.arange(len(state))[rows]
+        rows = rows[~found.absent[rows]]
+    columns: dict[str, NDArray[Any]] = {"subject": subject, "state": state, "score": found.score}
+    columns |= {"start": found.first, "end": found.last}
+    if not per_state:
+        columns["description"] = np.concatenate([_within_state(own) for own in labels])
+    columns = {name: column[rows] for name, column in columns.items()}
+    columns |= times_and_source(
+        batch.histories, columns["subject"], found.start[rows], found.end[rows]
     )
+    subjects = [
+        Subject(h.id, h.encoder or v.encoder, v.states, _notes(readout, h, v, directions))
+        for h, v, directions in zip(
+            batch.histories, batch.vocabularies, batch.directions, strict=True
+        )
+    ]
+    return Timeline(subjects, columns, settings_of(readout, batch.coordinates.name, top))
 
 
-def reading_of(
+def _within_state(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of each description within its state."""
+    firsts = np.searchsorted(labels, labels)
+    numbers: NDArray[np.int64] = np.arange(len(labels)) - firsts
+    return numbers
+
+
+def times_and_source(
+    histories: Sequence[History],
+    subject: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+) -> dict[str, NDArray[Any]]:
+    """Return seconds and frames of the file of windows given as positions, where they are known.
+
+    subject   (rows,) which history each window is of, ascending
+    """
+    columns: dict[str, NDArray[Any]] = {}
+    if any(history.times_s is not None for history in histories):
+        columns |= {name: np.full(len(start), np.nan) for name in ("start_s", "end_s")}
+    if any(history.sampled for history in histories):
+        columns |= {name: np.full(len(start), NO_FRAME) for name in ("source_start", "source_end")}
+    if not columns:
+        return columns
+    cuts = np.searchsorted(subject, np.arange(len(histories) + 1))
+    for at, history in enumerate(histories):
+        rows = slice(int(cuts[at]), int(cuts[at + 1]))
+        if history.times_s is not None:
+            columns["start_s"][rows] = history.times_s[start[rows]]
+            if history.ends_s is not None:
+                columns["end_s"][rows] = history.ends_s[end[rows]]
+        if history.sampled and history.source_frames is not None:
+            columns["source_start"][rows] = history.source_frames[start[rows]]
+            columns["source_end"][rows] = history.source_frames[end[rows]]
+    return columns
+
+
+def read_view(
     readout: Readout, view: View, top: int | None, diagnostics: bool, hints: bool
-) -> Reading:
-    """Everything a readout says of one history."""
+) -> Timeline:
+    """Return everything that a readout says of one history."""
     found = readout.find_one(view)
-    retrieval = columns_of(readout, view, found, top).retrieval(0)
-    moments = list(retrieval)
+    timeline = batch_timeline(readout, view, found, top)
     more = (readout.usual_windows if top is None else top) - 1
+    further: Sequence[Sequence[ScoredWindow]] = [()] * len(found.start)
     if more:
         share = readout.usual_share if top is None else None
-        moments = [
-            replace(moment, alternatives=_alternatives(view.history, moment, windows, share))
-            for moment, windows in zip(
-                moments, readout.alternatives(view, found, more), strict=True
+        further = [
+            [own for own in windows if share is None or own[2] >= share * best]
+            for best, windows in zip(
+                found.score.tolist(), readout.alternatives(view, found, more), strict=True
             )
         ]
-    if diagnostics:
-        why = _diagnostics(readout, view, found)
-        moments = [replace(m, diagnostics=own) for m, own in zip(moments, why, strict=True)]
-    notes = retrieval.notes
+    why = _diagnostics(readout, view, found) if diagnostics else None
+    notes = timeline.notes
     if hints and _still(view.history):
         notes += (STILL,)
     elif hints:
-        notes += (*_same_windows(moments), *readout.hints(view))
-    retrieval = replace(retrieval, moments=tuple(moments), notes=notes)
-    return Reading(retrieval, readout.evidence(view), occurrences_of(readout, view))
+        notes += (*_same_windows(timeline), *readout.hints(view, further))
+    return _with_further(readout, view, found, further, why, timeline.replace(notes=notes))
 
 
-def occurrences_of(readout: Readout, view: View) -> dict[str, tuple[Moment, ...]] | None:
-    """Every window of each state, best first; None where the readout has one each."""
-    every = readout.occurrences(view)
-    if every is None:
-        return None
-    return {
-        state: tuple(
-            _occurrence(view.history, state, (*texts, state)[0], *window) for window in windows
-        )
-        for (state, texts), windows in zip(view.vocabulary.states.items(), every, strict=True)
+def _with_further(
+    readout: Readout,
+    view: View,
+    found: Answers,
+    further: Sequence[Sequence[ScoredWindow]],
+    why: Sequence[Diagnostics] | None,
+    timeline: Timeline,
+) -> Timeline:
+    """Return the timeline with further windows behind each answer, diagnostics and evidence."""
+    labels = view.vocabulary.labels
+    per_state = readout.level == "state"
+    kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
+    rows: list[tuple[int, int, int, int, float, int, int]] = []
+    reasons: list[Diagnostics | None] = []
+    before = -1
+    for q, (state, text) in enumerate(
+        zip(labels.tolist(), _within_state(labels).tolist(), strict=True)
+    ):
+        repeated, before = per_state and state == before, state
+        if repeated or (found.absent is not None and found.absent[q]):
+            continue
+        best = (int(found.start[q]), int(found.end[q]), float(found.score[q]))
+        for rank, (first, last, score) in enumerate((best, *further[q]), start=1):
+            text_number = -1 if per_state else text
+            rows.append((state, text_number, first, last, score, rank, kind if rank > 1 else 0))
+            reasons.append(why[q] if why is not None and rank == 1 else None)
+    names = ("state", "description", "first", "last", "score", "rank", "kind")
+    columns: dict[str, NDArray[Any]] = {
+        name: np.array([row[at] for row in rows], float if name == "score" else np.int64)
+        for at, name in enumerate(names)
     }
-
-
-def _occurrence(
-    history: History, state: str, text: str, first: int, last: int, score: float
-) -> Moment:
-    own = _alternative(history, first, last, score)
-    return Moment(state, text, own.window, score, "state", own.times_s, source=own.source)
-
-
-def _alternatives(
-    history: History, moment: Moment, windows: Sequence[ScoredWindow], share: float | None
-) -> tuple[Alternative, ...]:
-    """As frames and seconds; those that reach this share of the best score."""
-    least = -np.inf if share is None else share * moment.score
-    return tuple(_alternative(history, *window) for window in windows if window[2] >= least)
-
-
-def _alternative(history: History, first: int, last: int, score: float) -> Alternative:
-    window = Window(int(history.frames[first]), int(history.frames[last]))
-    times = None
-    if history.times_s is not None:
-        times = (float(history.times_s[first]), float(history.times_s[last]))
-    source = to_source(history, window) if history.sampled else None
-    return Alternative(window, score, times, source)
+    starts, ends = columns.pop("first"), columns.pop("last")
+    columns |= {"start": view.history.frames[starts], "end": view.history.frames[ends]}
+    columns |= times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends)
+    evidence = readout.evidence(view)
+    return Timeline(
+        timeline.subjects, columns, timeline.settings, evidence, None if why is None else reasons
+    )
 
 
 def _notes(
@@ -171,16 +204,15 @@ def _shown(vocabulary: Vocabulary) -> list[str]:
     return [f"read with examples: {listed}"]
 
 
-def _same_windows(moments: Sequence[Moment]) -> list[str]:
-    """A sentence for each window that is the answer for two states or more."""
-    found: dict[Window, dict[str, None]] = {}
-    for moment in moments:
-        if not moment.absent:
-            found.setdefault(moment.window, {})[moment.state] = None
+def _same_windows(timeline: Timeline) -> list[str]:
+    """Return a sentence for each window that is the answer for two states or more."""
+    states_of: dict[Window, dict[str, None]] = {}
+    for interval in timeline.answers:
+        states_of.setdefault(interval.window, {})[interval.state] = None
     return [
         f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can be "
         "true there"
-        for window, states in found.items()
+        for window, states in states_of.items()
         if len(states) > 1
     ]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, repeat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
 from dejacue.method.view import Readout
-from dejacue.records import Columns, History, Retrievals, Vocabulary
-from dejacue.records.columns import Rows
+from dejacue.records import History, Timeline, Timelines, Vocabulary
 
 CHUNK_BYTES = 256 << 20  # features that locate_many holds at a time, unless one history is larger
 CHUNK_HISTORIES = 4096
@@ -29,14 +29,14 @@ def locate_many(
     diagnostics: bool = False,
     engine: str = "auto",
     threads: int = 1,
-) -> Retrievals:
+) -> Timelines:
     """``locate`` for many histories, lazily and in order: the same answers, much faster.
 
     histories      any iterable, also a generator: read a chunk at a time
     vocabularies   one for all, or one per history
     threads        chunks are cut into this many kernel calls that run side by side
 
-    Iterate over it for one Retrieval after the other, or take ``columns()``, ``to_dataframe()`` or
+    Iterate over it for one Timeline after the other, or take ``columns()``, ``to_dataframe()`` or
     ``to_arrow()``.
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
@@ -44,10 +44,33 @@ def locate_many(
         raise InputError(f"threads {threads} must be at least 1")
     if isinstance(histories, History):
         raise InputError("locate_many takes several histories; use locate for one")
-    return Retrievals(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
+    return Timelines(_run(plan, _chunks(_pairs(histories, vocabularies)), threads))
 
 
-def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Columns | Rows]:
+def description_windows(
+    histories: Iterable[History],
+    vocabularies: Vocabulary | Iterable[Vocabulary],
+    *,
+    coordinates: str | Coordinates | None = None,
+    readout: str | Readout = DEFAULT_READOUT,
+    engine: str = "auto",
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the window (n, 2) and the score (n,) of every description, history after history.
+
+    This is what the paper evaluates; a state that a readout does not find has some window, too.
+    """
+    plan = Plan.of(coordinates, readout, None, 1, False, engine)
+    chunks = _chunks(_pairs(histories, vocabularies))
+    tables = [plan.readout.find(plan.batch(chunk)) for chunk in chunks]
+    windows = [np.stack([table.first, table.last], axis=1) for table in tables]
+    scores = [table.score for table in tables]
+    return (
+        np.concatenate([np.empty((0, 2), np.int64), *windows]),
+        np.concatenate([np.empty(0), *scores]),
+    )
+
+
+def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Timeline]:
     if threads == 1:
         yield from map(plan.run, chunks)
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from dejacue.method import scan as s
 from dejacue.method import shown
 from dejacue.method._reading import in_frames, quoted
 from dejacue.method._tables import Answers, EvidenceTables, Ragged
-from dejacue.method.joint import Joint
 from dejacue.method.state_readout import Known, StateReadout
 from dejacue.method.states import ScoredWindow
 from dejacue.method.view import Batch, View
@@ -88,24 +88,25 @@ class Contrast(StateReadout):
         better = [window for window in found if window is not None and window[2] > 0]
         return sorted(better, key=lambda window: (-window[2], window[0]))[:more]
 
-    def hints(self, view: View) -> tuple[str, ...]:
-        """Where states claim the same frames, and where one window may be too few: a state with a
-        second occurrence that is strong."""
+    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
+        """Return where states claim the same frames, and which states may occur again."""
         if self.pooling != 1:
             return ()
         if self.known(view) is not None:
             return tuple(self._shared(view))
-        return (*self._shared(view), *self._recurring(view))
+        return (*self._shared(view), *self._recurring(view, further))
 
     def _shared(self, view: View) -> list[str]:
         """Pairs of states whose windows overlap; those that are equal have a note of their own."""
         found, frames = self.find_one(view), view.history.frames
-        own = dict(
-            zip(view.vocabulary.state_names, zip(found.start, found.end, strict=True), strict=True)
-        )
+        windows = {
+            state: (found.start[q], found.end[q])
+            for q, state in enumerate(view.vocabulary.state_names)
+            if found.absent is None or not found.absent[q]
+        }
         pairs = [
             f"{quoted((one, other))} both claim {in_frames(frames[first], frames[last])}"
-            for (one, a), (other, b) in combinations(own.items(), 2)
+            for (one, a), (other, b) in combinations(windows.items(), 2)
             if a != b and (first := max(a[0], b[0])) <= (last := min(a[1], b[1]))
         ]
         if not pairs:
@@ -114,20 +115,26 @@ class Contrast(StateReadout):
         shown = ", ".join(pairs[:MOST_PAIRS])
         return [f"{shown}{more}; the joint readout gives every frame to one state"]
 
-    def _recurring(self, view: View) -> list[str]:
-        joint = Joint(smoothing_s=self.smoothing_s, width=self.width, bridge=self.bridge)
-        every = joint.stretches(view, self.seen(view)[1].responses[0])
-        labelled = sorted((w[0], w[2], state) for state, own in enumerate(every) for w in own)
-        visits = [list(own) for _, own in groupby(labelled, key=lambda visit: visit[2])]
-        strong = [
-            visit[0][2]
-            for visit in visits
-            if sum(score for _, score, _ in visit) >= CLOSE * every[visit[0][2]][0][2]
-        ]
-        states = list(view.vocabulary.states)
-        names = [f'"{states[own]}"' for own in dict.fromkeys(strong) if strong.count(own) > 1]
+    def _recurring(self, view: View, further: Sequence[Sequence[ScoredWindow]]) -> list[str]:
+        """Name states with a second strong window on the other side of another state's window."""
+        found, labels = self.find_one(view), view.vocabulary.labels.tolist()
+        best = {
+            state: (int(found.start[q]), int(found.end[q]), float(found.score[q]))
+            for q, state in reversed(list(enumerate(labels)))
+        }
+        middles = {state: (window[0] + window[1]) / 2 for state, window in best.items()}
+        states, names = list(view.vocabulary.states), {}
+        for q, windows in enumerate(further):
+            state = labels[q]
+            first, last, score = best[state]
+            for other_first, other_last, other_score in windows:
+                gap = (min(last, other_last), max(first, other_first))
+                parted = any(gap[0] < middles[own] < gap[1] for own in middles if own != state)
+                if parted and other_score >= CLOSE * score:
+                    names[state] = f'"{states[state]}"'
         if not names:
             return []
         return [
-            f"{', '.join(names)} may occur more than once; the joint readout lists every occurrence"
+            f"{', '.join(names.values())} may occur more than once; the joint readout lists every "
+            "occurrence"
         ]

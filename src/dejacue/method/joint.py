@@ -187,13 +187,6 @@ class Joint(StateReadout):
         kept = self.seen(view)[1]
         return self._stretches(view, kept.responses[0], kept.paths[0], kept.levels[0])
 
-    def stretches(self, view: View, responses: NDArray[np.float64]) -> list[list[ScoredWindow]]:
-        """The same from state evidence (S, N) that is already there."""
-        cuts = self.bounds(view.history)
-        rules = self.rules([view.history], [view.vocabulary], [cuts])
-        path, levels = view.engine.label_responses(responses, cuts, rules)
-        return self._stretches(view, responses, path, levels)
-
     def _stretches(
         self,
         view: View,
@@ -205,7 +198,7 @@ class Joint(StateReadout):
         rows = self._rows(view, responses, levels)[0]
         return labelling.stretches(rows, path, self.bounds(view.history))
 
-    def hints(self, view: View) -> tuple[str, ...]:
+    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
         """The states that get no frame, which formats of other tools leave out."""
         left_out = [
             state

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from dejacue.method.state_readout import (
     is_number,
 )
 from dejacue.method.view import Readout, View
-from dejacue.records import History, Moment, Reading, Vocabulary, Window
+from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records.arrays import NORM_RANGE, as_array
 from dejacue.records.history import MOST_FRAME
 
@@ -84,7 +84,7 @@ class Update:
     state: str | None = None
     since: int | None = None
     evidence: Mapping[str, float] = field(default_factory=dict)
-    closed: tuple[Moment, ...] = ()
+    closed: tuple[Interval, ...] = ()
     revised: tuple[Revision, ...] = ()
     waits: int = 0
 
@@ -216,7 +216,7 @@ class LiveReading:
             **about,
         )
 
-    def finish(self, history: History | None = None) -> Reading:
+    def finish(self, history: History | None = None) -> Timeline:
         """What ``read`` says of the history: the answer of the offline method for what is kept.
 
         history   as ``history()`` gives it, where it is there already
@@ -233,8 +233,7 @@ class LiveReading:
             f"only the last {len(self._kept)} of {self.observed} observed frames are kept, and "
             "nothing before them was read; a longer horizon keeps more"
         )
-        notes = (*found.retrieval.notes, note)
-        return replace(found, retrieval=replace(found.retrieval, notes=notes))
+        return found.replace(notes=(*found.notes, note))
 
     @property
     def forgotten(self) -> int:
@@ -368,7 +367,7 @@ class LiveReading:
             self._names[labels.state] if seen else None,
             labels.since if seen else None,
             dict(zip(self._names, evidence, strict=False)),
-            tuple(map(self._moment, labels.closed)),
+            tuple(map(self._interval, labels.closed)),
             tuple(
                 Revision(
                     Window(own.first, own.last),
@@ -379,13 +378,17 @@ class LiveReading:
             ),
         )
 
-    def _moment(self, span: Span) -> Moment:
-        state, (first, last) = self._names[span.state], (span.first, span.last)
-        times = None
-        if first.time_s is not None and last.time_s is not None:
-            times = (first.time_s, last.time_s)
-        text = next(iter(self.vocabulary.states[state]), state)
-        return Moment(state, text, Window(first.frame, last.frame), span.score, "state", times)
+    def _interval(self, span: Span) -> Interval:
+        first, last = span.first, span.last
+        return Interval(
+            self._names[span.state],
+            first.frame,
+            last.frame,
+            span.score,
+            first.time_s,
+            last.end_s,
+            kind="occurrence",
+        )
 
 
 def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Row | None) -> None:

@@ -6,12 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._reading import occurrences_of
 from dejacue.method.coordinates import Coordinates, check_pair
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
-from dejacue.records import Evidence, History, Moment, Reading, Retrieval, Vocabulary
+from dejacue.records import Evidence, History, Timeline, Vocabulary
 
 
 def locate(
@@ -21,26 +20,27 @@ def locate(
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
     smoothing: int | None = None,
-    top: int = 1,
+    top: int | None = 1,
     diagnostics: bool = False,
     engine: str = "auto",
-) -> Retrieval:
-    """The window of frames in which each description of the vocabulary holds.
+) -> Timeline:
+    """Return the best interval of each state of the vocabulary, or of each description.
 
     coordinates   vocabulary (default), absolute, trajectory, dual, query-uniform, …
     readout       a name or a readout object: "contrast" (recommended), "published" (the paper's
                   method as it is), "joint", "scan", Scan(norm="sum"), …
     smoothing     odd width in frames, for the readouts of the paper that smooth (default 3);
                   contrast and joint have their own: Contrast(smoothing_s=0.8)
-    top           with scan, contrast or joint: up to top−1 further windows, none overlapping
-    diagnostics   attach residual norms, calibration, the run used, … to every moment
+    top           with scan, contrast or joint: up to top−1 further intervals, none overlapping;
+                  None: as many as suit the readout (joint: every occurrence of each state)
+    diagnostics   attach residual norms, calibration, the run used, … to every answer
     engine        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
     plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, engine)
     check_pair(history, vocabulary)
     if top == 1 and not diagnostics:
-        return plan.columns([(history, vocabulary)]).retrieval(0)
-    return plan.read(plan.view(history, vocabulary)).retrieval
+        return plan.answer([(history, vocabulary)])
+    return plan.read(plan.view(history, vocabulary))
 
 
 def read(
@@ -53,7 +53,7 @@ def read(
     top: int | None = None,
     diagnostics: bool = False,
     engine: str = "auto",
-) -> Reading:
+) -> Timeline:
     """All that a readout says of a history, computed once: windows, evidence, occurrences, hints.
 
     top   None: as many windows as suit the readout; the other options are those of ``locate``
@@ -89,32 +89,6 @@ def evidence(
     plan = Plan.of(coordinates, readout, smoothing, 1, False, engine)
     check_pair(history, vocabulary)
     return plan.readout.evidence(plan.view(history, vocabulary))
-
-
-def occurrences(
-    history: History,
-    vocabulary: Vocabulary,
-    *,
-    coordinates: str | Coordinates | None = None,
-    readout: str | Readout = "joint",
-    engine: str = "auto",
-) -> dict[str, tuple[Moment, ...]]:
-    """The disjoint windows of each state, best first; none for a state that is left out.
-
-    All come from one labelling of the observed frames (``Joint``), so no two states share a frame.
-    The labelling gives every frame to some state: one that never occurs mostly gets frames, too.
-    Scores add up: joining two windows, and what lies between, adds their scores. A moment speaks
-    for its whole state and carries the first of its descriptions.
-    """
-    plan = Plan.of(coordinates, readout, None, 1, False, engine)
-    check_pair(history, vocabulary)
-    found = occurrences_of(plan.readout, plan.view(history, vocabulary))
-    if found is None:
-        raise InputError(
-            f"the {plan.readout.name} readout gives one window per description; for occurrences "
-            "use a Joint readout"
-        )
-    return found
 
 
 def candidates(

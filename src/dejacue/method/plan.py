@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from dejacue.errors import InputError, unknown
-from dejacue.method._reading import columns_of
+from dejacue.method._reading import batch_timeline
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.joint import Joint
@@ -18,13 +18,7 @@ from dejacue.method.readouts import Scan, Unseen
 from dejacue.method.state_readout import is_count
 from dejacue.method.view import Batch, Readout, View
 from dejacue.plugins import Registry, check_installed
-from dejacue.records import (
-    Columns,
-    History,
-    Reading,
-    Vocabulary,
-)
-from dejacue.records.columns import Rows
+from dejacue.records import History, Timeline, Vocabulary
 
 Pair = tuple[History, Vocabulary]
 
@@ -138,28 +132,31 @@ class Plan:
                 f"examples need {DEFAULT_COORDINATES} coordinates, not {self.coordinates.name}"
             )
 
-    def columns(self, pairs: Sequence[Pair]) -> Columns:
-        """The windows of several histories: one kernel call where the readout has one."""
+    def batch(self, pairs: Sequence[Pair]) -> Batch:
         for _, vocabulary in pairs:
             self.check_examples(vocabulary)
         histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
         pooling = self.readout.query_pooling
-        batch = Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
-        return columns_of(self.readout, batch, self.readout.find(batch), self.top)
+        return Batch(histories, vocabularies, self.coordinates, pooling, self.engine)
 
-    def run(self, pairs: Sequence[Pair]) -> Columns | Rows:
-        """A chunk; alternatives and diagnostics are made history by history."""
+    def answer(self, pairs: Sequence[Pair]) -> Timeline:
+        """Return the answers of several histories: one kernel call where the readout has one."""
+        batch = self.batch(pairs)
+        return batch_timeline(self.readout, batch, self.readout.find(batch), self.top)
+
+    def run(self, pairs: Sequence[Pair]) -> Timeline:
+        """Return a chunk; alternatives and diagnostics are made history by history."""
         if self.top == 1 and not self.diagnostics:
-            return self.columns(pairs)
-        return Rows(self.read(self.view(*pair)).retrieval for pair in pairs)
+            return self.answer(pairs)
+        return Timeline.joined([self.read(self.view(*pair)) for pair in pairs])
 
     def view(self, history: History, vocabulary: Vocabulary) -> View:
         self.check_examples(vocabulary)
         pooling = self.readout.query_pooling
         return View(history, vocabulary, self.coordinates, pooling, self.engine)
 
-    def read(self, view: View, hints: bool = False) -> Reading:
-        return self.readout.reading(view, top=self.top, diagnostics=self.diagnostics, hints=hints)
+    def read(self, view: View, hints: bool = False) -> Timeline:
+        return self.readout.timeline(view, top=self.top, diagnostics=self.diagnostics, hints=hints)
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.state_readout import StateReadout
 from dejacue.method.states import LEAST_SCALE
 from dejacue.method.view import Readout, View
-from dejacue.records import History, Reading, Vocabulary
+from dejacue.records import History, Timeline, Vocabulary
 
 
 def read_together(
@@ -28,7 +28,7 @@ def read_together(
     readout: str | Readout = DEFAULT_READOUT,
     top: int | None = None,
     engine: str = "auto",
-) -> Reading:
+) -> Timeline:
     """All that contrast or joint say of one object that several encoders have seen.
 
     pairs   its history and the vocabulary by each encoder: the same states and descriptions, the
@@ -49,8 +49,8 @@ def read_together(
     first.put(("states", own), _found(own, first, mean))
     found = plan.read(first, hints=True)
     names = " and ".join(history.encoder or "an unnamed encoder" for history, _ in pairs)
-    notes = (*found.retrieval.notes, f"the evidence of {names}, averaged")
-    return replace(found, retrieval=replace(found.retrieval, notes=notes, encoder=names))
+    notes = (*found.notes, f"the evidence of {names}, averaged")
+    return found.replace(notes=notes, encoder=names)
 
 
 def _common(pairs: Sequence[tuple[History, Vocabulary]]) -> list[tuple[History, Vocabulary]]:

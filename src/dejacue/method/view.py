@@ -1,7 +1,7 @@
 """What a readout works on (a Batch, or a View of one history) and what every readout is.
 
 find(batch)   windows of many histories as columns, in one kernel call where there is one
-reading(view) everything it knows of one history, computed once: a Reading
+timeline(view) everything it knows of one history, computed once, with its evidence
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import durations as d
 from dejacue.method import evidence as plain
-from dejacue.method._reading import reading_of
+from dejacue.method._reading import read_view
 from dejacue.method._tables import Answers, Ragged
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Engine
 from dejacue.method.states import ScoredWindow
-from dejacue.records import Evidence, History, Reading, Vocabulary
+from dejacue.records import Evidence, History, Timeline, Vocabulary
 
 T = TypeVar("T")
 
@@ -160,14 +160,14 @@ class Readout(ABC):
         return "description"
 
     def settings(self) -> dict[str, Any]:
-        """Its fields as plain values: what a retrieval says of how it was made."""
+        """Its fields as plain values: what a timeline says of how it was made."""
         return asdict(self)
 
-    def reading(
+    def timeline(
         self, view: View, *, top: int | None = None, diagnostics: bool = False, hints: bool = False
-    ) -> Reading:
-        """Everything it knows of one history; top None: as many windows as suit it."""
-        return reading_of(self, view, top, diagnostics, hints)
+    ) -> Timeline:
+        """Return everything it knows of one history; top None: as many windows as suit it."""
+        return read_view(self, view, top, diagnostics, hints)
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:
@@ -192,16 +192,12 @@ class Readout(ABC):
         """Further windows of each description, none overlapping, best first."""
         return list(repeat((), len(found.start)))
 
-    def occurrences(self, view: View) -> list[list[ScoredWindow]] | None:
-        """Every window of each state, best first; None for a readout that gives one each."""
-        return None
-
     def notes(self, history: History) -> tuple[str, ...]:
         """What a reader should know of its answer for this history."""
         return ()
 
-    def hints(self, view: View) -> tuple[str, ...]:
-        """What else may be worth a look; may cost more than a note."""
+    def hints(self, view: View, further: Sequence[Sequence[ScoredWindow]] = ()) -> tuple[str, ...]:
+        """Return what else may be worth a look, given the further windows of each description."""
         return ()
 
 

@@ -145,8 +145,10 @@ class _Seen:
         alone = read(history, words, readout=Contrast(pooling=0), top=1)
         together = read(history, words, top=1)
         firsts = [int(own[0]) for own in rows.of_state]
-        self.alone = [moment.window for moment in alone.retrieval]
-        self.windows = [together.retrieval.moments[q].window for q in firsts]
+        assert alone.evidence is not None
+        assert together.evidence is not None
+        self.alone = [interval.window for interval in alone]
+        self.windows = [interval.window for interval in together]
         self.state_evidence = together.evidence.responses[firsts]
         # not at unit length: that of a difference of rows is the difference of theirs
         scale = alone.evidence.scale * rows.residual_norms
@@ -163,7 +165,7 @@ class _Seen:
         states = {str(q): [str(q)] for q in left}
         directions = Vocabulary(states, np.stack([rows.direction_without(q) for q in left]))
         found = locate(history, directions, coordinates="absolute", readout=Contrast(pooling=0))
-        return {q: moment.window for q, moment in zip(left, found, strict=True)}
+        return {q: interval.window for q, interval in zip(left, found, strict=True)}
 
 
 def _chosen(words: Vocabulary, rows: Sequence[int]) -> Vocabulary:

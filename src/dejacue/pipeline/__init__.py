@@ -4,7 +4,7 @@
       .open      → Video
       .observe   masks, or prompts and a tracker → Observed
     encode    a job → Encoded: History and pictures of each object    _encode.py
-    read      a history and words → Reading                           _read.py
+    read      a history and words → Timeline                          _read.py
 
 ``find`` and ``find_each`` (_find.py) call them one after the other and give a Finding (finding.py).
 Information is logged ("dejacue"), progress is told (dejacue.progress), and what a reader must know

@@ -1,4 +1,4 @@
-"""read: a history and words → a Reading, with the names of their files in what goes wrong."""
+"""read: a history and words → a Timeline, with the names of their files in what goes wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
-from dejacue.records import History, Reading, Vocabulary
+from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
 from dejacue.sources.documents import named
 from dejacue.sources.encoders import (
@@ -136,11 +136,8 @@ def read(
     options: ReadOptions | None = None,
     *,
     names: tuple[str, str] | None = None,
-) -> Reading:
-    """All that a readout says.
-
-    names   of the files, for what goes wrong
-    """
+) -> Timeline:
+    """Return all that a readout says; ``names`` are those of the files, for error messages."""
     source, words = names or (f"history {history.id}", "the vocabulary")
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)

@@ -23,7 +23,7 @@ from dejacue.pipeline.ingest import Ingested, ingest
 from dejacue.pipeline.ingest.writer import check_encoder_of, encoder_of
 from dejacue.pipeline.options import EncoderOptions
 from dejacue.progress import Progress, default_progress
-from dejacue.records import Retrieval, Vocabulary
+from dejacue.records import Timeline, Vocabulary
 from dejacue.sources.encoders import Encoder
 from dejacue.store import Store
 
@@ -36,7 +36,7 @@ class Measured:
     """What ``evaluate_dataset`` gives back.
 
     evaluation   of the readouts, each compared with the first
-    retrievals   readout → what it found, one for each clip
+    timelines    readout → the timeline of each clip
     ingested     what became of the videos
     left_out     clip → why it does not count
     warnings     what a reader should know of the words
@@ -45,7 +45,7 @@ class Measured:
     dataset: Dataset
     encoder: str
     evaluation: Evaluation
-    retrievals: Mapping[str, Sequence[Retrieval]]
+    timelines: Mapping[str, Sequence[Timeline]]
     ingested: Ingested
     left_out: Mapping[str, str]
     warnings: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Measured:
             value: evaluate(
                 {
                     readout: [own for own in found if own.history_id in ids]
-                    for readout, found in self.retrievals.items()
+                    for readout, found in self.timelines.items()
                 },
                 [references[id] for id in ids],
                 only_common=True,
@@ -136,7 +136,7 @@ def evaluate_dataset(
     )
     left_out |= {own.id: own.what for own in made.failed}
     clips = _rest(dataset, left_out)
-    found: dict[str, list[Retrieval]] = {}
+    found: dict[str, list[Timeline]] = {}
     with Store.open(store) as there:
         for done, (name, readout) in enumerate(chosen.items(), 1):
             histories = (there[clip.id] for clip in clips)

@@ -16,7 +16,7 @@ from dejacue.method.segments import segments
 from dejacue.method.view import Readout
 from dejacue.pipeline._read import Examples, Given, Shown, Words, read
 from dejacue.pipeline.options import EncoderOptions, ReadOptions
-from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
+from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder
 from dejacue.sources.findings import Made, Parts, Pictures, read_finding, write_finding
@@ -32,20 +32,18 @@ References = Mapping[str, Sequence[Window]]  # state → its true windows, in fr
 class Finding:
     """What was found of one object, and all that is needed to show it or to ask again.
 
-    ``finding["filled"]`` gives the moments of a state, iteration gives all of them.
+    ``finding["filled"]`` lists the intervals of a state, best first; iteration gives those of all
+    states.
 
-    reading      retrieval, evidence and, where the readout has them, occurrences
+    timeline     the intervals, with the evidence behind them; its notes include the warnings
     thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
     doubts       (window in frames of the file, sentence): where the tracker may be wrong
     warnings     what a reader must know of how it was made
-
-    ``retrieval`` is that of the reading with the warnings among its notes: what is shown or
-    written of it says them, too.
     """
 
     history: History
     vocabulary: Vocabulary
-    reading: Reading
+    timeline: Timeline
     thumbnails: Mapping[int, bytes] = field(default_factory=dict)
     crops: Mapping[int, bytes] = field(default_factory=dict)
     doubts: tuple[tuple[Window, str], ...] = ()
@@ -57,22 +55,31 @@ class Finding:
         """One picture to know the object by: JPEG; None where no pictures were kept."""
         return Pictures(dict(self.thumbnails), dict(self.crops)).middle
 
-    @property
-    def retrieval(self) -> Retrieval:
-        found = self.reading.retrieval
-        return replace(found, notes=tuple(dict.fromkeys((*self.warnings, *found.notes))))
+    def __post_init__(self) -> None:
+        if self.timeline is not None and self.warnings:  # whoever shows or writes it says them, too
+            notes = tuple(dict.fromkeys((*self.warnings, *self.timeline.notes)))
+            if notes != self.timeline.notes:
+                object.__setattr__(self, "timeline", self.timeline.replace(notes=notes))
 
-    def __getitem__(self, key: int | str) -> Any:
-        return self.retrieval[key]
+    @overload
+    def __getitem__(self, key: str) -> list[Interval]: ...
+    @overload
+    def __getitem__(self, key: int) -> Interval: ...
+    def __getitem__(self, key: int | str) -> Interval | list[Interval]:
+        return self.timeline[key]
 
-    def __iter__(self) -> Iterator[Moment]:
-        return iter(self.retrieval)
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.timeline)
 
     def __len__(self) -> int:
-        return len(self.retrieval)
+        return len(self.timeline)
 
     def __contains__(self, key: object) -> bool:
-        return key in self.retrieval
+        return key in self.timeline
+
+    def at(self, time_s: float | None = None, *, frame: int | None = None) -> str | None:
+        """Return the state at a second, or at a frame; None where none is claimed."""
+        return self.timeline.at(time_s, frame=frame)
 
     def ask(
         self,
@@ -108,7 +115,7 @@ class Finding:
         kept = [text for text in self.warnings if not text.startswith(tuple(old))]
         made = replace(self.made, prompts=options.prompts)
         return replace(
-            self, vocabulary=described, reading=found, warnings=(*kept, *said), made=made
+            self, vocabulary=described, timeline=found, warnings=(*kept, *said), made=made
         )
 
     def correct(
@@ -126,7 +133,7 @@ class Finding:
         frames at which one state ends and another begins. What you said before is kept.
         """
         vocabulary = self.vocabulary.with_examples(examples, changes=changes, **states)
-        top = self.reading.retrieval.settings.get("top")
+        top = self.timeline.settings.get("top")
         return replace(self, vocabulary=vocabulary).ask(readout=self._readout(), top=top)
 
     def ask_next(self, count: int = 1, *, seed: int = 0) -> tuple[Question, ...]:
@@ -152,7 +159,7 @@ class Finding:
 
     def _readout(self) -> Readout:
         """The one it was read with; contrast, where that one takes no examples."""
-        found = as_read(self.reading.retrieval.settings.get("readout", {}))
+        found = as_read(self.timeline.settings.get("readout", {}))
         return found if found is not None and found.takes_examples else READOUTS["contrast"]
 
     @overload
@@ -167,8 +174,7 @@ class Finding:
 
         page = report_page(
             self.history,
-            self.reading.evidence,
-            self.reading.retrieval,
+            self.timeline,
             references=references,
             thumbnails=list(self.thumbnails.items()),
             crops=list(self.crops.items()),
@@ -208,7 +214,7 @@ class Finding:
             ]
         return scene(
             self.history,
-            self.reading,
+            self.timeline,
             self.vocabulary,
             references=references,
             doubts=self.doubts,
@@ -217,7 +223,7 @@ class Finding:
             questions=self.ask_next(questions) if questions else None,
             thumbnails=thumbnails,
             video=_from_here(self.made.video),
-            notes=self.retrieval.notes,
+            notes=self.timeline.notes,
             most=most,
         )
 
@@ -229,7 +235,7 @@ class Finding:
         return widget(self, **options)
 
     def export(self, kind: str, path: Place) -> Path:
-        """The retrieval in the format of another tool: json, csv, vtt, … (EXPORTS)."""
+        """The timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
         from dejacue.report.exports import EXPORTS
 
         if kind not in EXPORTS:
@@ -240,14 +246,14 @@ class Finding:
         """The found windows as ``fiftyone.TemporalDetections``; needs the package."""
         from dejacue.report.exports import to_fiftyone
 
-        (found,) = to_fiftyone(self.retrieval, self.history).values()
+        (found,) = to_fiftyone(self.timeline, self.history).values()
         return found
 
     def plot(self, path: Place | None = None, *, references: References | None = None) -> Any:
         """The evidence as a matplotlib figure or, with a path (.png), written there."""
         from dejacue.report.plots import evidence_figure, save_png
 
-        figure = evidence_figure(self.history, self.reading.evidence, self.retrieval, references)
+        figure = evidence_figure(self.history, self.timeline, references)
         return figure if path is None else save_png(self._target(path, ".png"), figure)
 
     def _target(self, path: Place, suffix: str = "") -> Place:
@@ -271,7 +277,7 @@ class Finding:
             Path(folder),
             self.made.video,
             self.history,
-            self.retrieval.found,
+            self.timeline,
             None if rate is None else float(rate),
         )
 
@@ -281,7 +287,7 @@ class Finding:
         parts = Parts(
             self.history,
             self.vocabulary,
-            self.reading,
+            self.timeline,
             pictures,
             self.doubts,
             self.warnings,
@@ -296,7 +302,7 @@ class Finding:
         return cls(
             own.history,
             own.vocabulary,
-            own.reading,
+            own.timeline,
             *own.pictures,
             own.doubts,
             own.warnings,
@@ -305,14 +311,14 @@ class Finding:
 
     def __repr__(self) -> str:
         seen = f"{len(self.history)} observed frames of {self.made.video or self.history.id}"
-        return f"<Finding {seen}>\n{self.retrieval!r}"
+        return f"<Finding {seen}>\n{self.timeline!r}"
 
     def _repr_html_(self) -> str:
         from dejacue.report.notebook import finding_html
 
         return finding_html(
             self.history,
-            self.reading.retrieval,
+            self.timeline,
             thumbnails=list(self.thumbnails.items()),
             warnings=self.warnings,
         )
@@ -334,12 +340,12 @@ def export_findings(findings: Sequence[Finding], export: Export, path: Place) ->
     from dejacue.report.exports import marks_of
 
     known = {own.history.id: own.made.video for own in findings if own.made.video is not None}
-    retrievals, histories = [own.retrieval for own in findings], [own.history for own in findings]
-    made = export(retrievals, histories, videos=known if export.opens else None)
+    timelines, histories = [own.timeline for own in findings], [own.history for own in findings]
+    made = export(timelines, histories, videos=known if export.opens else None)
     if export.beside is not None:
         ending, text = export.beside
         name = os.fspath(path)
         for suffix in (export.suffix, *export.also):
             name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
-        write_text(name + ending, text(marks_of(retrievals, histories, timed=False)))
+        write_text(name + ending, text(marks_of(timelines, histories, timed=False)))
     return write_bytes(path, made)

@@ -10,7 +10,7 @@ from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.locate import check_reading, read
 from dejacue.method.view import Readout
-from dejacue.records import History, Reading, Vocabulary
+from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.history import EVERY
 from dejacue.sources.catalogue import check_default
 from dejacue.sources.encoders import Encoder, load_encoder
@@ -94,7 +94,7 @@ class ReadOptions:
         """Refuses what does not fit before anything is looked at."""
         check_reading(**vars(self))
 
-    def read(self, history: History, vocabulary: Vocabulary) -> Reading:
+    def read(self, history: History, vocabulary: Vocabulary) -> Timeline:
         return read(history, vocabulary, **vars(self))
 
 

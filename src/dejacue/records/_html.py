@@ -18,7 +18,8 @@ from dejacue.records.window import Window
 
 if TYPE_CHECKING:
     from dejacue.records.history import History
-    from dejacue.records.retrieval import Alternative, Retrieval
+    from dejacue.records.interval import Interval
+    from dejacue.records.timeline import Timeline
 
 # Okabe and Ito's colours: told apart with any colour vision, and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
@@ -62,7 +63,7 @@ def table_html(
     return f"<div><strong>{escaped(title)}</strong>{table}{more}</div>"
 
 
-def timeline_html(
+def bars_html(
     title: str,
     rows: Sequence[Row],
     first: int,
@@ -105,36 +106,42 @@ def timeline_html(
     return table_html(title, ("", "", *head), [*table, ("", axis)], notes)
 
 
-def retrieval_html(retrieval: Retrieval, history: History | None = None) -> str:
-    """A retrieval; with its history also what was observed."""
-    answers = retrieval.answers()
-    states = list(dict.fromkeys(moment.state for moment, _ in answers))
-    timed = any(moment.times_s for moment, _ in answers)
+def timeline_html(timeline: Timeline, history: History | None = None) -> str:
+    """Return the intervals of one history as a table; with its history also what was observed."""
+    if len(timeline.subjects) != 1:
+        return f"<pre>{escaped(repr(timeline))}</pre>"
+    timed = any(one.times_s for one in timeline)
     rows = []
-    for moment, texts in answers:
-        frames = _span(*moment.window)
-        cells = [f"not found ({frames})" if moment.absent else frames]
-        if timed:
-            cells.append(_span(*(f"{t:.2f}" for t in moment.times_s)) if moment.times_s else "")
-        p_value = "" if moment.p_value is None else f" (p {moment.p_value:.2f})"
-        cells += [f"{moment.score:.2f}{p_value}", "<br/>".join(map(escaped, texts))]
-        for other in moment.alternatives:
-            when = _span(*other.window) + _seconds(other)
-            cells[-1] += f"<br/>also {when}, score {other.score:.2f}"
-        colour = COLOURS[states.index(moment.state) % len(COLOURS)]
-        windows, further = [moment.window][moment.absent :], [w for w, _ in moment.alternatives]
-        rows.append(Row(moment.state, colour, windows, further, cells))
+    for at, (state, texts) in enumerate(timeline.states.items()):
+        colour = COLOURS[at % len(COLOURS)]
+        groups: dict[str | None, list[Interval]] = {}
+        for one in timeline[state]:
+            groups.setdefault(one.description, []).append(one)
+        if not groups:
+            cells = ["not found", *[""] * timed, "", "<br/>".join(map(escaped, texts))]
+            rows.append(Row(state, colour, (), (), cells))
+        for text, (best, *further) in groups.items():
+            cells = [_span(best.start, best.end)]
+            if timed:
+                seconds = best.times_s
+                cells.append(_span(*(f"{t:.2f}" for t in seconds)) if seconds else "")
+            cells.append(f"{best.score:.2f}")
+            cells.append("<br/>".join(map(escaped, texts if text is None else (text,))))
+            for one in further:
+                when = _span(one.start, one.end) + _seconds(one)
+                cells[-1] += f"<br/>also {when}, score {one.score:.2f}"
+            rows.append(Row(state, colour, [best.window], [one.window for one in further], cells))
     runs, times = ([], None) if history is None else (history.runs(), history.times_s)
     known = runs or [w for row in rows for w in (*row.windows, *row.alternatives)] or [Window(0, 0)]
-    return timeline_html(
-        retrieval.history_id,
+    return bars_html(
+        timeline.history_id,
         rows,
         min(w.start for w in known),
         max(w.end for w in known),
         times,
         head=("frames", *["seconds"] * timed, "score", "description"),
         observed=runs,
-        notes=retrieval.notes,
+        notes=timeline.notes,
     )
 
 
@@ -144,15 +151,15 @@ def history_html(history: History) -> str:
     features = f"{history.dimension}-d {history.features.dtype}"
     notes = [f"{seen}; {features}, encoder {history.encoder or 'unnamed'}"]
     row, ends = Row("observed", COLOURS[0], runs), (runs[0].start, runs[-1].end)
-    return timeline_html(history.id, [row], *ends, history.times_s, notes=notes)
+    return bars_html(history.id, [row], *ends, history.times_s, notes=notes)
 
 
 def _span(start: object, end: object) -> str:
     return f'<span style="white-space:nowrap">{start} – {end}</span>'
 
 
-def _seconds(other: Alternative) -> str:
-    if other.times_s is None:
+def _seconds(interval: Interval) -> str:
+    if interval.times_s is None:
         return ""
-    start, end = other.times_s
+    start, end = interval.times_s
     return f" ({_span(f'{start:.2f}', f'{end:.2f}')} s)"

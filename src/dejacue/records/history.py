@@ -130,6 +130,47 @@ class History:
         interval = float(np.median(np.diff(self.times_s) / np.diff(self.frames)))
         return interval if interval > 0 else None
 
+    @cached_property
+    def ends_s(self) -> NDArray[np.float64] | None:
+        """(N,) seconds at which each observed frame ends; None without times, or with one frame.
+
+        A frame lasts until the next one is shown. Before a gap it lasts its share of the gap, and
+        the last frame as long as the median frame.
+        """
+        if self.times_s is None or len(self) < 2:
+            return None
+        apart = np.diff(self.frames)
+        lasting = np.diff(self.times_s) / apart
+        usual = np.median(lasting[apart == 1]) if (apart == 1).any() else np.median(lasting)
+        return frozen(self.times_s + np.append(lasting, usual))
+
+    def rows_of(self, window: Window) -> tuple[int, int]:
+        """Return the rows of the first and the last frame of a window; both must be observed."""
+        first, last = np.searchsorted(self.frames, tuple(window)).tolist()
+        if last >= len(self) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
+            raise InputError(
+                f'history "{self.id}" does not observe both ends of the window {window}; give the '
+                "history that the timeline was made from"
+            )
+        return first, last
+
+    def to_source(self, window: Window) -> Window:
+        """Return the frames of the file at both ends of a window."""
+        if self.source_frames is None:
+            return window
+        first, last = self.rows_of(window)
+        return Window(int(self.source_frames[first]), int(self.source_frames[last]))
+
+    def from_source(self, window: Window) -> Window | None:
+        """Return the observed frames that lie in a window of the file; None where none does."""
+        if not self.sampled or self.source_frames is None:
+            return window
+        first = int(np.searchsorted(self.source_frames, window.start))
+        last = int(np.searchsorted(self.source_frames, window.end, side="right")) - 1
+        if first > last:
+            return None
+        return Window(int(self.frames[first]), int(self.frames[last]))
+
     @property
     def frames_looked_at(self) -> int | None:
         """How many frames were looked at, observed or not; None where that is not known."""

@@ -1,4 +1,4 @@
-"""Reference: the true windows of the states of one history, what a retrieval is measured by."""
+"""Reference: the true windows of the states of one history, what a timeline is measured by."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dejacue.records.window import Window
 class Reference:
     """The windows in which each state of one history truly holds.
 
-    history_id    the history that retrievals name
+    history_id    the history that timelines name
     states        state → its windows, one or more; pairs (start, end) become Windows
     component     the source (video) it comes from, the unit of resampling; default: its own
     frames        first and last frame of the history, when known: no window lies outside

@@ -1,4 +1,4 @@
-"""The found windows of a video as clips."""
+"""The intervals of a video as clips."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError
-from dejacue.records import History, Retrieval
+from dejacue.records import History, Timeline
 from dejacue.sources.atomic import TEMPORARY
 from dejacue.sources.files import file_name
 from dejacue.sources.video import Video, open_video, write_video
@@ -16,18 +16,18 @@ USUAL_RATE = 25.0
 
 
 def cut_clips(
-    folder: Path, video: str, history: History, retrieval: Retrieval, rate: float | None = None
+    folder: Path, video: str, history: History, timeline: Timeline, rate: float | None = None
 ) -> list[Path]:
-    """One clip per found window of a state (with occurrences: of each), with all source frames of
-    it; clips of an earlier run are removed."""
+    """Write a clip for each interval that is claimed, with all frames of the file in it, and
+    return their paths; clips of an earlier run are removed."""
     if history.source_frames is None:
         raise InputError(f"history {history.id}: has no frame numbers of {video}; encode it again")
     remove_clips(folder)
-    source = dict(zip(history.frames.tolist(), history.source_frames.tolist(), strict=True))
-    found = dict.fromkeys((m.state, w) for m in retrieval for w, _ in retrieval.windows_of(m))
+    windows = dict.fromkeys((interval.state, interval.window) for interval in timeline.claimed)
     clips = []
-    for number, (state, window) in enumerate(found, start=1):
-        frames = open_video(video, start=source[window.start], end=source[window.end], rate=rate)
+    for number, (state, window) in enumerate(windows, start=1):
+        start, end = history.to_source(window)
+        frames = open_video(video, start=start, end=end, rate=rate)
         times = [frame.time_s for frame in frames]
         path = folder / f"{number:02d}-{file_name(state)}.mp4"
         stamps = [time - times[0] for time in times if time is not None and times[0] is not None]

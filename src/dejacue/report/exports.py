@@ -1,11 +1,10 @@
-"""Retrievals as JSON, CSV, Parquet, Arrow and in the formats of other tools, ready to be written.
+"""Timelines as JSON, CSV, Parquet, Arrow and in the formats of other tools, ready to be written.
 
-Only JSON and tables can say that a state was not found; the others leave it out. All but SubRip,
-ActivityNet and QVHighlights, which have no place for text, carry the notes. Where a readout lists
-occurrences, all of them are written.
+Only JSON can say that a state was not found; the others leave it out. All but SubRip, ActivityNet
+and QVHighlights, which have no place for text, carry the notes. QVHighlights, ActivityNet, JSON and
+tables hold all intervals, the others those that are claimed.
 
-Frames are inclusive here, seconds there run to the *end* of the last frame, by the times of the
-container (``sources/formats/clock.py``); a history without times is refused.
+Frames are inclusive, seconds run from the start of the first frame to the end of the last one.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from dejacue.errors import InputError, need, unknown
-from dejacue.records import History, Moment, Retrieval, Window
-from dejacue.records.columns import Rows
-from dejacue.records.retrieval import rows_of, to_source
+from dejacue.records import History, Interval, Timeline
 from dejacue.sources.documents import as_json as json_line
 from dejacue.sources.formats.clock import average_rate, frame_ends_s
 from dejacue.sources.formats.fiftyone import temporal_detections
@@ -30,146 +27,157 @@ from dejacue.sources.formats.registry import FORMATS
 from dejacue.sources.formats.spans import Marks, Span
 from dejacue.sources.formats.tables import table_bytes
 
-Retrievals = Retrieval | Iterable[Retrieval]
+Timelines = Timeline | Iterable[Timeline]
 Histories = History | Iterable[History]
 Videos = Mapping[str, str]  # history → its video; the id of a history that is not in it
-_COLUMNS = ("history", "state", "description", "start", "end", "score", "level", "rank")
 
 
-def as_json(*retrievals: Retrieval) -> str:
-    """One retrieval as it is, several as a list."""
-    texts = [retrieval.to_json() for retrieval in retrievals]
+def as_json(*timelines: Timeline) -> str:
+    """Return the document of one timeline, or a list of those of several."""
+    texts = [timeline.to_json() for timeline in timelines]
     return (texts[0] if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]") + "\n"
 
 
-def as_csv(*retrievals: Retrieval) -> str:
-    """The rows of ``Retrieval.to_rows``."""
-    rows = [row for retrieval in retrievals for row in retrieval.to_rows()]
-    names = dict.fromkeys(name for row in rows for name in row)
+def as_csv(*timelines: Timeline) -> str:
+    """Return the rows of ``Timeline.to_rows``."""
+    joined = Timeline.joined(timelines)
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, fieldnames=list(names), lineterminator="\n")
+    writer = csv.DictWriter(stream, fieldnames=list(joined.columns()), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(joined.to_rows())
     return stream.getvalue()
 
 
-def to_parquet_bytes(retrievals: Retrievals) -> bytes:
-    """The rows of ``Retrieval.to_rows`` as Parquet; pyarrow writes it, or else polars."""
-    columns = _columns(retrievals)
+def to_parquet_bytes(timelines: Timelines) -> bytes:
+    """Return ``Timeline.columns`` as Parquet; pyarrow writes it, or else polars."""
+    columns = Timeline.joined(_several(timelines)).columns()
     if find_spec("pyarrow") is None and find_spec("polars") is not None:
         stream = io.BytesIO()
-        need("polars", "pip install pyarrow").DataFrame(columns).write_parquet(stream)
+        polars = need("polars", "pip install pyarrow")
+        polars.DataFrame(columns, nan_to_null=True).write_parquet(stream)
         return stream.getvalue()
     return table_bytes(columns, ".parquet")
 
 
-def to_arrow_bytes(retrievals: Retrievals) -> bytes:
-    """The rows of ``Retrieval.to_rows`` as an Arrow file (IPC, also called Feather)."""
-    return table_bytes(_columns(retrievals), ".arrow")
-
-
-def _columns(retrievals: Retrievals) -> dict[str, Any]:
-    return {name: [] for name in _COLUMNS} | Rows(_several(retrievals)).table()
+def to_arrow_bytes(timelines: Timelines) -> bytes:
+    """Return ``Timeline.columns`` as an Arrow file (IPC, also called Feather)."""
+    return table_bytes(Timeline.joined(_several(timelines)).columns(), ".arrow")
 
 
 def to_qvhighlights(
-    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
+    timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
 ) -> str:
-    """JSON lines as Moment-DETR's ``standalone_eval`` reads them, one per description.
+    """Return JSON lines as Moment-DETR's ``standalone_eval`` reads them, one per description.
 
-    pred_relevant_windows are [start_s, end_s, score], the found window first, then the
-    alternatives; qid counts from 1. There are no pred_saliency_scores, which are optional there.
+    pred_relevant_windows are [start_s, end_s, score], best first; qid counts from 1. There are no
+    pred_saliency_scores, which are optional there.
     """
     lines: list[str] = []
-    for retrieval, moment, windows in _timed(retrievals, histories):
-        row = {
-            "qid": len(lines) + 1,
-            "query": moment.description,
-            "vid": _video(retrieval, videos),
-            "pred_relevant_windows": [[*span, score] for span, score in windows],
-        }
-        lines.append(json_line(row) + "\n")
+    for timeline, history in _with_histories(timelines, histories):
+        for state, texts in timeline.states.items():
+            for text in texts or (state,):
+                windows = [
+                    [*_seconds(timeline, history, interval), interval.score]
+                    for interval in timeline[state]
+                    if interval.description in (None, text)
+                ]
+                row = {
+                    "qid": len(lines) + 1,
+                    "query": text,
+                    "vid": _video(timeline, videos),
+                    "pred_relevant_windows": windows,
+                }
+                lines += [json_line(row) + "\n"] if windows else []
     return "".join(lines)
 
 
 def to_activitynet(
-    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
+    timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
 ) -> str:
-    """ActivityNet detections: {label, score, segment [start_s, end_s]} by video.
+    """Return ActivityNet detections: {label, score, segment [start_s, end_s]} by video.
 
-    The label is the state; windows and alternatives of all its descriptions are listed, best
-    first, and those that several descriptions share once, since a second would count as wrong.
+    The label is the state; its intervals are listed best first, and those that several
+    descriptions share once, since a second would count as wrong.
     """
-    found: dict[str, dict[tuple[str, float, float], float]] = {}
-    for retrieval, moment, windows in _timed(retrievals, histories):
-        detections = found.setdefault(_video(retrieval, videos), {})
-        for span, score in windows:
-            key = (moment.state, *span)
-            detections[key] = max(score, detections.get(key, score))
+    detections: dict[str, dict[tuple[str, float, float], float]] = {}
+    for timeline, history in _with_histories(timelines, histories):
+        scores = detections.setdefault(_video(timeline, videos), {})
+        for interval in timeline:
+            key = (interval.state, *_seconds(timeline, history, interval))
+            scores[key] = max(interval.score, scores.get(key, interval.score))
     results = {
         video: [
             {"label": label, "score": score, "segment": [start, end]}
-            for (label, start, end), score in sorted(detections.items(), key=lambda item: -item[1])
+            for (label, start, end), score in sorted(scores.items(), key=lambda item: -item[1])
         ]
-        for video, detections in found.items()
+        for video, scores in detections.items()
     }
     document = {"version": "VERSION 1.3", "results": results, "external_data": {}}
     return json_line(document) + "\n"
 
 
 def marks_of(
-    retrievals: Retrievals,
+    timelines: Timelines,
     histories: Histories = (),
     *,
     videos: Videos | None = None,
     timed: bool = True,
 ) -> Marks:
-    """Every found window once, with the descriptions that share it and the best of their scores.
+    """Return every interval that is claimed once, with the descriptions that share its frames and
+    the best of their scores.
 
-    Several retrievals are several objects. Frames are those of the source where the history is
-    given and knows them, else positions in the sequence; ``timed`` asks for seconds.
+    Several timelines are several objects. Frames are those of the file where they are known, else
+    positions in the sequence; ``timed`` asks for seconds.
     """
-    given = _several(retrievals)
-    known = _by_id(histories)
-    spans: dict[tuple[str, str, Window], Span] = {}
+    pairs = _with_histories(timelines, histories)
+    spans: list[Span] = []
     rates: dict[str, float] = {}
-    for retrieval in given:
-        name, history = retrieval.history_id, known.get(retrieval.history_id)
-        clock = _clock(name, history) if timed else None
+    of_video: dict[str, list[Timeline]] = {}
+    for timeline, history in pairs:
+        name = timeline.history_id
+        video = (videos or {}).get(name)
+        of_video.setdefault(video or name, []).append(timeline)
         if history is not None and (rate := average_rate(history)) is not None:
             rates[name] = rate
-        for moment in retrieval.found:
-            for window, score in retrieval.windows_of(moment):
-                key = (name, moment.state, window)
-                texts: tuple[str, ...] = (moment.description,)
-                if key in spans:
-                    texts = (*spans[key].descriptions, *texts)
-                    score = max(score, spans[key].score or score)
-                seconds = None if clock is None else clock(window)
-                source = window if history is None else to_source(history, window)
-                video = (videos or {}).get(name)
-                spans[key] = Span(moment.state, source, seconds, name, video, score, texts)
-    objects = {own.history_id: (videos or {}).get(own.history_id) for own in given}
-    told: dict[str, list[Retrieval]] = {}
-    for own in given:
-        told.setdefault(_video(own, videos), []).append(own)
-    notes_of = {video: all_notes(some) for video, some in told.items()}
-    return Marks(list(spans.values()), objects, all_notes(given), notes_of, rates)
+        shared: dict[tuple[str, int, int], list[Interval]] = {}
+        for interval in timeline.claimed:
+            key = (interval.state, interval.start, interval.end)
+            shared.setdefault(key, []).append(interval)
+        for (state, *_), same in shared.items():
+            texts = [one.description for one in same if one.description is not None]
+            spans.append(
+                Span(
+                    state,
+                    same[0].source if history is None else history.to_source(same[0].window),
+                    _seconds(timeline, history, same[0]) if timed else None,
+                    name,
+                    video,
+                    max(one.score for one in same),
+                    tuple(texts or timeline.states[state]),
+                )
+            )
+    return Marks(
+        spans,
+        {timeline.history_id: (videos or {}).get(timeline.history_id) for timeline, _ in pairs},
+        all_notes([timeline for timeline, _ in pairs]),
+        {video: all_notes(some) for video, some in of_video.items()},
+        rates,
+    )
 
 
 def to_fiftyone(
-    retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
+    timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
 ) -> dict[str, Any]:
-    """Video → ``fiftyone.TemporalDetections``, to be set as a field of its sample; needs the
+    """Return video → ``fiftyone.TemporalDetections``, to be set as a field of its sample; needs the
     package."""
-    return temporal_detections(marks_of(retrievals, histories, videos=videos, timed=False))
+    return temporal_detections(marks_of(timelines, histories, videos=videos, timed=False))
 
 
 @dataclass(frozen=True)
 class Export:
-    """A format: call it with one or several retrievals and, where it is ``timed``, their histories.
+    """A format: call it with one or several timelines and, where they are known, their histories.
 
-    timed   it counts in seconds, so that the histories must be given and have times
+    timed   it counts in seconds, so that the intervals, or else the histories, must have times
     opens   its tool opens the video, so that ``videos`` must give paths, not names
     also    other endings that name it
     beside  the ending and the text of a file that its tool wants as well
@@ -185,9 +193,9 @@ class Export:
     asked: bool = False
 
     def __call__(
-        self, retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
+        self, timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
     ) -> bytes:
-        made = self.make(retrievals, histories, videos=videos)
+        made = self.make(timelines, histories, videos=videos)
         return made if isinstance(made, bytes) else made.encode()
 
 
@@ -196,22 +204,20 @@ def _export(name: str, **more: Any) -> Export:
     own = FORMATS[name]
 
     def make(
-        retrievals: Retrievals, histories: Histories = (), *, videos: Videos | None = None
+        timelines: Timelines, histories: Histories = (), *, videos: Videos | None = None
     ) -> str | bytes:
-        return own.write(marks_of(retrievals, histories, videos=videos, timed=own.timed))
+        return own.write(marks_of(timelines, histories, videos=videos, timed=own.timed))
 
     return Export(own.suffix, make, own.timed, own.opens, own.suffixes[1:], **more)
 
 
 EXPORTS: dict[str, Export] = {
-    "json": Export(".json", lambda found, *_, **__: as_json(*_several(found)), timed=False),
-    "csv": Export(".csv", lambda found, *_, **__: as_csv(*_several(found)), timed=False),
+    "json": Export(".json", lambda own, *_, **__: as_json(*_several(own)), timed=False),
+    "csv": Export(".csv", lambda own, *_, **__: as_csv(*_several(own)), timed=False),
     "vtt": _export("vtt"),
     "srt": _export("srt", asked=True),
-    "parquet": Export(".parquet", lambda found, *_, **__: to_parquet_bytes(found), timed=False),
-    "arrow": Export(
-        ".arrow", lambda found, *_, **__: to_arrow_bytes(found), timed=False, asked=True
-    ),
+    "parquet": Export(".parquet", lambda own, *_, **__: to_parquet_bytes(own), timed=False),
+    "arrow": Export(".arrow", lambda own, *_, **__: to_arrow_bytes(own), timed=False, asked=True),
     "qvhighlights": Export(".qvhighlights.jsonl", to_qvhighlights, timed=True),
     "activitynet": Export(".activitynet.json", to_activitynet, timed=True),
     "label-studio": _export("label-studio", beside=(".labelstudio.config.xml", view)),
@@ -224,7 +230,7 @@ EXPORTS: dict[str, Export] = {
 
 
 def export_for(path: str | os.PathLike[str], format: str | None = None) -> Export:
-    """The format of that name, or else the one that the ending of the file name tells."""
+    """Return the format of that name, or else the one that the ending of the file name tells."""
     plug_ins = [name for name in FORMATS.loaded() if name not in FORMATS.built_in]
     known = {**EXPORTS, **{name: _export(name, asked=True) for name in plug_ins}}
     if format is not None:
@@ -241,60 +247,51 @@ def export_for(path: str | os.PathLike[str], format: str | None = None) -> Expor
     )
 
 
-def _several(retrievals: Retrievals) -> list[Retrieval]:
-    given = [retrievals] if isinstance(retrievals, Retrieval) else list(retrievals)
-    if not given:
-        raise InputError("there is no retrieval to export; run locate first")
-    return given
+def _several(timelines: Timelines) -> list[Timeline]:
+    """Return a timeline for each history."""
+    given = [timelines] if isinstance(timelines, Timeline) else timelines
+    each = [own for timeline in given for own in timeline.split()]
+    if not each:
+        raise InputError("there is no timeline to export; run locate first")
+    return each
 
 
-def all_notes(retrievals: Sequence[Retrieval]) -> list[str]:
-    """The notes of all; those that not all share say whose they are."""
-    every = dict.fromkeys(text for own in retrievals for text in own.notes)
-    shared = [text for text in every if all(text in own.notes for own in retrievals)]
+def _with_histories(
+    timelines: Timelines, histories: Histories
+) -> list[tuple[Timeline, History | None]]:
+    given = [histories] if isinstance(histories, History) else histories
+    known = {history.id: history for history in given}
+    return [(timeline, known.get(timeline.history_id)) for timeline in _several(timelines)]
+
+
+def all_notes(timelines: Sequence[Timeline]) -> list[str]:
+    """Return the notes of all; those that not all share say whose they are."""
+    every = dict.fromkeys(text for timeline in timelines for text in timeline.notes)
+    shared = [text for text in every if all(text in timeline.notes for timeline in timelines)]
     return shared + [
-        f"{own.history_id}: {text}"
-        for own in retrievals
-        for text in own.notes
+        f"{timeline.history_id}: {text}"
+        for timeline in timelines
+        for text in timeline.notes
         if text not in shared
     ]
 
 
-def _by_id(histories: Histories) -> dict[str, History]:
-    given = [histories] if isinstance(histories, History) else histories
-    return {history.id: history for history in given}
+def _video(timeline: Timeline, videos: Videos | None) -> str:
+    return (videos or {}).get(timeline.history_id, timeline.history_id)
 
 
-def _video(retrieval: Retrieval, videos: Videos | None) -> str:
-    return (videos or {}).get(retrieval.history_id, retrieval.history_id)
-
-
-def _clock(name: str, history: History | None) -> Callable[[Window], tuple[float, float]]:
-    """Windows of a retrieval → seconds."""
+def _seconds(
+    timeline: Timeline, history: History | None, interval: Interval
+) -> tuple[float, float]:
+    """Return [start_s, end_s) of an interval by its history or, without one, as it says itself."""
     if history is None:
-        raise InputError(
-            f'history "{name}" is not given, but this format counts seconds, which come from it; '
-            "give the history along with the retrieval"
-        )
-    own, ends = history, frame_ends_s(history)
-
-    def seconds(window: Window) -> tuple[float, float]:
-        first, last = rows_of(own, window)
-        assert own.times_s is not None
-        return float(own.times_s[first]), float(ends[last])
-
-    return seconds
-
-
-Spans = list[tuple[tuple[float, float], float]]
-
-
-def _timed(
-    retrievals: Retrievals, histories: Histories
-) -> Iterator[tuple[Retrieval, Moment, Spans]]:
-    """Every moment with ((start_s, end_s), score) of its window and of its alternatives."""
-    known = _by_id(histories)
-    for retrieval in _several(retrievals):
-        seconds = _clock(retrieval.history_id, known.get(retrieval.history_id))
-        for moment in retrieval.found:
-            yield retrieval, moment, [(seconds(own), score) for own, score in moment.windows]
+        if interval.times_s is None:
+            raise InputError(
+                f'timeline of "{timeline.history_id}" has no times, but this format counts '
+                "seconds; give the history along with it"
+            )
+        return interval.times_s
+    ends = frame_ends_s(history)
+    first, last = history.rows_of(interval.window)
+    assert history.times_s is not None
+    return float(history.times_s[first]), float(ends[last])

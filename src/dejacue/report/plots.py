@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.records import Evidence, History, Moment, Retrieval, Window
+from dejacue.errors import InputError
+from dejacue.records import History, Interval, Timeline, Window
 from dejacue.records._html import COLOURS as COLOURS
-from dejacue.records.retrieval import from_source
-from dejacue.report._timeline import Axis
+from dejacue.report._timeline import Axis, curves
 from dejacue.sources.atomic import write_whole
 
 TITLE_WIDTH, MAX_LINES = 480, 3  # of a title; its width in points
@@ -26,32 +26,34 @@ MAX_PIXELS = 60_000  # of a side; a little less than what the library can draw
 
 def evidence_figure(
     history: History,
-    evidence: Evidence,
-    retrieval: Retrieval,
+    timeline: Timeline,
     references: Mapping[str, Sequence[Window]] | None = None,
     title: str | None = None,
 ) -> Any:
-    """A matplotlib figure, one panel per description (or state, where its descriptions agree).
+    """Draw a matplotlib figure, a panel per description (or state, where its descriptions agree).
 
     Line: calibrated response (breaks where the object is not observed). Shaded: window found.
     Bar above: reference. Grey: not observed. Below in seconds too, where the history has times.
     """
     from matplotlib.figure import Figure
 
-    answers = curves(retrieval, evidence)
-    count = len(answers)
-    titles = [
-        wrapped(" / ".join(texts), f": {_in_words(retrieval, moment)}")
-        for moment, texts, _ in answers
-    ]
+    if timeline.evidence is None:
+        raise InputError(
+            f"timeline of {timeline.history_id}: has no evidence to draw; make it with read()"
+        )
+    rows = curves(history, timeline)
+    count = len(rows)
+    titles = [wrapped(" / ".join(row.descriptions), f": {_in_words(row.claimed)}") for row in rows]
     high = 0.9 + 1.35 * count + 0.16 * sum(text.count("\n") for text in titles)
     figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
-    states = list(dict.fromkeys(moment.state for moment in retrieval))
+    states = list(timeline.states)
     beside = max(0.5, 1e-14 * float(np.abs(history.frames).max()))  # of 2^53, 0.5 is nothing
     edge = (history.frames[0] - beside, history.frames[-1] + beside)
-    for axis, words, (moment, _, response) in zip(axes, titles, answers, strict=True):
-        colour = COLOURS[states.index(moment.state) % len(COLOURS)]
+    for axis, words, row in zip(axes, titles, rows, strict=True):
+        response = row.response
+        assert response is not None
+        colour = COLOURS[states.index(row.state) % len(COLOURS)]
         for a, b in _gaps(history.frames):
             axis.axvspan(a + 0.5, b - 0.5, color="#DDDDDD", lw=0, zorder=0)
         for run in np.split(np.arange(len(history)), history.run_offsets[1:-1]):
@@ -63,14 +65,14 @@ def evidence_figure(
                 marker="." if len(run) == 1 else None,
                 markersize=3,
             )
-        for (start, end), _ in retrieval.windows_of(moment):
+        for start, end in (interval.window for interval in row.claimed):
             axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
         axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
         low, high = float(response.min()), float(response.max())
         room = max(high - low, 1e-9)
         axis.set_ylim(low - 0.08 * room, high + (0.34 if references else 0.12) * room)
-        for window in (references or {}).get(moment.state, ()):
-            reference = from_source(history, window)
+        for window in (references or {}).get(row.state, ()):
+            reference = history.from_source(window)
             if reference is None:
                 continue  # no frame of it was sampled
             axis.plot(
@@ -95,37 +97,19 @@ def evidence_figure(
     return figure
 
 
-def _in_words(retrieval: Retrieval, moment: Moment) -> str:
-    """The windows that are shaded."""
-    found = [str(window) for window, _ in retrieval.windows_of(moment)]
+def _in_words(intervals: Sequence[Interval]) -> str:
+    found = [str(interval.window) for interval in intervals]
     more = f" and {len(found) - MAX_LISTED} more" if found[MAX_LISTED:] else ""
     return ", ".join(found[:MAX_LISTED]) + more if found else "not found"
 
 
 def _add_seconds(axis: Any, history: History) -> None:
-    """A second scale below, in seconds, where the history has times that grow."""
-    clock = Axis(history)
-    if not clock.has_clock:
-        return
-    ticks = clock.ticks("time")
-    second = axis.secondary_xaxis(-0.38)
-    second.set_xticks(
-        [clock.first + clock.span * tick.share for tick in ticks], [tick.label for tick in ticks]
-    )
-    second.tick_params(labelsize=8)
-    second.set_xlabel("time", fontsize=9)
-
-
-def curves(
-    retrieval: Retrieval, evidence: Evidence
-) -> list[tuple[Moment, tuple[str, ...], NDArray[np.float64]]]:
-    """A moment, the descriptions that share it and its response, and the response."""
-    found: dict[Any, tuple[Moment, tuple[str, ...], NDArray[np.float64]]] = {}
-    for q, (moment, row) in enumerate(zip(retrieval, evidence.responses, strict=True)):
-        key: Any = (moment.state, row.tobytes()) if moment.level == "state" else q
-        first, texts, _ = found.get(key, (moment, (), row))
-        found[key] = first, (*texts, moment.description), row
-    return list(found.values())
+    """Add a second scale below, in seconds, where the history has times that grow."""
+    if ticks := Axis(history).ticks():
+        second = axis.secondary_xaxis(-0.38)
+        second.set_xticks([frame for frame, _ in ticks], [words for _, words in ticks])
+        second.tick_params(labelsize=8)
+        second.set_xlabel("time", fontsize=9)
 
 
 def wrapped(text: str, tail: str = "", points: int = 9) -> str:

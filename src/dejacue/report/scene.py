@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.asking import Question
-from dejacue.records import History, Moment, Reading, Retrieval, Vocabulary, Window
-from dejacue.records.retrieval import Alternative, plain
-from dejacue.report._timeline import Axis
-from dejacue.report.plots import COLOURS, curves
+from dejacue.records import History, Interval, Timeline, Vocabulary, Window
+from dejacue.records._html import COLOURS
+from dejacue.records.timeline import plain
+from dejacue.report._timeline import Axis, curves
 
 SCHEMA = "dejacue.scene/1"
 MAX_KNOTS = 256  # of frames → seconds, where curves are thinned
@@ -60,22 +60,21 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Span(msgspec.Struct, forbid_unknown_fields=True):
-    """A window of a row. absent: it is only the best there is; p: the share of unrelated states
-    that fit as well; times in seconds, source in frames of the file, where they are known."""
+    """An interval of a row. times: [start_s, end_s), source: frames of the file, where they are
+    known."""
 
     start: int
     end: int
     score: float | None
     rank: int
-    absent: bool = False
-    p: float | None = None
     times: tuple[float, float] | None = None
     source: Run | None = None
 
 
 class Row(msgspec.Struct, forbid_unknown_fields=True):
-    """One answer. description: None where it stands for all descriptions of its state; evidence:
-    a value for each observed frame, or thinned; None: without a curve."""
+    """One answer. description: None where it stands for all descriptions of its state; windows:
+    what is claimed, empty where the state was not found; evidence: a value for each observed frame,
+    or thinned; None: without a curve."""
 
     state: str
     description: str | None
@@ -142,7 +141,7 @@ class Scene(msgspec.Struct, forbid_unknown_fields=True):
 
 def scene(
     history: History,
-    reading: Reading,
+    timeline: Timeline,
     vocabulary: Vocabulary | None = None,
     *,
     references: Mapping[str, Sequence[Window]] | None = None,
@@ -155,19 +154,20 @@ def scene(
     notes: Sequence[str] | None = None,
     most: int | None = None,
 ) -> dict[str, Any]:
-    """A reading as the timeline draws it: plain values that JSON has words for.
+    """Return a timeline as it is drawn: plain values that JSON has words for.
 
     vocabulary   for the name of the object and the changes that a person marked
     references   state → its true windows, and doubts (window, sentence): in frames of the file
     named        state (None: none of them) → windows in which a person says that it holds
     thumbnails   (frame, address of a picture and perhaps of one of the object alone)
-    notes        default: those of the retrieval
+    notes        default: those of the timeline
     most         values of all curves together; longer ones are thinned to extremes
     """
-    axis, retrieval = Axis(history), reading.retrieval.with_source(history)
-    rows = curves(retrieval, reading.evidence)
+    axis = Axis(history)
+    rows = curves(history, timeline)
     room = None if most is None else max(most // (len(rows) + 1), 2)
-    texts = _descriptions(retrieval, references or {})
+    texts = {state: list(own) for state, own in timeline.states.items()}
+    texts |= {state: [] for state in references or () if state not in texts}
     made = Scene(
         SCHEMA,
         history.id,
@@ -177,16 +177,17 @@ def scene(
         [_run(run) for run in history.runs()],
         _times(axis, most),
         _source(history, most),
-        reading.evidence.zero,
+        "median" if timeline.evidence is None else timeline.evidence.zero,
         [State(name, COLOURS[n % len(COLOURS)], texts[name]) for n, name in enumerate(texts)],
         [
             Row(
-                moment.state,
-                None if len(own) == len(texts[moment.state]) else " / ".join(own),
-                *_windows(retrieval, moment),
-                _curve(axis, response, room),
+                row.state,
+                None if row.whole else " / ".join(row.descriptions),
+                [_span(interval) for interval in row.claimed],
+                [_span(interval) for interval in row.alternatives],
+                None if row.response is None else _curve(axis, row.response, room),
             )
-            for moment, own, response in rows
+            for row in rows
         ],
         None if history.presence is None else _curve(axis, history.presence, room),
         [
@@ -209,8 +210,8 @@ def scene(
             Asked(q.frame, list(q.expects.items()), q.gain, q.source, q.time_s) for q in questions
         ],
         [Thumbnail(*picture) for picture in sorted(thumbnails, key=lambda own: own[0])],
-        list(retrieval.notes if notes is None else notes),
-        json.loads(json.dumps(_finite(plain(retrieval.settings)), default=str)),
+        list(timeline.notes if notes is None else notes),
+        json.loads(json.dumps(_finite(plain(timeline.settings)), default=str)),
     )
     found: dict[str, Any] = msgspec.to_builtins(made)
     return found
@@ -254,27 +255,16 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _descriptions(retrieval: Retrieval, references: Iterable[str]) -> dict[str, list[str]]:
-    """State → its descriptions; states that only references have come last."""
-    found: dict[str, list[str]] = {}
-    for moment in retrieval:
-        found.setdefault(moment.state, []).append(moment.description)
-    return found | {state: [] for state in references if state not in found}
-
-
-def _windows(retrieval: Retrieval, moment: Moment) -> tuple[list[Span], list[Span]]:
-    """What is claimed (of an absent state: its best window, marked), and what else might be."""
-
-    def span(rank: int, own: Alternative) -> Span:
-        p = _finite(moment.p_value) if rank == 1 else None
-        times = None if None in _finite(own.times_s or (None,)) else own.times_s
-        source = None if own.source is None else _run(own.source)
-        score = _finite(float(own.score))
-        return Span(*_run(own.window), score, rank, moment.absent, p, times, source)
-
-    spans = [span(rank, own) for rank, own in enumerate(moment.windows, start=1)]
-    claimed = max(len(retrieval.windows_of(moment)), 1)
-    return spans[:claimed], spans[claimed:]
+def _span(interval: Interval) -> Span:
+    times = interval.times_s
+    return Span(
+        interval.start,
+        interval.end,
+        _finite(float(interval.score)),
+        interval.rank,
+        times if times is not None and math.isfinite(sum(times)) else None,
+        None if interval.source_start is None else _run(interval.source),
+    )
 
 
 def _changes(history: History, vocabulary: Vocabulary) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import numpy as np
 
 from dejacue._version import __version__
 from dejacue.errors import InputError
-from dejacue.records import Evidence, History, Reading, Vocabulary, Window
+from dejacue.records import Evidence, History, Interval, Timeline, Vocabulary, Window
 from dejacue.sources.atomic import check_place, write_bytes
 from dejacue.sources.documents import as_json, declared, named, parse_json, read_json
 from dejacue.sources.files import (
@@ -30,10 +30,10 @@ from dejacue.sources.files import (
     write_vocabulary,
 )
 from dejacue.sources.npz import names_in, read_npz, write_npz
-from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
+from dejacue.sources.timeline_document import RetrievalDocument, TimelineDocument
 
 DOCUMENT = "finding.json"
-KIND, VERSION = "dejacue.finding", 1
+KIND, VERSION = "dejacue.finding", 2
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
 OF, CROP = "made_of", "crop-"
 TURNS = ("vocabulary", "evidence")  # what two names take turns for
@@ -70,22 +70,40 @@ class Pictures(NamedTuple):
         return own[len(own) // 2] if own else None
 
 
-class _Document(msgspec.Struct, kw_only=True):
-    schema: str
+class _Common(msgspec.Struct, kw_only=True):
+    """What finding.json holds in every version."""
+
     files: dict[str, str]
-    retrieval: RetrievalDocument
-    occurrences: dict[str, list[MomentDocument]] | None = None
     doubts: list[tuple[Window, str]] = []
     warnings: tuple[str, ...] = ()
     made: Made = Made()
 
 
+class _Version1(_Common, kw_only=True):
+    retrieval: RetrievalDocument
+
+
+class _Version2(_Common, kw_only=True):
+    timeline: TimelineDocument
+
+
+class Document(NamedTuple):
+    """finding.json; the timeline has no evidence and, in version 1, no seconds."""
+
+    version: int
+    files: dict[str, str]
+    timeline: Timeline
+    doubts: tuple[tuple[Window, str], ...]
+    warnings: tuple[str, ...]
+    made: Made
+
+
 class Parts(NamedTuple):
-    """The fields of a Finding."""
+    """The fields of a Finding; the timeline has its evidence."""
 
     history: History
     vocabulary: Vocabulary
-    reading: Reading
+    timeline: Timeline
     pictures: Pictures
     doubts: tuple[tuple[Window, str], ...]
     warnings: tuple[str, ...]
@@ -141,27 +159,28 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     used = _named_files(folder)
     files = {"history": own, "pictures": pictures_path(own)}
     files |= {what: other if one.name in used else one for what, (one, other) in turns.items()}
-    every = finding.reading.occurrences
+    evidence = finding.timeline.evidence
+    if evidence is None:
+        raise InputError(
+            f"{path}: the timeline has no evidence, which a finding keeps; make it with read(…) "
+            "instead of locate(…)"
+        )
     document = {
         "schema": f"{KIND}/{VERSION}",
         "files": {what: file.name for what, file in files.items()},
         "made": replace(finding.made, masks=_stored_path(finding.made.masks, folder)),
         "warnings": finding.warnings,
         "doubts": finding.doubts,
-        "retrieval": finding.reading.retrieval.to_dict(),
-        "occurrences": None
-        if every is None
-        else {state: [moment.to_dict() for moment in moments] for state, moments in every.items()},
+        "timeline": finding.timeline.to_dict(),
     }
     with named(str(path)):
         plain = msgspec.to_builtins(document)
         as_json(plain)  # msgspec writes null for NaN and infinity
-        declared(plain, _Document)  # what could not be read again
+        declared(plain, _Version2)  # what could not be read again
     if not used or not _holds(own, history):
         path.unlink(missing_ok=True)
         write_history(own, history)
     write_vocabulary(files["vocabulary"], finding.vocabulary)
-    evidence = finding.reading.evidence
     write_npz(files["evidence"], {name: getattr(evidence, name) for name in _EVIDENCE})
     known = history.made_with or {}
     of = {key: known[key] for key in PIXELS if key in known}
@@ -225,10 +244,10 @@ def read_finding(folder: Path) -> Parts:
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
     arrays = read_npz(files["evidence"], _EVIDENCE)
+    timeline = document.timeline
     with named(str(folder)):
-        found = document.retrieval.retrieval()
-        told = tuple(moment.description for moment in found)
-        same = told == vocabulary.descriptions and found.history_id == history.id
+        same = _asked(timeline.states) == _asked(vocabulary.states)
+        same &= timeline.history_id == history.id
         if not same or not _is_evidence(arrays, history, vocabulary):
             raise InputError(
                 "its files do not belong together, as if some had been replaced; run locate "
@@ -236,21 +255,43 @@ def read_finding(folder: Path) -> Parts:
             )
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
-        every = document.occurrences
-        occurrences = (
-            None
-            if every is None
-            else {state: tuple(own.moment() for own in moments) for state, moments in every.items()}
-        )
+        if document.version < VERSION:
+            timeline = Timeline.of(
+                [_placed(interval, history) for interval in timeline],
+                vocabulary.states,
+                history_id=history.id,
+                encoder=timeline.encoder,
+                settings=timeline.settings,
+                notes=timeline.notes,
+            )
     pictures = read_pictures(files["pictures"]) or Pictures({}, {})
     return Parts(
         history,
         vocabulary,
-        Reading(found, evidence, occurrences),
+        timeline.replace(evidence=evidence),
         pictures,
-        tuple(document.doubts),
+        document.doubts,
         document.warnings,
         replace(document.made, masks=_known_path(document.made.masks, folder)),
+    )
+
+
+def _asked(states: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return state → its descriptions, each once; of a state without any, its name."""
+    return {state: list(dict.fromkeys(texts or (state,))) for state, texts in states.items()}
+
+
+def _placed(interval: Interval, history: History) -> Interval:
+    """Return the interval with the seconds and the frames of the file of its history."""
+    first, last = history.rows_of(interval.window)
+    source = history.to_source(interval.window) if history.sampled else None
+    times, ends = history.times_s, history.ends_s
+    return replace(
+        interval,
+        start_s=None if times is None else float(times[first]),
+        end_s=None if ends is None else float(ends[last]),
+        source_start=None if source is None else source.start,
+        source_end=None if source is None else source.end,
     )
 
 
@@ -267,7 +308,7 @@ def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabu
     )
 
 
-def read_document(folder: Path) -> _Document:
+def read_document(folder: Path) -> Document:
     """The document alone, without the arrays that it names."""
     path = folder / DOCUMENT
     if not os.path.isfile(path):
@@ -286,4 +327,12 @@ def read_document(folder: Path) -> _Document:
                 f"was written by a newer dejacue (format version {version:.9}; this one reads "
                 f"{VERSION}); update dejacue to read it"
             )
-        return declared(document, _Document)
+        given: _Common
+        if int(version) < VERSION:
+            given = first = declared(document, _Version1)
+            timeline = first.retrieval.timeline()
+        else:
+            given = second = declared(document, _Version2)
+            timeline = second.timeline.timeline()
+        doubts = tuple(given.doubts)
+        return Document(int(version), given.files, timeline, doubts, given.warnings, given.made)

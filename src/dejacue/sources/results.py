@@ -1,4 +1,4 @@
-"""References and retrievals on disk: JSON or tables → records, and back.
+"""References and timelines on disk: JSON or tables → records, and back.
 
 docs/files.md describes the formats, docs/formats.md those of other tools. A problem is one sentence
 that names the file and the history or the line.
@@ -10,20 +10,13 @@ import csv
 import io
 import os
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from dejacue.errors import InputError
-from dejacue.records import (
-    RETRIEVAL_SCHEMA,
-    Moment,
-    Reference,
-    Retrieval,
-    Window,
-)
+from dejacue.records import TIMELINE_SCHEMA, Reference, Timeline, Window
 from dejacue.sources.atomic import write_bytes, write_text, write_whole
 from dejacue.sources.documents import (
     FrameNumber,
@@ -42,12 +35,20 @@ from dejacue.sources.formats.references import read as read_foreign
 from dejacue.sources.formats.references import write as foreign_bytes
 from dejacue.sources.formats.registry import format_in, format_of
 from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
-from dejacue.sources.retrieval_document import MomentDocument, RetrievalDocument
+from dejacue.sources.timeline_document import (
+    RETRIEVAL_SCHEMA,
+    Answer,
+    IntervalDocument,
+    RetrievalDocument,
+    TimelineDocument,
+    check_level,
+    intervals_of,
+)
 
 REFERENCES_SCHEMA = "dejacue.references/1"
 MOST_RESULT_BYTES = 256 << 20
 _REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
-_RETRIEVAL_COLUMNS = ("history", "state", "description", "start", "end")
+_TIMELINE_COLUMNS = ("history", "state", "start", "end")
 Cells = Iterable[tuple[str, dict[str, Any]]]  # rows of a table, and where they stand
 _TEXT_COLUMNS = ("history", "state", "description", "component")
 
@@ -77,11 +78,21 @@ class _ReferenceRow(msgspec.Struct):
     component: str | None = None
 
 
-class _RetrievalRow(MomentDocument, kw_only=True):
-    """One rank of a CSV."""
+class _IntervalRow(IntervalDocument, kw_only=True):
+    """One row of a table; ``level`` and ``absent`` are columns of earlier versions."""
 
     history: Name
-    rank: int = 1
+    level: str | None = None
+    absent: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.level is None:
+            return
+        check_level(self.level)
+        if self.description is None:
+            raise InputError('has a level but no "description"; add it, or remove the level')
+        self.start_s = self.end_s = None  # end_s was the start of the last frame
 
 
 def read_references(
@@ -172,50 +183,53 @@ def _check_flat(path: str | os.PathLike[str], record: Reference) -> None:
         )
 
 
-def read_retrievals(path: str | os.PathLike[str]) -> list[Retrieval]:
-    """Retrievals from JSON or from a ``.csv``, ``.parquet`` or ``.arrow``.
+def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
+    """Return the timelines of a JSON file, or of a ``.csv``, ``.parquet`` or ``.arrow``.
 
-    JSON   one document as ``Retrieval.to_dict`` gives it, several (one after the other, as in
-           JSON lines), a list of them, or ``{"retrievals": [...]}``
-    CSV    the rows of ``Retrieval.to_rows`` under their names, of any number of histories; only
-           history, state, description, start and end must be there
+    JSON   one document as ``Timeline.to_dict`` gives it, several (one after the other, as in
+           JSON lines), a list of them, or ``{"timelines": [...]}``
+    CSV    the rows of ``Timeline.to_rows`` under their names, of any number of histories; only
+           history, state, start and end must be there
 
-    A table's diagnostics are not read back. A missing score is read as 0: the evaluation of one
-    window per description does not use it.
+    Files of earlier versions, which hold retrievals, are read without their seconds. A table's
+    diagnostics are not read back. A missing score is read as 0: the evaluation of one window per
+    description does not use it.
     """
     name = os.fspath(path)
     if is_table(name):
         with named(name):
-            return _retrievals_from_rows(table_rows(name, _RETRIEVAL_COLUMNS))
+            return _timelines_from_rows(table_rows(name, _TIMELINE_COLUMNS))
     text = read_text(name, MOST_RESULT_BYTES, "split it")
     with named(name):
         if _is_csv(name):
-            return _retrievals_from_rows(_rows(text, _RETRIEVAL_COLUMNS))
+            return _timelines_from_rows(_rows(text, _TIMELINE_COLUMNS))
         documents = _documents(text)
         if len(documents) == 1 and isinstance(documents[0], list):
             documents = documents[0]
         elif len(documents) == 1 and isinstance(documents[0], dict):
-            documents = documents[0].get("retrievals", documents)
+            key = next((key for key in ("timelines", "retrievals") if key in documents[0]), None)
+            documents = documents if key is None else documents[0][key]
             if not isinstance(documents, list):
-                raise InputError('"retrievals" must be a list')
-        return list(_check_unique(map(_retrieval, documents, _places(documents, "retrieval"))))
+                raise InputError(f'"{key}" must be a list')
+        return list(_check_unique(map(_timeline, documents, _places(documents, "timeline"))))
 
 
-def write_retrievals(path: str | os.PathLike[str], retrievals: Iterable[Retrieval]) -> Path:
-    """Write retrievals as a JSON list, or as JSON lines if the name ends in ``.jsonl``.
+def write_timelines(path: str | os.PathLike[str], timelines: Iterable[Timeline]) -> Path:
+    """Write timelines as a JSON list, or as JSON lines if the name ends in ``.jsonl``.
 
     They are taken one at a time, so that a long generator needs no memory; the file appears
     whole or not at all.
     """
     if _is_csv(os.fspath(path)):
-        raise InputError(f"{path}: retrievals are written as JSON; give a name that ends in .json")
+        raise InputError(f"{path}: timelines are written as JSON; give a name that ends in .json")
     lines = Path(path).suffix.lower() == ".jsonl"
     opening, between, closing = ("", "\n", "\n") if lines else ("[\n", ",\n", "\n]\n")
+    each = (own for timeline in timelines for own in timeline.split())
 
     def write(stream: IO[bytes]) -> None:
         stream.write(opening.encode())
-        for at, retrieval in enumerate(_check_unique(retrievals)):
-            stream.write(f"{between if at else ''}{_as_line(retrieval)}".encode())
+        for at, timeline in enumerate(_check_unique(each)):
+            stream.write(f"{between if at else ''}{_as_line(timeline)}".encode())
         stream.write(closing.encode())
 
     return write_whole(path, write)
@@ -225,7 +239,7 @@ def _documents(text: str) -> list[Any]:
     return parse_documents(text, remedy="give a name that ends in .csv")
 
 
-def _as_line(record: Reference | Retrieval) -> str:
+def _as_line(record: Reference | Timeline) -> str:
     with named(f'history "{record.history_id}"'):
         return as_json(record.to_dict())
 
@@ -268,46 +282,78 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
     ]
 
 
-def _retrieval(row: Any, where: str) -> Retrieval:
+def _timeline(row: Any, where: str) -> Timeline:
     with named(where):
         if not isinstance(row, dict):
-            raise InputError("is not a retrieval with a history and its moments")
-        check_schema(row.get("schema", RETRIEVAL_SCHEMA), RETRIEVAL_SCHEMA)
+            raise InputError("is not a timeline with a history and its intervals")
         if "histories" in row:
-            raise InputError("has no list of moments but holds references; give references last")
-        found = declared(row, RetrievalDocument).retrieval()
-        moments: dict[tuple[str, str], Moment] = {}
-        for at, moment in enumerate(found):
-            with named(f"moments[{at}]"):
-                _add(moments, moment)
-        return found
+            raise InputError("has no list of intervals but holds references; give references last")
+        schema = row.get("schema", RETRIEVAL_SCHEMA if "moments" in row else TIMELINE_SCHEMA)
+        if schema == RETRIEVAL_SCHEMA:
+            return _earlier(declared(row, RetrievalDocument))
+        check_schema(schema, TIMELINE_SCHEMA)
+        document = declared(row, TimelineDocument)
+        ranks = _Ranks()
+        for at, interval in enumerate(document.intervals):
+            with named(f"intervals[{at}]"):
+                ranks.add(interval)
+        return document.timeline()
 
 
-def _retrievals_from_rows(rows: Cells) -> list[Retrieval]:
-    histories: dict[str, dict[tuple[str, str], Moment]] = {}
+def _earlier(document: RetrievalDocument) -> Timeline:
+    seen = set()
+    for at, moment in enumerate(document.moments):
+        key = moment.state, moment.description
+        if key in seen:
+            raise InputError(f"moments[{at}]: {_quoted(*key)} is given twice; keep one")
+        seen.add(key)
+    return document.timeline()
+
+
+def _timelines_from_rows(rows: Cells) -> list[Timeline]:
+    histories: dict[str, list[Answer]] = {}
+    ranks: dict[str, _Ranks] = {}
     for where, cells in rows:
         with named(where):
-            row = declared(cells, _RetrievalRow, strict=False)
-            own = histories.setdefault(row.history, {})
-            if row.rank == 1:
-                _add(own, row.moment())
-                continue
-            first = own.get((row.state, row.description))
-            if first is None or len(first.alternatives) != row.rank - 2:
-                raise InputError(
-                    f"rank {row.rank} does not follow rank {row.rank - 1} of its moment"
-                )
-            alternatives = (*first.alternatives, row.alternative())
-            own[row.state, row.description] = replace(first, alternatives=alternatives)
-    return [Retrieval(tuple(own.values()), {}, history) for history, own in histories.items()]
+            for name in ("start_s", "end_s"):
+                if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
+                    del cells[name]
+            row = declared(cells, _IntervalRow, strict=False)
+            ranks.setdefault(row.history, _Ranks()).add(row)
+            histories.setdefault(row.history, []).append(
+                Answer(row.interval(), row.level or "description", row.absent)
+            )
+    timelines = []
+    for history, answers in histories.items():
+        states, intervals = intervals_of(answers)
+        timelines.append(Timeline.of(intervals, states, history_id=history))
+    return timelines
 
 
-def _add(moments: dict[tuple[str, str], Moment], moment: Moment) -> None:
-    if moments.setdefault((moment.state, moment.description), moment) is not moment:
-        raise InputError(
-            f'state "{moment.state}", description "{moment.description}" is given twice; '
-            "keep one window for each"
-        )
+class _Ranks:
+    """Refuses a rank of a state (or of its description) that is given twice or left out."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str | None], int] = {}
+
+    def add(self, row: IntervalDocument) -> None:
+        key = row.state, row.description
+        last = self._last.get(key, 0)
+        if row.rank <= last:
+            raise InputError(
+                f"rank {row.rank} of {_quoted(*key)} is given twice; keep one interval for each "
+                "rank"
+            )
+        if row.rank != last + 1:
+            raise InputError(
+                f"rank {row.rank} of {_quoted(*key)} does not follow rank {row.rank - 1}"
+            )
+        self._last[key] = row.rank
+
+
+def _quoted(state: str, description: str | None) -> str:
+    more = "" if description is None else f', description "{description}"'
+    return f'state "{state}"{more}'
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:

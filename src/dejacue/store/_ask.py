@@ -35,9 +35,9 @@ from dejacue.method.view import Readout
 from dejacue.progress import Progress
 from dejacue.records import History, Vocabulary
 from dejacue.store import _index as index
-from dejacue.store._answers import Asked
+from dejacue.store._matches import Matches
 from dejacue.store._packing import Packed, unpacked
-from dejacue.store._question import Question, Table
+from dejacue.store._question import Chunk, Question
 from dejacue.store._segments import Segment, gone, mapped, mean_path, row_path
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Part(NamedTuple):
     version: str = __version__
 
 
-def read_part(question: Question, part: Part) -> Table | None:
-    """Its answers; None where a segment is gone, since the store was compacted meanwhile."""
+def read_part(question: Question, part: Part) -> Chunk | None:
+    """Return its answers; None where a segment is gone, since the store was compacted meanwhile."""
     check_version(part.version)
     folder = part.store / "segments"
     try:
@@ -100,7 +100,7 @@ def read_part(question: Question, part: Part) -> Table | None:
         for segment, _, first, length, own in part.entries
     ]
     sources = [entry.own.source for entry in part.entries]
-    return question.table(histories, sources, part.object_scores, part.before)
+    return question.answer(histories, sources, part.object_scores, part.before)
 
 
 def spread(
@@ -109,8 +109,8 @@ def spread(
     sent: Callable[[T], Part],
     prepared: Callable[[T], tuple[Any, ...]],
     address: str | None,
-) -> Generator[Table, None, None]:
-    """The tables of all parts, in order.
+) -> Generator[Chunk, None, None]:
+    """Give the answers of all parts, in order.
 
     cut        gives the parts, for so many workers
     sent       what a machine must be told of a part
@@ -124,10 +124,10 @@ def spread(
         task, asked = ray.remote(read_part), ray.put(question)
         running: deque[tuple[T, Any]] = deque()
 
-        def finished() -> Table:
+        def finished() -> Chunk:
             part, answer = running.popleft()
-            table: Table | None = ray.get(answer)
-            return question.table(*prepared(part)) if table is None else table
+            chunk: Chunk | None = ray.get(answer)
+            return question.answer(*prepared(part)) if chunk is None else chunk
 
         for part in cut(min(cores, MOST_PARTS)):
             if len(running) == AHEAD * cores:
@@ -152,7 +152,7 @@ def ask(
     engine: str,
     ray_address: str | None,
     progress: Progress,
-) -> Asked:
+) -> Matches:
     _check(store, vocabulary)
     check_engine(engine, ray_address)
     Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
@@ -163,7 +163,7 @@ def ask(
     with index.snapshot(store.path) as now:
         index.condition(now, where)  # refuses names that are not known
     read = _Reader(store, Question(vocabulary, readout), threads)
-    return Asked(read.tables(top, where, engine, ray_address, progress), store.path)
+    return Matches(read.chunks(top, where, engine, ray_address, progress), store.path)
 
 
 def _check(store: Store, vocabulary: Vocabulary) -> None:
@@ -195,7 +195,7 @@ def _check(store: Store, vocabulary: Vocabulary) -> None:
 
 
 class _Reader:
-    """Answers one question."""
+    """Answer one question."""
 
     def __init__(self, store: Store, question: Question, threads: int) -> None:
         self._store, self._question, self._threads = store, question, threads
@@ -204,14 +204,14 @@ class _Reader:
         centre = vocabulary.weights @ unit_rows(vocabulary.features)
         self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
 
-    def tables(
+    def chunks(
         self,
         top: int | None,
         where: Mapping[str, str] | None,
         engine: str,
         ray_address: str | None,
         progress: Progress,
-    ) -> Iterator[Table]:
+    ) -> Iterator[Chunk]:
         with contextlib.ExitStack() as held:
             now, segments, every = self._begin(held, where)
             scores = self._object_scores(segments, every)
@@ -230,9 +230,9 @@ class _Reader:
                 found = spread(self._question, cut, sent, prepared, ray_address)
             else:
                 found = self._ahead(map(prepared, cut(self._threads)))
-            for table in held.enter_context(contextlib.closing(found)):
-                yield table
-                progress("ask", int(table["rank"][-1]), len(order))
+            for chunk in held.enter_context(contextlib.closing(found)):
+                yield chunk
+                progress("ask", chunk.before + len(chunk.sources), len(order))
 
     def _begin(
         self, held: contextlib.ExitStack, where: Mapping[str, str] | None
@@ -249,17 +249,17 @@ class _Reader:
                 missing = error.filename
             held.close()
 
-    def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Generator[Table, None, None]:
-        """The tables of these, in order. With several threads each works on a chunk of its own,
+    def _ahead(self, chunks: Iterator[tuple[Any, ...]]) -> Generator[Chunk, None, None]:
+        """Give the answers in these, in order. With several threads each works on another chunk,
         while this one reads what the next needs from the index."""
         if self._threads == 1:
-            yield from (self._question.table(*own) for own in chunks)
+            yield from (self._question.answer(*own) for own in chunks)
             return
         with ThreadPoolExecutor(self._threads) as pool:
-            waiting: deque[Future[Table]] = deque()
+            waiting: deque[Future[Chunk]] = deque()
             try:
                 for own in chunks:
-                    waiting.append(pool.submit(self._question.table, *own))
+                    waiting.append(pool.submit(self._question.answer, *own))
                     if len(waiting) > self._threads:
                         yield waiting.popleft().result()
                 while waiting:

@@ -18,7 +18,6 @@ from dejacue.records import History, Vocabulary
 from dejacue.sources.atomic import check_place, unwritten
 from dejacue.store import _index as index
 from dejacue.store import _write
-from dejacue.store._answers import Asked
 from dejacue.store._ask import ask
 from dejacue.store._export import export
 from dejacue.store._listing import (
@@ -30,6 +29,7 @@ from dejacue.store._listing import (
     listed,
     read_made_with,
 )
+from dejacue.store._matches import Matches
 from dejacue.store._packing import NAMES, Packed, checksum, unpacked
 from dejacue.store._segments import HEADER, MEANS, Segment, gone, mapped, mean_path, row_path
 from dejacue.store._thumbnails import damaged, get
@@ -338,7 +338,7 @@ class Store:
         engine: str = "local",
         ray_address: str | None = None,
         progress: Progress = silent,
-    ) -> Asked:
+    ) -> Matches:
         """Where are these states, in all histories? The likeliest objects first.
 
         First: is this the object? ``object_score`` is the mean cosine of a history's frames with
@@ -359,8 +359,9 @@ class Store:
         ray_address   HOST:PORT, or auto (default: a connection that is there, RAY_ADDRESS, or Ray
                   on this machine for as long as the answers are read)
 
-        Iterate over it for one Answer after the other, computed when they are asked for, take
-        ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file.
+        Iterate over it for one Match after the other, computed when they are asked for, take
+        ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. Each state
+        has its best interval; one that the readout does not find has none.
         """
         return ask(self, vocabulary, readout, top, where, threads, engine, ray_address, progress)
 

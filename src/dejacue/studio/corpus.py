@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
@@ -14,15 +13,14 @@ from dejacue.errors import InputError
 from dejacue.evaluation.evaluate import evaluate
 from dejacue.pipeline import Finding
 from dejacue.progress import Progress
-from dejacue.records import Reference, Retrieval
-from dejacue.sources.findings import Made, read_document
+from dejacue.records import Interval, Reference, Timeline
+from dejacue.sources.findings import VERSION, Made, read_document
 from dejacue.sources.npz import read_npz
 from dejacue.sources.results import read_references
 from dejacue.studio.models import PROBLEMS, Object, Own, owner_only
 from dejacue.studio.state import Studio
 
 router = APIRouter(tags=["corpus"], responses=PROBLEMS, dependencies=[Depends(owner_only)])
-SAMPLING = ("start", "start_s", "stride", "fps")  # options under which frames are not the file's
 
 
 @router.get("/api/corpus")
@@ -41,19 +39,20 @@ def corpus(
 
 
 def _text(own: Object) -> str:
-    states = " ".join(moment["state"] for moment in own["moments"])
-    return f"{own['id']} {own['history']} {own['object'] or ''} {states}".casefold()
+    text = f"{own['id']} {own['history']} {own['object'] or ''} {' '.join(own['states'])}"
+    return text.casefold()
 
 
 def row(studio: Studio, id: str) -> Object:
-    """One finding, from its document alone; a damaged one says what is wrong."""
+    """Return one finding, from its document alone; a damaged one says what is wrong."""
     found = studio.summary(id, lambda folder: _read(folder))
     if isinstance(found, str):
         return {
             "id": id,
             "history": "",
             "object": None,
-            "moments": [],
+            "states": [],
+            "intervals": [],
             "doubts": 0,
             "notes": [],
             "encoder": None,
@@ -62,61 +61,53 @@ def row(studio: Studio, id: str) -> Object:
             "references": None,
             "problem": found,
         }
-    retrieval, made, about = found
-    truth = studio.references(id, retrieval.history_id, made)
+    timeline, made, about = found
+    truth = studio.references(id, timeline.history_id, made)
     known = None if truth is None else truth.reference
-    moments = [
-        {
-            "state": moment.state,
-            "start": moment.window.start,
-            "end": moment.window.end,
-            "score": float(moment.score) if math.isfinite(moment.score) else None,
-            "absent": moment.absent,
-            "tiou": _tiou(moment, known),
-        }
-        for moment, _ in retrieval.answers()
-    ]
-    overlaps = [own["tiou"] for own in moments if own["tiou"] is not None]
+    intervals = [own.to_dict() | {"tiou": _tiou(own, known)} for own in timeline.answers]
+    overlaps = [own["tiou"] for own in intervals if own["tiou"] is not None]
+    true = {} if known is None else known.states
+    overlaps += [0.0 for state in timeline.states if true.get(state) and not timeline[state]]
     mean = sum(overlaps) / len(overlaps) if overlaps else None
     notes = [*about["notes"], *(truth.notes if truth else ())]
     return {
         "id": id,
-        "history": retrieval.history_id,
+        "history": timeline.history_id,
         **about,
         "notes": notes,
-        "moments": moments,
+        "states": list(timeline.states),
+        "intervals": intervals,
         "tiou": mean,
         "references": truth.file if truth else None,
         "problem": None,
     }
 
 
-def _tiou(moment: Any, known: Reference | None) -> float | None:
-    true = () if known is None else known.states.get(moment.state, ())
-    return max((float(moment.in_source.iou(window)) for window in true), default=None)
+def _tiou(interval: Interval, known: Reference | None) -> float | None:
+    true = () if known is None else known.states.get(interval.state, ())
+    return max((float(interval.source.iou(window)) for window in true), default=None)
 
 
-def _read(folder: Path) -> tuple[Retrieval, Made, Object] | str:
+def _read(folder: Path) -> tuple[Timeline, Made, Object] | str:
     try:
         document = read_document(folder)
-        retrieval = document.retrieval.retrieval()
-        if any(name in document.made.options for name in SAMPLING):
-            whole = Finding.read(folder)
-            retrieval = whole.retrieval.with_source(whole.history)
+        timeline = document.timeline
+        if document.version < VERSION:  # the history knows seconds and frames of the file
+            timeline = Finding.read(folder).timeline
         words = read_npz(folder / document.files.get("vocabulary", ""), ("object",))
     except (InputError, OSError) as error:
         return str(error).replace(f"{folder}/", "")
     object = str(words["object"]) if "object" in words else None
-    readout = dict(retrieval.settings.get("readout", {})).get("name")
+    readout = dict(timeline.settings.get("readout", {})).get("name")
     return (
-        retrieval,
+        timeline,
         document.made,
         {
             "object": object,
             "encoder": document.made.encoder,
             "readout": readout,
             "doubts": len(document.doubts),
-            "notes": list(dict.fromkeys((*document.warnings, *retrieval.notes))),
+            "notes": list(dict.fromkeys((*document.warnings, *timeline.notes))),
         },
     )
 
@@ -136,9 +127,9 @@ def measured(
     names = _names(studio, chosen)
     total, done = sum(len(ids) for ids in chosen.values()), 0
     truth: dict[str, Reference] = {}
-    retrievals: dict[str, list[Retrieval]] = {}
+    timelines: dict[str, list[Timeline]] = {}
     for method, ids in chosen.items():
-        retrievals[method] = []
+        timelines[method] = []
         for id in ids:
             found = studio.finding(id)
             known = given.get(found.history.id)
@@ -147,8 +138,7 @@ def measured(
                 known = None if taken is None else taken.reference
             if known is not None:
                 truth.setdefault(names[id], _renamed(studio, found, known, names[id]))
-                own = found.retrieval.with_source(found.history)
-                retrievals[method].append(replace(own, history_id=names[id]))
+                timelines[method].append(found.timeline.replace(id=names[id]))
             done += 1
             progress("measure", done, total, "")
     if not truth:
@@ -156,7 +146,7 @@ def measured(
             "none of these findings has references in the workspace; annotate some, or copy their "
             "references.json there"
         )
-    return evaluate(retrievals, list(truth.values()), only_common=True).to_dict()
+    return evaluate(timelines, list(truth.values()), only_common=True).to_dict()
 
 
 def _names(studio: Studio, chosen: Mapping[str, Sequence[str]]) -> dict[str, str]:

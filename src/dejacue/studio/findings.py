@@ -257,7 +257,7 @@ def _settings(finding: Finding, reading: Reading) -> dict[str, Any]:
     asked = reading.model_dump(include=set(Reading.model_fields))
     if asked["readout"] is not None:
         return asked
-    before = finding.reading.retrieval.settings
+    before = finding.timeline.settings
     asked["readout"] = as_read(before.get("readout", {})) or READOUTS["contrast"]
     if asked["coordinates"] is None:
         asked["coordinates"] = before.get("coordinates")

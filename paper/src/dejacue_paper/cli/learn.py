@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.table import Table
 
 from dejacue.cli.bars import Bars
-from dejacue.cli.tables import note, retrieval_table, say_written, show, show_tables
+from dejacue.cli.tables import note, say_written, show, show_tables, timeline_table
 from dejacue.errors import Cancelled, InputError, counted, need, unknown
+from dejacue.method.batch import description_windows
 from dejacue.method.locate import locate
 from dejacue.records import History, Vocabulary, Window
-from dejacue.records.retrieval import from_source
 from dejacue.sources.atomic import check_place
 from dejacue.sources.files import read_history, read_vocabulary
-from dejacue.sources.results import read_references, write_retrievals
+from dejacue.sources.results import read_references, write_timelines
 from dejacue_paper.data.release import load_release
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
 
@@ -75,7 +74,7 @@ def _observed(history: History, true: Mapping[str, Iterable[Window]]) -> dict[st
     """The windows in frames of the history: labels count frames of the file."""
     found: dict[str, Any] = {}
     for state, windows in true.items():
-        found[state] = tuple(from_source(history, window) for window in windows)
+        found[state] = tuple(history.from_source(window) for window in windows)
         if None in found[state]:
             raise InputError(
                 f"history {history.id}: the object is never observed in a window of state "
@@ -167,8 +166,7 @@ def evaluate(model: Path, entries: Sequence[Any]) -> None:
 
 
 def _windows(entry: Any, readout: str) -> Any:
-    moments = locate(entry.history, entry.vocabulary, readout=readout)
-    return np.array([[m.window.start, m.window.end] for m in moments])
+    return description_windows([entry.history], entry.vocabulary, readout=readout)[0]
 
 
 def predict(model: Path, history: Path, words: Path, seed: int | None, output: Path | None) -> None:
@@ -179,7 +177,7 @@ def predict(model: Path, history: Path, words: Path, seed: int | None, output: P
         check_place(output)
     found = locate(read_history(history), read_vocabulary(words), readout=Decoder.read(model, seed))
     if output is not None:
-        write_retrievals(output, [found])
+        write_timelines(output, [found])
         say_written(output)
         return
-    show("table", None, lambda: [retrieval_table(found)], lambda: "", lambda: "")
+    show("table", None, lambda: [timeline_table(found)], lambda: "", lambda: "")

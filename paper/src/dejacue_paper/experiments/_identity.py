@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation.identity import identity_correct
-from dejacue.method.locate import locate
+from dejacue.method.batch import description_windows
 from dejacue.method.plan import as_readout
 from dejacue.method.view import Readout, ScheduledReadout
 from dejacue.records import History
@@ -20,10 +20,9 @@ def _track_scores(entry: Entry, coordinates: str, readout: str | Readout, engine
     table = np.full((len(words), len(entry.tracks)), -np.inf)
     for k, track in enumerate(entry.tracks):
         if _fits(track.history, readout):
-            found = locate(
-                track.history, words, coordinates=coordinates, readout=readout, engine=engine
-            )
-            table[:, k] = [moment.score for moment in found]
+            table[:, k] = description_windows(
+                [track.history], words, coordinates=coordinates, readout=readout, engine=engine
+            )[1]
     return table
 
 

@@ -92,16 +92,18 @@ def ask_each(store: Store, corpus: Corpus) -> Found:
     """Every vocabulary of a corpus."""
     found: list[tuple[int, int, tuple[int, int], str]] = []
     for entry in corpus.entries:
-        answers = list(store.ask(entry.vocabulary))
-        own = {answer.state: answer for answer in answers if answer.history == entry.history.id}
+        matches = list(store.ask(entry.vocabulary))
+        own = {
+            match.interval.state: match for match in matches if match.history == entry.history.id
+        }
         rank = next(iter(own.values())).rank
         clearest: dict[int, float] = {}
-        for answer in answers:
-            clearest.setdefault(answer.rank, answer.score)  # of each history it comes first
+        for match in matches:
+            clearest.setdefault(match.rank, match.interval.score)  # of each history it comes first
         clearer = 1 + sum(score > clearest[rank] for score in clearest.values())
         for state in entry.vocabulary.state_names:
-            window = own[state].start, own[state].end
-            found.append((rank, clearer, window, answers[0].history))
+            window = own[state].interval.start, own[state].interval.end
+            found.append((rank, clearer, window, matches[0].history))
     *numbers, first = zip(*found, strict=True)
     by_object, by_contrast, windows = map(np.array, numbers)
     return Found(by_object, by_contrast, windows, list(first))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.method.batch import locate_many
 from dejacue.method.contrast import Contrast
-from dejacue.method.locate import evidence, locate, occurrences
+from dejacue.method.locate import evidence, locate
 from dejacue.method.readouts import Scan
 from dejacue.method.view import Readout
 from dejacue_paper.data.release import Entry
@@ -115,11 +115,15 @@ def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
         engine=corpus.engine,
     )
     overlaps = np.zeros((len(corpus), max(RANKS)))
-    moments = (moment for retrieval in found for moment in retrieval)
-    for q, moment in enumerate(moments):
-        ranked = [moment.window, *(window for window, _ in moment.alternatives)]
-        own = [corpus.references[q]] * len(ranked)
-        overlaps[q, : len(ranked)] = best_tiou([tuple(window) for window in ranked], own)
+    queries = (
+        [one for one in timeline[state] if one.description in (None, text)]
+        for timeline in found
+        for state, texts in timeline.states.items()
+        for text in texts
+    )
+    for q, windows in enumerate(queries):
+        ranked = [(one.start, one.end) for one in windows]
+        overlaps[q, : len(ranked)] = best_tiou(ranked, [corpus.references[q]] * len(ranked))
     return [
         Value(
             f"{row} {k}",
@@ -267,15 +271,17 @@ def _parts_figure() -> Any:
             for name, readout in (("published", "published"), ("contrast", "contrast"))
         }
         if "back" in title:
-            found["occurrences"] = [m.window for m in occurrences(history, words)["filled"]]
+            found["occurrences"] = [
+                one.window for one in locate(history, words, readout="joint", top=None)["filled"]
+            ]
         seen = evidence(history, words, readout="contrast").responses[-1]
         truth = scene.references["filled"]
         cases.append(Case(title, history.frames, seen, truth, found))
     scene = generate(11, frames=300, signal=0.6, descriptions=3)
     history, words = scene.history, scene.vocabulary
     found = {
-        f"published, {k}": [moment.window]
-        for k, moment in enumerate(locate(history, words, readout="published")["filled"], start=1)
+        f"published, {k}": [one.window]
+        for k, one in enumerate(locate(history, words, readout="published")["filled"], start=1)
     }
     found["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
     seen = evidence(history, words, readout="contrast").responses[-1]

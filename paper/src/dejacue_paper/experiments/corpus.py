@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.evaluation.consistency import paraphrase_pairs
 from dejacue.evaluation.resampling import Paired
-from dejacue.method.batch import locate_many
+from dejacue.method.batch import description_windows
 from dejacue.method.plan import PUBLISHED_SCAN, as_readout
 from dejacue.method.view import Readout
 from dejacue.records import History, Vocabulary
@@ -113,10 +113,9 @@ class Corpus:
         readout: str | Readout = SCAN,
     ) -> Located:
         """Windows and scores of other histories or vocabularies with the same engine."""
-        found = locate_many(
+        return description_windows(
             histories, vocabularies, coordinates=coordinates, readout=readout, engine=self.engine
-        ).columns()
-        return np.stack([found["start"], found["end"]], axis=1), found["score"]
+        )
 
     def by_history(self, windows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         return {name: windows[rows] for name, rows in self.rows.items()}

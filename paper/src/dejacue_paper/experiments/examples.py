@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, compare
 from dejacue.method.asking import ask_next
-from dejacue.method.batch import locate_many
+from dejacue.method.batch import description_windows
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import Entry
 from dejacue_paper.experiments import rendered
@@ -91,16 +91,9 @@ def read_all(
 ) -> Windows:
     """(n, 2) windows of every description."""
     vocabularies = [make(entry, named[entry.id]) for entry in corpus.entries]
-    found = locate_many(
-        (entry.history for entry in corpus.entries),
-        vocabularies,
-        readout=readout,
-        engine=corpus.engine,
-    )
-    rows = []
-    for entry, retrieval in zip(corpus.entries, found, strict=True):
-        rows += [tuple(retrieval[state][0].window) for state in entry.vocabulary.state_names]
-    return np.array(rows)
+    histories = (entry.history for entry in corpus.entries)
+    windows, _ = description_windows(histories, vocabularies, readout=readout, engine=corpus.engine)
+    return windows
 
 
 def without_pixels(corpus: Corpus, named: Mapping[str, Named], read: Read) -> Windows:

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation.occurrences import match, recurrence
-from dejacue.method.locate import locate, occurrences
+from dejacue.method.locate import locate
 from dejacue.method.view import Readout
-from dejacue.records import History, Moment, Vocabulary
+from dejacue.records import History, Interval, Vocabulary
 from dejacue_paper.data.release import Entry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered
 from dejacue_paper.experiments.beyond import sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.table import Experiment, Result, Value
-from dejacue_paper.method.absence import locate_with_p_values
+from dejacue_paper.method.absence import state_p_values
 
 F1 = "F1 at tIoU .5"
 MEASURES = {
@@ -83,18 +83,17 @@ def _scores(entry: Entry, method: str, engine: str) -> dict[str, float]:
     if method == "occurrences":
         return occurrence_scores(entry, "joint", engine)
     readout = "published" if method == "published scan" else "contrast"
-    retrieval = locate(entry.history, entry.vocabulary, readout=readout, engine=engine)
-    single = {state: retrieval.state(state)[:1] for state in entry.vocabulary.states}
-    return _matched(entry, single)
+    timeline = locate(entry.history, entry.vocabulary, readout=readout, engine=engine)
+    return _matched(entry, {state: timeline[state][:1] for state in entry.vocabulary.states})
 
 
 def occurrence_scores(entry: Entry, readout: str | Readout, engine: str) -> dict[str, float]:
     """F1 and MEASURES of all windows that a labelling gives, means over states."""
-    every = occurrences(entry.history, entry.vocabulary, readout=readout, engine=engine)
-    return _matched(entry, every)
+    every = locate(entry.history, entry.vocabulary, readout=readout, top=None, engine=engine)
+    return _matched(entry, {state: every[state] for state in entry.vocabulary.states})
 
 
-def _matched(entry: Entry, found: Mapping[str, Sequence[Moment]]) -> dict[str, float]:
+def _matched(entry: Entry, found: Mapping[str, Sequence[Interval]]) -> dict[str, float]:
     rows = []
     for state, own in found.items():
         ranked = [tuple(m.window) for m in own], [m.score for m in own]
@@ -153,10 +152,9 @@ def _p_values(
             if pair is None:
                 continue
             for history, p_values in zip(pair, (present, absent), strict=True):
-                retrieval = locate_with_p_values(
-                    history, entry.vocabulary, bank, engine=corpus.engine
+                p_values.append(
+                    state_p_values(history, entry.vocabulary, bank, corpus.engine)[state]
                 )
-                p_values.append(retrieval.state(state)[0].p_value or 1.0)
     return np.array(present), np.array(absent)
 
 

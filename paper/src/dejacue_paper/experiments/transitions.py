@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dejacue.method.joint import Joint
-from dejacue.method.locate import occurrences
+from dejacue.method.locate import locate
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import Entry
 from dejacue_paper.data.synthetic import generate
@@ -116,7 +116,7 @@ def _absence(row: str, corpus: Corpus, readout: Joint) -> list[Value]:
             pair = without(entry, state, rng)
             if pair is not None:
                 there, cut = (
-                    occurrences(own, entry.vocabulary, readout=readout, engine=corpus.engine)
+                    locate(own, entry.vocabulary, readout=readout, top=None, engine=corpus.engine)
                     for own in pair
                 )
                 gone.append((not there[state], not cut[state]))

@@ -9,96 +9,32 @@ uniform; docs/beyond.md says how nearly, and how few present states stand out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.content_words import content_words
-from dejacue.method.contrast import Contrast
-from dejacue.method.coordinates import Coordinates, check_pair
+from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
 from dejacue.method.view import Batch, Readout, View
-from dejacue.records import History, Moment, Retrieval, Vocabulary
-
-CHANCE = 0.5  # a p-value above it says nothing for the state
-FEW = 19  # unrelated states below which p cannot reach 5 %
+from dejacue.records import History, Vocabulary
 
 
-def locate_with_p_values(
-    history: History,
-    vocabulary: Vocabulary,
-    unrelated: Vocabulary | Sequence[Vocabulary],
-    *,
-    absent_at: float | None = None,
-    readout: str | Readout = "contrast",
-    coordinates: str | Coordinates | None = None,
-    engine: str = "auto",
-) -> Retrieval:
-    """Locate with contrast, and give every moment a p-value.
-
-    unrelated   vocabularies of other things (dejacue_paper.data.unrelated makes some)
-    absent_at   moments with a higher p-value are marked absent
-    """
+def state_p_values(
+    history: History, vocabulary: Vocabulary, unrelated: Sequence[Vocabulary], engine: str = "auto"
+) -> dict[str, float]:
+    """Return the p-value of each state of ``contrast``: the share of unrelated states that fit as
+    well."""
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
-            "p-values compare words with words; they do not apply to states shown by examples"
+            "p-values compare words with words; leave out the examples and changes of states"
         )
-    plan = Plan.of(coordinates, readout, None, 1, False, engine)
-    check_pair(history, vocabulary)
-    if not isinstance(plan.readout, Contrast):
-        raise InputError(
-            f"p-values do not apply to the {plan.readout.name} readout; contrast has them"
-        )
-    if absent_at is not None and not 0 < absent_at < 1:
-        raise InputError(f"absent_at {absent_at} must be between 0 and 1")
+    plan = Plan.of(None, "contrast", None, 1, False, engine)
     view = plan.view(history, vocabulary)
-    given = [unrelated] if isinstance(unrelated, Vocabulary) else list(unrelated)
-    return with_p_values(plan.read(view).retrieval, plan.readout, view, given, absent_at)
-
-
-def with_p_values(
-    retrieval: Retrieval,
-    readout: Readout,
-    view: View,
-    unrelated: Sequence[Vocabulary],
-    absent_at: float | None,
-) -> Retrieval:
-    """The same with a p-value in every moment, marked absent where it lies above ``absent_at``."""
-    others = unrelated_to(view.vocabulary, unrelated)
-    null = null_scores(readout, view, others)
-    values = p_values(np.array([moment.score for moment in retrieval]), null)
-    moments = tuple(
-        replace(moment, p_value=p, absent=absent_at is not None and p > absent_at)
-        for moment, p in zip(retrieval, values.tolist(), strict=True)
-    )
-    notes = retrieval.notes
-    if len(null) < FEW:
-        notes += (
-            f"only {len(null)} unrelated states for comparison, so no p-value is below "
-            f"{1 / (1 + len(null)):.2f}",
-        )
-    notes += _doubtful(moments, absent_at)
-    settings = {**retrieval.settings, "unrelated": len(null), "absent_at": absent_at}
-    return replace(retrieval, moments=moments, notes=notes, settings=settings)
-
-
-def _doubtful(moments: Sequence[Moment], absent_at: float | None) -> tuple[str, ...]:
-    """The states that are marked absent or, where no level is given, that chance explains."""
-    level = CHANCE if absent_at is None else absent_at
-    highest: dict[str, float] = {}
-    for moment in moments:
-        if moment.p_value is not None and moment.p_value > level:
-            highest[moment.state] = max(moment.p_value, highest.get(moment.state, 0.0))
-    if not highest:
-        return ()
-    named = ", ".join(f'"{state}" (p {p:.2f})' for state, p in highest.items())
-    if absent_at is None:
-        return (
-            f"{named}: unrelated words fit these frames just as well, so it may not occur at all",
-        )
-    return (f"not found: {named}, above the level {absent_at:g}",)
+    null = null_scores(plan.readout, view, unrelated_to(vocabulary, unrelated))
+    scores = plan.readout.find_one(view).score[view.query_directions.firsts]
+    return dict(zip(vocabulary.states, p_values(scores, null).tolist(), strict=True))
 
 
 def p_values(scores: NDArray[np.float64], null: NDArray[np.float64]) -> NDArray[np.float64]:

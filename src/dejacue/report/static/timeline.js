@@ -391,7 +391,7 @@ class Timeline {
     const curve = (packed) => packed && new Curve(packed, scene.axis, this.observed);
     this.rows = scene.rows.map((row) => ({
       description: null, alternatives: [], ...row, curve: curve(row.evidence),
-      windows: row.windows.map((own, n) => ({ score: null, rank: n + 1, absent: false, ...own })),
+      windows: row.windows.map((own, n) => ({ score: null, rank: n + 1, ...own })),
       number: scene.states.findIndex((state) => state.name === row.state),
     }));
     const shown = new Set(scene.rows.map((row) => row.state)), bare = { description: null, curve: null };
@@ -475,8 +475,7 @@ class Timeline {
 
   kinds() {
     const scene = this.scene, windows = this.rows.flatMap((row) => row.windows), found = [];
-    if (windows.some((own) => !own.absent)) found.push(["found", "window"]);
-    if (windows.some((own) => own.absent)) found.push(["absent", "best window, but not found"]);
+    if (windows.length) found.push(["found", "window"]);
     if (this.rows.some((row) => row.alternatives.length)) found.push(["other", "alternative, by rank"]);
     if (scene.references) found.push(["reference", "reference"]);
     if (scene.named.some((one) => one.state !== null)) found.push(["named", "named by a person"]);
@@ -530,8 +529,7 @@ class Timeline {
       label.list.replaceChildren();
       label.element.setAttribute("aria-label", this.spoken(row));
       row.windows.slice(0, 2).forEach((own, index) => {
-        const words = (own.absent ? "not found: " : "") + this.range(own);
-        const button = make("button", "", make("li", "", label.list), words);
+        const button = make("button", "", make("li", "", label.list), this.range(own));
         const on = this.isSelected(label.at, index);
         attributes(button, { type: "button", "aria-pressed": on, "aria-label": this.saidWindow(row, own) });
         button.addEventListener("click", () => {
@@ -542,22 +540,25 @@ class Timeline {
         if (held && on) button.focus();
       });
       if (row.windows.length > 2) make("li", "", label.list, `+ ${row.windows.length - 2}`);
-      if (!row.windows.length) make("li", "", label.list, "no window");
+      if (!row.windows.length) make("li", "", label.list, row.curve ? "not found" : "no window");
     });
   }
 
+  // Seconds go from the start of the first frame to the end of the last one.
+  ends(own, clock) {
+    const exact = own.edited ? null : { seconds: own.times, source: own.source }[clock];
+    return exact || [own.start, own.end + (clock === "seconds")].map(this.clocks[clock].to);
+  }
+
   range(own) {
-    const clock = this.options.clock, known = { seconds: own.times, source: own.source };
-    const exact = own.edited ? null : known[clock];
-    const [from, to] = exact || [own.start, own.end].map(this.clocks[clock].to);
+    const clock = this.options.clock, [from, to] = this.ends(own, clock);
     if (clock !== "seconds") return `${Math.round(from)} – ${Math.round(to)}`;
     return `${clockText(from, 2, to >= 60).replace(" s", "")} – ${clockText(to, 2)}`;
   }
 
   saidWindow(row, own) {
-    const parts = [`${row.state}${own.absent ? ", not found; best" : ""}: frames ${own.start} to ${own.end}`];
-    const time = (frame) => clockText(this.clocks.seconds.to(frame), 2);
-    if (this.clocks.seconds) parts.push(`${time(own.start)} to ${time(own.end)}`);
+    const parts = [`${row.state}: frames ${own.start} to ${own.end}`];
+    if (this.clocks.seconds) parts.push(this.ends(own, "seconds").map((time) => clockText(time, 2)).join(" to "));
     if (own.edited) parts.push("edited");
     else if (own.score !== null) parts.push(`score ${signed(own.score)}`);
     return parts.join(", ");
@@ -566,8 +567,8 @@ class Timeline {
   spoken(row) {
     const span = (own) => `frames ${own.start ?? own[0]} to ${own.end ?? own[1]}`;
     const spans = (windows) => windows.slice(0, 20).map(span).join(", ");
-    const found = row.windows.filter((own) => !own.absent), parts = [`State ${row.state}.`];
-    parts.push(found.length ? `Found: ${spans(found)}.` : "Not found.");
+    const parts = [`State ${row.state}.`];
+    parts.push(row.windows.length ? `Found: ${spans(row.windows)}.` : "Not found.");
     if (row.alternatives.length) parts.push(`Alternatives: ${spans(row.alternatives)}.`);
     const true_ = this.scene.references?.[row.state] || [];
     if (true_.length) parts.push(`Reference: ${spans(true_)}.`);
@@ -909,13 +910,6 @@ class Timeline {
       const on = this.selectedWindow === own;
       pen.lineWidth = on ? 2 : 1;
       pen.strokeStyle = on ? this.ink.ink : ink.line;
-      if (own.absent) {
-        pen.setLineDash([2, 3]);
-        pen.strokeRect(left + .5, y + 1, right - left - 1, h - this.foot - 2);
-        pen.setLineDash([]);
-        text("not found", left, right, this.ink.soft);
-        return;
-      }
       pen.fillStyle = ink.band;
       pen.fillRect(left, y, right - left, h - this.foot);
       pen.fillStyle = ink.plain;
@@ -1050,7 +1044,7 @@ class Timeline {
     const ink = (colour) => { pen.strokeStyle = pen.fillStyle = colour; pen.lineWidth = 2; };
     const keys = {
       found: () => fill(c), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
-      other: () => { fill(stripes(pen, c, null)); dashed(4, 3); }, absent: () => dashed(2, 3),
+      other: () => { fill(stripes(pen, c, null)); dashed(4, 3); },
       reference: () => { ink(this.ink.ink); pen.fillRect(1, 4, 22, 5); },
       named: () => { ink(this.ink.ink); diamond(pen, 12, 6); },
       none: () => { ink(this.ink.soft); cross(pen, 12, 6); },
@@ -1195,7 +1189,7 @@ class Timeline {
     const own = this.rows[row].windows[index];
     let low = this.first, high = this.last;
     this.rows[row].windows.forEach((other, n) => {
-      if (n === index || other.absent) return;
+      if (n === index) return;
       if (other.end < own.start) low = Math.max(low, other.end + 1);
       if (other.start > own.end) high = Math.min(high, other.start - 1);
     });
@@ -1205,7 +1199,7 @@ class Timeline {
   change(at, start, end, kind, done) {
     const own = this.rows[at.row].windows[at.index];
     if (!done && own.start === start && own.end === end) return;
-    Object.assign(own, { start, end, edited: true, absent: false });
+    Object.assign(own, { start, end, edited: true });
     if (done) {
       this.list();
       this.say(this.saidWindow(this.rows[at.row], own));
@@ -1216,7 +1210,7 @@ class Timeline {
 
   add(row, start, end, done) {
     const windows = this.rows[row].windows;
-    windows.push({ start, end, score: null, rank: windows.length + 1, absent: false, edited: true });
+    windows.push({ start, end, score: null, rank: windows.length + 1, edited: true });
     this.select({ row, index: windows.length - 1 }, true);
     this.change(this.selected, start, end, "create", done);
     return this.selected;
@@ -1239,7 +1233,7 @@ class Timeline {
     const take = (start, end) => { starts.push(start); ends.push(end); };
     const beside = (own) => { take(own.start, own.end); take(own.end + 1, own.start - 1); };
     this.rows.forEach((row, n) => row.windows.forEach((own, k) => {
-      if (!own.absent && !(n === except.row && k === except.index)) beside(own);
+      if (!(n === except.row && k === except.index)) beside(own);
     }));
     for (const [start, end] of [...(this.scene.segments || []), ...this.scene.observed]) {
       if (end + 1 >= this.a && start - 1 <= this.b) take(start, end);
@@ -1320,6 +1314,7 @@ class Timeline {
     on(this.element, "focusin", () => { this.focused = true; this.redraw(); });
     on(this.element, "focusout", () => { this.focused = false; this.redraw(); });
     on(matchMedia("(prefers-color-scheme: dark)"), "change", () => this.dress());
+    on(window, "beforeprint", () => { this.layout(); this.draw(); });  // paper waits for no frame
     this.themes = new MutationObserver(() => this.dress());
     const watched = { attributeFilter: ["data-theme", "data-jp-theme-light"] };
     for (const root of [document.documentElement, document.body]) this.themes.observe(root, watched);
@@ -1348,7 +1343,7 @@ class Timeline {
     windows.forEach((own, index) => {
       const left = this.x(own.start - .5), right = Math.max(this.x(own.end + .5), left + 1.5);
       const mine = this.isSelected(row, index), inside = x >= left && x <= right, at = { row, index };
-      const free = this.editable && !own.absent, [from, to] = [Math.abs(x - left), Math.abs(x - right)];
+      const free = this.editable, [from, to] = [Math.abs(x - left), Math.abs(x - right)];
       const gap = Math.min(from, to), fits = right - left > 3 * near || !inside;  // a short one can be moved
       if (free && (!touch || mine) && fits && gap <= Math.min(near, best?.gap ?? near)) {
         best = { on: from < to ? "start" : "end", at, gap };
@@ -1544,7 +1539,7 @@ class Timeline {
   }
 
   addHere() {
-    const here = (own) => !own.absent && own.start <= this.head && this.head <= own.end;
+    const here = (own) => own.start <= this.head && this.head <= own.end;
     if (this.rows.length && !this.rows[this.chosen].windows.some(here)) this.add(this.chosen, this.head, this.head, true);
   }
 
@@ -1557,8 +1552,7 @@ class Timeline {
 
   // To the next edge of any window.
   jump(by) {
-    const found = this.rows.flatMap((row) => row.windows.filter((own) => !own.absent));
-    const away = found.flatMap((own) => [own.start, own.end]).map((frame) => (frame - this.head) * by);
+    const away = this.rows.flatMap((row) => row.windows).flatMap((own) => [own.start, own.end]).map((frame) => (frame - this.head) * by);
     const least = away.reduce((one, two) => (two > 0 && two < one ? two : one), Infinity);
     if (least < Infinity) this.seek(this.head + least * by);
   }
@@ -1617,8 +1611,7 @@ export function timeline(element, scene, options = {}) {
     },
     get windows() {
       return own.rows.map(({ state, description, windows }) => {
-        const found = windows.filter((one) => !one.absent).map((one) => [one.start, one.end]);
-        return { state, description, windows: found };
+        return { state, description, windows: windows.map((one) => [one.start, one.end]) };
       });
     },
   };

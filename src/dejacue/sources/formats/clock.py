@@ -1,10 +1,7 @@
 """Frames ↔ seconds, by the times of the video itself, never by a frame rate.
 
-A frame lasts until the next one is shown: of two neighbouring frames that is the time of the
-second; before a gap it is the time of the frame plus its share of the gap (seconds to the next
-observed frame over frames to it); the last frame lasts as long as the median frame. A window goes
-from the start of its first frame to the end of its last. The other way, a frame is in a span if it
-starts in it.
+``History.ends_s`` says when a frame ends. A window goes from the start of its first frame to the
+end of its last. The other way, a frame is in a span if it starts in it.
 """
 
 from __future__ import annotations
@@ -25,33 +22,29 @@ from dejacue.sources.formats.spans import stem
 from dejacue.sources.video import open_video
 
 
-def frame_ends_s(history: History) -> NDArray[np.float64]:
-    """(N,) seconds at which each observed frame ends, as the module says."""
+def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float64]:
+    """Return ``history.ends_s``; times that say no end for every frame are refused.
+
+    name   what the message calls it; default: the history with its id
+    """
+    name = name or f'history "{history.id}"'
     if history.times_s is None:
         raise InputError(
-            f'history "{history.id}" has no timestamps, but this format is in seconds; build it '
-            "from a video, or give times_s (for a folder of images: a rate)"
+            f"{name} has no timestamps, but this format is in seconds; build it from a video, or "
+            "give times_s (for a folder of images: a rate)"
         )
-    return _ends(f'history "{history.id}"', history.frames, history.times_s)
-
-
-def _ends(name: str, frames: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.float64]:
-    if len(times) < 2:
+    if history.ends_s is None:
         raise InputError(
             f"{name} has a single frame of unknown duration; export it in frames (CSV, JSON, "
             "Parquet)"
         )
-    steps, apart = np.diff(times), np.diff(frames)
-    late = np.flatnonzero(steps <= 0)
+    late = np.flatnonzero(np.diff(history.times_s) <= 0)
     if late.size:
         raise InputError(
-            f"{name}: times_s does not increase at frame {frames[late[0] + 1]}; order frames by "
-            "presentation time"
+            f"{name}: times_s does not increase at frame {history.frames[late[0] + 1]}; order "
+            "frames by presentation time"
         )
-    lasting = steps / apart
-    usual = np.median(lasting[apart == 1]) if (apart == 1).any() else np.median(lasting)
-    ends: NDArray[np.float64] = times + np.append(lasting, usual)
-    return ends
+    return history.ends_s
 
 
 def average_rate(history: History) -> float | None:
@@ -93,9 +86,10 @@ class Clock:
             raise InputError(
                 f"{path}: has no timestamps; give a video, or a history made with a rate"
             )
-        frames = np.array([source for source, _ in seen])
-        starts = np.array([time for _, time in seen], float)
-        return cls(path, frames, starts, _ends(path, frames, starts), whole=True)
+        frames, times = np.array([source for source, _ in seen]), np.array([t for _, t in seen])
+        whole = History(np.ones((len(seen), 1)), frames, times_s=times.astype(float))
+        assert whole.times_s is not None
+        return cls(path, whole.frames, whole.times_s, frame_ends_s(whole, path), whole=True)
 
     @property
     def rate(self) -> float:

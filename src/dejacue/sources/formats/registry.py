@@ -196,7 +196,7 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
     if text.lstrip().startswith("<"):
         found = next((kind for root, kind in _ROOTS.items() if f"<{root}" in text[:4096]), None)
         return None if found is None else FORMATS[found]
-    if '"histories"' in text or '"moments"' in text:  # ours
+    if any(f'"{key}"' in text for key in ("histories", "intervals", "moments")):  # ours
         return None
     try:
         documents = parse_documents(text)

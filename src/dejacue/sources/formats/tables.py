@@ -48,8 +48,11 @@ def table_rows(path: str, needed: Sequence[str]) -> Iterator[tuple[str, dict[str
 
 
 def table_bytes(columns: Mapping[str, Any], suffix: str) -> bytes:
-    """Named columns of equal length as a file with that ending."""
-    table = need("pyarrow", _REMEDY).table(dict(columns))
+    """Return named columns of equal length as a file with that ending; NaN becomes null."""
+    pyarrow = need("pyarrow", _REMEDY)
+    table = pyarrow.table(
+        {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}
+    )
     stream = io.BytesIO()
     if suffix == ".parquet":
         need("pyarrow.parquet", _REMEDY).write_table(table, stream)

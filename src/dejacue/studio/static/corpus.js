@@ -4,19 +4,19 @@ import { useDraft } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Problem, count, html, link, tell, titleOf, useAsked, useEffect, useKeys, useRef, useRest,
   useState } from "./ui.js";
-import { Bars } from "./workspace.js";
+import { Bars, answersOf } from "./workspace.js";
 
 const COLUMNS = [
   ["id", "Finding", (row) => row.id], ["object", "Object", (row) => row.object || ""],
-    ["states", "States", (row) => row.moments.length],
+    ["states", "States", (row) => row.states.length],
   ["score", "Score", (row) => best(row) ?? -Infinity], ["doubts", "Doubts", (row) => row.doubts],
     ["tiou", "tIoU", (row) => row.tiou ?? -1], ["readout", "Readout", (row) => row.readout || ""],
 ];
 const NUMBERS = ["score", "doubts", "tiou"];
 const METRICS = { r1_03: "R@1 .3", r1_05: "R@1 .5", top1_tiou: "Top-1 tIoU" };
-// The mean score of its answers that have one.
+// The mean score of its answers.
 function best(row) {
-  const scores = row.moments.map((own) => own.score).filter((score) => score !== null);
+  const scores = row.intervals.map((own) => own.score);
   return scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
 }
 const percent = (value) => (100 * value).toFixed(1);
@@ -72,7 +72,7 @@ export function Corpus({ jobs, about }) {
       <tbody>${[...found.rows].sort(order).map((row) => html`<tr key=${row.id}>
         <th scope="row"><a href=${link("finding", row.id)}>${titleOf(row.id, about)}</a>${row.problem &&
           html`<div class="problem">${row.problem}</div>`}</th>
-        <td>${row.object}</td><td>${row.moments.map((own) => own.state).join(", ")}<${Bars} moments=${row.moments} />
+        <td>${row.object}</td><td>${row.states.join(", ")}<${Bars} answers=${answersOf(row)} />
           </td>
         <td class="number">${best(row)?.toFixed(2) ?? ""}</td>
           <td class="number">${row.doubts || ""}</td>

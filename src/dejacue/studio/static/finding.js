@@ -119,7 +119,7 @@ export function Finding({ id, about, again, jobs }) {
 function useMarks(words, change, scene, film) {
   const inside = (frame) => scene.observed.some(([start, end]) => frame >= start && frame <= end);
   const holds = (state) => (frame) => scene.rows.find((row) => row.state !== state
-    && row.windows.some((own) => !own.absent && own.start <= frame && frame <= own.end))?.state ?? null;
+    && row.windows.some((own) => own.start <= frame && frame <= own.end))?.state ?? null;
   const mark = (state, frame = film.frame) => {
     if (!inside(frame)) say(`the object is not seen in frame ${frame}, so the frame cannot be an example`, "problem");
     else change({ examples: withMark(words.examples, state, frame) });
@@ -149,7 +149,7 @@ function Desk({ id, about, again, info, first, found, jobs }) {
   const span = selected && [selected.start, selected.end];
   const film = useFilm({ first: scene.axis.first, last: scene.axis.last, map, span });
   const windows = useMemo(() => JSON.stringify(scene.rows.map((row) =>
-    row.windows.map((own) => [own.start, own.end, own.absent]))), [scene]);
+    row.windows.map((own) => [own.start, own.end]))), [scene]);
   useEffect(() => step({ kind: "moved" }), [windows]);
   const change = (some, key) => step({ kind: "change", some, key, now: performance.now() });
   const marks = useMarks(words, change, scene, film), dirty = words !== saved;

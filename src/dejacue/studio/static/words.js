@@ -4,7 +4,7 @@ import { ask, place } from "./api.js";
 import { Offers, useDraft, useLate } from "./forms.js";
 import { Job } from "./jobs.js";
 import { Dialog, Problem, html, link, say, tell, useEffect, useState } from "./ui.js";
-import { Bars } from "./workspace.js";
+import { Bars, framesOf } from "./workspace.js";
 
 // The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add()
 export function States({ states, on, examples = [] }) {
@@ -101,8 +101,7 @@ export function Words({ words, change, scene, about, problem, busy, asked, again
   </div>`;
 }
 
-const moments = (scene) => scene.rows.map((row) =>
-  ({ state: row.state, absent: true, start: 0, end: 0, ...row.windows[0] }));
+const answers = (scene) => scene.rows.map((row) => ({ state: row.state, ...row.windows[0] }));
 const SAMPLED = ["start", "end", "stride", "fps", "rate"];
 
 // How the frames of a finding were taken from its video.
@@ -113,9 +112,8 @@ export const sampling = (info) => Object.fromEntries(SAMPLED.filter((name) => in
 function Reading({ name, own, acts }) {
   return html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
     ${own.problem ? html`<${Problem}>${own.problem}</${Problem}>`
-      : own.scene ? html`<${Bars} moments=${moments(own.scene)} last=${own.scene.axis.last} />
-      <p class="soft">${moments(own.scene).map((one) =>
-        `${one.state} ${one.absent ? "absent" : `${one.start} – ${one.end}`}`).join(" · ")}</p>`
+      : own.scene ? html`<${Bars} answers=${answers(own.scene)} last=${own.scene.axis.last} />
+      <p class="soft">${answers(own.scene).map((one) => `${one.state} ${framesOf(one)}`).join(" · ")}</p>`
       : html`<p class="soft">reading …</p>`}</div>`;
 }
 

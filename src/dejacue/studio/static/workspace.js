@@ -35,19 +35,28 @@ function Drop({ again }) {
     <${Problem}>${problem}</${Problem}></div>`;
 }
 
-export function Bars({ moments, last }) {
-  const end = Math.max(last ?? 0, ...moments.map((own) => own.end)) + 1;
-  return html`<svg class="bars" viewBox="0 0 100 ${moments.length * 5}" preserveAspectRatio="none" role="img"
-      aria-label=${moments.map((own) =>
-        `${own.state}: ${own.absent ? "absent" : `${own.start} – ${own.end}`}`).join(", ")}>
-    ${moments.map((own, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
-      ${!own.absent && html`<rect class="bar c${n % 7}" x=${100 * own.start / end}
+// The answers of a finding in the corpus, for Bars; a state that was not found has no start and end.
+export const answersOf = (row) => row.states.flatMap((state) => {
+  const own = row.intervals.filter((interval) => interval.state === state);
+  return own.length ? own : [{ state }];
+});
+
+const hasFrames = (answer) => answer.start !== undefined;
+export const framesOf = (answer) => (hasFrames(answer) ? `${answer.start} – ${answer.end}` : "not found");
+
+// A bar for each answer: {state, start, end}
+export function Bars({ answers, last }) {
+  const end = Math.max(last ?? 0, ...answers.filter(hasFrames).map((own) => own.end)) + 1;
+  return html`<svg class="bars" viewBox="0 0 100 ${answers.length * 5}" preserveAspectRatio="none" role="img"
+      aria-label=${answers.map((own) => `${own.state}: ${framesOf(own)}`).join(", ")}>
+    ${answers.map((own, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
+      ${hasFrames(own) && html`<rect class="bar c${n % 7}" x=${100 * own.start / end}
         width=${100 * (own.end + 1 - own.start) / end} y=${5 * n} height="4" />`}`)}
   </svg>`;
 }
 
 function FindingCard({ row, about }) {
-  const best = row.moments.find((own) => !own.absent) || row.moments[0];
+  const best = row.intervals[0];
   return html`<li><a class="card" href=${link("finding", row.id)}>
     <span class="picture">${best &&
       html`<img loading="lazy" alt=""
@@ -55,9 +64,8 @@ function FindingCard({ row, about }) {
       onError=${(event) => { event.target.hidden = true; }} />`}</span>
     <span class="about"><b>${titleOf(row.id, about)}</b>
       ${row.problem ? html`<span class="problem">${row.problem}</span>` : html`
-        <span class="soft">${[row.object,
-          row.moments.map((own) => own.state).join(" · ")].filter(Boolean).join(": ")}</span>
-        <${Bars} moments=${row.moments} />
+        <span class="soft">${[row.object, row.states.join(" · ")].filter(Boolean).join(": ")}</span>
+        <${Bars} answers=${answersOf(row)} />
         ${row.doubts > 0 && html`<span class="soft">${count(row.doubts, "doubt")}</span>`}`}
     </span></a></li>`;
 }

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, first_line
-from dejacue.method.locate import locate
+from dejacue.method.batch import description_windows
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.learn.decoders import DECODERS
 from dejacue_paper.learn.decoders.pack import read_pack
@@ -210,10 +210,10 @@ def baselines(pack: str) -> dict[str, Any]:
         entries = groups_of(pack, [name])[name]
         found_[name] = {}
         for readout in ("contrast", "published", "longest-run"):
-            windows = []
-            for entry in entries:
-                columns = locate(entry.history, entry.vocabulary, readout=readout)
-                windows.append(np.array([[m.window.start, m.window.end] for m in columns]))
+            windows = [
+                description_windows([entry.history], entry.vocabulary, readout=readout)[0]
+                for entry in entries
+            ]
             found_[name][readout] = _answer(entries, windows, name)
     return found_
 

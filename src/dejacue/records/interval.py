@@ -1,0 +1,91 @@
+"""Interval: frames in which an object is in a state."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from dejacue.records.window import Window
+
+Kind = Literal["answer", "alternative", "occurrence"]
+KINDS: tuple[Kind, ...] = ("answer", "alternative", "occurrence")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """Why a window was chosen and how far to trust it."""
+
+    residual_norm: float  # length of description − origin before normalisation
+    fallback: bool  # the residual vanished and the plain description was used
+    centre: float  # median of the cosines; contrast, joint: mean of the smoothed ones
+    scale: float  # robust scale they were divided by; contrast, joint: standard deviation
+    floor_active: bool  # the scale is its floor (1e-3; 1e-4): the response hardly varies
+    run: Window  # the observed run the window lies in (bridged: all that it may cross)
+    touches_run_edge: bool  # the state may go on where the object is not observed
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Frames in which an object is in a state.
+
+    start, end       first and last frame, both inclusive, as the history counts them
+    start_s, end_s   seconds by the timestamps of the video, half-open: end_s is the instant at
+                     which the last frame ends; None where the history has no times
+    score            how well the frames fit; comparable within one timeline
+    rank             1 is the best of its state (or of its description, where that is given)
+    kind             "answer" is the best interval; "occurrence" holds as well as the answer;
+                     "alternative" may hold instead of it
+    description      the one sentence that it answers, for readouts that answer each sentence
+    source_start, source_end   frames of the file, where the history counts others (it samples)
+    """
+
+    state: str
+    start: int
+    end: int
+    score: float = 0.0
+    start_s: float | None = None
+    end_s: float | None = None
+    rank: int = 1
+    kind: Kind = "answer"
+    description: str | None = None
+    source_start: int | None = None
+    source_end: int | None = None
+    diagnostics: Diagnostics | None = None
+
+    def __post_init__(self) -> None:
+        Window(self.start, self.end)  # refuses frames that are none
+
+    @property
+    def window(self) -> Window:
+        return Window(self.start, self.end)
+
+    @property
+    def source(self) -> Window:
+        """The same in frames of the file."""
+        if self.source_start is None or self.source_end is None:
+            return self.window
+        return Window(self.source_start, self.source_end)
+
+    @property
+    def times_s(self) -> tuple[float, float] | None:
+        """``(start_s, end_s)``, or None where one of them is not known."""
+        if self.start_s is None or self.end_s is None:
+            return None
+        return self.start_s, self.end_s
+
+    def __contains__(self, frame: int) -> bool:
+        return self.start <= frame <= self.end
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; fields that are not known are left out."""
+        row: dict[str, Any] = {"state": self.state}
+        if self.description is not None:
+            row["description"] = self.description
+        row |= {"start": self.start, "end": self.end}
+        for name in ("start_s", "end_s", "source_start", "source_end"):
+            if (value := getattr(self, name)) is not None:
+                row[name] = value
+        row |= {"score": self.score, "rank": self.rank, "kind": self.kind}
+        if self.diagnostics is not None:
+            row["diagnostics"] = asdict(self.diagnostics)
+        return row

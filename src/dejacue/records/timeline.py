@@ -1,0 +1,543 @@
+"""Timeline: when an object is in which state, for one history or for many."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.errors import InputError, need, unknown
+from dejacue.records._dataframe import dataframe
+from dejacue.records._html import timeline_html
+from dejacue.records.arrays import frozen
+from dejacue.records.interval import KINDS, Diagnostics, Interval
+from dejacue.records.window import Window
+
+TIMELINE_SCHEMA = "dejacue.timeline/1"
+ANSWER, ALTERNATIVE, OCCURRENCE = range(len(KINDS))
+NO_FRAME = -(1 << 62)  # in columns of frames of the file: not known
+_COLUMNS: dict[str, type] = {
+    "subject": np.int64,
+    "state": np.int64,
+    "description": np.int64,
+    "start": np.int64,
+    "end": np.int64,
+    "start_s": np.float64,
+    "end_s": np.float64,
+    "source_start": np.int64,
+    "source_end": np.int64,
+    "score": np.float64,
+    "rank": np.int64,
+    "kind": np.int64,
+}
+_MISSING = {
+    "subject": 0,
+    "description": -1,
+    "start_s": np.nan,
+    "end_s": np.nan,
+    "source_start": NO_FRAME,
+    "source_end": NO_FRAME,
+    "score": 0.0,
+    "rank": 1,
+    "kind": ANSWER,
+}
+
+
+def read_only(value: Any) -> Any:
+    """Return nested mappings that nobody can write to, so that many records may share them."""
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: read_only(inner) for key, inner in value.items()})
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Return nested mappings as new dicts."""
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    return copy.deepcopy(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """How strongly each frame speaks for each description, step by step.
+
+    cosines    (Q, N) float32: frame · query in the chosen coordinates
+    centre, scale   (Q,) median and robust scale of each row of cosines
+    responses  (Q, N) float64: calibrated and smoothed, what the readout sums
+    frames     (N,) frame indices of the columns
+    zero       what a response of 0 is: the "median" or the "mean" frame; with examples the "half":
+               above it, a frame is in the state; "odds": of log-odds, as likely as not
+    """
+
+    cosines: NDArray[np.float32]
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    responses: NDArray[np.float64]
+    frames: NDArray[np.int64]
+    zero: str = "median"
+
+    def __post_init__(self) -> None:
+        for name in ("cosines", "centre", "scale", "responses", "frames"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+
+class Subject(NamedTuple):
+    """What the intervals of one history share.
+
+    states   state → its descriptions, in the order of the vocabulary
+    """
+
+    id: str
+    encoder: str | None
+    states: Mapping[str, Sequence[str]]
+    notes: tuple[str, ...] = ()
+
+
+class Timeline:
+    """When an object is in which state: the intervals of a history, or of many, as columns.
+
+    ``timeline["filled"]`` lists the intervals of a state, best first, and is empty where the state
+    was not found; iteration gives the intervals of all states. ``timeline.at(4.2)`` is the state at
+    that second. ``timeline.evidence`` is what decided, where it was asked for.
+    """
+
+    __slots__ = ("_columns", "_diagnostics", "_made", "evidence", "settings", "subjects")
+
+    def __init__(
+        self,
+        subjects: Sequence[Subject],
+        columns: Mapping[str, NDArray[Any]],
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        evidence: Evidence | None = None,
+        diagnostics: Sequence[Diagnostics | None] | None = None,
+    ) -> None:
+        """Take columns of equal length; "state", "start" and "end" must be among them.
+
+        subject, state, description are numbers: of the history in ``subjects``, of the state in
+        its ``states`` and of the description in that state (−1: it stands for the whole state).
+        """
+        self.subjects, self.settings, self.evidence = subjects, settings, evidence
+        self._columns, self._diagnostics = columns, diagnostics
+        self._made: list[Interval] | None = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "_made" and hasattr(self, name):
+            raise AttributeError(f"a timeline does not change; make another: replace({name}=…)")
+        object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(
+        cls,
+        intervals: Iterable[Interval],
+        states: Mapping[str, Sequence[str]],
+        *,
+        history_id: str = "unnamed",
+        encoder: str | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        notes: Iterable[str] = (),
+        evidence: Evidence | None = None,
+    ) -> Timeline:
+        """Make the timeline of one history from its intervals."""
+        rows = list(intervals)
+        numbers = {state: at for at, state in enumerate(states)}
+        for row in rows:
+            if row.state not in numbers:
+                raise unknown("state", row.state, states)
+        order = sorted(
+            range(len(rows)),
+            key=lambda at: (
+                numbers[rows[at].state],
+                _place(states, rows[at]),
+                rows[at].rank,
+            ),
+        )
+        rows = [rows[at] for at in order]
+
+        def column(name: str) -> NDArray[Any]:
+            if name == "state":
+                values: list[Any] = [numbers[row.state] for row in rows]
+            elif name == "description":
+                values = [_place(states, row) for row in rows]
+            elif name == "kind":
+                values = [KINDS.index(row.kind) for row in rows]
+            elif name == "subject":
+                values = [0] * len(rows)
+            else:
+                given = (getattr(row, name) for row in rows)
+                values = [_MISSING[name] if value is None else value for value in given]
+            return np.array(values, _COLUMNS[name])
+
+        why = [row.diagnostics for row in rows]
+        return cls(
+            [Subject(history_id, encoder, states, tuple(notes))],
+            {name: column(name) for name in _COLUMNS},
+            settings,
+            evidence,
+            why if any(why) else None,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Timeline]) -> Timeline:
+        """Put timelines that one call made one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        before = np.cumsum([0, *(len(part.subjects) for part in parts)])
+        columns = {
+            name: np.concatenate([part._column(name) for part in parts] or [np.empty(0, dtype)])
+            for name, dtype in _COLUMNS.items()
+        }
+        columns["subject"] += np.repeat(before[:-1], [len(part) for part in parts])
+        why = [one for part in parts for one in part._diagnostics or [None] * len(part)]
+        return cls(
+            [subject for part in parts for subject in part.subjects],
+            columns,
+            parts[0].settings if parts else {},
+            None,
+            why if any(why) else None,
+        )
+
+    def _column(self, name: str) -> NDArray[Any]:
+        if name in self._columns:
+            return self._columns[name]
+        return np.full(len(self), _MISSING[name], _COLUMNS[name])
+
+    @property
+    def _subject(self) -> Subject:
+        if len(self.subjects) != 1:
+            raise InputError(
+                f"this timeline holds {len(self.subjects)} histories; iterate over "
+                "timeline.split() for one after the other"
+            )
+        return self.subjects[0]
+
+    @property
+    def history_id(self) -> str:
+        return self._subject.id
+
+    @property
+    def encoder(self) -> str | None:
+        return self._subject.encoder
+
+    @property
+    def states(self) -> Mapping[str, Sequence[str]]:
+        """State → its descriptions; a state without an interval was not found."""
+        return self._subject.states
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know, sentence by sentence."""
+        return tuple(dict.fromkeys(text for subject in self.subjects for text in subject.notes))
+
+    @property
+    def intervals(self) -> list[Interval]:
+        """All intervals, in the order of histories and states, best first within each."""
+        if self._made is None:  # two threads may both make them; they make the same
+            self._made = self._intervals()
+        return self._made
+
+    def _intervals(self) -> list[Interval]:
+        count = len(self)
+        if not count:
+            return []
+        names = [tuple(subject.states) for subject in self.subjects]
+
+        def known(name: str) -> list[Any]:
+            if name not in self._columns:
+                return [None] * count
+            values, column = self._columns[name].tolist(), self._columns[name]
+            missing = np.isnan(column) if name.endswith("_s") else column == NO_FRAME
+            if not missing.any():
+                return list(values)
+            pairs = zip(values, missing.tolist(), strict=True)
+            return [None if gone else value for value, gone in pairs]
+
+        subject, state, text = (
+            self._column(name).tolist() for name in ("subject", "state", "description")
+        )
+        texts = [
+            None if t < 0 else self.subjects[h].states[names[h][s]][t]
+            for h, s, t in zip(subject, state, text, strict=True)
+        ]
+        return [
+            Interval(names[h][s], *values)
+            for h, s, *values in zip(
+                subject,
+                state,
+                self._columns["start"].tolist(),
+                self._columns["end"].tolist(),
+                self._column("score").tolist(),
+                known("start_s"),
+                known("end_s"),
+                self._column("rank").tolist(),
+                [KINDS[kind] for kind in self._column("kind").tolist()],
+                texts,
+                known("source_start"),
+                known("source_end"),
+                self._diagnostics or [None] * count,
+                strict=True,
+            )
+        ]
+
+    @property
+    def answers(self) -> list[Interval]:
+        """The best interval of each state; for readouts that answer each description, of those."""
+        return [interval for interval in self.intervals if interval.rank == 1]
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.intervals)
+
+    def __len__(self) -> int:
+        """The number of intervals."""
+        return len(self._columns["start"])
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether a state is one of those asked for, or an interval one of these."""
+        if isinstance(key, str):
+            return any(key in subject.states for subject in self.subjects)
+        return key in self.intervals
+
+    @overload
+    def __getitem__(self, key: str) -> list[Interval]: ...
+    @overload
+    def __getitem__(self, key: int) -> Interval: ...
+    def __getitem__(self, key: int | str) -> Interval | list[Interval]:
+        if not isinstance(key, str):
+            return self.intervals[key]
+        if key not in self:
+            states = dict.fromkeys(name for subject in self.subjects for name in subject.states)
+            raise KeyError(str(unknown("state", key, states)))
+        return [interval for interval in self.intervals if interval.state == key]
+
+    def at(self, time_s: float | None = None, *, frame: int | None = None) -> str | None:
+        """Return the state at a second, or at a frame of the history; None where none is claimed.
+
+        Alternatives claim nothing. Of several states that claim it, the one with the best score.
+        """
+        if (time_s is None) == (frame is None):
+            raise InputError("give a time in seconds, or a frame")
+        if time_s is not None and self and all(i.times_s is None for i in self.intervals):
+            raise InputError(f'history "{self.history_id}" has no times; give at(frame=…)')
+        there = [
+            interval
+            for interval in self.claimed
+            if (
+                interval.start <= frame <= interval.end
+                if frame is not None
+                else interval.times_s is not None
+                and time_s is not None
+                and interval.times_s[0] <= time_s < interval.times_s[1]
+            )
+        ]
+        return max(there, key=lambda interval: interval.score).state if there else None
+
+    @property
+    def claimed(self) -> list[Interval]:
+        """The intervals that hold according to the readout: all but the alternatives."""
+        return [interval for interval in self.intervals if interval.kind != "alternative"]
+
+    def windows(self) -> dict[tuple[str, str], Window | None]:
+        """Return (state, description) → the answer in frames of the file; None: not found.
+
+        This is what is compared with references: descriptions that share the answer of their state
+        all have it.
+        """
+        best = {(i.state, i.description): i.source for i in self.intervals if i.rank == 1}
+        return {
+            (state, text): best.get((state, text), best.get((state, None)))
+            for state, texts in self.states.items()
+            for text in texts or (state,)
+        }
+
+    def split(self) -> Iterator[Timeline]:
+        """Give the timeline of each history, in order."""
+        if len(self.subjects) == 1:
+            yield self
+            return
+        ends = np.searchsorted(self._column("subject"), np.arange(len(self.subjects) + 1))
+        for at, subject in enumerate(self.subjects):
+            rows = slice(int(ends[at]), int(ends[at + 1]))
+            columns = {n: c[rows] for n, c in self._columns.items() if n != "subject"}
+            why = None if self._diagnostics is None else self._diagnostics[rows]
+            yield Timeline([subject], columns, self.settings, None, why)
+
+    def replace(self, **changes: Any) -> Timeline:
+        """Return the same with another ``notes``, ``encoder``, ``settings`` or ``evidence``."""
+        settings = changes.pop("settings", self.settings)
+        evidence = changes.pop("evidence", self.evidence)
+        subjects = [self._subject._replace(**changes)] if changes else self.subjects
+        return Timeline(subjects, self._columns, settings, evidence, self._diagnostics)
+
+    def columns(self) -> dict[str, Any]:
+        """Return named columns of equal length: arrays of numbers, lists of text.
+
+        history, state, start, end, start_s and end_s (NaN where unknown), score, rank, kind;
+        where there are some also description, source_start and source_end, diagnostics and notes.
+        """
+        subject, state = self._column("subject").tolist(), self._column("state").tolist()
+        names = [tuple(one.states) for one in self.subjects]
+        table: dict[str, Any] = {
+            "history": [self.subjects[h].id for h in subject],
+            "state": [names[h][s] for h, s in zip(subject, state, strict=True)],
+        }
+        texts = self._column("description")
+        if (texts >= 0).any():
+            table["description"] = [
+                None if t < 0 else self.subjects[h].states[names[h][s]][t]
+                for h, s, t in zip(subject, state, texts.tolist(), strict=True)
+            ]
+        for name in ("start", "end", "start_s", "end_s"):
+            table[name] = self._column(name)
+        for name in ("start", "end"):
+            source = self._column(f"source_{name}")
+            if (known := source != NO_FRAME).any():  # others count the frames of the file already
+                table[f"source_{name}"] = np.where(known, source, table[name])
+        table["score"], table["rank"] = self._column("score"), self._column("rank")
+        table["kind"] = [KINDS[kind] for kind in self._column("kind").tolist()]
+        if self._diagnostics is not None:
+            table |= _diagnostic_columns(self._diagnostics)
+        if self.notes:
+            joined = [" | ".join(one.notes) or None for one in self.subjects]
+            table["notes"] = [joined[h] for h in subject]
+        return table
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one flat dict per interval, as in a CSV; None where a value is not known."""
+        table = {
+            name: values.tolist() if isinstance(values, np.ndarray) else values
+            for name, values in self.columns().items()
+        }
+        rows = zip(*table.values(), strict=True)
+        return [
+            {
+                name: None if value != value else value
+                for name, value in zip(table, row, strict=True)
+            }
+            for row in rows
+        ]
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
+        return dataframe(self.columns, library)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow table."""
+        return need("pyarrow", "pip install pyarrow").table(self.columns())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: the document that is written as JSON (docs/files.md)."""
+        return {
+            "schema": TIMELINE_SCHEMA,
+            "history": self.history_id,
+            "encoder": self.encoder,
+            "settings": plain(self.settings),
+            "notes": list(self.notes),
+            "states": {state: list(texts) for state, texts in self.states.items()},
+            "intervals": [interval.to_dict() for interval in self.intervals],
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the document as text; values that JSON has no word for (NaN, infinity, an object
+        of yours) are refused."""
+        try:
+            return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"timeline of {self.history_id}: cannot be written as JSON ({error})"
+            ) from None
+
+    def __repr__(self) -> str:
+        if len(self.subjects) != 1:
+            return f"<Timeline of {len(self.subjects)} histories: {len(self)} intervals>"
+        lines = [f"<Timeline {self.history_id}: {len(self)} intervals>"]
+        wide = max((len(state) for state in self.states), default=0)
+        for state in self.states:
+            intervals = self[state]
+            if not intervals:
+                lines.append(f"  {state:<{wide}}       not found")
+            for one in intervals:
+                told = one.description or ("" if one.rank == 1 else one.kind)
+                lines.append(f"  {state:<{wide}}  {one.window!s:>14}  {one.score:8.3f}  {told}")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return timeline_html(self)
+
+
+def _place(states: Mapping[str, Sequence[str]], interval: Interval) -> int:
+    """Return the number of the interval's description within its state; −1 for the whole state."""
+    if interval.description is None:
+        return -1
+    texts = states[interval.state]
+    if interval.description not in texts:
+        raise unknown("description", interval.description, texts)
+    return list(texts).index(interval.description)
+
+
+def _diagnostic_columns(given: Sequence[Diagnostics | None]) -> dict[str, list[Any]]:
+    rows = []
+    for one in given:
+        row = {} if one is None else asdict(one)
+        run = row.pop("run", None)
+        rows.append(
+            row if run is None else row | {"run_start": run["start"], "run_end": run["end"]}
+        )
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+class Timelines(Iterator[Timeline]):
+    """The timelines of many histories, in order, computed a chunk at a time when asked for."""
+
+    def __init__(self, chunks: Iterable[Timeline]) -> None:
+        self._chunks = iter(chunks)
+        self._now: Iterator[Timeline] = iter(())
+        self._read = False
+
+    def __iter__(self) -> Timelines:
+        self._check_unread()
+        return self
+
+    def _check_unread(self) -> None:
+        if self._read:
+            raise InputError(
+                "these timelines have already been read and are not kept; call locate_many "
+                "again, or keep them: timelines = list(locate_many(…))"
+            )
+
+    def __next__(self) -> Timeline:
+        while True:
+            for timeline in self._now:
+                return timeline
+            try:
+                self._now = next(self._chunks).split()
+            except StopIteration:
+                self._read = True
+                raise
+
+    def chunks(self) -> Iterator[Timeline]:
+        """Give timelines of many histories at a time: for a corpus that does not fit in memory."""
+        return self._chunks
+
+    def joined(self) -> Timeline:
+        """Return all of them as one timeline."""
+        self._check_unread()
+        self._read = True
+        return Timeline.joined(list(self._chunks))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of all of them, as ``Timeline.columns`` gives them."""
+        return self.joined().columns()
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return a pandas or polars data frame, whichever is installed (pandas first) or named."""
+        return self.joined().to_dataframe(library)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow table."""
+        return self.joined().to_arrow()
