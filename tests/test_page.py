@@ -234,7 +234,7 @@ def test_header_notes_and_details_say_how_it_was_made() -> None:
         source_frames=np.arange(10) * 5,
     )
     outline = Outline(report_page(*given, object="My cup"))
-    assert "Observed frames 0 – 11, 0.00 s – 1:11.50: 10 of 12 (83 %) in 2 runs" in outline.text
+    assert "Observed frames 0 – 11, 0.00 s – 1:12.50: 10 of 12 (83 %) in 2 runs" in outline.text
     assert "a note" in outline.text
     for pair in (
         "coordinates vocabulary",

@@ -156,8 +156,8 @@ class _Page:
         history, runs = self.history, self.history.runs()
         when = f"frames {runs[0].start} – {runs[-1].end}"
         if history.times_s is not None:
-            first, last = history.times_s[[0, -1]].tolist()
-            when += f", {clock(first)} – {clock(last)}"
+            ends = history.times_s if history.ends_s is None else history.ends_s
+            when += f", {clock(float(history.times_s[0]))} – {clock(float(ends[-1]))}"
         share = f"{100 * len(history) / self.axis.span:.0f}\N{NO-BREAK SPACE}%"
         when += f": {len(history)} of {self.axis.span} ({share}) in {counted(len(runs), 'run')}"
         rows = {
