@@ -76,6 +76,15 @@ def test_references_come_back_from_tables(kind, tmp_path) -> None:
     assert read_references(path) == [CUP, jug]
 
 
+@pytest.mark.parametrize("kind", [".parquet", ".arrow"])
+def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("dejacue.sources.formats.tables.MOST_ROWS", 3)
+    assert read_references(write_references(tmp_path / f"truth{kind}", [CUP])) == [CUP]
+    jug = Reference("jug", {"full": [(2, 5)]})
+    with pytest.raises(InputError, match="has 4 rows, more than 3"):
+        read_references(write_references(tmp_path / f"more{kind}", [CUP, jug]))
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -160,6 +169,17 @@ def test_what_pympi_writes_is_read(tmp_path) -> None:
     document.to_file(str(tmp_path / "own.eaf"))
     (read,) = read_references(tmp_path / "own.eaf", times=history())
     assert read == Reference("own", {"half full": [(4, 7)]})
+
+
+@pytest.mark.parametrize(("origin", "frames"), [("0", (0, 3)), ("soon", (0, 3)), ("150", (4, 7))])
+def test_elan_counts_from_its_time_origin_if_that_is_a_number(tmp_path, origin, frames) -> None:
+    ends = {"0": 150, "soon": 150, "150": 1552}
+    media = f'<MEDIA_DESCRIPTOR MEDIA_URL="cup.mp4" TIME_ORIGIN="{origin}"/>'
+    text = eaf(b=f'TIME_VALUE="{ends[origin]}"')
+    text = text.replace('"milliseconds"/>', f'"milliseconds">{media}</HEADER>')
+    (tmp_path / "own.eaf").write_text(text)
+    (read,) = read_references(tmp_path / "own.eaf", times=history())
+    assert read.states["empty"] == (Window(*frames),)
 
 
 def test_opentimelineio_reads_the_markers(tmp_path) -> None:

@@ -154,6 +154,14 @@ def test_a_file_that_is_no_video_is_refused(tmp_path, name) -> None:
         open_frames(tmp_path / name)
 
 
+def test_transparent_images_are_shown_with_the_colours_that_the_video_has(tmp_path) -> None:
+    Image.new("RGBA", (16, 16), (200, 100, 50, 0)).save(tmp_path / "0.png")
+    shown = open_frames(tmp_path).image(0)
+    assert (shown == (200, 100, 50)).all()
+    (frame,) = open_video(tmp_path)
+    assert (frame.image == shown).all()
+
+
 def test_a_picture_is_no_wider_than_asked_for() -> None:
     image = np.zeros((100, 300, 3), np.uint8)
     assert Image.open(io.BytesIO(jpeg(image, 60))).size == (60, 20)

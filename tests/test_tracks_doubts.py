@@ -173,6 +173,9 @@ def test_a_signature_counts_the_colours_of_the_mask_only() -> None:
     mask[1:3, :] = True
     found = colour_signature(image, mask)
     assert found[63] == found[0] == 0.5
+    single = np.zeros((1, 2, 3), np.uint8)
+    single[0, 1] = 255  # of small masks every pixel counts
+    assert colour_signature(single, np.ones((1, 2), bool))[63] == 0.5
     image[:] = (85, 170, 0)  # levels 1, 2 and 0 exactly
     assert colour_signature(image, mask)[1 * 16 + 2 * 4] == pytest.approx(1)
     image[:] = (0, 0, 17)  # a fifth of the way to the next level

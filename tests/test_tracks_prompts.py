@@ -199,6 +199,8 @@ def test_masks_that_cannot_be_used_are_refused(folder, picture, tmp_path) -> Non
     refused(str(tmp_path / "empty.png"), "is empty")
     Image.new("L", (40, 90), 255).save(tmp_path / "tall.png")
     refused(str(tmp_path / "tall.png"), "another shape")
+    Image.new("L", (44, 30), 255).save(tmp_path / "wider.png")
+    refused(str(tmp_path / "wider.png"), "another shape")
 
 
 def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> None:

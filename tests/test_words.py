@@ -81,6 +81,14 @@ def test_descriptions_are_compared_beside_those_that_are_phrased_alike():
     assert 'phrasing 2, a" disagree about "a" (cosine −1.00)' in repr(report)
 
 
+def test_phrasings_that_part_two_of_three_states_the_other_way_are_noted():
+    first, second, turn = 3 * axis(0), 3 * axis(1), axis(6)
+    rows = [first + turn, second - turn, first - turn, second + turn, first, second]
+    report = check_words(made(rows, {"a": ["1a", "2a"], "b": ["1b", "2b"], "c": ["1c", "2c"]}))
+    assert report.state_pairs[0].agreement == pytest.approx(-1)
+    assert 'descriptions of "a" and "b" disagree on the difference' in repr(report)
+
+
 def test_the_contrast_is_that_of_a_plain_search():
     """Against all ways to choose one row for each, none for both."""
     rng = np.random.default_rng(0)
@@ -151,6 +159,7 @@ def test_a_repeated_description_counts_once():
     report = check_words(made(rows, {"a": ["one", "one", "two"], "b": ["three"]}))
     assert [own.text for own in report.descriptions] == ["one", "two", "three"]
     assert report.notes[0] == '"one" appears 2 times in "a"; it counts once'
+    assert not any("appears 1 times" in note for note in report.notes)
 
 
 # on a history

@@ -4,10 +4,10 @@
 
 Everything happens in copies of the repository below out/mutants, so an interrupted run leaves the
 sources as they were. First the test suite runs once with coverage, which tells the lines and the
-seconds of each test; the chosen tests then run without a mutant and must pass. The sample holds,
-for each module, the mutants with the lowest hashes, so it stays the same where the source does.
-Those listed in equivalent.txt (a mutant, then the reason on an indented line) are left out.
-The results stay in out/mutants/session.sqlite, which cosmic-ray's cr-report and cr-html read.
+seconds of each test. In the end the tests that have failed run without a mutant, and must pass.
+The sample holds, for each module, the mutants with the lowest hashes, so it stays the same where
+the source does; those listed in equivalent.txt (a mutant, then the reason on an indented line) are
+left out. The results stay in out/mutants/session.sqlite, which cr-report and cr-html read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import hashlib
 import importlib
 import multiprocessing
 import os
+import re
 import resource
 import shutil
 import signal
@@ -51,14 +52,12 @@ MAX_WALL_S = 1800  # for one mutant that waits forever
 PACKAGES = ("records", "method", "evaluation", "sources")
 TORCH_MODELS = ("tracks/sam2/", "siglip_torch", "_clip")  # too slow to run once per mutant
 # tests of what is built on these packages, and tests that run them in other processes
-OTHER_TESTS = (
-    "annotation* asked bench* beyond cli_[elo]* crash decoders docs *_dataset *experiments"
-)
-OTHER_TESTS += (
-    " *open_clip fuzz ingest layers layouts* learned *sam2 notebook* pace page plots protocol"
-)
-OTHER_TESTS += " public ray* release rendered scene store* studio*"
-OTHER_TESTS += " synthetic thumbnails unrelated widget"
+OTHER_TESTS = """
+    annotation* asked benchmarks beyond cli_evaluating cli_learn cli_options crash decoders docs
+    evaluate_dataset *experiments fuzz layers layouts* learned notebooks pace page plots protocol
+    public ray* release rendered scene store* studio* synthetic thumbnails tracks_sam2 unrelated
+    widget
+"""
 # one replacement per operator: most others fail at once, or do the same (`is None`, `== None`)
 BINARY = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitAnd_BitOr BitOr_BitAnd"
 COMPARISONS = "Lt_LtE LtE_Lt Gt_GtE GtE_Gt Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is"
@@ -170,14 +169,12 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def copy_repository(source: Path, folder: Path) -> Path:
-    shutil.rmtree(folder, ignore_errors=True)
     ignored = shutil.ignore_patterns("out", ".*", "build", "dist")
-    return Path(shutil.copytree(source, folder, ignore=ignored))
+    return Path(shutil.copytree(source, folder, ignore=ignored, dirs_exist_ok=True))
 
 
 def map_lines(folder: Path) -> None:
     """Run the suite with coverage: which test executes which line, and how long does it take?"""
-    COVERAGE.unlink(missing_ok=True)
     options = ["-p", "xdist", "-n", str(WORKERS), "--dist", "loadfile", "-m", "not long"]
     options += ["--ignore=tests/browser", "-o", "junit_family=xunit1", f"--junitxml={TIMES}"]
     options += [f"--ignore-glob=tests/test_{name}.py" for name in OTHER_TESTS.split()]
@@ -243,7 +240,7 @@ def examine(mutant: Mutant, tests: list[str]) -> tuple[Mutant, WorkResult]:
                 resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
                 signal.alarm(MAX_WALL_S)
                 sys.dont_write_bytecode = True  # else the next mutant may be taken for this one
-                code = pytest.main([*PYTEST, "-x", "--tb=short", *tests])
+                code = pytest.main([*PYTEST, "-x", "-rfE", "--tb=short", *tests])
             finally:
                 os._exit(code)
         failed = bool(tests) and os.waitpid(child, 0)[1] != 0
@@ -269,8 +266,11 @@ def main() -> int:
     listed = (Path(__file__).parent / "equivalent.txt").read_text(encoding="utf-8").splitlines()
     equivalent = [mutant for mutant in sample if mutant.name in listed]
     sample = [mutant for mutant in sample if mutant.name not in listed]
+    sample.sort(key=lambda mutant: mutant.item.job_id)  # cut short, the run is a sample, too
     print(f"{len(sample)} mutants of {len(paths)} modules; {len(equivalent)} equivalent left out")
 
+    if not options.keep_map:
+        shutil.rmtree(FOLDER, ignore_errors=True)
     folders = [copy_repository(ROOT, FOLDER / "copy0")]
     if not options.keep_map:
         map_lines(folders[0])
@@ -278,32 +278,31 @@ def main() -> int:
         folders.append(copy_repository(folders[0], FOLDER / f"copy{number}"))
     tests = Tests()
     chosen = {mutant.name: tests.of(mutant, options.seconds) for mutant in sample}
-    by_file = defaultdict(set)
-    for name in {name for names in chosen.values() for name in names}:
-        by_file[name.split("::")[0]].add(name)
-    no_change = MutationSpec(paths[0].relative_to(ROOT), "core/NoOp", 0, (1, 0), (1, 1))
-    unchanged = [Mutant(file, WorkItem.single(file, no_change), range(0)) for file in by_file]
-    chosen |= {file: sorted(names) for file, names in by_file.items()}
-
-    outcomes: dict[bool, list[str]] = defaultdict(list)
     queue: multiprocessing.Queue[Path] = multiprocessing.Queue()
     for folder in folders:
         queue.put(folder)
     SESSION.unlink(missing_ok=True)
+    outcomes: dict[bool, list[str]] = {True: [], False: []}
+    failing = defaultdict(list)
     with (
         use_db(SESSION, WorkDB.Mode.create) as session,
         multiprocessing.Pool(WORKERS, enter, (queue,)) as pool,
     ):
         session.add_work_items(mutant.item for mutant in sample)
-        jobs = [pool.apply_async(examine, (m, chosen[m.name])) for m in [*unchanged, *sample]]
-        for job in jobs:
+        for job in [pool.apply_async(examine, (one, chosen[one.name])) for one in sample]:
             mutant, result = job.get()
-            if mutant in unchanged and result.is_killed:
-                raise SystemExit(f"tests fail without a mutant:\n{result.output}")
-            if mutant in sample:
-                session.set_result(mutant.item.job_id, result)
-                outcomes[result.is_killed].append(mutant.name)
-                print("killed  " if result.is_killed else "SURVIVED", mutant.name, flush=True)
+            session.set_result(mutant.item.job_id, result)
+            outcomes[result.is_killed].append(mutant.name)
+            print("killed  " if result.is_killed else "SURVIVED", mutant.name, flush=True)
+            for name in chosen[mutant.name]:
+                if re.search(rf"^(FAILED|ERROR) {re.escape(name)}( - |$)", result.output, re.M):
+                    failing[name.split("::")[0]].append(name)
+        no_change = MutationSpec(paths[0].relative_to(ROOT), "core/NoOp", 0, (1, 0), (1, 1))
+        unchanged = [Mutant(file, WorkItem.single(file, no_change), range(0)) for file in failing]
+        for job in [pool.apply_async(examine, (one, failing[one.name])) for one in unchanged]:
+            mutant, result = job.get()
+            if result.is_killed:
+                raise SystemExit(f"tests fail without a mutant, too:\n{result.output}")
     killed, share = len(outcomes[True]), len(outcomes[True]) / max(len(sample), 1)
     print("\n".join(["", "Survivors:", *outcomes[False], ""]))
     print(f"{killed} of {len(sample)} killed ({share:.1%})".replace("%", " %"))
