@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dejacue import History, LiveReading, MissingData, Vocabulary, Window, occurrences
+from dejacue import History, LiveReading, MissingData, Vocabulary, Window, locate
 from dejacue.method.locate import read
 from dejacue_paper import generate, load_release
 from dejacue_paper.experiments.rendered import SceneRequest, build_entries, moderate
@@ -119,8 +119,8 @@ def labels(limit: int | None) -> None:
 def _measured(entry) -> tuple[list[float], list[int | None]]:
     history, vocabulary, references = entry.history, entry.vocabulary, entry.references
     truth = _frames(references.items(), history)
-    whole = occurrences(history, vocabulary)
-    offline = _frames(((s, [m.window for m in own]) for s, own in whole.items()), history)
+    whole = locate(history, vocabulary, readout="joint", top=None)
+    offline = _frames(((s, [one.window for one in whole[s]]) for s in whole.states), history)
     found = [*_said(history, vocabulary, None), offline, *_said(history, vocabulary, history)]
     shares = [
         float(np.mean([own.get(frame) == state for frame, state in truth.items()])) for own in found

@@ -91,7 +91,7 @@ def fused_evidence(table: Table, name: str, megabytes: int, seconds: float) -> N
 
 
 def corpus(table: Table, name: str, count: int, seconds: float) -> None:
-    """A ragged corpus, all steps, from features to Retrieval objects."""
+    """A ragged corpus, all steps, from features to timelines."""
     rng = np.random.default_rng(2)
     counts = rng.integers(200, 401, count)
     block = rng.normal(size=(4099, D)).astype(np.float16)

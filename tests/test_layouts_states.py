@@ -10,7 +10,7 @@ from helpers.layouts import document, howtochange, manifest, problems, text, vid
 
 from dejacue import Window, evaluate, open_dataset, open_video, read_references
 from dejacue.data.layouts._seconds import seconds_of
-from dejacue.records import Moment, Retrieval
+from dejacue.records import Interval, Timeline
 
 # ChangeIt
 
@@ -42,18 +42,19 @@ def test_changeit_with_a_video_counts_its_frames(tmp_path) -> None:
     assert taken == list(range(0, 50, 5))  # a second each, as the labels have it
 
 
-def test_a_retrieval_of_the_labelled_seconds_is_perfect(tmp_path) -> None:
+def test_a_timeline_of_the_labelled_seconds_is_perfect(tmp_path) -> None:
     labels(tmp_path, "abc", "0011203330")
     video(tmp_path / "abc.mp4", seconds=10, rate=5)
     (clip,) = open_dataset(tmp_path)
     taken = [frame.source for frame in clip.open()]
 
-    def moment(state: str, start: int, end: int) -> Moment:
-        source = Window(taken[start], taken[end])
-        return Moment(state, state, Window(start, end), 1.0, source=source)
+    def interval(state: str, start: int, end: int) -> Interval:
+        source = {"source_start": taken[start], "source_end": taken[end]}
+        return Interval(state, start, end, 1.0, **source)
 
-    moments = (moment("state1", 2, 3), moment("state2", 6, 8), moment("action", 4, 4))
-    found = Retrieval(moments, {}, clip.id)
+    intervals = (interval("state1", 2, 3), interval("state2", 6, 8), interval("action", 4, 4))
+    states = {state: (state,) for state in ("state1", "state2", "action")}
+    found = Timeline.of(intervals, states, history_id=clip.id)
     measured = evaluate({"seconds": [found]}, [clip.reference])
     assert measured.methods["seconds"]["top1_tiou"].mean == 1.0
 

@@ -16,13 +16,17 @@ from dejacue import (
 from dejacue.method._labelling import (
     leads,
 )
-from dejacue.method.contrast import Contrast
 from dejacue.method.joint import Joint
 from dejacue.method.kernel import compiled
 from dejacue.method.plan import Plan
 from dejacue_paper.method.joint_or_none import JointOrNone
 
 ENGINES = (*compiled(), "numpy")
+
+
+def occurrences(history, vocabulary, readout="joint", **options):
+    found = locate(history, vocabulary, readout=readout, top=None, **options)
+    return {state: found[state] for state in found.states}
 
 
 def between():
@@ -50,7 +54,6 @@ def test_frames_between_two_states_may_be_in_none_of_them(name, options):
     assert (one.score, two.score) == (found["a"][0].score, found["b"][0].score)
     many = list(locate_many([history, history], vocabulary, readout=readout, engine=name))
     assert [[m.window for m in own] for own in many] == 2 * [[one.window, two.window]]
-    assert not any(m.absent for own in many for m in own)
 
 
 def test_none_adds_up_and_leaves_the_evidence_as_it_is():
@@ -61,22 +64,22 @@ def test_none_adds_up_and_leaves_the_evidence_as_it_is():
     )
     assert np.array_equal(seen, same)
     view = Plan.of(None, readout, None, 1, False, "auto").view(history, vocabulary)
-    assert readout.stretches(view, seen) == readout.occurrences(view)
     levels = Joint(width=1.0).seen(view)[1].levels[0]
     rows = np.concatenate([seen - levels[:, None] - 0.7, np.zeros((1, 160))])
     for state, ((first, last, score),) in enumerate(readout.occurrences(view)):
         assert score == pytest.approx(leads(rows)[state, first : last + 1].sum())
 
 
-def test_a_state_that_never_reaches_the_level_is_absent_and_still_has_a_window():
+def test_a_state_that_never_reaches_the_level_has_no_interval():
     history, vocabulary = between()
     readout = JointOrNone(width=1.0, none=5.0)
     assert not any(occurrences(history, vocabulary, readout=readout).values())
-    found = locate(history, vocabulary, readout=readout, diagnostics=True)
-    assert all(m.absent and m.score == 0 and m.diagnostics for m in found)
-    assert [m.window for m in found] == [
-        m.window for m in locate(history, vocabulary, readout=Contrast(width=1.0))
-    ]
+    for options in ({}, {"diagnostics": True}, {"top": 3}):
+        found = locate(history, vocabulary, readout=readout, **options)
+        assert list(found) == []
+        assert list(found.states) == ["a", "b"]
+    several = locate_many([history, history], vocabulary, readout=readout)
+    assert [len(one) for one in several] == [0, 0]
 
 
 def test_none_beside_known_frames_and_changes():
@@ -111,7 +114,7 @@ def test_the_level_is_a_number_of_deviations():
     assert "none" not in locate(history, vocabulary, readout="joint").settings["readout"]
 
 
-def test_states_are_absent_where_they_are_whatever_is_read_beside():
+def test_states_are_not_found_where_they_are_not_whatever_is_read_beside():
     history, vocabulary = between()
     pairs = [
         (history, vocabulary.with_examples(a=5, b=110)),
@@ -120,7 +123,7 @@ def test_states_are_absent_where_they_are_whatever_is_read_beside():
     for order in (pairs, pairs[::-1]):
         found = locate_many([h for h, _ in order], [v for _, v in order], readout=JointOrNone())
         for pair, own in zip(order, found, strict=True):
-            assert {moment.absent for moment in own} == {pair is pairs[1]}
+            assert (len(own) == 0) == (pair is pairs[1])
 
 
 def test_a_live_reading_refuses_it():

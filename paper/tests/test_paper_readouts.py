@@ -149,15 +149,17 @@ def test_of_equal_totals_the_window_that_ends_first_and_then_starts_first_is_cho
     assert best_disjoint(starts, ends, np.array([[1 + 1e-6, 1, 1]]), 8).tolist() == [0]
 
 
-def test_a_state_level_readout_gives_all_descriptions_the_window_and_says_so() -> None:
+def test_a_state_level_readout_gives_all_descriptions_one_interval_and_says_so() -> None:
     history, v = make(1)
     found = locate(history, v, readout="non-overlap")
-    for state in v.states:
-        own = found.state(state)
-        assert len(own) == 2
-        assert len({m.window for m in own}) == 1
-        assert {m.level for m in own} == {"state"}
-    assert {m.level for m in locate(history, v)} == {"description"}
+    for state, texts in v.states.items():
+        (interval,) = found[state]
+        assert interval.description is None
+        assert [found.windows()[state, text] for text in texts] == [interval.window] * 2
+    each = locate(history, v)
+    assert [(i.state, i.description) for i in each] == list(
+        zip(v.state_names, v.descriptions, strict=True)
+    )
 
 
 def test_states_that_do_not_fit_side_by_side_are_refused() -> None:

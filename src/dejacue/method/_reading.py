@@ -100,8 +100,9 @@ def times_and_source(
         rows = slice(int(cuts[at]), int(cuts[at + 1]))
         if history.times_s is not None:
             columns["start_s"][rows] = history.times_s[start[rows]]
-            if history.ends_s is not None:
-                columns["end_s"][rows] = history.ends_s[end[rows]]
+            ends_s = history.ends_of(end[rows])
+            if ends_s is not None:
+                columns["end_s"][rows] = ends_s
         if history.sampled and history.source_frames is not None:
             columns["source_start"][rows] = history.source_frames[start[rows]]
             columns["source_end"][rows] = history.source_frames[end[rows]]

@@ -137,12 +137,21 @@ class History:
         A frame lasts until the next one is shown. Before a gap it lasts its share of the gap, and
         the last frame as long as the median frame.
         """
-        if self.times_s is None or len(self) < 2:
+        return self.ends_of(np.arange(len(self)))
+
+    def ends_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Return ``ends_s`` of some rows, without computing the others."""
+        times, frames = self.times_s, self.frames
+        if times is None or len(self) < 2:
             return None
-        apart = np.diff(self.frames)
-        lasting = np.diff(self.times_s) / apart
-        usual = np.median(lasting[apart == 1]) if (apart == 1).any() else np.median(lasting)
-        return frozen(self.times_s + np.append(lasting, usual))
+        last = rows == len(self) - 1
+        first = np.where(last, 0, rows)
+        lasting = (times[first + 1] - times[first]) / (frames[first + 1] - frames[first])
+        if last.any():
+            apart = np.diff(frames)
+            each = np.diff(times) / apart
+            lasting[last] = np.median(each[apart == 1]) if (apart == 1).any() else np.median(each)
+        return frozen(times[rows] + lasting)
 
     def rows_of(self, window: Window) -> tuple[int, int]:
         """Return the rows of the first and the last frame of a window; both must be observed."""

@@ -451,6 +451,12 @@ class Timeline:
                 f"timeline of {self.history_id}: cannot be written as JSON ({error})"
             ) from None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it without views of mappings, which cannot be pickled."""
+        subjects = [subject._replace(states=dict(subject.states)) for subject in self.subjects]
+        given = (subjects, dict(self._columns), plain(self.settings), self.evidence)
+        return Timeline, (*given, self._diagnostics)
+
     def __repr__(self) -> str:
         if len(self.subjects) != 1:
             return f"<Timeline of {len(self.subjects)} histories: {len(self)} intervals>"
