@@ -11,7 +11,6 @@ from dejacue import (
     evidence,
     locate,
     locate_many,
-    occurrences,
 )
 from dejacue.method._labelling import (
     leads,
