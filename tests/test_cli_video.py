@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import io
 import json
+import re
 import warnings
 from importlib.resources import files
 from pathlib import Path
@@ -142,14 +143,16 @@ def test_stopping_says_what_is_kept_and_the_next_run_goes_on(encode, tmp_path, m
     ran = encode("-o", "cup.history.npz")
     partial = tmp_path / ".cup.history.npz.partial"
     assert ran.code == 130
-    assert ran.err.splitlines()[-1] == (
-        f"dejacue: stopped; 24 of 60 frames are kept in {partial.name} and will be reused"
-    )
+    said = rf"dejacue: stopped; (\d+) of 60 frames are kept in {partial.name} and will be reused"
+    found = re.fullmatch(said, ran.err.splitlines()[-1])
+    assert found is not None
+    kept = int(found[1])
+    assert kept in (24, 32, 40)  # batches that were on their way are kept, too
     assert [path.name for path in tmp_path.iterdir()] == [partial.name]
     monkeypatch.setattr(Mini, "encode_images", real)
     ran = encode("-o", "cup.history.npz")
     assert ran.code == 0
-    assert "note: resuming after 24 encoded crops" in ran.err
+    assert f"note: resuming after {kept} encoded crops" in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["cup.history.npz"]
     assert len(read_history(tmp_path / "cup.history.npz")) == 60
 

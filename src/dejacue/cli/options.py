@@ -171,7 +171,7 @@ Objects = Annotated[
 Start = Annotated[Text, _video("First frame (120), second (4.5s) or time (1:30).")]
 End = Annotated[Text, _video("Last frame, second or time, included.")]
 Stride = Annotated[
-    Count, _video("Take every n-th frame (default: all; on a CPU, about 5 per second).")
+    Count, _video("Take every n-th frame (default: all; on a CPU, about 4 per second).")
 ]
 Fps = Annotated[Number, _video("Take this many frames per second.")]
 Rate = Annotated[Number, _video("Images per second, for a folder of images.")]
@@ -339,11 +339,11 @@ def one(path: Path, further: Sequence[str]) -> Path:
 def sampling(
     start: str | None,
     end: str | None,
-    stride: int | None,
-    fps: float | None,
-    rate: float | None,
-    errors: str,
-    decoder: str,
+    stride: int | None = None,
+    fps: float | None = None,
+    rate: float | None = None,
+    errors: str = "skip",
+    decoder: str = "software",
 ) -> VideoOptions:
     """Which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds."""
     from dejacue.pipeline import VideoOptions

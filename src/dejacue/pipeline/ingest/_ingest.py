@@ -86,6 +86,10 @@ def ingest(
         options = encoder_options or EncoderOptions()
         model = _loaded(name, options)
         decoding = Decoding.of(model, max_pixels)
+        if pace := decoding.encoder.pace:
+            _log.info(
+                "lines with neither stride nor fps: about %g frames per second are used", pace
+            )
         _check_names(named, items, model)
         if there is None:
             assert not isinstance(store, Store)

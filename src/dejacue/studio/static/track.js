@@ -254,6 +254,6 @@ function Form({ fields, about, setPrompts, film }) {
         html`<option value=${name}>${name === "box" ? "box: stays where you draw it" : name}</option>`)}</select></label>
       <label>Encoder<input list="encoders" ...${field("encoder")} placeholder=${about.encoder} />
         <datalist id="encoders">${about.encoders.map((name) => html`<option value=${name} />`)}</datalist></label>
-      <label>Use every nth frame<input type="number" min="1" ...${field("stride")} placeholder="as the encoder is fast" /></label>
+      <label>Use every nth frame<input type="number" min="1" ...${field("stride")} placeholder="automatic" /></label>
     </div>`;
 }
