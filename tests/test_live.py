@@ -461,6 +461,12 @@ def test_settings_that_do_not_fit_are_refused(options, sentence):
         LiveReading(SCENE.vocabulary, **options)
 
 
+def test_a_horizon_of_one_frame_is_enough():
+    live = LiveReading(SCENE.vocabulary, horizon=1, delay=0)
+    stream(live, SCENE.history)
+    assert live.observed == len(SCENE.history)
+
+
 def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
     other = generate(3, frames=200, recurrences=2)
     empty, filled = (other.references[state][0].start + 2 for state in ("empty", "filled"))

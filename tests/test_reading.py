@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -251,6 +252,13 @@ def test_histories_with_and_without_times_stand_in_one_batch(monkeypatch, at_a_t
     only = locate(timed, made[0].vocabulary)
     assert only[0].times_s is not None
     assert locate(sampled, made[0].vocabulary)[0].source_start is not None
+
+
+@pytest.mark.parametrize(("seen", "said"), [("mini", None), (None, "mini"), ("mini", "mini")])
+def test_an_answer_names_the_encoder_that_either_side_names(seen, said) -> None:
+    made = generate(0)
+    history = replace(made.history, encoder=seen)
+    assert locate(history, replace(made.vocabulary, encoder=said)).encoder == "mini"
 
 
 def test_data_frames_and_arrow_come_from_the_columns() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import fields
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +23,7 @@ from dejacue import (
     Window,
     locate,
 )
+from dejacue import records as all_records
 from dejacue.method.batch import locate_many
 from dejacue.method.locate import read
 from dejacue.records import Interval, Timeline
@@ -36,6 +37,13 @@ STATES = {"empty": ["empty cup", "cup with nothing in it"], "filled": ["cup with
 
 def held(window: Window) -> set[int]:
     return set(range(window.start, window.end + 1))
+
+
+@pytest.mark.parametrize("record", [own for own in vars(all_records).values() if is_dataclass(own)])
+def test_the_fields_of_a_record_cannot_be_set(record) -> None:
+    name = fields(record)[0].name
+    with pytest.raises(FrozenInstanceError):
+        setattr(object.__new__(record), name, None)
 
 
 # Window
