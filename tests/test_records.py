@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from itertools import pairwise
@@ -907,3 +908,19 @@ def test_no_record_can_be_changed_and_each_is_equal_to_itself_alone() -> None:
     assert len(of_arrays | {again, again.evidence}) == 6
     assert interval == again[0]
     assert reference == Reference("cup", {"empty": [(0, 3)]})
+
+
+def test_a_timeline_survives_pickling() -> None:
+    made = generate(3)
+    timeline = read(made.history, made.vocabulary)
+    again = pickle.loads(pickle.dumps(timeline))
+    assert again.to_dict() == timeline.to_dict()
+    assert np.array_equal(again.evidence.responses, timeline.evidence.responses)
+
+
+def test_frames_end_where_the_next_begins_and_before_a_gap_at_their_share_of_it() -> None:
+    history = History(np.eye(5), [0, 1, 4, 5, 6], times_s=[0.0, 1.0, 2.5, 3.0, 3.4])
+    assert history.ends_s.tolist() == pytest.approx([1.0, 1.5, 3.0, 3.4, 3.9])
+    for rows in ([1], [4], [2, 4, 0]):
+        assert np.array_equal(history.ends_of(np.array(rows)), history.ends_s[rows])
+    assert History(np.eye(1), times_s=[2.0]).ends_s is None
