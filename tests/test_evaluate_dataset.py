@@ -48,7 +48,7 @@ def two_cups(tmp_path_factory) -> Path:
 def test_a_folder_becomes_a_table_of_readouts(two_cups, tmp_path, dejacue, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("data", "evaluate", two_cups, "--store", "corpus", "--encoder", "mini")
-    ran = dejacue(*words, "-o", "table.json", "--retrievals", "found")
+    ran = dejacue(*words, "-o", "table.json", "--timelines", "found")
     assert ran.code == 0, ran.err
     assert "corpus: 2 added" in ran.err
     table = json.loads(Path("table.json").read_text())

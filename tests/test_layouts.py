@@ -105,7 +105,7 @@ def test_a_manifest_is_one_that_ingest_takes(tmp_path) -> None:
     path = tmp_path / "lists" / "all.csv"
     assert write_manifest(path, open_dataset(tmp_path / "data")) == {}
     items = read_manifest(path)
-    assert [(own.name, own.objects, own.kind) for own in items] == [
+    assert [(own.id, own.objects, own.kind) for own in items] == [
         ("7_peel_onion", "all", "indexed"),
         ("8_cut_tomato", "all", "indexed"),
     ]
@@ -299,7 +299,7 @@ def test_the_command_writes_what_other_commands_take(tmp_path, dejacue) -> None:
     assert words.states["onion half"] == ("onion half",)
     assert words.object == "onion"
     (item,) = read_manifest(out / "m.csv")
-    assert (item.name, item.objects) == ("7_peel_onion_1", (1,))
+    assert (item.id, item.objects) == ("7_peel_onion_1", (1,))
 
 
 def test_nothing_is_written_where_one_of_the_files_cannot_be(tmp_path, dejacue) -> None:

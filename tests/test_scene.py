@@ -114,7 +114,12 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
 
 def test_pictures_become_text_only_where_no_addresses_are_given() -> None:
     made = generate(3, states=("a", "b"), frames=60)
-    finding = Finding(made.history, made.vocabulary, read(made), thumbnails={3: b"no picture"})
+    finding = Finding(
+        made.history,
+        made.vocabulary,
+        read(made.history, made.vocabulary),
+        thumbnails={3: b"no picture"},
+    )
     with pytest.raises(InputError, match="neither JPEG nor PNG"):
         finding.scene()
     drawn = checked(finding.scene(thumbnails=[(3, "/3.jpg", None)]))

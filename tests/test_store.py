@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from dejacue import (
     History,
     InputError,
-    Joint,
     Store,
     Vocabulary,
     locate,
@@ -27,6 +26,7 @@ from dejacue import (
     write_vocabulary,
 )
 from dejacue.store import _index, _packing, _segments, _write
+from dejacue_paper.method.joint_or_none import JointOrNone
 
 COLUMNS = ("features", "frames", "run_offsets", "times_s", "source_frames", "presence")
 
@@ -456,10 +456,10 @@ def test_a_state_that_is_not_found_has_no_match(store) -> None:
     seen = np.repeat(apart[[0, 1, 0, 1]], 10, axis=0)
     store.add([History(seen, id="a", encoder="e"), History(seen[::-1], id="b", encoder="e")])
     vocabulary = Vocabulary({"one": "1", "two": "2", "three": "3"}, apart, encoder="e")
-    matches = list(store.ask(vocabulary, readout=Joint(none=0.5)))
+    matches = list(store.ask(vocabulary, readout=JointOrNone(none=0.5)))
     assert {match.interval.state for match in matches} == {"one", "two"}
     for match in matches:
-        timeline = locate(store[match.history], vocabulary, readout=Joint(none=0.5))
+        timeline = locate(store[match.history], vocabulary, readout=JointOrNone(none=0.5))
         assert timeline["three"] == []
         assert timeline[match.interval.state] == [match.interval]
     assert [match.rank for match in matches] == [1, 1, 2, 2]
