@@ -186,6 +186,13 @@ def test_elan_counts_from_its_time_origin_if_that_is_a_number(tmp_path, origin, 
     assert read.states["empty"] == (Window(*frames),)
 
 
+def test_labels_of_fiftyone_may_be_in_seconds(tmp_path) -> None:
+    path = tmp_path / "own.fiftyone.json"
+    path.write_text(labels(timestamps=[0.1501, 1.7017]))
+    (read,) = read_references(path, times=history())
+    assert read.states == {"empty": (Window(4, 7),)}
+
+
 def test_opentimelineio_reads_the_markers(tmp_path) -> None:
     otio = pytest.importorskip("opentimelineio", reason="opentimelineio is not installed")
     steady = history(np.arange(10) / 25)
