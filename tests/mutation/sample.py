@@ -53,7 +53,7 @@ PACKAGES = ("records", "method", "evaluation", "sources")
 EXCLUDED = ("tracks/sam2/", "siglip_torch", "_clip", "formats/recording")
 # tests that read whole corpora, or run the package in processes that coverage does not see
 OTHER_TESTS = """
-    annotation benchmarks beyond crash docs experiments fuzz layers notebooks public ray*
+    annotation benchmarks beyond docs experiments fuzz layers notebooks public ray*
     release rendered* studio_api synthetic
 """
 # what runs in other processes only, and a test that starts one
