@@ -829,8 +829,9 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
     own = find(folder / "scene.mp4", folder / "vocabulary.yaml", examples={one: video}, **given)
     assert own.vocabulary.facts[0].span == (at, at)
     whole = folder / "scene.mp4"
-    (tmp_path / "copy.mp4").write_bytes(whole.read_bytes())
-    frames = {one: f"{tmp_path / 'copy.mp4'}@{at}", other: f"{tmp_path / 'copy.mp4'}@0"}
+    copy = tmp_path / whole.name  # the same name does not make it the same video
+    copy.write_bytes(whole.read_bytes())
+    frames = {one: f"{copy}@{at}", other: f"{copy}@0"}
     other_video = find(whole, folder / "vocabulary.yaml", examples=frames, **given)
     assert len(other_video.vocabulary.elsewhere) == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -180,6 +181,19 @@ def test_elan_counts_from_its_time_origin_if_that_is_a_number(tmp_path, origin, 
     (tmp_path / "own.eaf").write_text(text)
     (read,) = read_references(tmp_path / "own.eaf", times=history())
     assert read.states["empty"] == (Window(*frames),)
+
+
+def test_labels_of_fiftyone_may_be_in_seconds(tmp_path) -> None:
+    path = tmp_path / "own.fiftyone.json"
+    path.write_text(labels(timestamps=[0.1501, 1.7017]))
+    (read,) = read_references(path, times=history())
+    assert read.states == {"empty": (Window(4, 7),)}
+
+
+def test_references_in_opentimelineio_have_the_rate_of_the_video(tmp_path) -> None:
+    path = write_references(tmp_path / "t.otio", [CUP], times=history(np.arange(10) / 25))
+    rates = re.findall(r'"rate": ?([0-9.]+)', path.read_text())
+    assert set(map(float, rates)) == {25}
 
 
 def test_opentimelineio_reads_the_markers(tmp_path) -> None:

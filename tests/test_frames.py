@@ -162,6 +162,20 @@ def test_transparent_images_are_shown_with_the_colours_that_the_video_has(tmp_pa
     assert (frame.image == shown).all()
 
 
+def test_a_file_that_states_no_start_begins_with_its_first_frame(tmp_path) -> None:
+    path = tmp_path / "x.apng"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("apng", rate=10)
+        stream.width, stream.height, stream.pix_fmt = BITS * BLOCK, 64, "rgb24"
+        for number in range(3):
+            frame = av.VideoFrame.from_ndarray(numbered(number), format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    found = FileFrames(path)
+    assert (found.start_s, found.times_s[0]) == (0.0, 0.0)
+    assert found.times_s.tolist() == pytest.approx([frame.time_s for frame in open_video(path)])
+
+
 def test_a_picture_is_no_wider_than_asked_for() -> None:
     image = np.zeros((100, 300, 3), np.uint8)
     assert Image.open(io.BytesIO(jpeg(image, 60))).size == (60, 20)

@@ -338,6 +338,16 @@ def test_the_calibration_forgets_with_the_horizon():
     assert lasting.mean == pytest.approx([5, 5], abs=0.3)
 
 
+def test_the_levels_of_states_forget_with_the_horizon():
+    fading, lasting = Calibration(2, 50), Calibration(2, None)
+    for at in range(800):
+        row = np.where(np.arange(2) == at % 2, 1.0, -1.0) + (10 if at >= 400 else 0)
+        fading.label(row, at % 2)
+        lasting.label(row, at % 2)
+    assert fading.levels() == pytest.approx([10, 10], abs=0.1)
+    assert lasting.levels() == pytest.approx([5, 5])
+
+
 def test_running_mean_and_deviation_are_exact():
     values = np.random.default_rng(1).normal(3, 2, (200, 3))
     running = Calibration(3, None)

@@ -111,6 +111,13 @@ def test_one_vocabulary_serves_all_histories() -> None:
     assert answers(locate_many(histories, vocabularies[0])) == answers(one)
 
 
+def test_two_windows_are_the_first_two_of_three() -> None:
+    made = generate(3, recurrences=3)
+    two, three = (locate(made.history, made.vocabulary, top=top) for top in (2, 3))
+    assert [m.alternatives for m in two] == [m.alternatives[:1] for m in three]
+    assert any(m.alternatives for m in two)
+
+
 def test_diagnostics_and_alternatives_are_the_same_in_batches() -> None:
     histories, vocabularies = pairs(4)
     one = [

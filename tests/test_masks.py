@@ -890,8 +890,8 @@ def scene() -> list[tuple[int, dict[int, np.ndarray]]]:
 @pytest.mark.parametrize("named", [False, True])
 def test_written_masks_come_back(tmp_path, name, named):
     rows = [(f"f{key}" if named else key, masks) for key, masks in scene()]
-    path = write_masks(tmp_path / "new" / name, iter(rows))
-    assert path == tmp_path / "new" / name
+    path = write_masks(tmp_path / "new" / "deeper" / name, iter(rows))
+    assert path == tmp_path / "new" / "deeper" / name
     masks = open_masks(path, match="stem" if named else "source")
     assert masks.ids() == (1, 7)
     for index, (key, objects) in enumerate(scene()):
@@ -903,6 +903,13 @@ def test_written_masks_come_back(tmp_path, name, named):
             else:
                 assert found is None
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]  # nothing half-written
+
+
+def test_written_annotations_refer_to_what_the_file_lists(tmp_path):
+    document = json.loads(write_masks(tmp_path / "m.json", scene()).read_text())
+    for field, listed in (("category", "categories"), ("image", "images"), ("track", "tracks")):
+        ids = {row["id"] for row in document[listed]}
+        assert {row[f"{field}_id"] for row in document["annotations"]} <= ids
 
 
 @given(

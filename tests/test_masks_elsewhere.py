@@ -205,6 +205,11 @@ def test_outlines_of_yolo_are_drawn_at_the_size_of_the_frame(tmp_path, lines, id
     assert one(masks, frame(0, shape=(2 * H, 2 * W)), ids[0]).sum() == 4 * 24
 
 
+def test_outlines_of_yolo_may_reach_beyond_the_frame(tmp_path):
+    text(tmp_path / "v_1.txt", "0 .75 .25 1.5 .25 1.5 .75 .75 .75")
+    assert np.array_equal(one(open_masks(tmp_path), frame(0)), box(12, 3, 4, 6))
+
+
 def test_triangles_of_yolo_are_no_boxes_with_a_track(tmp_path):
     text(tmp_path / "v_1.txt", f"0 {CUT}")
     text(tmp_path / "v_2.txt", "0 .25 .25 .5 .25 .25 1")  # its last number alone might be a track

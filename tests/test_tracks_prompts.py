@@ -167,6 +167,12 @@ def picture(tmp_path):
     return path
 
 
+def test_a_box_or_a_piece_to_add_is_a_prompt() -> None:
+    assert TypedPrompts(boxes=["1,2,3,4"])
+    assert TypedPrompts(adds=["1:1,2,3,4"])
+    assert not TypedPrompts(at=3)
+
+
 def test_a_mask_is_one_number_of_a_picture(folder, picture) -> None:
     (prompt,) = placed(folder, masks=[f"2:{picture}#5@4"])
     assert (prompt.object, prompt.frame, prompt.box) == (2, 4, None)

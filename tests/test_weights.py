@@ -155,6 +155,7 @@ def test_every_name_that_can_be_loaded_is_listed_with_size_and_licence(nothing, 
     table = dejacue("weights", "ls").out
     assert all(name in table for name in listed)
     assert "about 184 MB" in table  # of sam2-small
+    assert "about 3527 MB" in table  # of siglip2-large-384
 
 
 def test_the_line_for_another_machine_is_exact(nothing, dejacue, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -80,16 +81,18 @@ def export(torch, tower, name, example, folder):
             return self.tower(given).pooler_output
 
     kind = "vision" if name == "pixel_values" else "text"
-    torch.onnx.export(
-        Pooled(),
-        (example,),
-        folder / f"{kind}_model.onnx",
-        dynamo=False,
-        opset_version=17,
-        input_names=[name],
-        output_names=["pooler_output"],
-        dynamic_axes={name: {0: "n"}, "pooler_output": {0: "n"}},
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what torch deprecates; any test may be the first
+        torch.onnx.export(
+            Pooled(),
+            (example,),
+            folder / f"{kind}_model.onnx",
+            dynamo=False,
+            opset_version=17,
+            input_names=[name],
+            output_names=["pooler_output"],
+            dynamic_axes={name: {0: "n"}, "pooler_output": {0: "n"}},
+        )
 
 
 def add_smaller(root: Path, precision: str) -> None:

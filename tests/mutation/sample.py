@@ -24,10 +24,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from difflib import unified_diff
-from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NamedTuple
@@ -46,7 +45,7 @@ FOLDER = ROOT / "out" / "mutants"
 COVERAGE, TIMES, SESSION = FOLDER / "coverage", FOLDER / "times.xml", FOLDER / "session.sqlite"
 WORKERS = 2
 MIN_SHARE = 0.9
-MAX_TEST_FILES = 6  # importing a test file takes longer than most of its tests
+IMPORT_S = 0.2  # a test file takes to import, longer than most of its tests
 MAX_CPU_S = 120  # for one mutant, which may loop forever; its tests take --seconds
 MAX_WALL_S = 1800  # for one mutant that waits forever
 PACKAGES = ("records", "method", "evaluation", "sources")
@@ -54,9 +53,13 @@ PACKAGES = ("records", "method", "evaluation", "sources")
 EXCLUDED = ("tracks/sam2/", "siglip_torch", "_clip", "formats/recording")
 # tests that read whole corpora, or run the package in processes that coverage does not see
 OTHER_TESTS = """
-    annotation benchmarks beyond crash docs experiments fuzz layers notebooks public ray*
+    annotation benchmarks beyond docs experiments fuzz layers notebooks public ray*
     release rendered* studio_api synthetic
 """
+# what runs in other processes only, and a test that starts one
+RUN_ELSEWHERE = {
+    "_download.py": "tests/test_weights.py::test_a_download_with_another_hash_is_refused"
+}
 # one replacement per operator: most others fail at once, or do the same (`is None`, `== None`)
 BINARY = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitAnd_BitOr BitOr_BitAnd"
 COMPARISONS = "Lt_LtE LtE_Lt Gt_GtE GtE_Gt Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is"
@@ -199,22 +202,24 @@ class Tests:
 
     def of(self, mutant: Mutant, seconds: float) -> list[str]:
         """Return the fastest tests that execute the place of a mutant, at most a few seconds."""
-        by_line: dict[int, list[str]] = {}
-        if file := self.files.get(mutant.item.mutations[0].module_path.as_posix()):
-            by_line = self.data.contexts_by_lineno(file)
-        contexts = {name for line in mutant.lines for name in by_line.get(line, ())}
-        if not contexts - {""}:  # it runs on import: whatever executes the module may notice it
+        path = mutant.item.mutations[0].module_path
+        by_line = self.data.contexts_by_lineno(self.files.get(path.as_posix(), ""))
+        contexts = {name for line in mutant.lines for name in by_line.get(line, ())} - {""}
+        if not contexts:  # it runs on import: whatever executes the module may notice it
             contexts = {name for names in by_line.values() for name in names}
+            namesakes = tuple(f"tests/test_{word}.py" for word in (path.stem, path.parts[2]))
+            contexts |= {name for name in self.seconds if name.startswith(namesakes)}
+            contexts |= {RUN_ELSEWHERE.get(path.name, "")}
         names = {context.partition("|")[0] for context in contexts} & self.seconds.keys()
-        counts = Counter(name.split("::")[0] for name in sorted(names))
-        common = [file for file, _ in counts.most_common(MAX_TEST_FILES)]
-        fastest = sorted(
-            (self.seconds[name], name) for name in names if name.split("::")[0] in common
-        )
-        ends = accumulate(taken for taken, _ in fastest)
-        chosen = [name for (_, name), end in zip(fastest, ends, strict=True) if end <= seconds]
-        chosen = chosen or [name for _, name in fastest[:1]]
-        return sorted(chosen, key=lambda name: common.index(name.split("::")[0]))
+        chosen: dict[str, list[str]] = defaultdict(list)
+        left = seconds
+        for name in sorted(names, key=lambda name: (self.seconds[name], name)):
+            file = name.split("::")[0]
+            left -= self.seconds[name] + (0 if file in chosen else IMPORT_S)
+            if left < 0 and chosen:
+                break
+            chosen[file].append(name)
+        return [name for own in chosen.values() for name in own]
 
 
 def enter(folders: multiprocessing.Queue[Path]) -> None:
