@@ -524,3 +524,8 @@ def test_a_table_without_descriptions_is_compared_with_what_has_them(tmp_path) -
     assert evaluate({"m": table}, [REFERENCES[0]]).methods == expected
     listed = dataclasses.replace(REFERENCES[0], descriptions=dict(texts))
     assert evaluate({"m": table}, [listed]).counts["descriptions"] == 3
+
+
+def test_timelines_without_the_name_of_their_method_are_refused() -> None:
+    with pytest.raises(InputError, match="by the name of their method"):
+        evaluate([], [])

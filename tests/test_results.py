@@ -341,7 +341,11 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> Non
         ("a.json", b"\xff\xfe{", "is not UTF-8"),
         ("a.csv", b"history,\xe9tat", "is not UTF-8"),
         ("a.json", b'{"histories": [', "not valid JSON, or cut short .*line 1 column 16"),
-        ("a.json", b"history,state,start,end", "not valid JSON, .* give a name that ends in .csv"),
+        (
+            "a.json",
+            b"history,state,start,end",
+            "not valid JSON, .* give a table a name that ends in .csv",
+        ),
         ("a.json", b'{"x": 1, "y": 2, "x": 3}', '"x" is given twice in one object'),
         ("a.json", b'{"start":\n-Infinity}', "line 2: -Infinity is not a JSON number"),
         ("a.json", b"[" * 100_000, "not valid JSON, .*nested too deep"),
@@ -721,4 +725,30 @@ door,open,door ajar,3,6,1.0,description,0.3,0.6,,1,
     ]
     path = save(tmp_path / "found.csv", "history,state,start,end,level\ncup,empty,0,3,state\n")
     with refused(path, 'line 2: has a level but no "description"'):
+        read_timelines(path)
+
+
+@pytest.mark.parametrize("ending", [".json", ".jsonl", ".parquet", ".arrow"])
+def test_one_timeline_is_written_with_its_notes_and_read_again(tmp_path, ending) -> None:
+    made = generate(3)
+    timeline = locate(made.history, made.vocabulary, top=2).replace(notes=("one", "two"))
+    (again,) = read_timelines(write_timelines(tmp_path / f"one{ending}", timeline))
+    assert (again.intervals, again.notes) == (timeline.intervals, timeline.notes)
+
+
+def test_a_timeline_is_not_written_as_something_else(tmp_path) -> None:
+    made = generate(3)
+    for name in ("one.csv", "one.vtt", "one.eaf"):
+        with pytest.raises(InputError, match="JSON or tables"):
+            write_timelines(tmp_path / name, locate(made.history, made.vocabulary))
+    assert not list(tmp_path.iterdir())
+
+
+def test_seconds_that_run_backwards_are_refused(tmp_path) -> None:
+    made = generate(3)
+    document = locate(made.history, made.vocabulary).to_dict()
+    document["intervals"][0] |= {"start_s": 4.0, "end_s": 3.0}
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="ends at 3 s, before its start at 4 s"):
         read_timelines(path)

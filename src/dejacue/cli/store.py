@@ -83,7 +83,7 @@ def ls(path: Path, where: Sequence[str], jsonl: bool) -> None:
         more = dict.fromkeys(name for own in listed for name in own.columns)
         for name in ("history", "object", "source", *map(escape, more)):
             table.add_column(name, overflow="fold")
-        for name in ("frames", "runs", "from – to", "seconds", "thumb-\nnail"):
+        for name in ("frames", "runs", "from – to", "at seconds", "thumb-\nnail"):
             table.add_column(name, justify="right", no_wrap=True)
         for own in listed:
             texts = (own.id, own.object, own.source, *map(own.columns.get, more))
@@ -137,7 +137,8 @@ def show(path: Path, id: str, thumbnail: Path | None) -> None:
                 say(f"{name}: {text}")
         say(f"frames: {runs}{more}")
         if history.times_s is not None:
-            say(f"seconds: {_seconds((float(history.times_s[0]), float(history.times_s[-1])))}")
+            ends_s = history.times_s if history.ends_s is None else history.ends_s
+            say(f"seconds: {_seconds((float(history.times_s[0]), float(ends_s[-1])))}")
         say(f"encoder: {history.encoder or 'unnamed'}, {_kind(store)}")
         for name, text in (history.made_with or {}).items():
             say(f"{name}: {text}")

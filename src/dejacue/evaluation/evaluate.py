@@ -148,6 +148,8 @@ def evaluate(
     uniform over components; intervals and tests resample the components. A state without an
     interval scores 0.
     """
+    if not isinstance(timelines, Mapping):
+        raise InputError('give timelines by the name of their method: {"contrast": timelines}')
     truth = _by_history(references, Reference, "the references")
     if not truth:
         raise InputError("no references; give the true windows of at least one history")

@@ -44,24 +44,20 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
 
 def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | None) -> Timeline:
     """Return the answers of a batch: one row per state or, by the readout's level, description."""
-    labels = [vocabulary.labels for vocabulary in batch.vocabularies]
-    counts = np.array([len(own) for own in labels])
-    subject, state = np.repeat(np.arange(len(labels)), counts), np.concatenate(labels)
-    rows: Any = slice(None)
-    per_state = readout.level == "state"
-    if per_state:  # the first description speaks for its state
-        rows = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(subject, prepend=-1))
+    subject, rows = _answer_rows(batch.vocabularies, readout.level == "state")
+    chosen = rows["row"]
     if found.absent is not None:
-        rows = np.arange(len(state))[rows]
-        rows = rows[~found.absent[rows]]
-    columns: dict[str, NDArray[Any]] = {"subject": subject, "state": state, "score": found.score}
-    columns |= {"start": found.first, "end": found.last}
-    if not per_state:
-        columns["description"] = np.concatenate([_within_state(own) for own in labels])
-    columns = {name: column[rows] for name, column in columns.items()}
-    columns |= times_and_source(
-        batch.histories, columns["subject"], found.start[rows], found.end[rows]
-    )
+        there = ~found.absent[chosen]
+        chosen, subject = chosen[there], subject[there]
+        rows = {name: column[there] for name, column in rows.items()}
+    columns: dict[str, NDArray[Any]] = {name: rows[name] for name in rows if name != "row"}
+    columns |= {
+        "subject": subject,
+        "start": found.first[chosen],
+        "end": found.last[chosen],
+        "score": found.score[chosen],
+    }
+    columns |= times_and_source(batch.histories, subject, found.start, found.end, chosen)
     subjects = [
         Subject(h.id, h.encoder or v.encoder, v.states, _notes(readout, h, v, directions))
         for h, v, directions in zip(
@@ -69,6 +65,44 @@ def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | No
         )
     ]
     return Timeline(subjects, columns, settings_of(readout, batch.coordinates.name, top))
+
+
+def _answer_rows(
+    vocabularies: Sequence[Vocabulary], per_state: bool
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """Return which history each answer is of, its "row" among the descriptions of all histories,
+    its "state" and, where descriptions are answered by themselves, its "description"."""
+    first = _rows_of(vocabularies[0], per_state)
+    count = len(first["row"])
+    if len(vocabularies) == 1:
+        return np.zeros(count, np.int64), first
+    before = np.cumsum([0, *(len(vocabulary) for vocabulary in vocabularies[:-1])])
+    if all(vocabulary is vocabularies[0] for vocabulary in vocabularies):
+        each = {name: np.tile(column, len(vocabularies)) for name, column in first.items()}
+        counts: Any = count
+    else:
+        parts = [_rows_of(vocabulary, per_state) for vocabulary in vocabularies]
+        each = {name: np.concatenate([part[name] for part in parts]) for name in first}
+        counts = [len(part["row"]) for part in parts]
+    each["row"] = each["row"] + np.repeat(before, counts)
+    return np.repeat(np.arange(len(vocabularies)), counts), each
+
+
+def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, NDArray[np.int64]]:
+    """Return the answers of one vocabulary; kept with it. The first description of a state speaks
+    for all of them."""
+    key = ("rows", per_state)
+    known: dict[str, NDArray[np.int64]] | None = vocabulary.derived.get(key)
+    if known is None:
+        labels = vocabulary.labels
+        if per_state:
+            states = np.arange(len(vocabulary.states))
+            known = {"row": np.searchsorted(labels, states), "state": states}
+        else:
+            rows = np.arange(len(labels))
+            known = {"row": rows, "state": labels, "description": _within_state(labels)}
+        vocabulary.derived[key] = known
+    return known
 
 
 def _within_state(labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -83,18 +117,23 @@ def times_and_source(
     subject: NDArray[np.int64],
     start: NDArray[np.int64],
     end: NDArray[np.int64],
+    chosen: NDArray[np.int64] | slice = slice(None),
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of windows given as positions, where they are known.
 
     subject   (rows,) which history each window is of, ascending
+    chosen    which of the windows
     """
     columns: dict[str, NDArray[Any]] = {}
-    if any(history.times_s is not None for history in histories):
-        columns |= {name: np.full(len(start), np.nan) for name in ("start_s", "end_s")}
-    if any(history.sampled for history in histories):
-        columns |= {name: np.full(len(start), NO_FRAME) for name in ("source_start", "source_end")}
-    if not columns:
+    timed = any(history.times_s is not None for history in histories)
+    sampled = any(history.sampled for history in histories)
+    if not timed and not sampled:
         return columns
+    start, end = start[chosen], end[chosen]
+    if timed:
+        columns |= {name: np.full(len(start), np.nan) for name in ("start_s", "end_s")}
+    if sampled:
+        columns |= {name: np.full(len(start), NO_FRAME) for name in ("source_start", "source_end")}
     cuts = np.searchsorted(subject, np.arange(len(histories) + 1))
     for at, history in enumerate(histories):
         rows = slice(int(cuts[at]), int(cuts[at + 1]))
@@ -130,7 +169,7 @@ def read_view(
     if hints and _still(view.history):
         notes += (STILL,)
     elif hints:
-        notes += (*_same_windows(timeline), *readout.hints(view, further))
+        notes += (*_same_windows(view.vocabulary, found), *readout.hints(view, further))
     return _with_further(readout, view, found, further, why, timeline.replace(notes=notes))
 
 
@@ -205,11 +244,14 @@ def _shown(vocabulary: Vocabulary) -> list[str]:
     return [f"read with examples: {listed}"]
 
 
-def _same_windows(timeline: Timeline) -> list[str]:
+def _same_windows(vocabulary: Vocabulary, found: Answers) -> list[str]:
     """Return a sentence for each window that is the answer for two states or more."""
-    states_of: dict[Window, dict[str, None]] = {}
-    for interval in timeline.answers:
-        states_of.setdefault(interval.window, {})[interval.state] = None
+    states_of: dict[tuple[int, int], dict[str, None]] = {}
+    absent = [False] * len(found.first) if found.absent is None else found.absent.tolist()
+    windows = zip(found.first.tolist(), found.last.tolist(), strict=True)
+    for state, window, gone in zip(vocabulary.state_names, windows, absent, strict=True):
+        if not gone:
+            states_of.setdefault(window, {})[state] = None
     return [
         f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can be "
         "true there"

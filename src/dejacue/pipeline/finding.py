@@ -77,6 +77,10 @@ class Finding:
     def __contains__(self, key: object) -> bool:
         return key in self.timeline
 
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return the intervals as a pandas or polars data frame, a row each."""
+        return self.timeline.to_dataframe(library)
+
     def at(self, time_s: float | None = None, *, frame: int | None = None) -> str | None:
         """Return the state at a second, or at a frame; None where none is claimed."""
         return self.timeline.at(time_s, frame=frame)

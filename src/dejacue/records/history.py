@@ -144,14 +144,20 @@ class History:
         times, frames = self.times_s, self.frames
         if times is None or len(self) < 2:
             return None
-        last = rows == len(self) - 1
-        first = np.where(last, 0, rows)
+        last = len(self) - 1
+        first = np.minimum(rows, last - 1)
         lasting = (times[first + 1] - times[first]) / (frames[first + 1] - frames[first])
-        if last.any():
-            apart = np.diff(frames)
-            each = np.diff(times) / apart
-            lasting[last] = np.median(each[apart == 1]) if (apart == 1).any() else np.median(each)
+        if last in rows:
+            lasting[rows == last] = self._median_frame_s
         return frozen(times[rows] + lasting)
+
+    @cached_property
+    def _median_frame_s(self) -> float:
+        """Seconds that the median frame lasts, of those followed by the next one if there are."""
+        assert self.times_s is not None
+        apart = np.diff(self.frames)
+        each = np.diff(self.times_s) / apart
+        return float(np.median(each[apart == 1]) if (apart == 1).any() else np.median(each))
 
     def rows_of(self, window: Window) -> tuple[int, int]:
         """Return the rows of the first and the last frame of a window; both must be observed."""

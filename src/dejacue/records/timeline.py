@@ -122,14 +122,19 @@ class Timeline:
         subject, state, description are numbers: of the history in ``subjects``, of the state in
         its ``states`` and of the description in that state (−1: it stands for the whole state).
         """
-        self.subjects, self.settings, self.evidence = subjects, settings, evidence
-        self._columns, self._diagnostics = columns, diagnostics
-        self._made: list[Interval] | None = None
+        given = (columns, diagnostics, None, evidence, settings, subjects)
+        for name, value in zip(Timeline.__slots__, given, strict=True):
+            object.__setattr__(self, name, value)
+
+    subjects: Sequence[Subject]
+    settings: Mapping[str, Any]
+    evidence: Evidence | None
+    _columns: Mapping[str, NDArray[Any]]
+    _diagnostics: Sequence[Diagnostics | None] | None
+    _made: list[Interval] | None
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name != "_made" and hasattr(self, name):
-            raise AttributeError(f"a timeline does not change; make another: replace({name}=…)")
-        object.__setattr__(self, name, value)
+        raise AttributeError(f"a timeline does not change; make another: replace({name}=…)")
 
     @classmethod
     def of(
@@ -238,7 +243,8 @@ class Timeline:
     def intervals(self) -> list[Interval]:
         """All intervals, in the order of histories and states, best first within each."""
         if self._made is None:  # two threads may both make them; they make the same
-            self._made = self._intervals()
+            object.__setattr__(self, "_made", self._intervals())
+        assert self._made is not None
         return self._made
 
     def _intervals(self) -> list[Interval]:

@@ -214,14 +214,23 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
         return list(_check_unique(map(_timeline, documents, _places(documents, "timeline"))))
 
 
-def write_timelines(path: str | os.PathLike[str], timelines: Iterable[Timeline]) -> Path:
-    """Write timelines as a JSON list, or as JSON lines if the name ends in ``.jsonl``.
+def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable[Timeline]) -> Path:
+    """Write timelines as a JSON list, as JSON lines if the name ends in ``.jsonl``, or as a table
+    (``.parquet``, ``.arrow``).
 
-    They are taken one at a time, so that a long generator needs no memory; the file appears
-    whole or not at all.
+    For JSON they are taken one at a time, so that a long generator needs no memory; the file
+    appears whole or not at all.
     """
-    if _is_csv(os.fspath(path)):
-        raise InputError(f"{path}: timelines are written as JSON; give a name that ends in .json")
+    if isinstance(timelines, Timeline):
+        timelines = [timelines]
+    if _is_csv(os.fspath(path)) or format_of(path) is not None:
+        raise InputError(
+            f"{path}: timelines are written as JSON or tables; give a name that ends in .json, or "
+            "export a finding"
+        )
+    if is_table(path):
+        columns = Timeline.joined(list(timelines)).columns()
+        return write_bytes(path, table_bytes(columns, Path(path).suffix.lower()))
     lines = Path(path).suffix.lower() == ".jsonl"
     opening, between, closing = ("", "\n", "\n") if lines else ("[\n", ",\n", "\n]\n")
     each = (own for timeline in timelines for own in timeline.split())
@@ -236,7 +245,7 @@ def write_timelines(path: str | os.PathLike[str], timelines: Iterable[Timeline])
 
 
 def _documents(text: str) -> list[Any]:
-    return parse_documents(text, remedy="give a name that ends in .csv")
+    return parse_documents(text, remedy="write it again, or give a table a name that ends in .csv")
 
 
 def _as_line(record: Reference | Timeline) -> str:
@@ -313,12 +322,16 @@ def _earlier(document: RetrievalDocument) -> Timeline:
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     histories: dict[str, list[Answer]] = {}
     ranks: dict[str, _Ranks] = {}
+    notes: dict[str, dict[str, None]] = {}
     for where, cells in rows:
         with named(where):
             for name in ("start_s", "end_s"):
                 if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
                     del cells[name]
+            told = cells.get("notes")
             row = declared(cells, _IntervalRow, strict=False)
+            if isinstance(told, str) and told:
+                notes.setdefault(row.history, {}).update(dict.fromkeys(told.split(" | ")))
             ranks.setdefault(row.history, _Ranks()).add(row)
             histories.setdefault(row.history, []).append(
                 Answer(row.interval(), row.level or "description", row.absent)
@@ -326,7 +339,8 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     timelines = []
     for history, answers in histories.items():
         states, intervals = intervals_of(answers)
-        timelines.append(Timeline.of(intervals, states, history_id=history))
+        told = tuple(notes.get(history, ()))
+        timelines.append(Timeline.of(intervals, states, history_id=history, notes=told))
     return timelines
 
 

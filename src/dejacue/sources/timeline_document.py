@@ -42,6 +42,8 @@ class Span(msgspec.Struct):
             Interval("", self.source_start, self.source_end)
         if self.start_s is None and self.end_s is not None:
             raise InputError("has end_s but no start_s; give both or neither")
+        if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
+            raise InputError(f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s")
 
 
 class IntervalDocument(Span, kw_only=True):

@@ -99,7 +99,7 @@ def references(
     output: Annotated[Path, o.option("A .json file.", "--output", "-o")],
     folder: Annotated[Path | None, o.option(RELEASE, "--data")] = None,
 ) -> None:
-    """Write the references of the benchmark, to evaluate your own retrievals."""
+    """Write the references of the benchmark, to evaluate your own timelines."""
     from dejacue_paper.cli import release as command
 
     command.references(group, folder, output)
