@@ -73,16 +73,7 @@ OPERATORS = [
 ]
 PYTEST = ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin"]
 PYTEST += ["--hypothesis-profile=first-failure"]
-PRELOADED = [
-    "numpy",
-    "av",
-    "onnxruntime",
-    "torch",
-    "PIL.Image",
-    "pycocotools.mask",
-    "typer",
-    "rich",
-]
+PRELOADED = ("numpy", "av", "onnxruntime", "torch", "pycocotools.mask", "typer")
 
 
 class Mutant(NamedTuple):
@@ -286,7 +277,7 @@ def main() -> int:
         queue.put(folder)
     SESSION.unlink(missing_ok=True)
     outcomes: dict[bool, list[str]] = {True: [], False: []}
-    failing = defaultdict(list)
+    failing, sound = defaultdict(list), True
     with (
         use_db(SESSION, WorkDB.Mode.create) as session,
         multiprocessing.Pool(WORKERS, enter, (queue,)) as pool,
@@ -305,11 +296,12 @@ def main() -> int:
         for job in [pool.apply_async(examine, (one, failing[one.name])) for one in unchanged]:
             mutant, result = job.get()
             if result.is_killed:
-                raise SystemExit(f"tests fail without a mutant, too:\n{result.output}")
+                sound = False
+                print(f"tests fail without a mutant, too, so they kill none:\n{result.output}")
     killed, share = len(outcomes[True]), len(outcomes[True]) / max(len(sample), 1)
     print("\n".join(["", "Survivors:", *outcomes[False], ""]))
     print(f"{killed} of {len(sample)} killed ({share:.1%})".replace("%", " %"))
-    return int(share < MIN_SHARE)
+    return int(share < MIN_SHARE or not sound)
 
 
 if __name__ == "__main__":
