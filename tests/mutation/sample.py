@@ -56,10 +56,9 @@ OTHER_TESTS = """
     annotation benchmarks beyond docs experiments fuzz layers notebooks public ray*
     release rendered* studio_api synthetic
 """
-# what runs in other processes only, and a test that starts one
-RUN_ELSEWHERE = {
-    "_download.py": "tests/test_weights.py::test_a_download_with_another_hash_is_refused"
-}
+# what runs in other processes only, and the tests that start these
+FETCHES = ("tests/test_weights.py::test_a_fetch", "tests/test_weights.py::test_a_download")
+RUN_ELSEWHERE = {"_download.py": FETCHES}
 # one replacement per operator: most others fail at once, or do the same (`is None`, `== None`)
 BINARY = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_Mul Pow_Mul BitAnd_BitOr BitOr_BitAnd"
 COMPARISONS = "Lt_LtE LtE_Lt Gt_GtE GtE_Gt Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is"
@@ -74,16 +73,7 @@ OPERATORS = [
 ]
 PYTEST = ["-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin"]
 PYTEST += ["--hypothesis-profile=first-failure"]
-PRELOADED = [
-    "numpy",
-    "av",
-    "onnxruntime",
-    "torch",
-    "PIL.Image",
-    "pycocotools.mask",
-    "typer",
-    "rich",
-]
+PRELOADED = ("numpy", "av", "onnxruntime", "torch", "pycocotools.mask", "typer")
 
 
 class Mutant(NamedTuple):
@@ -208,8 +198,8 @@ class Tests:
         if not contexts:  # it runs on import: whatever executes the module may notice it
             contexts = {name for names in by_line.values() for name in names}
             namesakes = tuple(f"tests/test_{word}.py" for word in (path.stem, path.parts[2]))
+            namesakes += RUN_ELSEWHERE.get(path.name, ())
             contexts |= {name for name in self.seconds if name.startswith(namesakes)}
-            contexts |= {RUN_ELSEWHERE.get(path.name, "")}
         names = {context.partition("|")[0] for context in contexts} & self.seconds.keys()
         chosen: dict[str, list[str]] = defaultdict(list)
         left = seconds
@@ -287,7 +277,7 @@ def main() -> int:
         queue.put(folder)
     SESSION.unlink(missing_ok=True)
     outcomes: dict[bool, list[str]] = {True: [], False: []}
-    failing = defaultdict(list)
+    failing, sound = defaultdict(list), True
     with (
         use_db(SESSION, WorkDB.Mode.create) as session,
         multiprocessing.Pool(WORKERS, enter, (queue,)) as pool,
@@ -306,11 +296,12 @@ def main() -> int:
         for job in [pool.apply_async(examine, (one, failing[one.name])) for one in unchanged]:
             mutant, result = job.get()
             if result.is_killed:
-                raise SystemExit(f"tests fail without a mutant, too:\n{result.output}")
+                sound = False
+                print(f"tests fail without a mutant, too, so they kill none:\n{result.output}")
     killed, share = len(outcomes[True]), len(outcomes[True]) / max(len(sample), 1)
     print("\n".join(["", "Survivors:", *outcomes[False], ""]))
     print(f"{killed} of {len(sample)} killed ({share:.1%})".replace("%", " %"))
-    return int(share < MIN_SHARE)
+    return int(share < MIN_SHARE or not sound)
 
 
 if __name__ == "__main__":
