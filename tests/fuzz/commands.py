@@ -112,7 +112,7 @@ def files(folder: Path) -> None:
     rows = [f"{k},4,5,20,22" for k in range(readers.COUNT)]
     (folder / "masks.csv").write_text("\n".join(["frame,x,y,w,h", *rows]) + "\n")
     readers.two_passes(folder)
-    readers.retrievals(folder, ".json")
+    readers.timelines(folder, ".json")
     (folder / "x.json").rename(folder / "found.json")
     readers.references(folder, ".json")
     (folder / "x.json").rename(folder / "truth.json")

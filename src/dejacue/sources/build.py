@@ -364,7 +364,8 @@ def crops(
             f"{video.path}: {ids[0]} is never visible; check the mask ids and how masks are "
             "matched to frames"
         )
-    problems = "\n".join((*video.problems, *getattr(masks, "problems", ())))
+    known = (getattr(given, "problems", ()) for given in (video, masks))
+    problems = "\n".join(text for some in known for text in some)
     of_the_pass = {LOOKED_AT: str(looked), **({PROBLEMS: problems} if problems else {})}
     seen = {ids[at]: lineages[ids[at]] for at in sorted(visible)}
     yield End(

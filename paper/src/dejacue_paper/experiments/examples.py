@@ -93,7 +93,11 @@ def read_all(
     vocabularies = [make(entry, named[entry.id]) for entry in corpus.entries]
     histories = (entry.history for entry in corpus.entries)
     windows, _ = description_windows(histories, vocabularies, readout=readout, engine=corpus.engine)
-    return windows
+    rows, before = [], 0
+    for entry, made in zip(corpus.entries, vocabularies, strict=True):  # made may have no words
+        rows += [before + made.state_names.index(state) for state in entry.vocabulary.state_names]
+        before += len(made)
+    return windows[rows]
 
 
 def without_pixels(corpus: Corpus, named: Mapping[str, Named], read: Read) -> Windows:
