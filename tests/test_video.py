@@ -731,10 +731,11 @@ def test_a_file_that_may_not_be_read_is_refused(made, monkeypatch):
     def closed(self: Path) -> Any:
         raise PermissionError(13, "Permission denied")
 
+    path = made("mp4").path
     monkeypatch.setattr(Path, "stat", closed)
     monkeypatch.setattr(Path, "is_file", lambda self: True)
     monkeypatch.setattr(Path, "is_dir", lambda self: False)
-    with refused(made("mp4").path, r"cannot be read \(Permission denied\)"):
+    with refused(path, r"cannot be read \(Permission denied\)"):
         open_video(made("mp4").path)
 
 
