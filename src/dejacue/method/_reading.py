@@ -14,7 +14,14 @@ from dejacue.method.coordinates import Directions, unit_rows
 from dejacue.method.states import ScoredWindow
 from dejacue.records import Diagnostics, History, Timeline, Vocabulary, Window
 from dejacue.records.example import NONE
-from dejacue.records.timeline import ALTERNATIVE, NO_FRAME, OCCURRENCE, Subject, read_only
+from dejacue.records.timeline import (
+    ALTERNATIVE,
+    ANSWER,
+    NO_FRAME,
+    OCCURRENCE,
+    Subject,
+    read_only,
+)
 
 if TYPE_CHECKING:
     from dejacue.method.view import Batch, Readout, View
@@ -58,13 +65,17 @@ def batch_timeline(readout: Readout, batch: Batch, found: Answers, top: int | No
         "score": found.score[chosen],
     }
     columns |= times_and_source(batch.histories, subject, found.start, found.end, chosen)
-    subjects = [
+    settings = settings_of(readout, batch.coordinates.name, top)
+    return Timeline(_subjects(readout, batch), columns, settings)
+
+
+def _subjects(readout: Readout, batch: Batch) -> list[Subject]:
+    return [
         Subject(h.id, h.encoder or v.encoder, v.states, _notes(readout, h, v, directions))
         for h, v, directions in zip(
             batch.histories, batch.vocabularies, batch.directions, strict=True
         )
     ]
-    return Timeline(subjects, columns, settings_of(readout, batch.coordinates.name, top))
 
 
 def _answer_rows(
@@ -153,51 +164,51 @@ def read_view(
 ) -> Timeline:
     """Return everything that a readout says of one history."""
     found = readout.find_one(view)
-    timeline = batch_timeline(readout, view, found, top)
     more = (readout.usual_windows if top is None else top) - 1
     further: Sequence[Sequence[ScoredWindow]] = [()] * len(found.start)
     if more:
         share = readout.usual_share if top is None else None
         further = [
-            [own for own in windows if share is None or own[2] >= share * best]
+            [window for window in windows if share is None or window[2] >= share * best]
             for best, windows in zip(
                 found.score.tolist(), readout.alternatives(view, found, more), strict=True
             )
         ]
-    why = _diagnostics(readout, view, found) if diagnostics else None
-    notes = timeline.notes
+    (subject,) = _subjects(readout, view)
+    notes = subject.notes
     if hints and _still(view.history):
         notes += (STILL,)
     elif hints:
         notes += (*_same_windows(view.vocabulary, found), *readout.hints(view, further))
-    return _with_further(readout, view, found, further, why, timeline.replace(notes=notes))
+    why = _diagnostics(readout, view, found) if diagnostics else None
+    columns, reasons = _ranked_columns(readout, view, found, further, why)
+    settings = settings_of(readout, view.coordinates.name, top)
+    evidence = readout.evidence(view)
+    return Timeline([subject._replace(notes=notes)], columns, settings, evidence, reasons)
 
 
-def _with_further(
+def _ranked_columns(
     readout: Readout,
     view: View,
     found: Answers,
     further: Sequence[Sequence[ScoredWindow]],
     why: Sequence[Diagnostics] | None,
-    timeline: Timeline,
-) -> Timeline:
-    """Return the timeline with further windows behind each answer, diagnostics and evidence."""
-    labels = view.vocabulary.labels
-    per_state = readout.level == "state"
+) -> tuple[dict[str, NDArray[Any]], list[Diagnostics | None] | None]:
+    """Return the answers, each followed by its further windows, and the diagnostics of each row."""
     kind = OCCURRENCE if readout.lists_occurrences else ALTERNATIVE
+    answers = {
+        name: column.tolist()
+        for name, column in _rows_of(view.vocabulary, readout.level == "state").items()
+    }
+    texts = answers.get("description", [-1] * len(answers["row"]))
     rows: list[tuple[int, int, int, int, float, int, int]] = []
     reasons: list[Diagnostics | None] = []
-    before = -1
-    for q, (state, text) in enumerate(
-        zip(labels.tolist(), _within_state(labels).tolist(), strict=True)
-    ):
-        repeated, before = per_state and state == before, state
-        if repeated or (found.absent is not None and found.absent[q]):
+    for q, state, text in zip(answers["row"], answers["state"], texts, strict=True):
+        if found.absent is not None and found.absent[q]:
             continue
         best = (int(found.start[q]), int(found.end[q]), float(found.score[q]))
         for rank, (first, last, score) in enumerate((best, *further[q]), start=1):
-            text_number = -1 if per_state else text
-            rows.append((state, text_number, first, last, score, rank, kind if rank > 1 else 0))
+            rows.append((state, text, first, last, score, rank, kind if rank > 1 else ANSWER))
             reasons.append(why[q] if why is not None and rank == 1 else None)
     names = ("state", "description", "first", "last", "score", "rank", "kind")
     columns: dict[str, NDArray[Any]] = {
@@ -207,10 +218,7 @@ def _with_further(
     starts, ends = columns.pop("first"), columns.pop("last")
     columns |= {"start": view.history.frames[starts], "end": view.history.frames[ends]}
     columns |= times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends)
-    evidence = readout.evidence(view)
-    return Timeline(
-        timeline.subjects, columns, timeline.settings, evidence, None if why is None else reasons
-    )
+    return columns, None if why is None else reasons
 
 
 def _notes(

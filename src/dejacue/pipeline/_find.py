@@ -113,42 +113,7 @@ def find(
     pictures      whether a few are kept for the report
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     """
-    return _search(
-        video,
-        vocabulary,
-        examples=examples,
-        changes=changes,
-        masks=masks,
-        objects=objects,
-        box=box,
-        point=point,
-        mask=mask,
-        prompts=prompts,
-        kind=kind,
-        match=match,
-        start=start,
-        end=end,
-        start_s=start_s,
-        end_s=end_s,
-        stride=stride,
-        fps=fps,
-        rate=rate,
-        errors=errors,
-        decoder=decoder,
-        encoder=encoder,
-        encoder_options=encoder_options,
-        tracker=tracker,
-        tracker_options=tracker_options,
-        readout=readout,
-        coordinates=coordinates,
-        smoothing=smoothing,
-        top=top,
-        diagnostics=diagnostics,
-        engine=engine,
-        folder=folder,
-        pictures=pictures,
-        progress=progress,
-    ).finding()
+    return _search(**locals()).finding()  # all parameters, under their names
 
 
 def find_each(
