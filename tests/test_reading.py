@@ -165,8 +165,6 @@ def test_the_number_of_windows_stands_in_the_settings_as_it_was_asked_for() -> N
     for name in ("contrast", "joint"):  # what suits the readout
         assert settings_of(READOUTS[name], "vocabulary", None)["top"] is None
         assert settings_of(READOUTS[name], "vocabulary", 1)["top"] == 1
-    assert settings_of(READOUTS["joint"], "vocabulary", None)["further_windows"] == "occurrences"
-    assert "further_windows" not in settings_of(READOUTS["contrast"], "vocabulary", None)
 
 
 def test_smoothing_is_a_setting_of_the_readouts_that_have_it() -> None:

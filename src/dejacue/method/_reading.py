@@ -43,8 +43,6 @@ def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[
         "readout": {"name": readout.name, **readout.settings()},
         "top": 1 if readout.usual_windows == 1 and top is None else top,
     }
-    if readout.lists_occurrences:
-        settings["further_windows"] = "occurrences"
     found: Mapping[str, Any] = read_only(settings)
     return found
 
