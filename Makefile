@@ -44,6 +44,9 @@ studio: out/demo/finding.json ## the page on the demo scene
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[studio]'
 	$(BIN)/dejacue studio out/demo --encoder mini
 
+# threads that wait for each other cost more than small arrays and models gain by them
+test test-all: export OMP_NUM_THREADS = 1
+
 test: $(VENV)/.developer ## the tests; ARGS=--random-order shuffles them
 	$(BIN)/python $(PYTEST) -m 'not long' $(ARGS)
 

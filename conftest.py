@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,6 +34,13 @@ settings.register_profile(  # make mutants: one failure is enough, it need not b
     "first-failure", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("house")
+
+
+def pytest_configure() -> None:
+    """Keep temporary files in memory where there is room: most writing is synced to disk."""
+    memory = Path("/dev/shm")
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4e9:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 def release_folder() -> Path | None:

@@ -636,7 +636,7 @@ def edited(content: bytes, changes: list[tuple[str, float, bytes]]) -> bytes:
     return bytes(out)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=200)
 @given(edits, st.sampled_from([None, *VALID]))
 def test_any_bytes_become_a_history_or_an_input_error(tmp_path_factory, changes, member):
     """Bytes of the whole file are changed, or those of one array under a correct checksum."""

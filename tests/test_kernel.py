@@ -157,9 +157,16 @@ def check_states(batch: Ragged, seed: int) -> None:
                     equal(a, b, f"{build}: {step}")
 
 
-@settings(max_examples=400)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**40))
 def test_state_evidence_contrast_and_labelling_give_the_bits_of_numpy(seed) -> None:
+    check_states(random_batch(seed, 60)[0], seed)
+
+
+@pytest.mark.long
+@settings(max_examples=400)
+@given(seed=st.integers(0, 2**40))
+def test_many_batches_of_state_evidence_give_the_bits_of_numpy(seed) -> None:
     check_states(random_batch(seed, 60)[0], seed)
 
 
@@ -189,7 +196,7 @@ def slow_rows(n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cuts", [(0, 5000), (0, 1700, 5000)])
-@pytest.mark.parametrize("total", [5000, 40_000])
+@pytest.mark.parametrize("total", [5000, pytest.param(40_000, marks=pytest.mark.long)])
 def test_searches_in_which_groups_of_starts_are_left_out_give_the_same_bits(cuts, total) -> None:
     rows = slow_rows(5000)
     expected = ORACLE.search(rows, np.array(cuts), total)
@@ -241,9 +248,16 @@ def test_of_very_many_equal_windows_the_first_is_found(build) -> None:
     assert (start[0], end[0], score[0]) == (10, 10, 0)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 2**40))
 def test_every_step_gives_the_bits_of_numpy(seed) -> None:
+    check_all_steps(*random_batch(seed, 80))
+
+
+@pytest.mark.long
+@settings(max_examples=1000)
+@given(seed=st.integers(0, 2**40))
+def test_every_step_of_a_thousand_batches_gives_the_bits_of_numpy(seed) -> None:
     check_all_steps(*random_batch(seed, 80))
 
 

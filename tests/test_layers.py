@@ -4,6 +4,7 @@ import helpers, not each other."""
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +37,7 @@ LEVEL = {
 PAPER_LEVEL = {"method": 0, "data": 1, "learn": 2, "experiments": 3, "cli": 4}
 
 
+@functools.cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -94,8 +96,12 @@ def imported_tests(path: Path) -> set[str]:
             names |= {node.module or "", *(alias.name for alias in node.names)}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    tests = {test.stem for folder in FOLDERS for test in folder.rglob("test_*.py")}
-    return {name for name in names if tests & set(name.split("."))}
+    return {name for name in names if names_of_tests() & set(name.split("."))}
+
+
+@functools.cache
+def names_of_tests() -> set[str]:
+    return {test.stem for folder in FOLDERS for test in folder.rglob("test_*.py")}
 
 
 def test_no_test_is_imported() -> None:

@@ -302,6 +302,7 @@ def test_widths_and_delays_are_in_seconds_where_there_are_times():
 # Long streams
 
 
+@pytest.mark.long
 def test_memory_is_bounded_by_the_horizon():
     scene = generate(0, frames=1600, recurrences=20, noise=2.0)
     live = LiveReading(scene.vocabulary, horizon=200)

@@ -85,6 +85,7 @@ def test_a_difference_of_one_sign_has_the_least_possible_p(scale, seed) -> None:
     assert sign_flip_exact(values) == 2 / 2**9
 
 
+@pytest.mark.long
 def test_learned_decoders_are_compared_within_cohorts_and_corrected_over_eight() -> None:
     rng = np.random.default_rng(8)
     scan = rng.uniform(size=7)

@@ -70,6 +70,7 @@ def test_every_request_is_answered_as_openapi_says(api, path, method, mode) -> N
         assert mode is GenerationMode.NEGATIVE  # a request that takes nothing
 
 
+@pytest.mark.long
 def test_many_clients_at_once_are_all_answered(made_workspace) -> None:
     """400 requests; benchmarks/studio.py sends 10,000 and looks at the memory."""
     sys.path.insert(0, str(ROOT / "benchmarks"))

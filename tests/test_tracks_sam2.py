@@ -112,6 +112,7 @@ def test_pruning_leaves_masks_and_presence_the_same_to_the_last_bit(kind) -> Non
     assert len({own.presence for own in seen}) > 40
 
 
+@pytest.mark.long
 def test_the_model_reads_exactly_as_far_as_is_kept() -> None:
     given = frames(12)
 
@@ -254,8 +255,16 @@ def test_points_correct_what_is_followed_and_a_box_says_it_anew() -> None:
     assert run(box, other)[0][6].presence == run(box)[0][6].presence  # here it is not
 
 
-@pytest.mark.parametrize("kind", ["sam2", "edgetam"])
-@pytest.mark.parametrize("stop", [1, 13])
+@pytest.mark.parametrize(
+    ("kind", "stop"),
+    [
+        ("sam2", 13),
+        *(
+            pytest.param(kind, stop, marks=pytest.mark.long)
+            for kind, stop in (("sam2", 1), ("edgetam", 1), ("edgetam", 13))
+        ),
+    ],
+)
 def test_a_restored_session_goes_on_to_the_last_bit(kind, stop) -> None:
     own = tracker(kind)
     given = frames(26)

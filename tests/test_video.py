@@ -860,6 +860,7 @@ def resident() -> int:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/statm")
+@pytest.mark.long
 def test_memory_stays_flat_over_a_long_stream(tmp_path):
     count, shape = 2000, (96, 128, 3)
     still = [np.full(shape, level, np.uint8) for level in (0, 128, 255)]

@@ -308,7 +308,8 @@ def put_tracker(hub: Hub) -> bytes:
     return whole
 
 
-@pytest.mark.parametrize("own", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("own", [False, True])
 def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(hub, tmp_path, own) -> None:
     whole = put_tracker(hub)
     place = {

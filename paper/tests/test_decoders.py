@@ -120,7 +120,7 @@ def test_matching_is_the_cheapest_of_all(queries, targets) -> None:
         assert np.isclose((chosen.T * own).sum(), min(totals, default=0.0))
 
 
-@pytest.mark.parametrize("as_published", [False, True])
+@pytest.mark.parametrize("as_published", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", DECODERS)
 def test_padding_other_records_and_the_order_of_siblings_change_nothing(name, as_published) -> None:
     training = begun(name, as_published=as_published)
@@ -159,7 +159,7 @@ def test_padding_other_records_and_the_order_of_siblings_change_nothing(name, as
     assert same(wide, known) == (not as_published or name not in SEE_PADDING)
 
 
-@pytest.mark.parametrize("as_published", [False, True])
+@pytest.mark.parametrize("as_published", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", DECODERS)
 def test_gradients_reach_every_parameter_that_learns(name, as_published) -> None:
     training = begun(name, as_published=as_published)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 STATES = "States, one per line"
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))]
 # Every request waits for a random time; window.hold(pattern) keeps those that match until the
 # function that it returns is called.
 DELAYED = """(() => {
@@ -49,7 +50,7 @@ def sent(own, part: str) -> list:
     return [json.loads(body) for body in own.page.evaluate(script, part)]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_states_that_were_typed_before_those_of_the_finding_arrive_are_sent(slow, seed) -> None:
     own = slow(seed)
     own.open("#/annotate/cup")
@@ -125,7 +126,7 @@ def test_the_words_of_a_finding_are_not_replaced_while_they_are_edited(slow) -> 
     own.until(name, "warm")
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, seed) -> None:
     own = slow(seed)
     page = track(own)
@@ -145,7 +146,7 @@ def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, s
     assert page.locator(".marks li").count() == 1
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_labels_and_what_is_set_beside_them_survive_slow_answers(slow, seed) -> None:
     """Two passes, stopped right after the last label; a number is typed while answers come."""
     own = slow(seed)

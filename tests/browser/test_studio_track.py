@@ -241,6 +241,7 @@ def held(monkeypatch):
     go_on.set()
 
 
+@pytest.mark.long
 def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
     tmp_path, desk, weights, held
 ) -> None:

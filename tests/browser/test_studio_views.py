@@ -29,10 +29,11 @@ def there(own, selector: str) -> None:
     ("width", "scheme"),
     [
         (1280, "light"),
-        pytest.param(1920, "dark", marks=pytest.mark.long),
-        pytest.param(390, "light", marks=pytest.mark.long),
+        (1920, "dark"),
+        (390, "light"),
     ],
 )
+@pytest.mark.long
 def test_every_view_is_accessible_and_fits(address, desk, axe, width, scheme) -> None:
     own = desk(address, width, scheme)
     for name, (view, selector) in VIEWS.items():

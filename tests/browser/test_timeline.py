@@ -576,8 +576,8 @@ def test_every_key_of_the_sheet_does_something(stage, rich) -> None:
     assert not own.js("own.knows('q')")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280, 1920])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long), 1920])
 def test_nothing_is_wrong_for_assistive_tools(stage, axe, rich, width, scheme) -> None:
     own = stage(rich, {"editable": True, "segments": True}, width, scheme)
     own.press("n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dejacue.report.scene import packed, timeline_module
 
@@ -18,6 +19,7 @@ ASK = """({ runs, column, axis, queries, frames }) => {
 }"""
 
 
+@pytest.mark.long
 def test_extremes_means_and_positions_are_those_of_brute_force(chromium) -> None:
     page = chromium.new_page()
     page.set_content("<!doctype html><title>numbers</title>")

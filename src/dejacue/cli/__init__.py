@@ -7,9 +7,12 @@ stopped by the user.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
 
@@ -18,6 +21,16 @@ NO_MEMORY = (
     "not enough memory on this machine, or under its limit (ulimit -v); free some, raise the "
     "limit, or give a smaller video"
 )
+
+
+@functools.cache  # typer reads the signatures of all commands, which takes 0.1 s
+def command() -> Callable[..., Any]:
+    """Return the commands as one click command."""
+    from typer.main import get_command
+
+    from dejacue.cli.app import app
+
+    return get_command(app)
 
 
 def main() -> None:
@@ -41,11 +54,9 @@ def main() -> None:
     log = logging.getLogger("dejacue")
     log.handlers = [Notes()]
     log.setLevel(logging.INFO)
-    from dejacue.cli.app import app  # here: a plug-in that fails is told of by ``show``
-
     try:
         try:
-            app(prog_name="dejacue")
+            command()(prog_name="dejacue")  # here: a plug-in that fails is told of by ``show``
         finally:
             sys.stdout.flush()  # a full disk or a closed pipe shows here, not after we have gone
     except InputError as error:
