@@ -83,6 +83,7 @@ def test_a_narrow_screen_keeps_the_names(dejacue, files, monkeypatch):
     assert "vocabulary" in ran.out
 
 
+@pytest.mark.long
 def test_the_demo_can_be_measured(dejacue, tmp_path):
     demo = dejacue("demo", "-o", tmp_path)
     command = re.search(r"measure: dejacue (.*)", demo.out)[1]

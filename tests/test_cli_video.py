@@ -201,6 +201,7 @@ def test_several_objects_share_the_file(locate, dejacue, tmp_path, name):
     assert names == ["scene-1", "scene-2"]
 
 
+@pytest.mark.long
 def test_a_glob_and_a_folder_name_the_output_after_the_folder(dejacue, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = render(5, family="cup", topology="binary", frames=30)

@@ -163,6 +163,7 @@ def test_changeit_with_masks_of_ones_own(tmp_path, dejacue, monkeypatch) -> None
     assert figures["methods"]["contrast"]["top1_tiou"]["mean"] > 0.6
 
 
+@pytest.mark.long
 def test_what_was_made_of_something_else_is_made_again_only_when_asked(
     tmp_path, dejacue, monkeypatch
 ) -> None:

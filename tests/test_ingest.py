@@ -471,7 +471,7 @@ def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options,
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("most", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_no_more_chunks_wait_than_may(tmp_path, videos, counting, monkeypatch, most) -> None:
     seen = []
 

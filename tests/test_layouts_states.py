@@ -252,6 +252,7 @@ def test_a_damaged_video_is_named(tmp_path) -> None:
     assert "abc.mp4: cannot be read" in problems(tmp_path)[0]
 
 
+@pytest.mark.long
 def test_seconds_are_the_frames_that_one_frame_a_second_takes(tmp_path, footage) -> None:
     odd = video(tmp_path / "odd.mp4", seconds=7, rate=13)
     for path in (odd, *sorted((footage / "clips").glob("*.mp4"))):

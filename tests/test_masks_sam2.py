@@ -352,6 +352,7 @@ def test_every_way_says_the_same_of_objects(scene, tmp_path, dejacue) -> None:
     assert "pieces of one with --object 1+2, or take several with --objects 1,2" in ran.err
 
 
+@pytest.mark.long
 def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     folder, segments = scene
     encoder = load_encoder("mini")

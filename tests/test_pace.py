@@ -88,6 +88,7 @@ def test_ingest_has_the_rows_of_find(looked, slow, scene, tmp_path) -> None:
         assert "every" not in every.made_with
 
 
+@pytest.mark.long
 def test_what_is_there_keeps_the_pace_it_was_made_with(looked, slow, scene, tmp_path) -> None:
     """A store or a folder of all frames, or of few: nothing is encoded again."""
     row = {"video": str(scene / "scene.mp4"), "masks": str(scene / "Annotations"), "objects": 1}

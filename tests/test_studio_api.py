@@ -18,7 +18,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = int(os.environ.get("DEJACUE_STUDIO_EXAMPLES", "6"))  # a request; 300 for a long search
+EXAMPLES = int(os.environ.get("DEJACUE_STUDIO_EXAMPLES", "3"))  # a request; 300 for a long search
 HEADERS = {"authorization": f"Bearer {TOKEN}", "host": "127.0.0.1:8765"}
 IDS = {
     "id": ["cup", "scene/scene.mp4", "scene/vocabulary.yaml"],

@@ -71,6 +71,7 @@ def test_a_box_is_followed_and_becomes_a_finding(studio, client) -> None:
     assert len(client.get("/api/findings/boxed/info").json()["prompts"]) == 2
 
 
+@pytest.mark.long
 def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) -> None:
     asked = {
         "kind": "find",

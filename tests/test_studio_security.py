@@ -409,6 +409,7 @@ def test_the_command_serves_and_a_second_one_is_told(made_workspace, dejacue) ->
     assert not (made_workspace / LOCK).exists()
 
 
+@pytest.mark.long
 def test_the_lock_of_a_studio_that_was_killed_is_taken_over(made_workspace) -> None:
     with running(made_workspace) as (process, _, _):
         process.kill()

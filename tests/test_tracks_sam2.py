@@ -172,6 +172,7 @@ def _state_at(count: int) -> bytes:
     return session.state()
 
 
+@pytest.mark.long
 def test_prompted_frames_beyond_the_models_limit_keep_only_their_pointer() -> None:
     limited = {"max_cond_frame_num": 2}
     if not hasattr(transformers.Sam2VideoModel, "_select_closest_cond_frames"):

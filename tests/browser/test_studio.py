@@ -231,6 +231,7 @@ def test_readings_are_compared_side_by_side_and_one_is_taken(finding) -> None:
     assert changed(finding, before) != before
 
 
+@pytest.mark.long
 def test_the_same_words_are_read_with_another_encoder_beside(finding, workspace) -> None:
     page = finding.page
     page.fill(text_of("full"), WORSE)
@@ -275,6 +276,7 @@ def test_the_keyboard_does_it_all_and_a_sheet_says_how(finding) -> None:
     finding.until("() => document.activeElement.matches('.words textarea')")
 
 
+@pytest.mark.long
 def test_a_window_is_played_in_a_loop_and_never_left(finding) -> None:
     page = finding.page
     start, end = map(int, finding.windows()["half full"][0].split(" – "))

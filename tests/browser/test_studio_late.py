@@ -146,7 +146,8 @@ def test_a_form_for_tracking_is_there_again_after_a_look_at_another_view(slow, s
     assert page.locator(".marks li").count() == 1
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
 def test_labels_and_what_is_set_beside_them_survive_slow_answers(slow, seed) -> None:
     """Two passes, stopped right after the last label; a number is typed while answers come."""
     own = slow(seed)

@@ -122,7 +122,9 @@ def test_the_number_on_the_page_is_the_number_in_the_pixels(films, desk, name, s
     assert "verified" in {one[1] for one in found}  # how many: benchmarks/studio_page.py
 
 
-@pytest.mark.parametrize("name", ["variable-h264.mp4", "variable-vp9.webm"])
+@pytest.mark.parametrize(
+    "name", ["variable-h264.mp4", pytest.param("variable-vp9.webm", marks=pytest.mark.long)]
+)
 def test_of_many_wishes_the_last_one_is_shown_and_a_pause_is_true(films, desk, name) -> None:
     own = desk(films[1])
     own.open(f"#/track/{name}")
@@ -146,6 +148,7 @@ def test_of_many_wishes_the_last_one_is_shown_and_a_pause_is_true(films, desk, n
         assert own.page.evaluate(SEEK, [[frame], BITS, SIDE])[0][::2] == [frame, frame]
 
 
+@pytest.mark.long
 def test_hevc_is_decoded_by_the_server_and_the_numbers_are_true(tmp_path, desk) -> None:
     """Chromium has no HEVC here: each number that is shown is that of the pixels nevertheless."""
     write(tmp_path / "hevc.mp4", "libx265", True, 60)

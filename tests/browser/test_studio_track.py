@@ -172,6 +172,7 @@ def test_a_finding_that_is_there_is_not_replaced_unawares(address, desk, workspa
     own.page.get_by_text("The finding in findings/scene will be replaced").wait_for()
 
 
+@pytest.mark.long
 def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) -> None:
     with served(workspace / "cup", tracker="box") as address:
         (workspace / "scene" / "scene.mp4").rename(workspace / "cup" / "scene.mp4")

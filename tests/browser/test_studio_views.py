@@ -51,6 +51,7 @@ def test_every_view_is_accessible_and_fits(address, desk, axe, width, scheme) ->
     assert axe(own.page) == []
 
 
+@pytest.mark.long
 def test_labelling_and_consensus_are_accessible(address, desk, axe) -> None:
     own = desk(address, scheme="dark")
     own.open("#/annotate/cup")

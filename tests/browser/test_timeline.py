@@ -78,6 +78,7 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     assert found == ["20 – 60", "130 – 190", "not found"]
 
 
+@pytest.mark.long
 def test_of_a_long_history_no_peak_is_lost_and_little_is_read(stage) -> None:
     count, rows = 200_000, 6
     own = stage(long_scene(count, rows, 123_457))
