@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.data.rendered._drawing import (
+from dejacue.data.rendered.drawing import (
     START,
     Canvas,
     Paint,
@@ -13,9 +13,9 @@ from dejacue.data.rendered._drawing import (
     darker,
     draw_colour,
     mix,
-    moved,
     oval,
 )
+from dejacue_paper.data.rendered._shapes import moved
 
 WHITE = (252, 252, 250)
 LEAF = (84, 150, 70)
