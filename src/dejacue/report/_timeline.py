@@ -15,31 +15,9 @@ from dejacue.errors import InputError
 from dejacue.records import History, Interval, Timeline, Window
 
 MAX_STEPS = 9  # between the ticks of an axis
-_SECONDS = (
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-    0.2,
-    0.5,
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    900,
-    1800,
-    3600,
-    7200,
-    14400,
-    43200,
-    86400,
-)
+_STEPS_S: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
+_STEPS_S += tuple(60 * minutes for minutes in (1, 2, 5, 10, 15, 30))
+_STEPS_S += tuple(3600 * hours for hours in (1, 2, 4, 12, 24))
 
 
 class Answer(NamedTuple):
@@ -178,8 +156,8 @@ class Axis:
             return []
         frames, times = self.known_times
         low, high = float(times[0]), float(times[-1])
-        days = _SECONDS[-1] * _round_step((high - low) / _SECONDS[-1])
-        step: float = next((s for s in _SECONDS if (high - low) / s <= MAX_STEPS), days)
+        days = _STEPS_S[-1] * _round_step((high - low) / _STEPS_S[-1])
+        step: float = next((s for s in _STEPS_S if (high - low) / s <= MAX_STEPS), days)
         counts: NDArray[Any] = np.arange(np.ceil(low / step), high / step + 1e-9)
         digits = 0 if step >= 1 else 1 if step >= 0.1 else 2
         where = np.interp(counts * step, times, frames).tolist()
